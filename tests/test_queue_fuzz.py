@@ -1,0 +1,156 @@
+"""`jobgen queue` survives any value in any field of the exported state, the jobs and the configuration."""
+
+import copy
+import math
+from random import Random
+
+import pytest
+from test_queue_attacks import FRAMEWORKS, cluster_queue, job, labeled, local_queue, made, template, training
+
+from jobgen.check.cluster.queue_jobs import collect_jobs
+from jobgen.queues import formats
+from jobgen.queues.load import decide_environment
+from jobgen.spec.overlay import Cluster
+
+HOST, RACK = "kubernetes.io/hostname", "example.com/rack"
+ACTIVE = {"conditions": [{"type": "Active", "status": "True"}]}
+
+
+def node(name):
+    labels = {"gpu": "f", RACK: "r", HOST: name}
+    status = {
+        "allocatable": {"cpu": "8", "memory": "1Gi", "pods": "110"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
+    taints = [{"key": "k", "value": "v", "effect": "NoSchedule"}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"taints": taints, "unschedulable": False},
+        "status": status,
+    }
+
+
+STATE = [
+    cluster_queue(
+        "a",
+        {"cpu": (8, 4, 2), "pods": (9, 9, 9)},
+        "all",
+        ("f", "g"),
+        fairSharing={"weight": "2"},
+        preemption={
+            "reclaimWithinCohort": "Any",
+            "withinClusterQueue": "LowerPriority",
+            "borrowWithinCohort": {"policy": "LowerPriority", "maxPriorityThreshold": 9},
+        },
+        flavorFungibility={"whenCanBorrow": "TryNextFlavor", "whenCanPreempt": "TryNextFlavor"},
+        admissionChecksStrategy={"admissionChecks": [{"name": "check", "onFlavors": ["f"]}]},
+        namespaceSelector={"matchExpressions": [{"key": "team", "operator": "In", "values": ["x"]}]},
+    ),
+    cluster_queue("b", {"cpu": (4, 4, 4)}, "all", ("h",), queueingStrategy="StrictFIFO", stopPolicy="None"),
+    made("Cohort", "all", {"parentName": "top", "fairSharing": {"weight": 1}}),
+    made("Cohort", "top", cluster_queue("x", {"cpu": (1, 1, 1)})["spec"]),
+    local_queue("a", stopPolicy="None"),
+    local_queue("b"),
+    *(made("ResourceFlavor", name, {"nodeLabels": {"gpu": name}, "topologyName": "racks"}) for name in "fg"),
+    made(
+        "ResourceFlavor",
+        "h",
+        {
+            "nodeTaints": [{"key": "k", "value": "v", "effect": "NoSchedule"}],
+            "tolerations": [{"key": "k", "operator": "Exists"}],
+        },
+    ),
+    made("Topology", "racks", {"levels": [{"nodeLabel": RACK}, {"nodeLabel": HOST}]}),
+    node("n1"),
+    node("n2"),
+    {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "other", "namespace": "x"},
+        "spec": {"nodeName": "n1", **template({"cpu": 1})["spec"]},
+        "status": {"phase": "Running"},
+    },
+    made("WorkloadPriorityClass", "high", None, value=9),
+    {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "p"}, "value": 1},
+    made("LimitRange", "l", {"limits": [{"type": "Container", "default": {"cpu": 2}, "max": {"cpu": 9}}]}, "ml", "v1"),
+    {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": "kata"},
+        "overhead": {"podFixed": {"cpu": "250m"}},
+    },
+    made("AdmissionCheck", "check", {"controllerName": "x"}, status=ACTIVE),
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml", "labels": {"team": "x"}}},
+]  # fmt: skip
+TOLERATED = {"tolerations": [{"key": "k", "operator": "Equal", "value": "v"}], "nodeSelector": {"gpu": "f"}}
+JOBS = [
+    job("x", 3, {"cpu": 1}, labels={"kueue.x-k8s.io/priority-class": "high"},
+        annotations={"kueue.x-k8s.io/job-min-parallelism": "2"}, runtimeClassName="kata", **TOLERATED),
+    job("y", 2, {"cpu": 3}, queue="b", priorityClassName="p", initContainers=[{"resources": {"requests": {"cpu": 1}}}]),
+    training("z", 1, 2, {"cpu": 1}),
+    {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": labeled("w"),
+        "spec": {
+            "replicas": 2,
+            "leaderWorkerTemplate": {
+                "size": 2,
+                "workerTemplate": template({"cpu": 1}, **TOLERATED)
+                | {"metadata": {"annotations": {"kueue.x-k8s.io/podset-required-topology": RACK}}},
+            },
+        },
+    },
+]  # fmt: skip
+SETTINGS = {
+    "frameworks": FRAMEWORKS,
+    "fairSharing": True,
+    "managedJobsNamespaceSelector": {"matchLabels": {"team": "x"}},
+    "resources": {
+        "excludeResourcePrefixes": ["example.com/"],
+        "transformations": [{"input": "gpu", "strategy": "Replace", "outputs": {"cpu": "2"}, "multiplyBy": "cpu"}],
+        "deviceClassMappings": [{"name": "gpu", "deviceClassNames": ["x"]}],
+    },
+    "nodes": [{"flavor": "g", "count": 2, "labels": {RACK: "s"}, "capacity": {"cpu": 4}}],
+}
+INPUT = {"state": STATE, "jobs": JOBS, "kueue": SETTINGS}
+VALUES = (
+    *(None, True, 0, -1, 10**12, 10**400, -(10**400), math.nan, math.inf, 1.5),
+    *("", "x", "1e999999999", "-1e999999999", "9" * 5000, "x" * 10**6, "\x1b[31m|<b>\n", "None"),
+    *([], [None], [[]], ["x"], {}, {"x": None}, {"name": []}),
+)
+
+
+def list_paths(value, path=()):
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in items:
+        yield from list_paths(each, (*path, key))
+
+
+def put(whole, path, value):
+    """Return a copy with another value at a path; only what is on the path is copied."""
+    if not path:
+        return value
+    changed = copy.copy(whole)
+    changed[path[0]] = put(whole[path[0]], path[1:], value)
+    return changed
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_value_breaks_the_decision(seed):
+    random = Random(seed)
+    paths = [path for path in list_paths(INPUT) if len(path) > 2]
+    for _ in range(60):
+        path, value = random.choice(paths), random.choice(VALUES)
+        changed = put(INPUT, path, value)
+        cluster = Cluster(kueue=changed["kueue"], operators={"kueue": "0.19"})
+        objects = [each for each in changed["jobs"] if isinstance(each, dict)]
+        queued = collect_jobs(objects, [each for each in changed["state"] if isinstance(each, dict)], cluster)
+        report = decide_environment("prod", queued, lambda each: each.name == "y", "y")
+        text = formats.render(random.choice(formats.format_names()), [report])
+
+        assert "\x1b" not in text, (path, value)
+        assert all(each.reason and each.decision for each in report.decision.answers), (path, value)
