@@ -441,3 +441,18 @@ def test_a_job_with_values_that_a_cluster_rejects_is_never_admitted(change, reas
     assert (answer.decision, answer.reason) == (
         ("never", reason) if reason else ("admitted", "ClusterQueue `a` has quota for it")
     )
+
+
+@pytest.mark.parametrize("policy", ["Hold", "HoldAndDrain"])
+@pytest.mark.parametrize("is_local", [True, False])
+def test_a_queue_that_is_held_does_not_stop_what_runs(policy, is_local):
+    stop = {"stopPolicy": policy}
+    state = [
+        FLAVOR,
+        cluster_queue("a", {"cpu": 4}, **({} if is_local else stop)),
+        local_queue("a", **(stop if is_local else {})),
+    ]
+    jobs = [job("x", 3, {"cpu": 1}), job("y", 3, {"cpu": 1}), job("z", 1, {"cpu": 1})]
+    first = "running" if policy == "Hold" else "never"
+
+    assert decisions(jobs, state, running=["x", "y"]) == {"ml/x": first, "ml/y": "never", "ml/z": "never"}

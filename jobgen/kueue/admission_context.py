@@ -33,6 +33,8 @@ from jobgen.kueue.topology import Node, build_snapshots, parse_nodes, read_gates
 from jobgen.kueue.version_notes import list_version_notes
 from jobgen.kueue.workloads import Workload
 
+_HOLD = "Hold"
+
 
 class AdmissionContext:
     """The queues of a cluster, before any workload; `namespaces` are those of the jobs."""
@@ -145,6 +147,21 @@ class AdmissionContext:
     @cached_property
     def _nodes(self) -> list[Node]:
         return parse_nodes(self.cluster.list_nodes())
+
+    @cached_property
+    def held_local_queues(self) -> dict[Key, str]:
+        """The LocalQueues that admit nothing, but do not stop what runs, and the ClusterQueue of each."""
+        held = ((key, spec) for key, spec in self.local_queues.items() if spec.get("stopPolicy") == _HOLD)
+        return {key: str(spec.get("clusterQueue") or "") for key, spec in held}
+
+    @cached_property
+    def held_queues(self) -> frozenset[str]:
+        """The ClusterQueues that admit nothing only because they are held; what runs in them goes on."""
+        return frozenset(
+            name
+            for name, each in self.readiness.items()
+            if self.queues[name].stop_policy == _HOLD and {cause.reason for cause in each.causes} == {STOPPED}
+        )
 
     def _find_active_queue(self, key: Key) -> str:
         spec = self.local_queues.get(key, {})

@@ -63,7 +63,7 @@ def run_cycles(
     """
     scheduler = context.build_scheduler()
     arrivals = order_arrivals(workloads, later)
-    _admit_running(scheduler, [each for each in arrivals if each.key in running])
+    _admit_running(scheduler, [each for each in arrivals if each.key in running], context)
     assumed = frozenset(key for several in scheduler.snapshot.workloads.values() for key in several)
     for each in arrivals:
         if each.key not in running:
@@ -73,14 +73,19 @@ def run_cycles(
     return Run(scheduler, tuple(recorder.evictions), assumed, recorder.held, is_complete)
 
 
-def _admit_running(scheduler: Scheduler, workloads: Sequence[Workload]) -> None:
-    """Admit workloads that are said to run. None of them evicts another."""
-    queues = scheduler.snapshot.queues
+def _admit_running(scheduler: Scheduler, workloads: Sequence[Workload], context: AdmissionContext) -> None:
+    """Admit workloads that are said to run, also in queues that are held now. None of them evicts another."""
+    queues, inactive, local_queues = scheduler.snapshot.queues, scheduler.inactive, scheduler.local_queues
+    scheduler.inactive = inactive - context.held_queues
+    scheduler.local_queues = {**local_queues, **context.held_local_queues}
     scheduler.snapshot.queues = {name: each._replace(preemption=Preemption()) for name, each in queues.items()}
     for each in workloads:
         scheduler.add(each)
     _run_until_settled(scheduler, _Recorder(), _MOST_STEPS + _MOST_STEPS_PER_WORKLOAD * len(workloads))
     scheduler.snapshot.queues = queues
+    scheduler.inactive, scheduler.local_queues = inactive, local_queues
+    for several in scheduler.parked.values() if context.held_local_queues else ():
+        several[:] = [each for each in several if (each.namespace, each.queue) in local_queues]
     scheduler.retry_parked(scheduler.snapshot.queues)
 
 
