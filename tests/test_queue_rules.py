@@ -199,6 +199,39 @@ def test_plain_files_with_jobs_and_queues(lint, text, objects, line):
     )
 
 
+@pytest.mark.parametrize(
+    ("known", "complete", "rule"),
+    [
+        ("", "[]", ""),
+        ("", "[WorkloadPriorityClass]", "unknown-reference"),
+        ("low", "[]", "inadmissible-job"),
+        ("low", "[WorkloadPriorityClass]", "unknown-reference"),
+        ("high", "[]", ""),
+    ],
+)
+def test_a_priority_class_that_does_not_exist_is_one_finding(lint, known, complete, rule):
+    classes = (
+        f"apiVersion: kueue.x-k8s.io/v1beta2\nkind: WorkloadPriorityClass\nmetadata: {{name: {known}}}\nvalue: 1\n"
+    )
+    files = {
+        "jobs/bert.yaml": SPEC.replace(
+            "metadata: {name: bert", "metadata: {labels: {kueue.x-k8s.io/priority-class: high}, name: bert"
+        ),
+        "state/queues.yaml": f"{QUEUES}---\n{classes}" if known else QUEUES,
+        "overlays/prod/overlay.yaml": overlay(f"{{state: state, complete: {complete}}}"),
+    }
+    found = lint(files, whole=True, others=["unknown-reference"])
+
+    assert [(each["rule"], each["line"]) for each in found] == ([(rule, 3)] if rule else [])
+
+
+def test_a_class_of_pods_that_does_not_exist_is_on_its_name(lint):
+    classes = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: low}\nvalue: 1\n"
+    text = "---\n".join([job("priorityClassName: high\n"), QUEUES, classes])
+
+    assert lint({"all.yaml": text}, "all.yaml") == [("inadmissible-job", "all.yaml", 18)]
+
+
 def test_files_without_local_queues_say_nothing_about_the_queue_of_a_job(lint):
     assert lint({"jobs/queues.yaml": cluster_queue("research"), "jobs/bert.yaml": SPEC}) == []
 

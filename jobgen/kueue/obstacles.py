@@ -29,7 +29,9 @@ class Obstacle(NamedTuple):
     """A reason why a workload is never admitted."""
 
     code: str
-    """`unmanaged`, `queue`, `namespace`, `invalid`, `resource`, `selector`, `taint`, `topology` or `quota`."""
+    """What is wrong: `unmanaged`, `queue`, `namespace`, `priority` or `invalid`, or what does not fit: `resource`,
+    `selector`, `taint`, `topology` or `quota`.
+    """
     message: str
     change: str
     """The smallest change that would admit it."""

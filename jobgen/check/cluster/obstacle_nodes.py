@@ -12,6 +12,7 @@ from jobgen.k8s.kueue import DOMAIN, QUEUE_LABEL
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.kueue.obstacles import Obstacle
 from jobgen.kueue.pod_sets import list_pod_sets
+from jobgen.kueue.priority import PRIORITY_LABEL
 from jobgen.kueue.quota import FlavorResource
 from jobgen.kueue.requests import Transformation
 from jobgen.model.data import Node, locatable, value_of
@@ -43,6 +44,8 @@ def find_obstacle_node(
         return _find_request(template or obj, obj, path, obstacle, transformations) or ObstacleNode(label)
     spec = as_mapping(template.get("spec"))
     found: Node = None
+    if obstacle.code == "priority":
+        return ObstacleNode(_find_priority_class(obj) or label)
     if obstacle.code == "selector":
         found = _find_selector(spec)
     elif obstacle.code == "taint":
@@ -58,6 +61,24 @@ def find_queue_node(obj: Mapping[str, Node]) -> Node:
     metadata = as_mapping(obj.get("metadata"))
     label = as_mapping(metadata.get("labels")).get(QUEUE_LABEL)
     return label if as_text(label) else metadata.get("name", metadata.get("generateName"))
+
+
+def _find_priority_class(obj: Mapping[str, Node]) -> Node:
+    """Return the first name of a priority class in a job, in the order in which Kueue looks for it."""
+    label = as_mapping(as_mapping(obj.get("metadata")).get("labels")).get(PRIORITY_LABEL)
+    fields = ("priorityClass", "priorityClassName")
+    return label or next((found for field in fields for found in _list_values(obj.get("spec"), field)), None)
+
+
+def _list_values(tree: Node, field: str) -> Iterator[Node]:
+    """Yield the values of a field wherever it is, unless they are empty."""
+    children = tree if isinstance(tree, list) else ()
+    if isinstance(tree, dict):
+        if value_of(tree.get(field)):
+            yield tree[field]
+        children = list(tree.values())
+    for child in children:
+        yield from _list_values(child, field)
 
 
 def _find_template(plain: Mapping[str, Any], name: str) -> tuple[Step, ...]:

@@ -94,13 +94,9 @@ def remove_placements(job: Job) -> Job:
 
 
 class JobReader:
-    """Reads job objects, with the objects that their workloads depend on.
+    """Reads job objects, with the objects that their workloads depend on."""
 
-    With `ignores_priority`, a job may name a priority class that does not exist.
-    """
-
-    def __init__(self, known: ClusterObjects, cluster: Cluster, *, ignores_priority: bool = False) -> None:
-        self._ignores_priority = ignores_priority
+    def __init__(self, known: ClusterObjects, cluster: Cluster) -> None:
         self._known = known
         self._cluster = cluster
         context = read_context(known)
@@ -133,13 +129,17 @@ class JobReader:
             message = "it names no queue, and Kueue keeps such jobs suspended"
             yield job._replace(obstacle=Obstacle("queue", message, "add the label `kueue.x-k8s.io/queue-name`"))
             return
-        is_ignored = self._ignores_priority and built[0].priority.missing
-        error = ("" if is_ignored else built[0].error) or self._find_invalid(obj, first)
+        error = built[0].error or self._find_invalid(obj, first)
+        missing = built[0].priority.missing
+        if error and missing:
+            yield job._replace(obstacle=Obstacle("priority", error, "create the class, or name one that exists"))
+            return
         if error:
             yield job._replace(obstacle=Obstacle("invalid", error, "correct the job, or what it refers to"))
             return
-        if missing := built[0].priority.missing:
-            self.remarks.append(f"{missing} is not among the files; its value is assumed to be 0")
+        remark = f"{missing} is not among the files; its value is assumed to be 0"
+        if missing and remark not in self.remarks:
+            self.remarks.append(remark)
         total = count_workloads(obj)
         if total > len(built):
             where = f"{job.kind} `{job.namespace}/{job.name}`"

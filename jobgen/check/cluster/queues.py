@@ -57,8 +57,7 @@ class QueueState:
 
     @cached_property
     def _reader(self) -> JobReader:
-        # The class decides when a job is admitted, not whether; `unknown-reference` reports one that does not exist.
-        return JobReader(self.known, self.cluster, ignores_priority=True)
+        return JobReader(self.known, self.cluster)
 
     @cached_property
     def cycles(self) -> list[tuple[str, ...]]:
@@ -117,9 +116,9 @@ class QueueState:
     def _find_job_obstacle(self, job: Job) -> Obstacle | None:
         """Find what keeps the workloads of a job from admission; those of a job have the same shape."""
         if job.obstacle is not None:
-            # Other rules report requests outside of a LimitRange, and names that lead nowhere.
+            # Other rules report requests outside of a LimitRange.
             is_unmanaged = job.obstacle.code == "unmanaged" and job.queue and self.cluster.kueue
-            return job.obstacle if is_unmanaged or job.obstacle.code == "queue" else None
+            return job.obstacle if is_unmanaged or job.obstacle.code in ("queue", "priority") else None
         kept = remove_placements(job) if self.context.ignores_topology else job
         workload = kept.workloads[0]
         key = _describe_shape(workload)

@@ -21,7 +21,8 @@ def inadmissible_job(manifest: Manifest, queues: QueueState) -> Iterator[Violati
     the folder `cluster.state`. It compares the workload of the job with its queue: whether the queue exists and admits
     anything, selects the namespace, covers the resources, has a flavor that the pods may run on, and could ever have
     enough quota with all that it may borrow. The message ends with the smallest change that would admit the job. If no
-    LocalQueue is among the files, nothing is known of the job's queue, and nothing is reported.
+    LocalQueue is among the files, nothing is known of the job's queue, and nothing is reported. A priority class that
+    does not exist is reported if other classes of its kind are among the files.
 
     A job of a kind that Kueue does not manage as `cluster.kueue` declares it is a warning: it starts at once, without
     quota.
