@@ -86,6 +86,11 @@ def _admit_running(scheduler: Scheduler, workloads: Sequence[Workload], context:
     scheduler.inactive, scheduler.local_queues = inactive, local_queues
     for several in scheduler.parked.values() if context.held_local_queues else ():
         several[:] = [each for each in several if (each.namespace, each.queue) in local_queues]
+    admitted = {key for several in scheduler.snapshot.workloads.values() for key in several}
+    for each in workloads:
+        if each.key not in admitted:
+            # It was tried in another state: without preemption, and with queues that are held.
+            scheduler.outcomes.pop(each.key, None)
     scheduler.retry_parked(scheduler.snapshot.queues)
 
 
