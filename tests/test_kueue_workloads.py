@@ -539,6 +539,23 @@ def test_jobs_without_queue(config, namespace, is_managed):
     assert (explain_unmanaged(obj, "", parse_configuration(config, "0.19")) is None) is is_managed
 
 
+@pytest.mark.parametrize(
+    ("obj", "reason", "change"),
+    [
+        (make("kubeflow.org/v1", "MPIJob", {}), "so it starts at once", "use `kubeflow.org/v2beta1`"),
+        (make("example.com/v1", "MPIJob", {}), "so it starts at once", ""),
+        (make(*JOB, {"suspend": True}), "so only `suspend` keeps it from starting", "add the label"),
+        (make(*JOB, {}), "so it starts at once", "add the label"),
+    ],
+)
+def test_a_job_that_is_not_managed_says_what_would_change_that(obj, reason, change):
+    found = explain_unmanaged(obj, "", parse_configuration({}, "0.19"))
+
+    assert found.reason.endswith(reason)
+    assert found.change.startswith(change)
+    assert bool(found.change) is bool(change)
+
+
 def test_every_integration_has_pod_sets():
     for version, kind in INTEGRATIONS:
         spec = {"rayClusterSpec": {}} if kind == "RayJob" else {}

@@ -84,7 +84,10 @@ def explain_unmanaged(
     kind, integration = str(obj.get("kind", "")), find_integration(obj)
     if integration is None:
         named = f"{kind} of `{obj.get('apiVersion')}`"
-        return Unmanaged(f"Kueue has no integration for {named}, so it starts at once")
+        group = str(obj.get("apiVersion")).rpartition("/")[0]
+        others = [api for api, known in INTEGRATIONS if known == kind and api.rpartition("/")[0] == group]
+        change = f"use `{others[0]}`" if others else ""
+        return Unmanaged(f"Kueue has no integration for {named}, so it starts at once", change)
     spec = as_mapping(obj.get("spec"))
     if kind == "RayJob" and not isinstance(spec.get("rayClusterSpec"), dict):
         return Unmanaged("it runs in an existing RayCluster, so it starts at once", "queue the RayCluster instead")
@@ -92,7 +95,8 @@ def explain_unmanaged(
     if found is not None:
         return found
     if not queue and not configuration.manages_unqueued:
-        return Unmanaged("it names no queue, so it starts at once", "add the label `kueue.x-k8s.io/queue-name`")
+        start = "only `suspend` keeps it from starting" if spec.get("suspend") is True else "it starts at once"
+        return Unmanaged(f"it names no queue, so {start}", "add the label `kueue.x-k8s.io/queue-name`")
     return _explain_namespace(obj, queue, configuration, labels)
 
 
