@@ -25,7 +25,7 @@ from jobgen.kueue.outcomes import (
 )
 from jobgen.kueue.preemption import Rules, Target
 from jobgen.kueue.processing import Processing
-from jobgen.kueue.queue_order import PendingQueue
+from jobgen.kueue.queue_order import PendingQueue, Shape
 from jobgen.kueue.second_pass import SecondPass
 from jobgen.kueue.snapshot import Snapshot
 from jobgen.kueue.workloads import Workload
@@ -108,7 +108,7 @@ class Scheduler:
         self._generation = 0
         self._seen: dict[str, int] = {}
         self._nominations: dict[str, _Nomination] = {}
-        self._bulk_parked: dict[str, dict[str, str]] = {name: {} for name in snapshot.queues}
+        self._bulk_parked: dict[str, dict[Shape, str]] = {name: {} for name in snapshot.queues}
 
     def add(self, workload: Workload) -> None:
         """Add a workload: an admitted one uses quota, any other waits in its queue."""

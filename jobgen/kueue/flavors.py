@@ -98,7 +98,8 @@ def assign_flavors(pod_sets: Sequence[PodSet], facts: QueueFacts, counts: Sequen
     found = Assignment(tuple(done), usage, level)
     if facts.place is not None and len(done) == len(members) and found.mode is not Mode.NO_FIT:
         found = facts.place(found)
-    return found._replace(no_fit=find_no_fit_reason(found, facts.queue))
+    reason = find_no_fit_reason(found, facts.queue)
+    return found._replace(no_fit=reason) if reason else found
 
 
 def _list_requests(pod_set: PodSet, count: int, facts: QueueFacts) -> Amounts:
@@ -225,7 +226,10 @@ def _search_group(
     if best is None or best.mode is Mode.NO_FIT:
         return _Search({}, reasons, attempts)
     tried = -1 if last == len(group.flavors) - 1 else last
-    choices = {name: choice._replace(tried=tried if facts.is_fungible else 0) for name, choice in best.choices.items()}
+    tried = tried if facts.is_fungible else 0
+    choices = best.choices
+    if tried != -1:
+        choices = {name: choice._replace(tried=tried) for name, choice in choices.items()}
     return _Search(choices, [] if best.mode is Mode.FIT else reasons, attempts)
 
 

@@ -17,9 +17,13 @@ def order_in_queue(workload: Workload) -> tuple[int, str, str]:
     return (-workload.priority, workload.timestamp, workload.uid)
 
 
-def find_shape(workload: Workload) -> str:
-    """Return what decides how a workload is scheduled; workloads of one shape in one queue have the same fate."""
-    return repr((workload.priority, [_describe_pods(each) for each in workload.pod_sets]))
+Shape = tuple[Any, ...]
+"""What decides how a workload is scheduled; workloads of one shape in one queue have the same fate."""
+
+
+def find_shape(workload: Workload) -> Shape:
+    """Return the shape of a workload."""
+    return (workload.priority, *map(_describe_pods, workload.pod_sets))
 
 
 _PLACEMENT = ("nodeSelector", "affinity", "tolerations", "runtimeClassName", "priority", "topologySpreadConstraints")
@@ -27,9 +31,9 @@ _PLACEMENT = ("nodeSelector", "affinity", "tolerations", "runtimeClassName", "pr
 
 def _describe_pods(pod_set: PodSet) -> tuple[Any, ...]:
     spec = pod_set.spec
-    placement = [spec.get(name) for name in _PLACEMENT]
-    exact = sorted(pod_set.exact.items()) if pod_set.exact else None
-    requests = sorted(pod_set.requests.items())
+    placement = repr([spec.get(name) for name in _PLACEMENT]) if any(name in spec for name in _PLACEMENT) else ""
+    exact = frozenset(pod_set.exact.items()) if pod_set.exact else None
+    requests = frozenset(pod_set.requests.items())
     return (pod_set.name, pod_set.count, pod_set.min_count, requests, exact, pod_set.topology, placement)
 
 
@@ -42,8 +46,8 @@ class PendingQueue:
     def __init__(self, measure: Measure | None = None) -> None:
         self._measure = measure
         self._members: dict[str, tuple[Workload, int]] = {}
-        self._shapes: dict[str, str] = {}
-        self._by_shape: dict[str, set[str]] = {}
+        self._shapes: dict[str, Shape] = {}
+        self._by_shape: dict[Shape, set[str]] = {}
         self._heaps: dict[tuple[str, str], list[tuple[tuple[int, str, str], int, str]]] = {}
         self._count = 0
         self.preemptor = ""
@@ -65,7 +69,7 @@ class PendingQueue:
         group = (workload.namespace, workload.queue) if self._measure else ("", "")
         heapq.heappush(self._heaps.setdefault(group, []), (order_in_queue(workload), self._count, workload.key))
 
-    def find_shape(self, workload: Workload) -> str:
+    def find_shape(self, workload: Workload) -> Shape:
         """Return the shape of a workload, which is computed once."""
         shape = self._shapes.get(workload.key)
         if shape is None:
@@ -108,7 +112,7 @@ class PendingQueue:
             self._by_shape[self.find_shape(found)].discard(key)
         return found
 
-    def remove_shape(self, shape: str) -> list[Workload]:
+    def remove_shape(self, shape: Shape) -> list[Workload]:
         """Remove all workloads of a shape and return them."""
         removed = (self.remove(key) for key in sorted(self._by_shape.get(shape, ())))
         return [workload for workload in removed if workload is not None]
