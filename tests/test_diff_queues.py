@@ -542,3 +542,14 @@ def test_flavors_affect_every_job():
 
     assert select_affected(old, new, {}) == (old, new)
     assert [each.jobs for each in select_affected(old, old, {})] == [(), ()]
+
+
+def test_a_job_keeps_running_if_one_of_another_kind_gets_its_name(compare):
+    pod = job("run", 4)["spec"]["template"]["spec"]
+    other = {**job("run", priority="high"), "apiVersion": "v1", "kind": "Pod", "spec": pod}
+    settings = {"kueue": {"frameworks": ["batch/job", "pod"]}}
+    state = one_queue(preemption={"withinClusterQueue": "Never"})
+    result = compare((state, (job("run", 8),)), (state, (job("run", 8), other)), **settings)
+
+    assert rows(result)["run (Pod)"] == ("new", "", "waits")
+    assert rows(result)["run (Job)"][0] == "after-restart"

@@ -67,7 +67,7 @@ def find_start_state(
             if update is Update.IN_PLACE and _describe_shape(workload) != _describe_shape(prior.workload):
                 running.add(workload.key)
             else:
-                kept[workload.key] = prior.workload
+                kept[workload.key] = prior.workload._replace(key=workload.key)
     carried = _order_admissions(each for each in kept.values() if each.cluster_queue in context.queues)
     return StartState(
         tuple(_carry(job, carried) for job in jobs),
@@ -85,9 +85,12 @@ def _add_replacements(
     old: Mapping[JobName, Job],
     replaced: Mapping[JobName, JobName],
 ) -> None:
-    """Give the workloads of a job with another name the decisions about the job that it replaces."""
+    """Give the workloads of a job with another name the decisions about the job that it replaces.
+
+    The workloads of a job have other names, too, if a job of another kind gets its name.
+    """
     for job in jobs:
-        former = old.get(replaced[get_name(job)]) if get_name(job) in replaced else None
+        former = old.get(replaced.get(get_name(job), get_name(job)))
         for key, other in zip(_list_keys(job), _list_keys(former) if former else (), strict=False):
             prior = answers.get((former.kind, other)) if former else None
             if prior is not None:
