@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from jobgen.check.cluster.queue_jobs import collect_jobs
-from jobgen.kueue.answers import Decision, decide
+from jobgen.kueue.decision.answers import Decision, decide
 from jobgen.spec.overlay import Cluster
 
 API, GPU = "kueue.x-k8s.io/v1beta2", "nvidia.com/gpu"

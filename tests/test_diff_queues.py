@@ -10,7 +10,7 @@ from gitrepository import Repository
 
 from jobgen.api.diff import diff
 from jobgen.check.cluster.queue_jobs import collect_jobs
-from jobgen.kueue.answers import decide
+from jobgen.kueue.decision.answers import decide
 from jobgen.queues.affected import select_affected
 from jobgen.spec.overlay import Cluster
 

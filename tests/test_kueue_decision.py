@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 from queues import measure
 
 from jobgen.check.cluster.queue_jobs import collect_jobs
-from jobgen.kueue.answers import NEVER, WAITS, decide
+from jobgen.kueue.decision.answers import NEVER, WAITS, decide
 from jobgen.spec.overlay import Cluster
 
 API = "kueue.x-k8s.io/v1beta2"

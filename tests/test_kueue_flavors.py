@@ -5,13 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kueueobjects import FLAVOR, cluster_queue, flavor, flavored_queue, pod_set, workload
 
-from jobgen.kueue.assignment import Mode
-from jobgen.kueue.flavors import QueueFacts, assign_flavors
-from jobgen.kueue.partial_admission import search_counts
+from jobgen.kueue.assign.assignment import Mode
+from jobgen.kueue.assign.flavors import QueueFacts, assign_flavors
+from jobgen.kueue.assign.partial_admission import search_counts
 from jobgen.kueue.quota import FlavorResource, find_borrowing_level
-from jobgen.kueue.snapshot import read_snapshot
+from jobgen.kueue.scheduling.snapshot import read_snapshot
 from jobgen.kueue.tables import answer
-from jobgen.kueue.workloads import parse_workload
+from jobgen.kueue.workload.workloads import parse_workload
 
 SPOT = [flavor("spot", nodeLabels={"kind": "spot"}), flavor("fixed", nodeLabels={"kind": "fixed"})]
 

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from jobgen.kueue.assigned_domains import parse_domains
+from jobgen.kueue.assign.placed_usage import PlacedPods, Topologies
 from jobgen.kueue.objects import Flavor
-from jobgen.kueue.placed_usage import PlacedPods, Topologies
 from jobgen.kueue.topology import (
     HOSTNAME,
     FailedNode,
@@ -26,7 +25,8 @@ from jobgen.kueue.topology import (
     select_nodes,
     sum_other_pods,
 )
-from jobgen.kueue.workloads import TopologyRequest
+from jobgen.kueue.workload.assigned_domains import parse_domains
+from jobgen.kueue.workload.workloads import TopologyRequest
 
 ROW, RACK = "example.com/row", "example.com/rack"
 LEVELS = (ROW, RACK, HOSTNAME)

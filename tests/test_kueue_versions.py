@@ -6,15 +6,15 @@ import pytest
 
 from jobgen.check.cluster.queue_jobs import collect_jobs
 from jobgen.check.cluster.queues import QueueState
-from jobgen.kueue.answers import decide
 from jobgen.kueue.configuration import NEWEST, parse_configuration, parse_version
-from jobgen.kueue.gate_defaults import GATES, gates_at, has_gate
-from jobgen.kueue.gates import DEFAULT_GATES, parse_gates
+from jobgen.kueue.decision.answers import decide
 from jobgen.kueue.pod_sets import ALL_GATES
 from jobgen.kueue.pod_sets import parse_gates as parse_pod_set_gates
 from jobgen.kueue.preemption import Rules
 from jobgen.kueue.topology import TopologyGates, read_gates
-from jobgen.kueue.version_notes import DIFFERENCES, show_version
+from jobgen.kueue.version.gate_defaults import GATES, gates_at, has_gate
+from jobgen.kueue.version.gates import DEFAULT_GATES, parse_gates
+from jobgen.kueue.version.version_notes import DIFFERENCES, show_version
 from jobgen.spec.overlay import parse_cluster
 
 KUEUE = "kueue.x-k8s.io/v1beta2"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names
 from jobgen.api.project import ProjectPath, open_project, select_environments
 from jobgen.check.cluster.queue_jobs import QueuedJobs
-from jobgen.kueue.answers import Answer, Job
+from jobgen.kueue.decision.answers import Answer, Job
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.config import ProjectConfig

@@ -17,7 +17,7 @@ from jobgen.kueue.objects import (
     parse_cohort,
     parse_flavor,
 )
-from jobgen.kueue.versions import adapt_cohorts, adapt_queue
+from jobgen.kueue.version.versions import adapt_cohorts, adapt_queue
 
 _KUEUE = "kueue.x-k8s.io"
 _GROUPS: Mapping[str, str] = {

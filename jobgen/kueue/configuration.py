@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jobgen.kueue.gate_defaults import gates_at
 from jobgen.kueue.objects import as_list, as_mapping
 from jobgen.kueue.preemption import DEFAULT_STRATEGIES, Rules
-from jobgen.kueue.requests import NO_SETTINGS, ResourceSettings, parse_settings
-from jobgen.kueue.versions import IGNORED, adapt_settings, treat_claims
+from jobgen.kueue.version.gate_defaults import gates_at
+from jobgen.kueue.version.versions import IGNORED, adapt_settings, treat_claims
+from jobgen.kueue.workload.requests import NO_SETTINGS, ResourceSettings, parse_settings
 
 NEWEST = (0, 19)
 MAX_NODES = 50_000

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from jobgen.kueue.objects import Flavor, as_list, as_mapping
-from jobgen.kueue.workloads import PodSet
+from jobgen.kueue.workload.workloads import PodSet
 
 _BLOCKING = ("NoSchedule", "NoExecute")
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.check.cluster.queue_jobs import QueuedJobs
-from jobgen.kueue.admission_context import AdmissionContext
-from jobgen.kueue.answers import Job
 from jobgen.kueue.cluster_objects import Object
+from jobgen.kueue.decision.admission_context import AdmissionContext
+from jobgen.kueue.decision.answers import Job
 from jobgen.kueue.objects import as_mapping, name_of
 from jobgen.queues.changes import JobName, Update
 from jobgen.queues.start_state import get_name

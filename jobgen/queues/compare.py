@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.check.cluster.queue_jobs import QueuedJobs
-from jobgen.kueue.admission_context import AdmissionContext
 from jobgen.kueue.amounts import show_amount
-from jobgen.kueue.answers import (
+from jobgen.kueue.decision.admission_context import AdmissionContext
+from jobgen.kueue.decision.answers import (
     ADMITTED,
     BORROWS,
     NEVER,
@@ -21,9 +21,9 @@ from jobgen.kueue.answers import (
     Job,
     decide,
 )
+from jobgen.kueue.decision.simulate import Eviction
+from jobgen.kueue.decision.totals import Total
 from jobgen.kueue.objects import as_mapping, name_of
-from jobgen.kueue.simulate import Eviction
-from jobgen.kueue.totals import Total
 from jobgen.queues.affected import select_affected
 from jobgen.queues.changes import (
     PREEMPTED,

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jobgen.check.cluster.queue_jobs import QueuedJobs, collect_jobs
-from jobgen.kueue.answers import Decision, Job, decide
 from jobgen.kueue.cluster_objects import DECIDING_KINDS
-from jobgen.kueue.job_workloads import find_namespace, get_job_name
+from jobgen.kueue.decision.answers import Decision, Job, decide
 from jobgen.kueue.objects import as_mapping
+from jobgen.kueue.workload.job_workloads import find_namespace, get_job_name
 from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Finding
 from jobgen.pipeline.config import ProjectConfig

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from jobgen.kueue.amounts import show_amount
-from jobgen.kueue.answers import DECISIONS, Answer, Decision
-from jobgen.kueue.workloads import PodSetAdmission
+from jobgen.kueue.decision.answers import DECISIONS, Answer, Decision
+from jobgen.kueue.workload.workloads import PodSetAdmission
 from jobgen.model.finding import pluralize
 
 ARRIVAL_ORDER = "jobs arrive by priority, then by namespace and queue, then by name"

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jobgen.kueue.admission_context import AdmissionContext
-from jobgen.kueue.answers import ADMITTED, BORROWS, PREEMPTS, RUNNING, Answer, Decision, Job
-from jobgen.kueue.workloads import Workload
+from jobgen.kueue.decision.admission_context import AdmissionContext
+from jobgen.kueue.decision.answers import ADMITTED, BORROWS, PREEMPTS, RUNNING, Answer, Decision, Job
+from jobgen.kueue.workload.workloads import Workload
 from jobgen.queues.changes import JobName, Update
 
 _RUNS = frozenset((RUNNING, ADMITTED, BORROWS, PREEMPTS))

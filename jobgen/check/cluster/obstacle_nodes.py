@@ -10,11 +10,11 @@ from jobgen.check.cluster.queues import QueueState
 from jobgen.check.cluster.unreachable import iter_quotas
 from jobgen.k8s.kueue import DOMAIN, QUEUE_LABEL
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
-from jobgen.kueue.obstacles import Obstacle
+from jobgen.kueue.decision.obstacles import Obstacle
 from jobgen.kueue.pod_sets import list_pod_sets
-from jobgen.kueue.priority import PRIORITY_LABEL
 from jobgen.kueue.quota import FlavorResource
-from jobgen.kueue.requests import Transformation
+from jobgen.kueue.workload.priority import PRIORITY_LABEL
+from jobgen.kueue.workload.requests import Transformation
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.path import Step, find_path
 from jobgen.model.quantity import to_milli

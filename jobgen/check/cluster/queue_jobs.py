@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from jobgen.kueue.admission_context import AdmissionContext
-from jobgen.kueue.answers import Job
 from jobgen.kueue.cluster_objects import ClusterObjects, get_group, group_objects
 from jobgen.kueue.configuration import parse_configuration
-from jobgen.kueue.job_values import find_unreadable
-from jobgen.kueue.job_workloads import build_workloads, find_namespace, find_queue, get_job_name, read_context
-from jobgen.kueue.limit_ranges import find_invalid_requests
+from jobgen.kueue.decision.admission_context import AdmissionContext
+from jobgen.kueue.decision.answers import Job
+from jobgen.kueue.decision.obstacles import Obstacle
 from jobgen.kueue.managed import INTEGRATIONS, explain_unmanaged
-from jobgen.kueue.obstacles import Obstacle
 from jobgen.kueue.pod_sets import count_workloads, get_group_name
-from jobgen.kueue.workloads import Workload
+from jobgen.kueue.workload.job_values import find_unreadable
+from jobgen.kueue.workload.job_workloads import build_workloads, find_namespace, find_queue, get_job_name, read_context
+from jobgen.kueue.workload.limit_ranges import find_invalid_requests
+from jobgen.kueue.workload.workloads import Workload
 from jobgen.spec.overlay import Cluster
 
 _KINDS = frozenset(kind for _, kind in INTEGRATIONS)

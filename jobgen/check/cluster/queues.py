@@ -11,14 +11,14 @@ from jobgen.check.cluster.cohorts import get_parent
 from jobgen.check.cluster.names import Name, name_object, replace_exported
 from jobgen.check.cluster.queue_jobs import JobReader, remove_placements
 from jobgen.k8s.nodes import as_mapping, as_text
-from jobgen.kueue.admission_context import AdmissionContext
-from jobgen.kueue.answers import Job
 from jobgen.kueue.cluster_objects import DECIDING_KINDS, ClusterObjects, group_objects
 from jobgen.kueue.configuration import parse_configuration
-from jobgen.kueue.obstacles import Obstacle
+from jobgen.kueue.decision.admission_context import AdmissionContext
+from jobgen.kueue.decision.answers import Job
+from jobgen.kueue.decision.obstacles import Obstacle
 from jobgen.kueue.quota import list_cycles
-from jobgen.kueue.snapshot import Snapshot
-from jobgen.kueue.workloads import PodSet, Workload
+from jobgen.kueue.scheduling.snapshot import Snapshot
+from jobgen.kueue.workload.workloads import PodSet, Workload
 from jobgen.model.data import Node, untraced
 from jobgen.spec.overlay import Cluster
 

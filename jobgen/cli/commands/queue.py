@@ -11,7 +11,7 @@ from jobgen.api.project import load
 from jobgen.api.queue import queue
 from jobgen.cli.options import env_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
-from jobgen.kueue.answers import NEVER
+from jobgen.kueue.decision.answers import NEVER
 from jobgen.queues.formats import format_names
 from jobgen.report.summary import count_severities, format_findings
 

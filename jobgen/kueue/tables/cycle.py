@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from jobgen.kueue.entry_order import order_entry
-from jobgen.kueue.gates import parse_gates
 from jobgen.kueue.objects import as_list, as_mapping, name_of, parse_cluster_queue
-from jobgen.kueue.queue_order import PendingQueue
+from jobgen.kueue.scheduling.entry_order import order_entry
+from jobgen.kueue.scheduling.queue_order import PendingQueue
 from jobgen.kueue.tables import Table
 from jobgen.kueue.tables.cycle_answer import (
     read_case,
@@ -20,7 +19,8 @@ from jobgen.kueue.tables.cycle_answer import (
     write_workload,
 )
 from jobgen.kueue.tables.given import Given
-from jobgen.kueue.workloads import Workload
+from jobgen.kueue.version.gates import parse_gates
+from jobgen.kueue.workload.workloads import Workload
 
 
 def _answer_cycles(given: Given) -> dict[str, Any]:

@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from jobgen.kueue.amounts import CPU
-from jobgen.kueue.cycle import Scheduler
-from jobgen.kueue.gates import Gates, parse_gates
-from jobgen.kueue.limit_ranges import find_invalid_requests, summarize
-from jobgen.kueue.local_queue_usage import LocalQueueUsage, parse_sharing_config, parse_weight
+from jobgen.kueue.assign.placement import PENDING
 from jobgen.kueue.objects import as_list, as_mapping, name_of
-from jobgen.kueue.outcomes import ADMITTED, EVICTED, MIGRATION, Eviction, Outcome
-from jobgen.kueue.placement import PENDING
 from jobgen.kueue.preemption import DEFAULT_STRATEGIES, FAIR_SHARING, IN_QUEUE, RECLAIM, WHILE_BORROWING, Rules
-from jobgen.kueue.priority_boost import add_boost
 from jobgen.kueue.readiness import QueueContext, Readiness, check_readiness, parse_admission_check
-from jobgen.kueue.requests import NO_SETTINGS, ResourceSettings, parse_settings
-from jobgen.kueue.snapshot import Snapshot, read_snapshot
+from jobgen.kueue.scheduling.cycle import Scheduler
+from jobgen.kueue.scheduling.local_queue_usage import LocalQueueUsage, parse_sharing_config, parse_weight
+from jobgen.kueue.scheduling.outcomes import ADMITTED, EVICTED, MIGRATION, Eviction, Outcome
+from jobgen.kueue.scheduling.snapshot import Snapshot, read_snapshot
 from jobgen.kueue.tables.given import Given, is_enabled, is_fair, read_controllers, read_topologies
 from jobgen.kueue.topology import parse_topologies
-from jobgen.kueue.workloads import PodSetAdmission, Workload, find_queue_time, parse_workload
+from jobgen.kueue.version.gates import Gates, parse_gates
+from jobgen.kueue.workload.limit_ranges import find_invalid_requests, summarize
+from jobgen.kueue.workload.priority_boost import add_boost
+from jobgen.kueue.workload.requests import NO_SETTINGS, ResourceSettings, parse_settings
+from jobgen.kueue.workload.workloads import PodSetAdmission, Workload, find_queue_time, parse_workload
 
 Answer = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from jobgen.kueue.outcomes import ADMITTED, EVICTED, Outcome
+from jobgen.kueue.scheduling.outcomes import ADMITTED, EVICTED, Outcome
 from jobgen.kueue.tables import Table
 from jobgen.kueue.tables.cycle_answer import (
     Answer,
@@ -17,7 +17,7 @@ from jobgen.kueue.tables.cycle_answer import (
     write_workload,
 )
 from jobgen.kueue.tables.given import Given
-from jobgen.kueue.workloads import Workload
+from jobgen.kueue.workload.workloads import Workload
 
 _LONGEST, _CUT = 1024, " ..."
 

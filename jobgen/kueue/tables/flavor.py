@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from jobgen.kueue.amounts import to_quantity
-from jobgen.kueue.assignment import (
+from jobgen.kueue.assign.assignment import (
     NO_MATCHING_FLAVOR,
     Assignment,
     Attempt,
@@ -15,16 +15,16 @@ from jobgen.kueue.assignment import (
     PodSetAssignment,
     is_preferred,
 )
-from jobgen.kueue.flavors import Oracle, QueueFacts, assign_flavors, find_flavor_mismatch, sum_requests
+from jobgen.kueue.assign.flavors import Oracle, QueueFacts, assign_flavors, find_flavor_mismatch, sum_requests
+from jobgen.kueue.assign.partial_admission import search_counts
+from jobgen.kueue.assign.placement import Placements
 from jobgen.kueue.objects import as_list, as_mapping, parse_fungibility
-from jobgen.kueue.partial_admission import search_counts
-from jobgen.kueue.placement import Placements
 from jobgen.kueue.quota import FlavorResource
-from jobgen.kueue.requests import read_amounts
 from jobgen.kueue.tables import Table
 from jobgen.kueue.tables.given import Given, is_enabled, is_fair, read_controllers, read_state, write_usage
 from jobgen.kueue.topology import parse_topologies
-from jobgen.kueue.workloads import PodSetAdmission, Workload, parse_workload
+from jobgen.kueue.workload.requests import read_amounts
+from jobgen.kueue.workload.workloads import PodSetAdmission, Workload, parse_workload
 
 _POSSIBILITIES = {"NoCandidates": Mode.NO_CANDIDATES, "Preempt": Mode.PREEMPT, "Reclaim": Mode.RECLAIM}
 _MODES = {"NoFit": Mode.NO_FIT, "NoPreemptionCandidates": Mode.NO_CANDIDATES, "Fit": Mode.FIT, **_POSSIBILITIES}

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobgen.kueue.amounts import UNLIMITED, to_amount, to_quantity
+from jobgen.kueue.assign.placed_usage import NO_TOPOLOGIES, Topologies
 from jobgen.kueue.objects import as_list, as_mapping, name_of
-from jobgen.kueue.placed_usage import NO_TOPOLOGIES, Topologies
 from jobgen.kueue.quota import FlavorResource, Usage
-from jobgen.kueue.snapshot import Snapshot, read_snapshot
+from jobgen.kueue.scheduling.snapshot import Snapshot, read_snapshot
 from jobgen.kueue.topology import build_snapshots, parse_nodes, parse_topologies, read_gates, sum_other_pods
-from jobgen.kueue.workloads import parse_workload
+from jobgen.kueue.workload.workloads import parse_workload
 
 Given = Mapping[str, Any]
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from jobgen.kueue.amounts import to_quantity
-from jobgen.kueue.assigned_domains import parse_domains
+from jobgen.kueue.assign.placed_usage import PlacedPods, Topologies
 from jobgen.kueue.objects import as_list, as_mapping, parse_flavor
-from jobgen.kueue.placed_usage import PlacedPods, Topologies
-from jobgen.kueue.requests import read_amounts
 from jobgen.kueue.tables import Table
 from jobgen.kueue.tables.given import Given
 from jobgen.kueue.topology import (
@@ -26,7 +24,9 @@ from jobgen.kueue.topology import (
     select_nodes,
     sum_other_pods,
 )
-from jobgen.kueue.workloads import parse_topology
+from jobgen.kueue.workload.assigned_domains import parse_domains
+from jobgen.kueue.workload.requests import read_amounts
+from jobgen.kueue.workload.workloads import parse_topology
 
 
 def _answer_find(given: Given) -> dict[str, Any]:

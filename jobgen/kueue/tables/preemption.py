@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from jobgen.kueue.assignment import Choice, Mode, PodSetAssignment
-from jobgen.kueue.candidates import DEFAULT_STRATEGIES, Preemptor, Rules, Target, order_candidates, satisfies
-from jobgen.kueue.flavors import sum_requests
+from jobgen.kueue.assign.assignment import Choice, Mode, PodSetAssignment
+from jobgen.kueue.assign.flavors import sum_requests
 from jobgen.kueue.objects import as_list, as_mapping
 from jobgen.kueue.preemption import find_targets
-from jobgen.kueue.preemption_fair import QueueOrder
-from jobgen.kueue.priority_boost import add_boost, read_boost
+from jobgen.kueue.preemption.candidates import DEFAULT_STRATEGIES, Preemptor, Rules, Target, order_candidates, satisfies
+from jobgen.kueue.preemption.fair import QueueOrder
 from jobgen.kueue.quota import FlavorResource
-from jobgen.kueue.snapshot import Snapshot, read_snapshot
+from jobgen.kueue.scheduling.snapshot import Snapshot, read_snapshot
 from jobgen.kueue.tables import Table
 from jobgen.kueue.tables.given import Given, is_enabled, is_fair
-from jobgen.kueue.workloads import Workload, parse_workload
+from jobgen.kueue.workload.priority_boost import add_boost, read_boost
+from jobgen.kueue.workload.workloads import Workload, parse_workload
 
 
 def _read_workload(given: Given, obj: Given) -> Workload:

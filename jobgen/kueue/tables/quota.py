@@ -9,10 +9,10 @@ from jobgen.kueue.amounts import subtract, to_quantity
 from jobgen.kueue.objects import ClusterQueue, as_list, as_mapping
 from jobgen.kueue.quota import FlavorResource, QuotaNode, Usage, compute_share, reserve_for_blocked
 from jobgen.kueue.readiness import AdmissionCheck, QueueContext, Readiness, check_readiness, parse_admission_check
-from jobgen.kueue.snapshot import Snapshot
+from jobgen.kueue.scheduling.snapshot import Snapshot
 from jobgen.kueue.tables import Table
 from jobgen.kueue.tables.given import Given, is_enabled, read_state, read_usage, write_usage
-from jobgen.kueue.workloads import parse_workload
+from jobgen.kueue.workload.workloads import parse_workload
 
 
 def _answer_available(given: Given) -> dict[str, Any]:

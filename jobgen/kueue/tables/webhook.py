@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from jobgen.kueue.field_errors import FieldError
 from jobgen.kueue.objects import as_mapping
 from jobgen.kueue.tables import Table
 from jobgen.kueue.validation.flavors import validate_resource_flavor
 from jobgen.kueue.validation.queues import validate_cluster_queue, validate_cohort
 from jobgen.kueue.validation.workloads import parse_workload_gates, validate_workload
+from jobgen.kueue.workload.field_errors import FieldError
 
 
 def _get_object(given: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from jobgen.kueue.adjust import adjust_pod_sets, read_overhead
 from jobgen.kueue.amounts import CPU
-from jobgen.kueue.field_errors import FieldError
-from jobgen.kueue.limit_ranges import Summary, list_above_limits, list_outside_bounds, summarize
 from jobgen.kueue.objects import as_list, as_mapping
 from jobgen.kueue.pod_sets import list_pod_sets
 from jobgen.kueue.pod_sets.topology_request import parse_gates
-from jobgen.kueue.requests import charge_pod, parse_settings
 from jobgen.kueue.tables import Table
-from jobgen.kueue.workloads import PodSet, PodSetAdmission, parse_workload
+from jobgen.kueue.workload.adjust import adjust_pod_sets, read_overhead
+from jobgen.kueue.workload.field_errors import FieldError
+from jobgen.kueue.workload.limit_ranges import Summary, list_above_limits, list_outside_bounds, summarize
+from jobgen.kueue.workload.requests import charge_pod, parse_settings
+from jobgen.kueue.workload.workloads import PodSet, PodSetAdmission, parse_workload
 
 
 def job_pod_sets(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from jobgen.kueue.requests import Amounts
 from jobgen.kueue.topology.tree import TopologyTree, Values
+from jobgen.kueue.workload.requests import Amounts
 
 _MOST = 2**31 - 1
 _KEPT = 32

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from jobgen.kueue.objects import as_list, as_mapping
-from jobgen.kueue.requests import Amounts, charge_pod, read_amounts, sum_pod_requests
+from jobgen.kueue.workload.requests import Amounts, charge_pod, read_amounts, sum_pod_requests
 
 _FINISHED = ("Succeeded", "Failed")
 _PLACED = tuple(

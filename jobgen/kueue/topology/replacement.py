@@ -9,7 +9,7 @@ from typing import NamedTuple
 from jobgen.kueue.topology.request import Failure, Placement, PodSetRequest, find_level
 from jobgen.kueue.topology.snapshot import AssumedUsage, TopologySnapshot, add_assumed
 from jobgen.kueue.topology.tree import Domain
-from jobgen.kueue.workloads import TopologyRequest
+from jobgen.kueue.workload.workloads import TopologyRequest
 
 
 class FailedNode(NamedTuple):

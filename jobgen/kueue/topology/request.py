@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from jobgen.kueue.requests import Amounts
 from jobgen.kueue.topology.tree import Values
-from jobgen.kueue.workloads import TopologyRequest
+from jobgen.kueue.workload.requests import Amounts
+from jobgen.kueue.workload.workloads import TopologyRequest
 
 
 @dataclass(frozen=True, slots=True)

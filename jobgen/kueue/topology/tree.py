@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.kueue.objects import as_list, as_mapping
-from jobgen.kueue.requests import Amounts
 from jobgen.kueue.topology.nodes import Node
+from jobgen.kueue.workload.requests import Amounts
 
 HOSTNAME = "kubernetes.io/hostname"
 

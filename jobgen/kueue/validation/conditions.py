@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jobgen.kueue.field_errors import DUPLICATE, INVALID, NOT_SUPPORTED, REQUIRED, TOO_LONG, FieldError
 from jobgen.kueue.objects import as_list, as_mapping
 from jobgen.kueue.validation.formats import validate_key
+from jobgen.kueue.workload.field_errors import DUPLICATE, INVALID, NOT_SUPPORTED, REQUIRED, TOO_LONG, FieldError
 from jobgen.model.lazy_re import lazy_pattern
 
 _REASON_FORMAT = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"

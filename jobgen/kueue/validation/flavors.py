@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jobgen.kueue.field_errors import DUPLICATE, INVALID, FieldError
 from jobgen.kueue.objects import as_list, as_mapping
 from jobgen.kueue.validation.formats import list_value_errors, validate_key, validate_labels
+from jobgen.kueue.workload.field_errors import DUPLICATE, INVALID, FieldError
 
 
 def validate_resource_flavor(obj: Mapping[str, Any]) -> Iterator[FieldError]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jobgen.kueue.field_errors import FORBIDDEN, INVALID, REQUIRED, TOO_LONG, FieldError
 from jobgen.kueue.objects import as_list, as_mapping
+from jobgen.kueue.workload.field_errors import FORBIDDEN, INVALID, REQUIRED, TOO_LONG, FieldError
 from jobgen.model.lazy_re import lazy_pattern
 
 _NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"

@@ -6,13 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.kueue.amounts import to_amount
-from jobgen.kueue.field_errors import FORBIDDEN, INVALID, NOT_FOUND, NOT_SUPPORTED, REQUIRED, TOO_LONG, FieldError
 from jobgen.kueue.objects import as_list, as_mapping
-from jobgen.kueue.requests import to_nanos
 from jobgen.kueue.validation.conditions import validate_conditions
 from jobgen.kueue.validation.flavors import validate_tolerations
 from jobgen.kueue.validation.formats import list_path_errors, validate_annotations, validate_labels
 from jobgen.kueue.validation.queues import NEGATIVE, list_supported
+from jobgen.kueue.workload.field_errors import (
+    FORBIDDEN,
+    INVALID,
+    NOT_FOUND,
+    NOT_SUPPORTED,
+    REQUIRED,
+    TOO_LONG,
+    FieldError,
+)
+from jobgen.kueue.workload.requests import to_nanos
 from jobgen.model.lazy_re import lazy_pattern
 
 _DOMAIN = "kueue.x-k8s.io/"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from jobgen.kueue.amounts import show_amount
-from jobgen.kueue.answers import Answer
-from jobgen.kueue.obstacles import Obstacle
-from jobgen.kueue.totals import Total
-from jobgen.kueue.workloads import PodSet, PodSetAdmission
+from jobgen.kueue.decision.answers import Answer
+from jobgen.kueue.decision.obstacles import Obstacle
+from jobgen.kueue.decision.totals import Total
+from jobgen.kueue.workload.workloads import PodSet, PodSetAdmission
 from jobgen.model.data import Plain
 from jobgen.queues.report import NOT_SIMULATED, EnvironmentReport
 from jobgen.report.escape import dump_json

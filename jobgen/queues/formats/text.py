@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jobgen.kueue.amounts import show_amount
-from jobgen.kueue.answers import Answer
-from jobgen.kueue.totals import Total
+from jobgen.kueue.decision.answers import Answer
+from jobgen.kueue.decision.totals import Total
 from jobgen.queues.equal_rows import merge_equal, show_names
 from jobgen.queues.report import EnvironmentReport, explain, list_pod_sets
 from jobgen.report.escape import visible

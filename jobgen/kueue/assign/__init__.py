@@ -1,0 +1,1 @@
+"""Flavors and places for the pod sets of a workload."""

@@ -1,0 +1,1 @@
+"""Scheduling cycles: the state of queues, the order in which workloads are tried, and what becomes of them."""
