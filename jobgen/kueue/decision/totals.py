@@ -88,7 +88,7 @@ def _list_totals_of(node: QuotaNode, sums: _Sums, lent: Counter[tuple[str, bool,
             pair.resource,
             nominal=nominal,
             used=used,
-            # Without a parent there is nobody to borrow from: the quota was lowered while workloads ran.
+            # Without a parent there is nothing to borrow from: the quota was lowered while workloads ran.
             borrowed=max(0, used - nominal) if node.parent is not None else 0,
             lent=lent[node.name, node.is_queue, pair],
             waiting=sums.waiting[pair],
