@@ -328,6 +328,13 @@ def test_quota_lists_only_what_changes(compare):
     }
 
 
+def test_a_new_queue_changes_no_quota_of_others(compare):
+    state = (*one_queue(), cluster_queue("0", 4))
+    [changes] = compare((one_queue(), [job("first")]), (state, [job("first")])).queues
+
+    assert [each.name for each in changes.quota] == ["0"]
+
+
 def test_usage_above_lowered_quota_is_not_borrowed_without_a_cohort(compare):
     [changes] = compare(*CASES["lower quota stops nothing that runs"][:2]).queues
 

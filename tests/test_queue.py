@@ -198,7 +198,7 @@ def test_a_job_above_every_quota_is_never_admitted(project):
 def test_totals_add_up(project):
     (report,) = queue(project(*JOBS)).reports
 
-    found = {(total.name, total.resource): total[4:] for total in report.decision.totals}
+    found = {(total.name, total.resource): total[4:9] for total in report.decision.totals}
     assert found["team-a", GPU] == (16, 24, 8, 0, 4)
     assert found["team-b", GPU] == (16, 2, 0, 8, 0)
     assert found["research", GPU] == (32, 26, 0, 0, 4)
@@ -342,6 +342,23 @@ def test_jobs_without_a_queue_may_be_kept_suspended(project):
 
 def test_only_selected_jobs_are_shown_but_all_take_part(project):
     assert decisions(project(*JOBS), jobs=["sweep"]) == {"sweep": "waits"}
+
+
+@pytest.mark.parametrize(
+    ("jobs", "names"),
+    [
+        ((), ["team-a", "team-b", "team-c", "research"]),
+        (("sweep",), ["team-a", "team-b", "research"]),
+        (("alone",), ["team-c"]),
+        (("lost",), []),
+    ],
+)
+def test_the_quota_is_that_of_the_selected_jobs(project, jobs, names):
+    state = (*TWO_QUEUES, cluster_queue("c", cohort=""), local_queue("c"))
+    folder = project(*JOBS, ("alone", "c", 1, 1), ("lost", "d", 1, 1), state=state)
+    (report,) = queue(folder, jobs).reports
+
+    assert [each.name for each in report.decision.totals if each.resource == GPU] == names
 
 
 @pytest.mark.parametrize("name", ["sweep", "sweep-*", "ml/sweep-?", "ml/*"])

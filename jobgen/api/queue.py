@@ -10,6 +10,7 @@ from jobgen.api.errors import NotFoundError, UsageError, check_format, check_nam
 from jobgen.api.project import ProjectPath, open_project, select_environments
 from jobgen.check.cluster.queue_jobs import QueuedJobs
 from jobgen.kueue.decision.answers import Answer, Job
+from jobgen.kueue.decision.totals import select_trees
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.config import ProjectConfig
@@ -149,10 +150,12 @@ def _matches(job: Job, patterns: Sequence[str]) -> bool:
 
 
 def _select(report: EnvironmentReport, jobs: Sequence[str]) -> EnvironmentReport:
+    """Select jobs, and the quota that decides about them."""
     if not jobs:
         return report
     answers = tuple(answer for answer in report.decision.answers if _matches(answer.job, jobs))
-    return report._replace(decision=report.decision._replace(answers=answers))
+    totals = tuple(select_trees(report.decision.totals, {answer.cluster_queue for answer in answers}))
+    return report._replace(decision=report.decision._replace(answers=answers, totals=totals))
 
 
 def _check_patterns(patterns: Sequence[str], collected: Iterable[QueuedJobs]) -> None:

@@ -165,8 +165,9 @@ def _compare_totals(before: Sequence[Total], after: Sequence[Total]) -> Iterator
     """Yield the totals that differ: those of queues, then those of cohorts."""
     old, new = ({each[:4]: each for each in totals} for totals in (before, after))
     for key in sorted({**old, **new}):
-        if old.get(key) != new.get(key):
-            yield QuotaChange(*key, _show_amounts(old.get(key)), _show_amounts(new.get(key)))
+        amounts = _show_amounts(old.get(key)), _show_amounts(new.get(key))
+        if amounts[0] != amounts[1]:
+            yield QuotaChange(*key, *amounts)
 
 
 def _show_amounts(total: Total | None) -> QuotaAmounts | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.kueue.decision.loans import Loan
@@ -25,6 +25,8 @@ class Total(NamedTuple):
     lent: int
     waiting: int
     """What the waiting workloads request."""
+    tree: int = 0
+    """Equal for all queues and cohorts that lend to each other, directly or through others."""
 
 
 Amounts = Counter[FlavorResource]
@@ -41,7 +43,18 @@ def list_totals(snapshot: Snapshot, loans: Iterable[Loan], waiting: Iterable[tup
     queues = [node for _, node in sorted(snapshot.nodes.items())]
     cohorts = [node for _, node in sorted(snapshot.cohorts.items())]
     sums = _sum_by_node(queues, cohorts, requested)
-    return [total for node in (*queues, *cohorts) for total in _list_totals_of(node, sums[id(node)], lent)]
+    trees: dict[int, int] = {}
+    return [
+        total._replace(tree=trees.setdefault(id(node.tree), len(trees)))
+        for node in (*queues, *cohorts)
+        for total in _list_totals_of(node, sums[id(node)], lent)
+    ]
+
+
+def select_trees(totals: Sequence[Total], queues: Container[str]) -> list[Total]:
+    """Select the totals of queues, and of all queues and cohorts that they share quota with."""
+    trees = {each.tree for each in totals if each.kind == "ClusterQueue" and each.name in queues}
+    return [each for each in totals if each.tree in trees]
 
 
 class _Sums(NamedTuple):
