@@ -8,7 +8,7 @@ from typing import NamedTuple
 from jobgen.kueue.decision.answers import NEVER
 from jobgen.queues.changes import Change, QueueChanges, QuotaAmounts, WorkloadChange
 from jobgen.queues.equal_rows import EqualRows, merge_equal, show_names
-from jobgen.queues.report import NO_FINAL_STATE, NOT_SIMULATED
+from jobgen.queues.report import NO_FINAL_STATE, NOT_SIMULATED, STOPPED
 
 AMOUNTS = QuotaAmounts._fields
 _NONE = QuotaAmounts(*["0"] * len(AMOUNTS))
@@ -91,7 +91,8 @@ def format_note(changes: QueueChanges) -> str:
     if changes.errors:
         return ""
     turns = "" if changes.settles else f"{NO_FINAL_STATE}; "
-    return f"running jobs keep their quota; {turns}{NOT_SIMULATED}"
+    stopped = "" if changes.complete else f"{STOPPED}; "
+    return f"running jobs keep their quota; {turns}{stopped}{NOT_SIMULATED}"
 
 
 def format_errors(changes: QueueChanges) -> str:

@@ -76,6 +76,7 @@ def compare_queues(
         tuple(_compare_totals(before.totals if before else (), after.totals if after else ())),
         tuple(_compare_objects(old.context, new.context)),
         settles=all(each.settles for each in (before, after) if each is not None),
+        complete=all(each.is_complete for each in (before, after) if each is not None),
     )
     return found if found.workloads or found.quota or found.objects else None
 

@@ -12,6 +12,7 @@ def describe_queues(changes: QueueChanges) -> dict[str, Plain]:
         "env": changes.environment,
         "errors": list(changes.errors),
         "settles": changes.settles,
+        "complete": changes.complete,
         "summary": {change.value: count for change, count in changes.count_changes().items()},
         "workloads": [_describe_workload(one) for one in changes.workloads],
         "quota": [_describe_quota(one) for one in changes.quota],

@@ -27,6 +27,7 @@ def _describe(report: EnvironmentReport) -> dict[str, Plain]:
         "kueue": {"version": report.version, "fairSharing": report.is_fair},
         "running": report.running,
         "settles": decision.settles,
+        "complete": decision.is_complete,
         "assumptions": list(decision.assumptions),
         "notSimulated": NOT_SIMULATED.partition(": ")[2].split(", "),
         "summary": dict(report.count_decisions()),
@@ -55,6 +56,7 @@ def _describe_answer(answer: Answer) -> dict[str, Plain]:
         "borrows": [
             {
                 "from": loan.lender,
+                "kind": "Cohort" if loan.is_from_cohort else "ClusterQueue",
                 "flavor": loan.pair.flavor,
                 "resource": loan.pair.resource,
                 "amount": show_amount(loan.pair.resource, loan.amount),
