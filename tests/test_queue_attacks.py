@@ -456,3 +456,18 @@ def test_a_queue_that_is_held_does_not_stop_what_runs(policy, is_local):
     first = "running" if policy == "Hold" else "never"
 
     assert decisions(jobs, state, running=["x", "y"]) == {"ml/x": first, "ml/y": "never", "ml/z": "never"}
+
+
+def test_deep_cohorts_are_cut_with_fair_sharing():
+    """Comparing shares in a chain of thousands of cohorts would take minutes; the report says what is left out."""
+    chain = [made("Cohort", f"c{number}", {"parentName": f"c{number + 1}"}) for number in range(3000)]
+    queues = [cluster_queue(f"q{number}", {"cpu": (4, 2)}, f"c{number * 100}") for number in range(20)]
+    state = [FLAVOR, *chain, *queues, *(local_queue(f"q{number}") for number in range(20))]
+    jobs = [job(f"j{number}", 1, {"cpu": "3"}, queue=f"q{number % 20}") for number in range(60)]
+
+    report = decide(jobs, state, fairSharing=True)
+
+    assert {answer.decision for answer in report.decision.answers} == {"admitted", "waits"}
+    notes = [note for note in report.decision.assumptions if "its parents are not simulated" in note]
+    assert len(notes) == 15
+    assert not any("not simulated" in note for note in decide(jobs[:1], state).decision.assumptions)

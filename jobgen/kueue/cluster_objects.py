@@ -36,6 +36,9 @@ DECIDING_KINDS = frozenset(_GROUPS)
 _OWN_KINDS = frozenset(("ClusterQueue", "LocalQueue", "ResourceFlavor", "WorkloadPriorityClass"))
 """Kinds that only Kueue has."""
 
+MAX_DEPTH = 200
+"""The number of cohorts above each other that are simulated with fair sharing. Real clusters have a handful."""
+
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
 Object = Mapping[str, Any]
@@ -57,6 +60,19 @@ class ClusterObjects(NamedTuple):
 
     def list_cohorts(self) -> list[Cohort]:
         """Return the cohorts as the version of Kueue reads them."""
+        deep = set(self.list_deep_cohorts())
+        return [each._replace(parent="") if each.name in deep else each for each in self._adapt_cohorts()]
+
+    def list_deep_cohorts(self) -> list[str]:
+        """Return the cohorts whose parents are not simulated, because there are too many of them above each other.
+
+        Fair sharing compares shares at every level, for every workload, which takes long in a deep tree.
+        """
+        if not self.configuration.rules.is_fair:
+            return []
+        return sorted(find_deep({each.name: each.parent for each in self._adapt_cohorts()}))
+
+    def _adapt_cohorts(self) -> list[Cohort]:
         cohorts = map(parse_cohort, self.list_objects("Cohort"))
         return adapt_cohorts(cohorts, self.configuration.version, self.configuration.gates)
 
@@ -121,6 +137,25 @@ def _explain_unread(obj: Object, kind: str, name: str) -> Iterator[str]:
     if kind in _OWN_KINDS or (_GROUPS[kind] == _KUEUE and not version):
         shown = f"its `apiVersion` is `{version[:100]}`" if version else "it has no `apiVersion`"
         yield f"{kind} `{name}` is not read: {shown}; write `{_KUEUE}/v1beta2`"
+
+
+def find_deep(parents: Mapping[str, str]) -> set[str]:
+    """Return the cohorts at the greatest depth that is simulated, and at multiples of it; a cycle has no depth."""
+    depths: dict[str, int] = {}
+    for start in parents:
+        chain: dict[str, None] = {}
+        name = start
+        while name and name not in depths and name not in chain:
+            chain[name] = None
+            name = parents.get(name, "")
+        if name in chain:
+            depths.update(dict.fromkeys(chain, 1))
+            continue
+        depth = depths.get(name, 0)
+        for each in reversed(chain):
+            depth += 1
+            depths[each] = depth
+    return {name for name, depth in depths.items() if depth % MAX_DEPTH == 0 and parents.get(name)}
 
 
 def get_group(obj: Object) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from jobgen.kueue.assign.assignment import Mode
 from jobgen.kueue.assign.placed_usage import Topologies
-from jobgen.kueue.cluster_objects import ClusterObjects, Key
+from jobgen.kueue.cluster_objects import MAX_DEPTH, ClusterObjects, Key
 from jobgen.kueue.decision.obstacles import Obstacle, explain_no_fit
 from jobgen.kueue.decision.remarks import MAX_REMARKS, list_invalid
 from jobgen.kueue.match import matches_selector
@@ -60,6 +60,10 @@ class AdmissionContext:
     def _list_remarks(self) -> Iterator[str]:
         """Yield what is not simulated as it is written."""
         found = [*self.cluster.unread, *self.cluster.configuration.remarks, *list_invalid(self.cluster.by_kind)]
+        found += (
+            f"Cohort `{name}` is below {MAX_DEPTH - 1} others; its parents are not simulated"
+            for name in self.cluster.list_deep_cohorts()
+        )
         yield from found[:MAX_REMARKS]
         if len(found) > MAX_REMARKS:
             yield f"{len(found) - MAX_REMARKS} more objects are not read, or not valid"
