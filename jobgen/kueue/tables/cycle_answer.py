@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 from jobgen.kueue.amounts import CPU
 from jobgen.kueue.assign.placement import PENDING
 from jobgen.kueue.objects import as_list, as_mapping, name_of
-from jobgen.kueue.preemption import DEFAULT_STRATEGIES, FAIR_SHARING, IN_QUEUE, RECLAIM, WHILE_BORROWING, Rules
+from jobgen.kueue.preemption import FAIR_SHARING, IN_QUEUE, RECLAIM, WHILE_BORROWING
 from jobgen.kueue.readiness import QueueContext, Readiness, check_readiness, parse_admission_check
 from jobgen.kueue.scheduling.cycle import Scheduler
 from jobgen.kueue.scheduling.local_queue_usage import LocalQueueUsage, parse_sharing_config, parse_weight
 from jobgen.kueue.scheduling.outcomes import ADMITTED, EVICTED, MIGRATION, Eviction, Outcome
 from jobgen.kueue.scheduling.snapshot import Snapshot, read_snapshot
-from jobgen.kueue.tables.given import Given, is_enabled, is_fair, read_controllers, read_topologies
+from jobgen.kueue.tables.given import Given, is_enabled, read_controllers, read_rules, read_topologies
 from jobgen.kueue.topology import parse_topologies
 from jobgen.kueue.version.gates import Gates, parse_gates
 from jobgen.kueue.workload.limit_ranges import find_invalid_requests, summarize
@@ -42,7 +42,7 @@ def read_case(given: Given, **settings: Any) -> Case:
     readiness = _check_queues(given, snapshot)
     scheduler = Scheduler(
         snapshot,
-        _read_rules(given),
+        read_rules(given),
         parse_topologies(as_list(given.get("topologies"))),
         {
             name_of(each): as_mapping(as_mapping(each.get("metadata")).get("labels"))
@@ -114,16 +114,6 @@ def read_conditions(obj: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Read the conditions of an object by type."""
     status = as_mapping(obj.get("status"))
     return {str(each.get("type")): each for each in map(as_mapping, as_list(status.get("conditions")))}
-
-
-def _read_rules(given: Given) -> Rules:
-    strategies = as_list(as_mapping(given.get("fairSharing")).get("preemptionStrategies"))
-    return Rules(
-        is_fair(given),
-        tuple(strategies) or DEFAULT_STRATEGIES,
-        is_enabled(given, "FairSharingPreemptWithinNominal", default=True),
-        is_enabled(given, "SchedulerTimestampPreemptionBuffer", default=False),
-    )
 
 
 def _read_local_queue(obj: Mapping[str, Any]) -> tuple[tuple[str, str], str]:

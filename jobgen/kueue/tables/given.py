@@ -8,6 +8,7 @@ from typing import Any
 from jobgen.kueue.amounts import UNLIMITED, to_amount, to_quantity
 from jobgen.kueue.assign.placed_usage import NO_TOPOLOGIES, Topologies
 from jobgen.kueue.objects import as_list, as_mapping, name_of
+from jobgen.kueue.preemption.candidates import DEFAULT_STRATEGIES, Rules
 from jobgen.kueue.quota import FlavorResource, Usage
 from jobgen.kueue.scheduling.snapshot import Snapshot, read_snapshot
 from jobgen.kueue.topology import build_snapshots, parse_nodes, parse_topologies, read_gates, sum_other_pods
@@ -76,3 +77,14 @@ def is_enabled(given: Given, gate: str, default: bool) -> bool:
 def is_fair(given: Given) -> bool:
     """Return whether a case uses fair sharing."""
     return as_mapping(given.get("fairSharing")).get("enabled") is True
+
+
+def read_rules(given: Given) -> Rules:
+    """Read the settings that decide how workloads are preempted."""
+    strategies = as_list(as_mapping(given.get("fairSharing")).get("preemptionStrategies"))
+    return Rules(
+        is_fair(given),
+        tuple(strategies) or DEFAULT_STRATEGIES,
+        is_enabled(given, "FairSharingPreemptWithinNominal", default=True),
+        is_enabled(given, "SchedulerTimestampPreemptionBuffer", default=False),
+    )

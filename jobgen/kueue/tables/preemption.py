@@ -6,14 +6,14 @@ from typing import Any, Final
 
 from jobgen.kueue.assign.assignment import Choice, Mode, PodSetAssignment
 from jobgen.kueue.assign.flavors import sum_requests
-from jobgen.kueue.objects import as_list, as_mapping
+from jobgen.kueue.objects import as_list
 from jobgen.kueue.preemption import find_targets
-from jobgen.kueue.preemption.candidates import DEFAULT_STRATEGIES, Preemptor, Rules, Target, order_candidates, satisfies
+from jobgen.kueue.preemption.candidates import Preemptor, Target, order_candidates, satisfies
 from jobgen.kueue.preemption.fair import QueueOrder
 from jobgen.kueue.quota import FlavorResource
 from jobgen.kueue.scheduling.snapshot import Snapshot, read_snapshot
 from jobgen.kueue.tables import Table
-from jobgen.kueue.tables.given import Given, is_enabled, is_fair
+from jobgen.kueue.tables.given import Given, is_enabled, read_rules
 from jobgen.kueue.workload.priority_boost import add_boost, read_boost
 from jobgen.kueue.workload.workloads import Workload, parse_workload
 
@@ -30,16 +30,6 @@ def _read_state(given: Given) -> Snapshot:
     return snapshot
 
 
-def _read_rules(given: Given) -> Rules:
-    strategies = as_list(as_mapping(given.get("fairSharing")).get("preemptionStrategies"))
-    return Rules(
-        is_fair(given),
-        tuple(strategies) or DEFAULT_STRATEGIES,
-        is_enabled(given, "FairSharingPreemptWithinNominal", default=True),
-        is_enabled(given, "SchedulerTimestampPreemptionBuffer", default=False),
-    )
-
-
 def _answer_targets(given: Given) -> dict[str, Any]:
     incoming = _read_workload(given, given["incoming"])
     assigned = [_read_assignment(each) for each in given["assignment"]]
@@ -51,9 +41,7 @@ def _answer_targets(given: Given) -> dict[str, Any]:
     )
     usage = sum_requests(incoming.pod_sets, assigned)
     preemptor = Preemptor(incoming, given["targetClusterQueue"], usage, needed)
-    return {
-        "targets": [_write_target(each) for each in find_targets(preemptor, _read_state(given), _read_rules(given))]
-    }
+    return {"targets": [_write_target(each) for each in find_targets(preemptor, _read_state(given), read_rules(given))]}
 
 
 def _read_assignment(raw: Given) -> PodSetAssignment:
@@ -81,7 +69,7 @@ def _answer_candidates_order(given: Given) -> dict[str, Any]:
 
 def _answer_policy(given: Given) -> dict[str, Any]:
     preemptor, candidate = (_read_workload(given, given[side]) for side in ("preemptor", "candidate"))
-    has_buffer = _read_rules(given).has_buffer
+    has_buffer = read_rules(given).has_buffer
     return {"satisfied": satisfies(given["policy"], preemptor, candidate, has_buffer=has_buffer)}
 
 

@@ -212,10 +212,7 @@ def parse_workload(
         queued=find_queue_time(conditions),
         annotations=as_mapping(metadata.get("annotations")),
         labels=as_mapping(metadata.get("labels")),
-        checks=tuple(
-            (str(each.get("name", "")), str(each.get("state", "")))
-            for each in map(as_mapping, as_list(status.get("admissionChecks")))
-        ),
+        checks=tuple(_list_checks(status)),
         has_closed_gate=_has_closed_gate(spec, status),
         parent=_find_parent(metadata),
         is_held=_is_held(as_mapping(metadata.get("annotations")), conditions),
@@ -225,6 +222,12 @@ def parse_workload(
         unhealthy_nodes=tuple(str(as_mapping(each).get("name", "")) for each in as_list(status.get("unhealthyNodes"))),
         is_single_pod=_is_single_pod(metadata),
     )
+
+
+def _list_checks(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the admission checks, and the state of each."""
+    for each in map(as_mapping, as_list(status.get("admissionChecks"))):
+        yield str(each.get("name", "")), str(each.get("state", ""))
 
 
 def _is_single_pod(metadata: Mapping[str, Any]) -> bool:
