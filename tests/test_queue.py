@@ -394,6 +394,19 @@ def test_errors_of_arguments(project):
         queue(project(*JOBS, state=(FLAVOR,)))
 
 
+def test_a_missing_folder_of_the_state_is_an_error(project):
+    folder = project(*JOBS)
+    (folder / "cluster/state.json").rename(folder / "jobs/queues.json")
+    (folder / "cluster").rmdir()
+
+    result = queue(folder)
+
+    (finding,) = result.findings
+    assert (finding.rule, finding.location.file) == ("unreadable-file", "overlays/prod/overlay.yaml")
+    assert result.failed
+    assert result.workloads == ()
+
+
 def test_an_environment_without_queues_says_so(project):
     folder = project(*JOBS)
     (folder / "overlays/dev").mkdir()

@@ -14,10 +14,14 @@ from jobgen.kueue.decision.totals import select_trees
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.config import load as load_config
+from jobgen.pipeline.exported_state import report_missing_folder
 from jobgen.pipeline.run import Run
 from jobgen.queues import formats
 from jobgen.queues.load import ALL, NONE, collect_environment, decide_environment
 from jobgen.queues.report import EnvironmentReport
+from jobgen.repo.root import folder_exists
+from jobgen.spec.overlay import Cluster
 
 
 class QueuedWorkload(NamedTuple):
@@ -110,12 +114,18 @@ def _collect(config: ProjectConfig, environments: Sequence[str], findings: list[
     run = Run(config, environments)
     rendered = list(run)
     findings += run.findings
+    clusters = {env: config.environment(env, []).cluster for env in environments}
+    missing = [each.state for each in clusters.values() if not _has_state(config, each)]
+    traced = load_config(config.root, traced=True) if missing else config
+    findings += (report_missing_folder(traced, folder) for folder in dict.fromkeys(missing))
     return {
-        env: collect_environment(
-            [each.object for each in rendered if each.env == env], config, config.environment(env, []).cluster, findings
-        )
+        env: collect_environment([each.object for each in rendered if each.env == env], config, clusters[env], findings)
         for env in environments
     }
+
+
+def _has_state(config: ProjectConfig, cluster: Cluster) -> bool:
+    return not cluster.state or folder_exists(config.root, cluster.state)
 
 
 def _check_queues(collected: Mapping[str, QueuedJobs]) -> None:

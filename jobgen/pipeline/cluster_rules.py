@@ -34,7 +34,13 @@ from jobgen.model.path import find_path, format_pointer
 from jobgen.model.quantity import to_milli
 from jobgen.pipeline import config
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered, new_overlay_use
-from jobgen.pipeline.exported_state import find_duplicates, has_manifests, read_exported
+from jobgen.pipeline.exported_state import (
+    find_duplicates,
+    has_manifests,
+    read_exported,
+    report_folder,
+    report_missing_folder,
+)
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.pipeline.read_jobs import read_jobs
@@ -186,11 +192,12 @@ class _ClusterCheck:
             yield from exported
             self.findings += find_duplicates(exported, folder)
             if not folder_exists(root, folder):
-                message = f"there is no folder `{folder}` in the repository; export the state of the cluster to it"
-                self.findings.append(self._report_folder(folder, message))
+                missing = report_missing_folder(self._tracer.traced_project(), folder)
+                self.findings.append(missing._replace(env=self._runner.name))
             elif not exported and not self.findings and not has_manifests(root, folder):
                 message = f"the folder `{folder}` has no manifests; export the state of the cluster to it"
-                self.findings.append(self._report_folder(folder, message))
+                found = report_folder(self._tracer.traced_project(), folder, message)
+                self.findings.append(found._replace(env=self._runner.name))
 
     def _build_state(self, members: Sequence[Member]) -> ClusterState:
         from jobgen.check.cluster.names import CLUSTER_KINDS
@@ -239,15 +246,6 @@ class _ClusterCheck:
         )
         message += " amounts in them; this one and the rest are not applied; remove some"
         problem = Problem("unread-file", message, obj.get("kind"), category="meta")
-        return locate(problem, SETTINGS)._replace(env=self._runner.name)
-
-    def _report_folder(self, folder: str, message: str) -> Finding:
-        """Report `cluster.state` without objects, where the settings or an overlay name it."""
-        project = self._tracer.traced_project()
-        specs = [spec for overlay in project.overlays.values() for spec in overlay.specs]
-        blocks = [as_mapping(spec.get("cluster")) for spec in specs] + [as_mapping(project.settings.get("cluster"))]
-        named = [block["state"] for block in blocks if str(value_of(block.get("state"))).strip("/") == folder]
-        problem = Problem("unreadable-file", message, named[0] if named else None, category="yaml")
         return locate(problem, SETTINGS)._replace(env=self._runner.name)
 
     def _trace(self, members: Sequence[Member]) -> Iterator[Mapping[str, Node]]:

@@ -14,6 +14,7 @@ from jobgen.pipeline.locate import locate
 from jobgen.render.build import split_list
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
+from jobgen.repo.root import SETTINGS
 
 _LOCATED_KINDS = (
     *(b"ClusterQueue", b"Cohort", b"ResourceFlavor"),
@@ -47,6 +48,20 @@ def _find_problem(obj: Any) -> Problem | None:
         return None
     message = f"`{wrong}` is `{value_of(hard[wrong])}`, which is not a quantity, so the quota does not limit it"
     return Problem("unread-file", f"{message}; write an amount such as `8` or `16Gi`", hard[wrong], category="meta")
+
+
+def report_folder(project: config.ProjectConfig, folder: str, message: str) -> Finding:
+    """Report `cluster.state` without objects, where the settings or an overlay name it; `project` has locations."""
+    specs = [spec for overlay in project.overlays.values() for spec in overlay.specs]
+    blocks = [as_mapping(spec.get("cluster")) for spec in specs] + [as_mapping(project.settings.get("cluster"))]
+    named = [block["state"] for block in blocks if str(value_of(block.get("state"))).strip("/") == folder]
+    return locate(Problem("unreadable-file", message, named[0] if named else None, category="yaml"), SETTINGS)
+
+
+def report_missing_folder(project: config.ProjectConfig, folder: str) -> Finding:
+    """Report a `cluster.state` that does not exist."""
+    message = f"there is no folder `{folder}` in the repository; export the state of the cluster to it"
+    return report_folder(project, folder, message)
 
 
 def has_manifests(root: Folder, folder: str) -> bool:
