@@ -83,8 +83,22 @@ def _sum_groups(old: Snapshot, new: Snapshot, impacts: list[Impact]) -> tuple[Gr
         if one.new is not None and any(one.after):
             _add_to_groups(after, new, one.new, one.after)
     zero = ResourceTotals()
-    keys = sorted({*before, *after}, key=lambda key: (key[0], _GROUPS.index(key[1]), key[2]))
+    keys = sorted({*before, *after}, key=_order_groups)
     return tuple(GroupTotal(*key, before.get(key, zero), after.get(key, zero)) for key in keys)
+
+
+def sum_snapshot(snapshot: Snapshot) -> tuple[GroupTotal, ...]:
+    """Sum what the objects of one side request, by environment, namespace, team and queue."""
+    sums: dict[_GroupKey, ResourceTotals] = {}
+    for rendered in snapshot.objects:
+        resources = snapshot.sum_resources(rendered)
+        if any(resources):
+            _add_to_groups(sums, snapshot, rendered, resources)
+    return tuple(GroupTotal(*key, sums[key], sums[key]) for key in sorted(sums, key=_order_groups))
+
+
+def _order_groups(key: _GroupKey) -> tuple[str, int, str]:
+    return key[0], _GROUPS.index(key[1]), key[2]
 
 
 def _add_to_groups(

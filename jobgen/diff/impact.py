@@ -68,7 +68,7 @@ def assess_addition(new: Snapshot, rendered: Rendered) -> Impact:
     outcome = Outcome(Effect.IN_PLACE, "the object is created")
     if _is_scheduled(manifest):
         outcome = Outcome(Effect.IN_PLACE, "the object is created; its runs start on schedule")
-    elif _runs_pods(manifest):
+    elif runs_pods(manifest):
         reason = "the job is created suspended and waits" if is_suspended(manifest) else "the job starts"
         outcome = Outcome(Effect.NEW_RUN, reason)
     return Impact("added", None, rendered, ResourceTotals(), new.sum_resources(rendered), outcome)
@@ -131,7 +131,7 @@ def _assess_replacement(
     assert impact.old is not None
     kept, identity = _why_kept(old_manifest), impact.old.identity
     old_object = f"{kept}, so `{identity}` stays beside it" if kept else f"`{identity}` is deleted"
-    effect = Effect.NEW_RUN if _runs_pods(new_manifest) else Effect.IN_PLACE
+    effect = Effect.NEW_RUN if runs_pods(new_manifest) else Effect.IN_PLACE
     outcome = Outcome(effect, "the new object is created with this value")
     return impact._replace(
         fields=tuple(FieldImpact(narrow_change(change), outcome) for change in changes),
@@ -288,7 +288,8 @@ def _list_leaves(node: Plain, path: FieldPath) -> Iterator[tuple[FieldPath, Plai
         yield path, node
 
 
-def _runs_pods(manifest: Manifest) -> bool:
+def runs_pods(manifest: Manifest) -> bool:
+    """Whether an object is a job, or another workload with pods."""
     workload = find_workload(manifest.group, manifest.kind_name)
     return is_training_job(manifest) or _is_unknown_job(manifest) or workload is not None
 
@@ -308,7 +309,7 @@ def _is_unknown_job(manifest: Manifest) -> bool:
 def _may_be_running(manifest: Manifest) -> bool:
     """Whether pods of the object may be running; Kueue resumes suspended jobs of its queues in the cluster."""
     is_held = is_suspended(manifest) and get_kueue_queue(manifest) is None
-    return _runs_pods(manifest) and not is_held
+    return runs_pods(manifest) and not is_held
 
 
 def _why_kept(manifest: Manifest) -> str:

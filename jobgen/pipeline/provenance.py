@@ -87,10 +87,11 @@ def _explain_leaves(node: Node, path: tuple[Step, ...], key: Node, replaced: Nod
         # An empty mapping or list has no location; that of the nearest key is used.
         yield ExplainedValue(path, (Assignment(untraced(node), key.layer, key.location),))
     else:
-        yield ExplainedValue(path, tuple(_list_assignments(node, replaced)))
+        yield ExplainedValue(path, tuple(list_assignments(node, replaced)))
 
 
-def _list_assignments(node: Node, replaced: Node) -> Iterator[Assignment]:
+def list_assignments(node: Node, replaced: Node = None) -> Iterator[Assignment]:
+    """Yield the assignments of a leaf, the last first; `replaced` is the list that the list around it overrides."""
     while isinstance(node, (TracedScalar, TracedList)):
         parts = map(location_of, node.parts) if type(node) is TracedScalar else ()
         yield Assignment(untraced(node), node.layer, node.location, tuple(filter(None, parts)))

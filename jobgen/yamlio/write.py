@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
-from jobgen.model.data import Plain
+from jobgen.model.data import Node, Plain, value_of
 from jobgen.model.lazy_re import lazy_pattern
 
 # The usual order of the most important keys; all others follow by name.
@@ -69,6 +69,57 @@ def to_inline_yaml(value: Plain) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(to_inline_yaml, value)) + "]"
     return _format_text(value) if isinstance(value, str) else _format_scalar(value, "")
+
+
+class WrittenLine(NamedTuple):
+    """A line of `to_yaml`, with the nodes that it shows."""
+
+    text: str
+    key: Node
+    """The nearest key; None for a document that has none."""
+    value: Node
+    items: Node = None
+    """The list that the value is an item of."""
+
+
+def list_lines(tree: Node) -> list[WrittenLine]:
+    """List the lines that `to_yaml` writes, of data with or without locations."""
+    lines: list[WrittenLine] = []
+    if isinstance(tree, (dict, list)) and tree:
+        _list_lines(tree, "", "", lines, None)
+    else:
+        lines.append(WrittenLine(_format_scalar(value_of(tree), ""), None, tree))
+    return lines
+
+
+def _list_lines(tree: Any, first: str, indent: str, lines: list[WrittenLine], above: Node) -> None:
+    """List the lines of a mapping or list that is not empty."""
+    if isinstance(tree, list):
+        for number, item in enumerate(tree):
+            lead = f"{indent if number else first}- "
+            if isinstance(item, (dict, list)) and item:
+                _list_lines(item, lead, indent + "  ", lines, above)
+            else:
+                _add_lines(lines, lead + _format_scalar(value_of(item), indent), above, item, tree)
+        return
+    lead, keys = first, {key: key for key in tree}
+    for name, text in _order_keys(tree):
+        key, value = keys[name], tree[name]
+        label = f"{lead}{text}\n{indent}:" if text[0] == "?" else lead + text
+        if isinstance(value, (dict, list)) and value:
+            _add_lines(lines, label, key, value)
+            inner = indent if isinstance(value, list) else indent + "  "
+            _list_lines(value, inner, inner, lines, key)
+        else:
+            _add_lines(lines, f"{label} {_format_scalar(value_of(value), indent)}", key, value)
+        lead = indent
+
+
+def _add_lines(lines: list[WrittenLine], text: str, key: Node, value: Node, items: Node = None) -> None:
+    if "\n" in text:
+        lines += [WrittenLine(line, key, value, items) for line in text.split("\n")]
+    else:
+        lines.append(WrittenLine(text, key, value, items))
 
 
 def sort_key(key: str) -> tuple[int, str]:

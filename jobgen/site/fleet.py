@@ -1,0 +1,154 @@
+"""The fleet: every job in every environment, what it requests, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+from jobgen.diff.changes import GroupTotal, sum_snapshot
+from jobgen.diff.impact import get_queue_name, runs_pods
+from jobgen.diff.snapshot import Snapshot
+from jobgen.k8s.kueue import get_kueue_queue, is_suspended
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Manifest
+from jobgen.k8s.resources import ResourceTotals, add_totals, list_counted_pods
+from jobgen.model.data import Node
+from jobgen.pipeline.environment import EnvironmentRunner, Rendered
+from jobgen.pipeline.trace import Job
+
+ACTIVE, SUSPENDED, INACTIVE, BROKEN = "active", "suspended", "inactive", "broken"
+"""States of a job in an environment: rendered; suspended in Git; paused, done or expired; with errors."""
+
+_OWNER = "owner"
+
+JobPlace = tuple[str, int, int]
+"""A job in its file: path, number of the document, number of the item."""
+
+
+class FleetJob(NamedTuple):
+    """A job of the repository."""
+
+    name: str
+    sweep: str
+    """The name of the sweep that generates it; empty if none does."""
+    framework: str
+    is_job: bool
+    """Whether it runs pods; other objects of the repository are listed too."""
+    file: str
+    line: int
+    place: JobPlace
+
+
+class FleetCell(NamedTuple):
+    """A job in an environment."""
+
+    job: int
+    """The number of the job."""
+    environment: str
+    state: str
+    reason: str
+    """Why the job does not run; empty if it does."""
+    kind: str
+    namespace: str
+    name: str
+    """The name of its object."""
+    queue: str
+    team: str
+    owner: str
+    pods: int
+    resources: ResourceTotals
+    objects: tuple[Rendered, ...] = ()
+    """Its object, and the companions of it."""
+
+
+class Fleet(NamedTuple):
+    """All jobs in all environments."""
+
+    environments: tuple[str, ...]
+    jobs: tuple[FleetJob, ...]
+    cells: tuple[FleetCell, ...]
+    totals: tuple[GroupTotal, ...]
+    """The same sums as those of `jobgen diff`, with `after` equal to `before`."""
+
+
+def build_fleet(snapshot: Snapshot, jobs: Iterable[Job]) -> Fleet:
+    """Build the fleet of a rendered repository from its jobs."""
+    rendered: dict[tuple[str, JobPlace], list[Rendered]] = {}
+    for made in snapshot.objects:
+        rendered.setdefault((made.env, (made.location.file, made.position, made.item)), []).append(made)
+    runners = [EnvironmentRunner(snapshot.project, env) for env in snapshot.environments]
+    found: list[FleetJob] = []
+    cells: list[FleetCell] = []
+    for number, job in enumerate(jobs):
+        place = (job.file.path, job.position, job.item)
+        own: list[FleetCell] = []
+        for runner in runners:
+            objects = rendered.get((runner.name, place))
+            cell = _describe_rendered(number, snapshot, objects) if objects else _describe_missing(number, job, runner)
+            own += [cell] if cell else []
+        is_job = not own or any(not cell.objects or _is_job(snapshot, cell) for cell in own)
+        framework = runners[0].attributes(job).framework if runners else ""
+        document = job.document
+        found.append(
+            FleetJob(document.name, document.sweep, framework, is_job, job.file.path, job.location.line, place)
+        )
+        cells += own
+    return Fleet(tuple(snapshot.environments), tuple(found), tuple(cells), sum_snapshot(snapshot))
+
+
+def _is_job(snapshot: Snapshot, cell: FleetCell) -> bool:
+    return runs_pods(snapshot.manifest(cell.objects[0]))
+
+
+def _describe_rendered(number: int, snapshot: Snapshot, objects: Sequence[Rendered]) -> FleetCell:
+    first = objects[0]
+    manifest = snapshot.manifest(first)
+    is_held = is_suspended(manifest) and get_kueue_queue(manifest) is None
+    return FleetCell(
+        number,
+        first.env,
+        SUSPENDED if is_held else ACTIVE,
+        "it is suspended in Git" if is_held else "",
+        first.identity.kind,
+        first.identity.namespace,
+        first.identity.name,
+        get_queue_name(manifest),
+        as_text(manifest.labels.get("team")),
+        find_owner(manifest),
+        sum(count for _, count in list_counted_pods(manifest)),
+        reduce(add_totals, map(snapshot.sum_resources, objects), ResourceTotals()),
+        tuple(objects),
+    )
+
+
+def find_owner(manifest: Manifest) -> str:
+    """Return the owner of a job: the label or annotation `owner`, with or without a prefix."""
+    for values in (manifest.labels, manifest.annotations):
+        for key in values:
+            if str(key).rpartition("/")[2] == _OWNER:
+                return as_text(values[key])
+    return ""
+
+
+def _describe_missing(number: int, job: Job, runner: EnvironmentRunner) -> FleetCell | None:
+    """Describe a job of an environment that was not rendered; None if it does not belong to the environment."""
+    if runner.is_broken or runner.patches_for(job) is None:
+        return None
+    attributes = runner.attributes(job)
+    reason = runner.explain_inactive(job)
+    labels: Mapping[str, Node] = attributes.labels
+    return FleetCell(
+        number,
+        runner.name,
+        INACTIVE if reason else BROKEN,
+        f"it {reason}" if reason else "it cannot be rendered; see its findings",
+        attributes.kind,
+        attributes.namespace,
+        job.document.name,
+        "",
+        as_text(labels.get("team")),
+        as_text(labels.get(_OWNER)),
+        0,
+        ResourceTotals(),
+    )
