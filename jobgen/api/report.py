@@ -7,17 +7,26 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobgen import __version__
-from jobgen.api.errors import check_names
-from jobgen.api.lint import lint
-from jobgen.api.project import ProjectPath, open_project, select_environments
-from jobgen.diff.snapshot import Snapshot, snapshot_repository
+from jobgen.api.errors import UsageError, check_names
+from jobgen.api.lint import LintResult, lint
+from jobgen.api.project import Project, ProjectPath, open_project, select_environments
+from jobgen.check.rule_docs import all_docs
+from jobgen.diff.snapshot import snapshot_repository
+from jobgen.model.finding import Finding
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.repo import git, layout
-from jobgen.site.encode import Texts, encode
+from jobgen.repo.named_paths import read_first
+from jobgen.site.capacity import NO_PRICES, Prices, build_capacity
+from jobgen.site.encode import encode
+from jobgen.site.findings import place_findings
 from jobgen.site.fleet import build_fleet
-from jobgen.site.fleet_tables import FleetTables
-from jobgen.site.job_pages import list_manifest_lines, list_overlay_secrets, list_spec_lines
+from jobgen.site.fleet_tables import FleetData, list_tables
+from jobgen.site.job_pages import build_pages
 from jobgen.site.page import assemble_page
+from jobgen.site.prices import InvalidPricesError, parse_prices
+from jobgen.yamlio.read import read
+
+_SCHEMES = ("https://", "http://")
 
 
 class ReportResult(NamedTuple):
@@ -31,13 +40,22 @@ class ReportResult(NamedTuple):
     findings: int
 
 
-def report(project: ProjectPath, *, environments: Sequence[str] = (), repo_url: str = "") -> ReportResult:
+def report(
+    project: ProjectPath,
+    *,
+    environments: Sequence[str] = (),
+    since: str = "",
+    repo_url: str = "",
+    prices: str = "",
+) -> ReportResult:
     """Write the fleet of a repository as one HTML page.
 
     Args:
         project: A project, or a path in one.
         environments: Names of environments; by default those of the project.
+        since: A Git revision; findings are marked as new, and those that are gone are listed.
         repo_url: Where the repository can be browsed, such as `https://github.com/example/jobs`.
+        prices: A file with prices, relative to the project.
 
     Raises:
         UsageError: `jobgen.yaml` has errors, or an argument is wrong.
@@ -46,37 +64,70 @@ def report(project: ProjectPath, *, environments: Sequence[str] = (), repo_url: 
 
     """
     check_names("environments", environments)
+    if repo_url and not repo_url.startswith(_SCHEMES):
+        raise UsageError(f"`{repo_url}` is not the address of a repository; write it as `https://example.com/jobs`")
     opened = open_project(project)
+    known_prices = _read_prices(opened.root, prices) if prices else NO_PRICES
     selected = select_environments(opened.config, environments)
     linted = lint(opened, environments=environments)
+    new, gone = _compare_findings(opened, environments, since, linted) if since else (None, ())
     snapshot = snapshot_repository(opened.root, opened.root.name, selected, opened.today)
     jobs = list(read_jobs(layout.find_jobs(opened.root), opened.config.frameworks, []))
     fleet = build_fleet(snapshot, jobs)
-    texts = Texts()
-    tables = FleetTables(fleet, texts)
-    secrets = list_overlay_secrets(snapshot)
-    for number, job in enumerate(jobs):
-        tables.add_spec(number, list_spec_lines(job))
-    for number, cell in enumerate(fleet.cells):
-        if cell.objects:
-            lines = list_manifest_lines(snapshot.tracer, jobs[cell.job], cell.objects, secrets)
-            tables.add_manifest(number, lines)
-    head = _describe_repository(snapshot, opened.root, repo_url)
-    data = encode("fleet", head, tables.list_tables(linted.findings), texts)
-    title = f"{head['name']} @ {head['revision'][:10]}" if head["revision"] else str(head["name"])
-    return ReportResult(assemble_page(title, data), data, len(fleet.jobs), len(linted.findings))
+    data = FleetData(
+        fleet,
+        list(place_findings(fleet, linted.findings, new)),
+        list(place_findings(fleet, gone)),
+        all_docs(opened.root),
+        build_capacity(snapshot, fleet, known_prices),
+        build_pages(snapshot, fleet, jobs),
+    )
+    head = describe_repository(opened.root, repo_url)
+    more = {"date": snapshot.project.day(), "since": since, "currency": known_prices.currency}
+    text = encode("fleet", {**head, **more}, list_tables(data))
+    return ReportResult(assemble_page(make_title(head), text), text, len(fleet.jobs), len(linted.findings))
 
 
-def _describe_repository(snapshot: Snapshot, root: Path, repo_url: str) -> dict[str, str]:
+def _compare_findings(
+    project: Project, environments: Sequence[str], since: str, now: LintResult
+) -> tuple[frozenset[Finding], tuple[Finding, ...]]:
+    """Return which findings are new since a revision, and which ones it had that are gone."""
+    from jobgen.api.lint_files import LintRequest
+    from jobgen.api.since import findings_gone_since
+
+    request = LintRequest(project.root, (), environments, today=project.today)
+    new = lint(project, environments=environments, since=since)
+    gone = findings_gone_since(request, since, (*now.findings, *now.merged))
+    return frozenset(new.findings), tuple(gone)
+
+
+def _read_prices(root: Path, path: str) -> Prices:
+    found = read_first((root,), path)
+    if found is None:
+        raise UsageError(f"there is no file `{path}`")
+    content = read(found.content, path)
+    if content.findings:
+        raise UsageError(f"`{path}` is not valid YAML", content.findings)
     try:
-        revision = git.resolve_commit(root, "HEAD")
-        prefix = git.find_prefix(root)
+        return parse_prices(content.documents[0].data if content.documents else None)
+    except InvalidPricesError as error:
+        raise UsageError(f"`{path}`: {error}") from error
+
+
+def make_title(head: dict[str, str]) -> str:
+    """Return the title of a page: which repository, and which revision."""
+    return f"{head['name']} @ {head['revision'][:10]}" if head["revision"] else head["name"]
+
+
+def describe_repository(root: Path, repo_url: str) -> dict[str, str]:
+    """Return what the page says about the repository."""
+    try:
+        revision, prefix = git.resolve_commit(root, "HEAD"), git.find_prefix(root)
     except git.GitError:
         revision = prefix = ""
     return {
-        "name": root.name,
+        "name": repo_url.rstrip("/").rpartition("/")[2].removesuffix(".git") or root.name,
         "revision": revision,
-        "date": snapshot.project.day(),
         "url": repo_url.rstrip("/"),
         "prefix": prefix,
         "jobgen": __version__,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jobgen.api.errors import JobgenError, UsageError
@@ -38,15 +38,40 @@ def findings_since(request: LintRequest, revision: str, now: LintRun) -> LintRun
         raise UsageError(str(error)) from error
 
 
+def findings_gone_since(request: LintRequest, revision: str, now: Sequence[Finding]) -> list[Finding]:
+    """Return the findings of a revision that are not among those of now.
+
+    Raises:
+        UsageError: There is no such revision.
+
+    """
+    try:
+        commit = git.resolve_commit(request.directory, revision)
+        today = request.today or git.read_commit_date(request.directory)
+        with open_commit(request.directory, commit) as old:
+            root = find_root(old.resolve()) or old
+            then = _request_commit(request, old, today)
+            before = Side(_lint_old(then) if then.envs or not request.envs else [], (root, old))
+            return find_new(before, Side(now, (request.directory,)))
+    except git.GitError as error:
+        raise UsageError(str(error)) from error
+
+
+def _request_commit(request: LintRequest, old: CommitPath, today: str) -> LintRequest:
+    """Return the request for the same files and environments at a commit, as far as it has them."""
+    root = find_root(old.resolve()) or old
+    envs = [env for env in request.envs if (root / "overlays" / env).is_dir()]
+    return request._replace(committed=old, paths=_list_old_paths(request, old), envs=envs, today=today)
+
+
 def _compare(request: LintRequest, revision: str, now: LintRun) -> LintRun:
     commit = git.resolve_commit(request.directory, revision)
     today = request.today or git.read_commit_date(request.directory)
     with open_commit(request.directory, commit) as old:
         root = find_root(old.resolve()) or old
-        envs = [env for env in request.envs if (root / "overlays" / env).is_dir()]
-        then = request._replace(committed=old, paths=_list_old_paths(request, old), envs=envs, today=today)
+        then = _request_commit(request, old, today)
         # Where nothing can be linted at the revision, all findings are new. That a named path is not read is never old.
-        known = _lint_old(then) if envs or not request.envs else []
+        known = _lint_old(then) if then.envs or not request.envs else []
         known = [each for each in known if each.rule not in UNREAD_RULES or each.location.file not in then.paths]
         days = request.today or git.read_commit_date(request.directory, commit), today
         changes = select_findings(check_change(old, request.directory, request.envs, days), request)

@@ -1,4 +1,4 @@
-"""Encode the data of a page as compact JSON: one table of texts, and tables of rows that refer to it.
+"""Encode the data of a page as compact JSON: one list of texts, and tables whose columns are numbers.
 
 docs/report_data.md describes the result. All text that users wrote becomes part of this JSON and of nothing else. The
 JSON has no control characters, no bidirectional marks and none of the characters that HTML interprets.
@@ -7,195 +7,192 @@ JSON has no control characters, no bidirectional marks and none of the character
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.report.escape import visible
+from jobgen.site.lines import Change, Line
 
 VERSION = 1
 NONE = -1
 """A reference to no row."""
 
+_TEXT = ":text"
 _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
-_FIRST_COUNT = 2
-_MAX_SKIPPED = 12
-"""How many lines of the base are dropped to go on copying; a line that is equal by chance may be far away."""
-
-Cell = str | int | float | bool | None
+# What an added line says about its sources.
+_NO_SOURCE, _NEXT_LINE, _OTHER_LINE, _ALL_SOURCES = range(4)
+_NO_ORIGIN = ("", "")
 
 
 class Table(NamedTuple):
-    """Rows of a table. A column `a:text` has texts, `a:jobs` the numbers of rows of `jobs`, `a` plain values."""
+    """Rows of a table. A column `a:text` has texts, `a:jobs` the numbers of rows of `jobs`, `a` plain numbers."""
 
     name: str
     columns: tuple[str, ...]
-    rows: Iterable[Sequence[Cell]]
+    rows: Sequence[Sequence[str | int]]
+    lines: Sequence[Sequence[Change]] = ()
+    """The lines of each row, as changes to those of its `base`."""
 
 
-class Source(NamedTuple):
-    """A place that sets a value: the number of an origin (layer and file), line, column, and the value there."""
+def encode(view: str, head: Mapping[str, str | int], tables: Sequence[Table]) -> str:
+    """Return the JSON of a page, which is safe inside of a `script` element.
 
-    origin: int
-    line: int
-    column: int
-    value: int = 0
-    """The number of a text; 0 for the first source, whose value is in the line itself."""
-
-
-class Line(NamedTuple):
-    """A line of a manifest: the number of its text, and its sources, of which the first one wins."""
-
-    text: int
-    sources: tuple[Source, ...] = ()
-
-
-class Texts:
-    """Every text once, by its number; the empty text has number 0."""
-
-    def __init__(self) -> None:
-        self._numbers = {"": 0}
-
-    def __getitem__(self, text: str) -> int:
-        numbers = self._numbers
-        found = numbers.get(text)
-        if found is None:
-            found = numbers[text] = len(numbers)
-        return found
-
-    def list_visible(self) -> list[str]:
-        """List the texts by number. Unprintable characters become escapes, as in the terminal."""
-        return [visible(text) for text in self._numbers]
-
-
-def encode(view: str, head: Mapping[str, Cell], tables: Iterable[Table], texts: Texts) -> str:
-    """Return the JSON of a page, which is safe inside of a `script` element."""
-    encoded = {table.name: _encode_table(table, texts) for table in tables}
+    The tables `files` and `origins` are added: the files that tables refer to by `:files`, which have their paths here,
+    and the layers in files that set values.
+    """
+    writer = _Writer(tables)
+    written = {table.name: writer.write_table(table) for table in tables if table.rows}
     document = {
         "version": VERSION,
         "view": view,
         "head": {name: visible(value) if isinstance(value, str) else value for name, value in head.items()},
-        "tables": encoded,
-        "texts": texts.list_visible(),
+        "tables": {**written, **{table.name: writer.write_table(table) for table in writer.list_places()}},
+        "texts": list(map(visible, writer.texts)),
     }
-    return escape_markup(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
+    return _escape_markup(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
 
 
-def escape_markup(text: str) -> str:
-    """Escape the characters of JSON that HTML interprets."""
+def _escape_markup(text: str) -> str:
     for character, escape in _MARKUP.items():
         text = text.replace(character, escape)
     return text
 
 
-def _encode_table(table: Table, texts: Texts) -> dict[str, object]:
-    numbers = [number for number, column in enumerate(table.columns) if column.endswith(":text")]
-    rows: list[list[Cell]] = []
-    for row in table.rows:
-        encoded = list(row)
-        for number in numbers:
-            encoded[number] = texts[str(encoded[number] or "")]
-        rows.append(encoded)
-    return {"columns": table.columns, "rows": rows}
+class _Writer:
+    """Writes tables. A text that is used often has a small number, which is short."""
+
+    def __init__(self, tables: Sequence[Table]) -> None:
+        self._parts: dict[str, tuple[int, str]] = {}
+        self._origins = {_NO_ORIGIN: 0}
+        self._files = {"": NONE}
+        counts = Counter[str]()
+        for table in tables:
+            counts.update(self._list_texts(table))
+        counts.update(part for origin in self._origins for part in origin)
+        counts.update(self._files)
+        self.texts = ["", *(text for text, _ in counts.most_common() if text)]
+        self._numbers = {text: number for number, text in enumerate(self.texts)}
+        self._lines = {line: (level, self._numbers[text]) for line, (level, text) in self._parts.items()}
+
+    def _list_texts(self, table: Table) -> Iterator[str]:
+        """List every text each time that it is used; note lines, files and origins on the way."""
+        for place, column in enumerate(table.columns):
+            if column.endswith(_TEXT):
+                yield from (str(row[place]) for row in table.rows)
+            elif column.endswith(":files"):
+                self._note_files(str(row[place]) for row in table.rows)
+        for line in (line for changes in table.lines for change in changes for line in change.added):
+            if line.text not in self._parts:
+                self._parts[line.text] = _split_indent(line.text)
+            yield self._parts[line.text][1]
+            for place, source in enumerate(line.sources):
+                self._note_files((source.file,))
+                self._origins.setdefault((source.layer, source.file), len(self._origins))
+                if place:
+                    yield source.value
+
+    def _note_files(self, files: Iterable[str]) -> None:
+        for file in files:
+            self._files.setdefault(file, len(self._files) - 1)
+
+    def list_places(self) -> list[Table]:
+        """List the tables of files and origins."""
+        return [
+            Table("files", ("path:text",), [(file,) for file in self._files if file]),
+            Table("origins", ("layer:text", "file:files"), list(self._origins)),
+        ]
+
+    def write_table(self, table: Table) -> dict[str, object]:
+        """Return a table by columns, each as the distances of its numbers, and its lines."""
+        columns = {
+            column: encode_distances(self._to_numbers(column, [row[place] for row in table.rows]))
+            for place, column in enumerate(table.columns)
+        }
+        written: dict[str, object] = {"rows": len(table.rows), "columns": columns}
+        if table.lines:
+            written["lines"] = [encode_numbers(self._write_changes(changes)) for changes in table.lines]
+        return written
+
+    def _to_numbers(self, column: str, values: Sequence[str | int]) -> Iterable[int]:
+        if column.endswith(_TEXT):
+            return (self._numbers[str(value)] for value in values)
+        if column.endswith(":files"):
+            return (self._files[str(value)] for value in values)
+        return map(int, values)
+
+    def _write_changes(self, changes: Sequence[Change]) -> Iterator[int]:
+        state = _State(0, 0, 0)
+        for skipped, copied, added in changes:
+            yield from (skipped, copied, len(added))
+            for line in added:
+                numbers, state = self._write_line(line, state)
+                yield from numbers
+
+    def _write_line(self, line: Line, last: _State) -> tuple[list[int], _State]:
+        """Return the numbers of a line, and the state after it."""
+        level, text = self._lines[line.text]
+        step, sources = _to_unsigned(level - last.level) << 2, line.sources
+        if not sources:
+            return [text, step | _NO_SOURCE], _State(level, last.origin, last.line)
+        first = sources[0]
+        origin = self._origins[first.layer, first.file]
+        state = _State(level, origin, first.line)
+        distance = first.line - last.line
+        if len(sources) == 1 and origin == last.origin:
+            if distance == 1:
+                return [text, step | _NEXT_LINE], state
+            return [text, step | _OTHER_LINE, _to_unsigned(distance)], state
+        numbers = [text, step | _ALL_SOURCES, len(sources)]
+        for place, source in enumerate(sources):
+            numbers += (self._origins[source.layer, source.file], _to_unsigned(source.line - last.line))
+            numbers += (self._numbers[source.value],) if place else ()
+            last = last._replace(line=source.line)
+        return numbers, state
 
 
-def encode_numbers(numbers: Iterable[int]) -> str:
-    """Encode integers as source maps do: base 64, five bits in each digit, the sign in the lowest bit."""
-    return "".join(map(_encode_number, numbers))
+class _State(NamedTuple):
+    """What the next line is written relative to."""
+
+    level: int
+    origin: int
+    line: int
 
 
-_short = {number: _DIGITS[number << 1 if number >= 0 else -number << 1 | 1] for number in range(-15, 16)}
+def _split_indent(line: str) -> tuple[int, str]:
+    """Split a line into its level of indentation, two spaces each, and its text."""
+    text = line.lstrip(" ")
+    level, rest = divmod(len(line) - len(text), 2)
+    return (level, " " * rest + text) if text else (0, "")
 
 
-def _encode_number(number: int) -> str:
-    found = _short.get(number)
-    if found is not None:
-        return found
-    rest, digits = (number << 1) if number >= 0 else (-number << 1 | 1), ""
-    while rest >= 32:
-        digits += _DIGITS[32 | rest & 31]
-        rest >>= 5
-    return digits + _DIGITS[rest]
+def _to_unsigned(number: int) -> int:
+    """Return an integer with its sign in the lowest bit."""
+    return number << 1 if number >= 0 else (-number << 1) | 1
 
 
-def encode_texts(numbers: Iterable[int]) -> str:
-    """Encode the numbers of texts, such as those of the lines of a file: each as the distance to the one before it."""
-    last, distances = 0, []
+def encode_distances(numbers: Iterable[int]) -> str:
+    """Encode integers, each as the distance to the one before it."""
+    last, distances = 0, list[int]()
     for number in numbers:
-        distances.append(number - last)
+        distances.append(_to_unsigned(number - last))
         last = number
     return encode_numbers(distances)
 
 
-def encode_lines(lines: Sequence[Line], base: Sequence[Line] = ()) -> str:
-    """Encode the lines of a manifest, as changes to the lines of another one.
-
-    The result is a sequence of groups: how many lines of the base to skip, to copy, and to add, and the added lines.
-    """
-    writer = _LineWriter()
-    numbers: list[int] = []
-    for skipped, copied, added in find_changes(lines, base):
-        numbers += (skipped, copied, len(added))
-        for line in added:
-            writer.write(line, numbers)
-    return encode_numbers(numbers)
+def encode_numbers(numbers: Iterable[int]) -> str:
+    """Encode integers that are not negative in base 64: five bits in each digit, 32 in all digits but the last."""
+    return "".join([_SHORT[number] if number < _LONG else _encode_number(number) for number in numbers])
 
 
-class _LineWriter:
-    """Writes lines as the distance to the line before."""
-
-    def __init__(self) -> None:
-        self._text = 0
-        self._last = Source(0, 0, 0)
-
-    def write(self, line: Line, numbers: list[int]) -> None:
-        """Append the numbers of a line: its text, and 0, 1 or 2 for a common case, else its sources."""
-        numbers.append(line.text - self._text)
-        self._text = line.text
-        last, sources = self._last, line.sources
-        if not sources:
-            numbers.append(0)
-            return
-        if len(sources) == 1 and sources[0].origin == last.origin and sources[0].column == last.column:
-            if sources[0].line == last.line + 1:
-                numbers.append(1)
-                self._last = sources[0]
-                return
-            if sources[0].line == last.line:
-                numbers.append(2)
-                return
-        numbers.append(len(sources) + _FIRST_COUNT)
-        for place, source in enumerate(sources):
-            numbers += (source.origin - last.origin, source.line - last.line, source.column - last.column)
-            if place:
-                numbers.append(source.value)
-            last = source
-        self._last = sources[0]
+def _encode_number(number: int) -> str:
+    digits = ""
+    while number > 31:
+        digits += _DIGITS[32 | number & 31]
+        number >>= 5
+    return digits + _DIGITS[number]
 
 
-Change = tuple[int, int, list[Line]]
-"""How many lines of the base are skipped, then copied, and the lines that are added then."""
-
-
-def find_changes(lines: Sequence[Line], base: Sequence[Line]) -> list[Change]:
-    """Find which lines of the base are skipped and copied, and which are added.
-
-    One pass: a line is copied from the next place of the base that has it, if that is near.
-    """
-    places: dict[Line, list[int]] = {}
-    for place, line in enumerate(base):
-        places.setdefault(line, []).append(place)
-    changes: list[Change] = []
-    at, skipped, copied, added = 0, 0, 0, list[Line]()
-    for line in lines:
-        found = next((place for place in places.get(line, ()) if place >= at), None)
-        if found is None or found - at > _MAX_SKIPPED:
-            added.append(line)
-            continue
-        if found > at or added:
-            changes.append((skipped, copied, added))
-            skipped, copied, added = found - at, 0, []
-        copied += 1
-        at = found + 1
-    changes.append((skipped, copied, added))
-    return [change for change in changes if any(change)]
+_LONG = 2**15
+_SHORT = list(map(_encode_number, range(_LONG)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,10 +22,12 @@ PAGE = "index.html"
 @click.option("-o", "--output", required=True, metavar="DIR", help="Write DIR/index.html.")
 @env_option
 @click.option("--repo-url", default="", metavar="URL", help="Where the repository can be browsed, for links.")
+@click.option("--since", default="", metavar="REV", help="Mark the findings that are new since a revision.")
+@click.option("--prices", default="", metavar="FILE", help="Prices of an hour of a GPU, for costs.")
 @no_cache_option
 @today_option
 @click.pass_obj
-def command(directory: Path, /, output: str, envs: tuple[str, ...], repo_url: str, today: str) -> Result:
+def command(directory: Path, /, output: str, envs: tuple[str, ...], today: str, **options: Any) -> Result:
     """Write one HTML page about all jobs in all environments.
 
     The page is one file, needs no network, and shows what the other commands print: states, requests, findings,
@@ -32,7 +35,7 @@ def command(directory: Path, /, output: str, envs: tuple[str, ...], repo_url: st
     """
     try:
         project = load(directory, today=today)
-        found = report(project, environments=envs, repo_url=repo_url)
+        found = report(project, environments=envs, **options)
     except JobgenError as error:
         return to_result(error)
     path = directory / output / PAGE

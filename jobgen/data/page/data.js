@@ -2,23 +2,31 @@
 
 // Decodes the data of the page; docs/report_data.md describes it.
 
-const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const DIGITS = new Map([..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"].map(
+  (character, value) => [character, value],
+));
 
+// The integers of a text in base 64; none of them is negative.
 function decodeNumbers(text) {
   const numbers = [];
-  let value = 0, shift = 1;
+  let value = 0, scale = 1;
   for (const character of text) {
-    const digit = DIGITS.indexOf(character);
-    value += (digit & 31) * shift;
+    const digit = DIGITS.get(character);
+    value += (digit & 31) * scale;
     if (digit & 32) {
-      shift *= 32;
+      scale *= 32;
     } else {
-      numbers.push(value % 2 ? -(value - 1) / 2 : value / 2);
+      numbers.push(value);
       value = 0;
-      shift = 1;
+      scale = 1;
     }
   }
   return numbers;
+}
+
+// The integer whose sign is the lowest bit of another one.
+function toSigned(number) {
+  return number % 2 ? -(number - 1) / 2 : number / 2;
 }
 
 class PageData {
@@ -34,56 +42,60 @@ class PageData {
   // The rows of a table as objects; a reference is the number of a row, or -1.
   table(name) {
     if (!this._rows.has(name)) {
-      const { columns, rows } = this._tables[name] || { columns: [], rows: [] };
-      const fields = columns.map((column) => column.split(":"));
-      this._rows.set(name, rows.map((row) => {
-        const made = {};
-        fields.forEach(([field, type], at) => { made[field] = type === "text" ? this.texts[row[at]] : row[at]; });
-        return made;
-      }));
+      const { rows: count, columns } = this._tables[name] || { rows: 0, columns: {} };
+      const rows = Array.from({ length: count }, () => ({}));
+      for (const [column, encoded] of Object.entries(columns)) {
+        const [field, type] = column.split(":");
+        let value = 0;
+        decodeNumbers(encoded).forEach((distance, at) => {
+          value += toSigned(distance);
+          rows[at][field] = type === "text" ? this.texts[value] : value;
+        });
+      }
+      this._rows.set(name, rows);
     }
     return this._rows.get(name);
   }
 
   // The lines of a spec, as texts.
   specLines(number) {
-    let last = 0;
-    return decodeNumbers(this.table("specs")[number].lines).map((distance) => this.texts[last += distance]);
+    return this._decodeLines(this._tables.specs.lines[number], []).map((line) => line.text);
   }
 
-  // The lines of a manifest: {text, sources: [{origin, line, column, value}]}; the first source wins.
+  // The lines of a manifest: {text, sources: [{origin, line, value}]}; the first source wins.
   manifestLines(number) {
     if (!this._manifests.has(number)) {
-      const { base, lines } = this.table("manifests")[number];
-      this._manifests.set(number, this._decodeLines(lines, base < 0 ? [] : this.manifestLines(base)));
+      const { base } = this.table("manifests")[number];
+      const known = base < 0 ? [] : this.manifestLines(base);
+      this._manifests.set(number, this._decodeLines(this._tables.manifests.lines[number], known));
     }
     return this._manifests.get(number);
   }
 
   _decodeLines(encoded, base) {
     const numbers = decodeNumbers(encoded), lines = [];
-    let next = 0, at = 0, text = 0, first = { origin: 0, line: 0, column: 0, value: "" };
+    let next = 0, at = 0, level = 0, origin = 0, line = 0;
     while (next < numbers.length) {
       at += numbers[next++];
       const copied = numbers[next++], added = numbers[next++];
       for (let count = 0; count < copied; count++) lines.push(base[at++]);
       for (let count = 0; count < added; count++) {
-        text += numbers[next++];
-        const code = numbers[next++];
-        let sources = [];
-        if (code === 1) sources = [{ ...first, line: first.line + 1 }];
-        else if (code === 2) sources = [first];
-        for (let left = code - 2, last = first; left > 0; left--) {
-          last = {
-            origin: last.origin + numbers[next++],
-            line: last.line + numbers[next++],
-            column: last.column + numbers[next++],
-            value: sources.length ? this.texts[numbers[next++]] : "",
-          };
-          sources.push(last);
+        const text = this.texts[numbers[next++]], code = numbers[next++], sources = [];
+        level += toSigned(Math.floor(code / 4));
+        if (code % 4 === 1) {
+          sources.push({ origin, line: ++line, value: "" });
+        } else if (code % 4 === 2) {
+          line += toSigned(numbers[next++]);
+          sources.push({ origin, line, value: "" });
+        } else if (code % 4 === 3) {
+          for (let left = numbers[next++], last = line; left > 0; left--) {
+            const found = { origin: numbers[next++], line: (last += toSigned(numbers[next++])), value: "" };
+            if (sources.length) found.value = this.texts[numbers[next++]];
+            sources.push(found);
+          }
+          ({ origin, line } = sources[0]);
         }
-        if (sources.length) first = sources[0];
-        lines.push({ text: this.texts[text], sources });
+        lines.push({ text: "  ".repeat(level) + text, sources });
       }
     }
     return lines;
