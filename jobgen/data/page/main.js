@@ -1,9 +1,183 @@
+/* Routes, keyboard and theme. The address says everything that is shown, so every view can be sent to somebody. */
 
-const page = new PageData(JSON.parse(document.getElementById("data").textContent));
-const list = document.createElement("ul");
-for (const job of page.table("jobs")) {
-  const item = document.createElement("li");
-  item.textContent = job.name;
-  list.append(item);
+/* `#/job/name?env=prod` as parts and query. */
+function parseRoute(hash) {
+  const [path, search] = hash.replace(/^#\/?/, "").split("?");
+  const parts = path.split("/").filter(Boolean).map(decodePart);
+  return { parts, query: Object.fromEntries(new URLSearchParams(search || "")) };
 }
-document.getElementById("page").append(list);
+
+function decodePart(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function formatRoute(parts, query) {
+  const set = Object.entries(query || {}).filter(([, value]) => value);
+  const search = set.length ? `?${new URLSearchParams(set)}` : "";
+  return `#/${parts.map(encodeURIComponent).join("/")}${search}`;
+}
+
+function goTo(parts, query) {
+  location.hash = formatRoute(parts, query);
+}
+
+/* Change the address without a new entry in the history, and without drawing the view again. */
+function replaceRoute(parts, query) {
+  history.replaceState(null, "", formatRoute(parts, query));
+}
+
+/* Say something to a screen reader. */
+function announce(text) {
+  document.getElementById("status").textContent = text;
+}
+
+/* The views in the order of the navigation; a view without data is not offered. */
+const VIEWS = [
+  { name: "changes", label: "Pull request", show: showChanges, has: (model) => Boolean(model.changes) },
+  { name: "fleet", label: "Fleet", show: showFleet, has: (model) => model.hasFleet },
+  { name: "gpus", label: "GPUs", show: showUsage, has: (model) => model.hasFleet },
+  { name: "findings", label: "Findings", show: showFindings, has: (model) => model.hasFleet },
+  { name: "capacity", label: "Capacity", show: showCapacity, has: (model) => model.hasFleet },
+  { name: "job", label: "Job", show: showJob, has: () => false },
+];
+
+function startPage() {
+  const model = buildModel(new PageData(JSON.parse(document.getElementById("data").textContent)));
+  const views = VIEWS.filter((view) => view.has(model));
+  const content = document.getElementById("content");
+  let actions = {};
+  show(document.getElementById("repository"), model.head.name);
+  show(document.getElementById("revision"), (model.head.revision || model.head.headRevision || "").slice(0, 10));
+  const links = views.map((view) => make("a", { href: formatRoute([view.name]) }, view.label));
+  show(document.getElementById("views"), links);
+
+  function showRoute() {
+    const route = parseRoute(location.hash);
+    const view = VIEWS.find((each) => each.name === route.parts[0]) || views[0];
+    const current = view.name === "job" ? "fleet" : view.name;
+    links.forEach((link, index) => {
+      if (views[index].name === current) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    });
+    content.scrollTop = 0;
+    content.className = `view-${view.name}`;
+    actions = view.show(model, content, route) || {};
+  }
+  window.addEventListener("hashchange", showRoute);
+  window.addEventListener("beforeprint", () => actions.print && actions.print(true));
+  window.addEventListener("afterprint", () => actions.print && actions.print(false));
+  listenToKeys(views, () => actions);
+  startTheme();
+  showRoute();
+  performance.mark("ready");
+  document.documentElement.dataset.ready = "true";
+}
+
+const SHORTCUTS = [
+  ["/", "search"],
+  ["j  k", "next and previous row, line or change"],
+  ["Enter", "open it"],
+  ["Esc", "close, clear the filters, or go back"],
+  ["1 … 5", "go to a view"],
+  ["d", "only differences between environments (job)"],
+  ["t", "light, dark, or as the system"],
+  ["?", "these shortcuts"],
+];
+
+function listenToKeys(views, getActions) {
+  const dialog = document.getElementById("shortcuts");
+  const keys = {
+    "/": () => getActions().search?.focus(),
+    j: () => getActions().move?.(1),
+    k: () => getActions().move?.(-1),
+    d: () => getActions().differences?.(),
+    t: switchTheme,
+    "?": () => showShortcuts(dialog),
+  };
+  document.getElementById("help").addEventListener("click", () => showShortcuts(dialog));
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
+    const isTyping = event.target.closest("input, select, textarea");
+    if (event.key === "Escape") return leave(event.target, isTyping, getActions());
+    if (isTyping) return moveFromSearch(event, getActions());
+    if (event.key === "Enter" && !event.target.closest("a, button, summary")) return getActions().open?.();
+    const view = views[Number(event.key) - 1];
+    const action = keys[event.key] || (view && (() => goTo([view.name])));
+    if (!action) return;
+    event.preventDefault();
+    action();
+  });
+}
+
+/* From the search field, Enter and the arrow go to the rows. */
+function moveFromSearch(event, actions) {
+  if (event.target.type !== "search" || !["Enter", "ArrowDown"].includes(event.key)) return;
+  event.preventDefault();
+  actions.move?.(1);
+}
+
+function leave(target, isTyping, actions) {
+  if (actions.close && actions.close()) return;
+  if (isTyping && target.type !== "search") return target.blur();
+  if (actions.reset) {
+    actions.reset();
+    target.blur();
+  } else if (actions.back) actions.back();
+}
+
+function showShortcuts(dialog) {
+  const rows = SHORTCUTS.map(([keys, text]) => [
+    make("dt", {}, keys.split("  ").map((key) => make("kbd", {}, key))),
+    make("dd", {}, text),
+  ]);
+  show(
+    dialog,
+    make("h2", { id: "shortcuts-title" }, "Keyboard"),
+    make("dl", {}, rows),
+    make("form", { method: "dialog" }, make("button", { type: "submit" }, "Close")),
+  );
+  dialog.showModal();
+}
+
+const THEMES = { system: "System", light: "Light", dark: "Dark" };
+
+function readTheme() {
+  try {
+    return localStorage.getItem("jobgen-theme") || "system";
+  } catch {
+    return "system"; // a page of a file may have no storage
+  }
+}
+
+function setTheme(theme) {
+  const root = document.documentElement;
+  if (theme === "system") delete root.dataset.theme;
+  else root.dataset.theme = theme;
+  const button = document.getElementById("theme");
+  show(button, makeIcon("contrast"), THEMES[theme]);
+  button.setAttribute("aria-label", `${THEMES[theme]} theme`);
+}
+
+function switchTheme() {
+  const names = Object.keys(THEMES);
+  const current = document.documentElement.dataset.theme || "system";
+  const next = names[(names.indexOf(current) + 1) % names.length];
+  try {
+    localStorage.setItem("jobgen-theme", next);
+  } catch {
+    // The theme then lasts until the page is closed.
+  }
+  setTheme(next);
+}
+
+function startTheme() {
+  const theme = readTheme();
+  setTheme(theme in THEMES ? theme : "system");
+  document.getElementById("theme").addEventListener("click", switchTheme);
+}
+
+startPage();

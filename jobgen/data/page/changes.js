@@ -1,0 +1,164 @@
+/* A pull request: what starts, stops, restarts, is rejected or changes nothing, and why. */
+
+/* Effects, the most severe first. */
+const EFFECTS = [
+  ["rejected", { label: "rejected", icon: "ban", tone: "bad" }],
+  ["stops-running", { label: "stops", icon: "stop", tone: "bad" }],
+  ["restart", { label: "restarts", icon: "restart", tone: "warn" }],
+  ["new-run", { label: "starts", icon: "play", tone: "good" }],
+  ["no-effect", { label: "no effect", icon: "dash", tone: "note" }],
+  ["in-place", { label: "in place", icon: "edit", tone: "note" }],
+];
+
+const DANGERS = {
+  "deletes-running-job": "Deletes a running job",
+  "restarts-job": "Restarts jobs",
+  rejected: "Rejected by the cluster",
+  "exceeds-quota": "Exceeds quota",
+  "touches-production": "Touches production",
+};
+
+function describeEffect(name) {
+  const found = EFFECTS.find(([effect]) => effect === name);
+  return found ? found[1] : { label: name, icon: "info", tone: "note" };
+}
+
+function effectOrder(name) {
+  const found = EFFECTS.findIndex(([effect]) => effect === name);
+  return found < 0 ? EFFECTS.length : found;
+}
+
+function makeEffect(name) {
+  const { label, icon, tone } = describeEffect(name);
+  return make("span", { class: `badge tone-${tone}` }, makeIcon(icon), label);
+}
+
+function showChanges(model, place, route) {
+  const { changes } = model;
+  if (!changes) return void show(place, makePage("Pull request", null, makeEmpty("This page has no changes", "Write one with jobgen diff --format html.")));
+  const groups = changes.groups.filter((group) => !route.query.effect || group.effect === route.query.effect).sort((one, other) => effectOrder(one.effect) - effectOrder(other.effect));
+  const cards = groups.map((group) => makeGroup(model, group));
+  const title = model.head.head && model.head.base ? `${model.head.base} → ${model.head.head}` : "Pull request";
+  show(
+    place,
+    makePage(
+      "Pull request",
+      make("span", { class: "revisions" }, make("code", {}, title)),
+      makeDangers(changes.dangers),
+      makeEffects(changes.changes, route),
+      make("div", { class: "columns" }, makeTotals(changes.totals), makeCauses(model, changes.causes)),
+      make("section", { class: "groups", "aria-label": "Changes" }, cards.length ? cards : makeEmpty("No object changes", count(Number(model.head.unchanged) || 0, "object") + " unchanged")),
+      makeMoves(changes.moves),
+      makeFindingChanges(model, changes),
+    ),
+  );
+  return { move: makeGroupMover(cards), open: () => cards.find((card) => card.classList.contains("is-active"))?.querySelector("summary")?.click(), reset: route.query.effect ? () => goTo(["changes"]) : null };
+}
+
+/* j and k go from change to change. */
+function makeGroupMover(cards) {
+  let active = -1;
+  return (step) => {
+    if (!cards.length) return;
+    cards[active]?.classList.remove("is-active");
+    active = Math.max(0, Math.min(cards.length - 1, active + step));
+    cards[active].classList.add("is-active");
+    cards[active].querySelector("summary").focus();
+  };
+}
+
+/* What a reviewer must not overlook, one line for each kind of danger. */
+function makeDangers(dangers) {
+  if (!dangers.length) return make("p", { class: "all-good tone-text-good" }, makeIcon("check"), "No danger flags");
+  const kinds = new Map();
+  for (const danger of dangers) {
+    if (!kinds.has(danger.code)) kinds.set(danger.code, []);
+    kinds.get(danger.code).push(danger);
+  }
+  const items = [...kinds].map(([code, found]) => make(
+    "li",
+    { class: "danger" },
+    makeIcon("alert"),
+    make("div", {}, make("b", {}, DANGERS[code] || code), make("ul", {}, [...new Set(found.map((danger) => danger.message))].slice(0, 4).map((message) => make("li", {}, makeMessage(message))), found.length > 4 ? make("li", { class: "hint" }, `and ${found.length - 4} more`) : null)),
+  ));
+  return make("ul", { class: "dangers", "aria-label": "Danger" }, items);
+}
+
+/* How many objects have each effect; a click keeps only these. */
+function makeEffects(changes, route) {
+  const counts = EFFECTS.map(([effect, shown]) => [effect, shown, changes.filter((change) => change.effect === effect).length]);
+  const tiles = counts.map(([effect, { label, icon, tone }, number]) => {
+    const isChosen = route.query.effect === effect;
+    return make("button", { type: "button", class: `tile-button ${number ? "" : "is-zero"}`, "aria-pressed": String(isChosen), disabled: number ? null : true, onClick: () => goTo(["changes"], { effect: isChosen ? "" : effect }) }, make("span", { class: `total-value ${number ? `tone-text-${tone}` : ""}` }, formatNumber(number)), make("span", { class: "tile-text" }, makeIcon(icon), label));
+  });
+  return make("div", { class: "effects", role: "group", "aria-label": "Effects" }, tiles);
+}
+
+/* GPUs before and after, by environment, team, namespace and queue. */
+function makeTotals(totals) {
+  const changed = totals.filter((row) => row.by === "environment" || row.gpusBefore !== row.gpusAfter);
+  if (!changed.length) return null;
+  const largest = Math.max(1, ...changed.map((row) => Math.max(row.gpusBefore, row.gpusAfter)));
+  const rows = changed.slice(0, 24).map((row) => {
+    const difference = row.gpusAfter - row.gpusBefore;
+    const tone = difference > 0 ? "warn" : difference < 0 ? "good" : "note";
+    return make("tr", {}, make("th", { scope: "row" }, row.name || UNSET, make("span", { class: "hint" }, ` ${row.by}${row.env && row.by !== "environment" ? `, ${row.env}` : ""}`)), make("td", { class: "before-after" }, makeBeforeAfter(row.gpusBefore, row.gpusAfter, largest)), make("td", {}, `${formatNumber(row.gpusBefore)} → ${formatNumber(row.gpusAfter)}`), make("td", { class: `tone-text-${tone}` }, make("b", {}, formatChange(difference))));
+  });
+  return make("section", { class: "panel" }, make("h2", {}, "GPUs before and after"), make("table", { class: "numbers wide" }, make("thead", { class: "hidden-text" }, make("tr", {}, ["Group", "Bars", "GPUs", "Change"].map((text) => make("th", { scope: "col" }, text)))), make("tbody", {}, rows)));
+}
+
+function makeBeforeAfter(before, after, largest) {
+  const chart = draw("svg", { class: "twin", viewBox: "0 0 100 14", preserveAspectRatio: "none", "aria-hidden": "true" });
+  chart.append(draw("rect", { class: "twin-before", x: 0, y: 0, width: (before / largest) * 100, height: 5 }), draw("rect", { class: "twin-after", x: 0, y: 7, width: (after / largest) * 100, height: 7 }));
+  return chart;
+}
+
+/* Which lines cause which changes; a line of an overlay may change many jobs. */
+function makeCauses(model, causes) {
+  if (!causes.length) return null;
+  const sorted = [...causes].sort((one, other) => other.changes - one.changes).slice(0, 20);
+  return make("section", { class: "panel" }, make("h2", {}, "Why"), make("ul", { class: "causes" }, sorted.map((cause) => make("li", {}, make("b", {}, count(cause.changes, "object")), make("span", {}, makePlace(model, cause.file, cause.line), make("span", { class: "hint" }, ` ${cause.layer}`))))), causes.length > 20 ? make("p", { class: "hint" }, `and ${causes.length - 20} more lines`) : null);
+}
+
+/* Changes that are alike: closed unless they need a look. */
+function makeGroup(model, group) {
+  const first = group.changes[0];
+  const names = group.changes.length === 1 ? `${first.kind} ${first.namespace}/${first.name}` : count(group.changes.length, "object");
+  const environments = [...new Set(group.changes.map((change) => change.env))].join(", ");
+  const difference = group.gpusAfter - group.gpusBefore;
+  return make(
+    "details",
+    { class: "group", open: effectOrder(group.effect) <= 2 && group.fields.length <= 12 },
+    make("summary", {}, makeEffect(group.effect), make("span", { class: "group-name" }, make("b", {}, names), make("span", { class: "hint" }, ` ${group.action} in ${environments}`)), difference ? make("span", { class: "group-gpus" }, `${formatChange(difference)} GPUs`) : null),
+    make("div", { class: "group-body" }, group.why ? make("p", {}, makeMessage(group.why)) : null, group.fields.length ? makeFields(model, group.fields, group.effect) : null, makeMembers(model, group)),
+  );
+}
+
+function makeFields(model, fields, effect) {
+  return make("ul", { class: "fields" }, fields.slice(0, 100).map((field) => make(
+    "li",
+    { class: "field" },
+    make("code", { class: "field-name" }, field.field),
+    make("div", { class: "field-values" }, make("code", { class: "old" }, make("span", { class: "hidden-text" }, "before "), field.old === "" ? "not set" : field.old), makeIcon("right"), make("code", { class: "new" }, make("span", { class: "hidden-text" }, "after "), field.new === "" ? "not set" : field.new)),
+    make("p", { class: "finding-more" }, field.effect === effect ? null : makeEffect(field.effect), makePlace(model, field.file, field.line), make("span", {}, field.layer)),
+  )), fields.length > 100 ? make("li", { class: "hint" }, `and ${fields.length - 100} more fields`) : null);
+}
+
+function makeMembers(model, group) {
+  const rows = group.changes.slice(0, 100).map((change) => make("li", {}, make("span", {}, make("b", {}, change.name), make("span", { class: "hint" }, ` ${change.kind} in ${change.namespace}, ${change.env}`)), make("span", {}, change.gpusBefore !== change.gpusAfter ? `${formatNumber(change.gpusBefore)} → ${formatNumber(change.gpusAfter)} GPUs` : ""), makePlace(model, change.file, change.line)));
+  const list = make("ul", { class: "members" }, rows, group.changes.length > 100 ? make("li", { class: "hint" }, `and ${group.changes.length - 100} more`) : null);
+  return group.changes.length > 3 ? make("details", { class: "alike" }, make("summary", {}, `All ${formatNumber(group.changes.length)} objects`), list) : list;
+}
+
+/* What the merge does to the queues. */
+function makeMoves(moves) {
+  if (!moves.length) return null;
+  const rows = moves.slice(0, 100).map((move) => make("li", { class: "workload" }, make("span", { class: "workload-name" }, make("b", {}, move.name), make("span", { class: "hint" }, [move.kind, move.clusterQueue, move.env].filter(Boolean).join(" · "))), make("span", { class: "workload-reason" }, `${move.before || "not there"} → ${move.after || "not there"}`, move.reason ? make("span", { class: "hint" }, ` ${move.reason}`) : null)));
+  return make("section", { class: "panel" }, make("h2", {}, "Queues"), make("ul", { class: "workloads" }, rows));
+}
+
+function makeFindingChanges(model, { added, fixed }) {
+  if (!added.length && !fixed.length) return null;
+  const list = (title, findings, tone) => findings.length ? make("section", { class: "panel" }, make("h2", {}, make("span", { class: `tone-text-${tone}` }, formatNumber(findings.length)), ` ${title}`), make("ul", { class: "findings" }, findings.slice(0, 100).map((finding) => makeFinding(model, finding, finding.envs)))) : null;
+  return make("div", { class: "columns" }, list("new findings", added, "bad"), list("fixed findings", fixed, "good"));
+}

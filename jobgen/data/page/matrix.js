@@ -1,0 +1,224 @@
+/* The matrix of the fleet. Only the rows in view are in the document, so ten thousand jobs scroll as ten do. */
+
+const ROWS_BEFORE_AND_AFTER = 8;
+const MAX_PRINTED_ROWS = 3000;
+
+/* Make the matrix. `onOpen(row)` is called for a click or Enter. */
+function makeMatrix(model, query, onOpen) {
+  const columns = model.environments.length;
+  const head = make("div", { class: "matrix-head", role: "row", "aria-rowindex": "1" });
+  const body = make("div", { class: "matrix-rows", role: "rowgroup" });
+  const sizer = make("div", { class: "matrix-sizer", role: "presentation" }, body);
+  const empty = make("div", { class: "matrix-empty", hidden: true });
+  const grid = make(
+    "div",
+    { class: "matrix", role: "grid", tabindex: "0", "aria-label": "Jobs and environments", "aria-colcount": String(columns + 1) },
+    make("div", { role: "rowgroup", class: "matrix-head-group" }, head),
+    sizer,
+  );
+  const element = make("div", { class: "matrix-frame" }, grid, empty);
+  const state = { rows: [], active: -1, first: -1, last: -1, only: columnInView(model, query) };
+  grid.style.setProperty("--columns", String(columns));
+  showHead(model, head, state, () => drawRows(true));
+
+  function rowHeight() {
+    return parseFloat(getComputedStyle(grid).getPropertyValue("--row")) || 56;
+  }
+  function drawRows(again) {
+    const height = rowHeight();
+    const first = Math.max(0, Math.floor(grid.scrollTop / height) - ROWS_BEFORE_AND_AFTER);
+    const last = Math.min(state.rows.length, Math.ceil((grid.scrollTop + grid.clientHeight) / height) + ROWS_BEFORE_AND_AFTER);
+    if (!again && first === state.first && last === state.last) return;
+    showSlice(first, last);
+    body.style.transform = `translateY(${first * height}px)`;
+  }
+  function showSlice(first, last) {
+    state.first = first;
+    state.last = last;
+    grid.style.setProperty("--only", String(state.only));
+    const slice = state.rows.slice(first, last).map((row, at) => makeRow(model, row, first + at, state));
+    body.replaceChildren(...slice);
+    if (state.active >= 0) grid.setAttribute("aria-activedescendant", `row-${state.active}`);
+    else grid.removeAttribute("aria-activedescendant");
+  }
+  function move(step) {
+    if (!state.rows.length) return;
+    state.active = Math.max(0, Math.min(state.rows.length - 1, state.active + step));
+    const height = rowHeight();
+    const top = state.active * height;
+    const room = grid.clientHeight - head.offsetHeight;
+    if (top < grid.scrollTop) grid.scrollTop = top;
+    else if (top + height > grid.scrollTop + room) grid.scrollTop = top + height - room;
+    drawRows(true);
+    if (document.activeElement !== grid) grid.focus({ preventScroll: true });
+  }
+  function openActive() {
+    if (state.rows[state.active]) onOpen(state.rows[state.active]);
+  }
+  grid.addEventListener("scroll", () => requestAnimationFrame(() => drawRows(false)), { passive: true });
+  grid.addEventListener("click", (event) => {
+    const line = event.target.closest("[data-row]");
+    if (!line || event.target.closest("a")) return;
+    state.active = Number(line.dataset.row);
+    openActive();
+  });
+  grid.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, End: Infinity, Home: -Infinity }[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    if (Math.abs(step) === Infinity) state.active = step > 0 ? state.rows.length - 1 : 0;
+    move(Math.abs(step) === Infinity ? 0 : step);
+  });
+  new ResizeObserver(() => drawRows(false)).observe(grid);
+
+  return {
+    element,
+    move,
+    open: openActive,
+    show(rows) {
+      state.rows = rows;
+      if (state.active >= rows.length) state.active = rows.length - 1;
+      grid.setAttribute("aria-rowcount", String(rows.length + 1));
+      sizer.style.setProperty("--rows", String(rows.length));
+      empty.hidden = rows.length > 0;
+      if (!rows.length) showNoRows(model, empty);
+      drawRows(true);
+    },
+    showAll(isPrinting) {
+      if (!isPrinting) return drawRows(true);
+      body.style.transform = "none";
+      showSlice(0, Math.min(state.rows.length, MAX_PRINTED_ROWS));
+    },
+  };
+}
+
+function showNoRows(model, place) {
+  if (model.jobs.length) show(place, makeEmpty("No job matches these filters", "Press Esc to clear them."));
+  else show(place, makeEmpty("This repository has no jobs", "Add a job spec to jobs/, then write the page again."));
+}
+
+/* On a narrow screen one environment is shown at a time: the filtered one, else the one with most GPUs. */
+function columnInView(model, query) {
+  const chosen = model.environments.indexOf(query.env);
+  if (chosen >= 0) return chosen;
+  const gpus = model.environments.map((name, index) => model.jobs.reduce((sum, job) => sum + (job.cells[index] ? job.cells[index].gpus : 0), 0));
+  return Math.max(0, gpus.indexOf(Math.max(...gpus)));
+}
+
+function showHead(model, head, state, redraw) {
+  const options = model.environments.map((name, index) => make("option", { value: index }, name));
+  const select = make("select", {
+    "aria-label": "Environment to show",
+    onChange: () => {
+      state.only = Number(select.value);
+      mark();
+      redraw();
+    },
+  }, options);
+  select.value = String(state.only);
+  const columns = model.environments.map((name, index) =>
+    make("div", { class: "matrix-column", role: "columnheader", "aria-colindex": index + 2 }, make("span", { class: `swatch series-${index % 8}` }), name),
+  );
+  const mark = () => columns.forEach((column, index) => column.classList.toggle("is-only", index === state.only));
+  mark();
+  const first = make("div", { class: "matrix-job", role: "columnheader", "aria-colindex": 1 }, "Job", make("span", { class: "select matrix-only" }, select, makeIcon("down")));
+  show(head, first, columns);
+}
+
+function makeRow(model, row, index, state) {
+  const isActive = index === state.active;
+  const cells = model.environments.map((name, env) => (row.members ? makeSweepCell(row, env) : makeCell(row, env)));
+  cells.forEach((cell, env) => {
+    cell.setAttribute("aria-colindex", env + 2);
+    if (env === state.only) cell.classList.add("is-only");
+  });
+  return make(
+    "div",
+    {
+      class: `row ${isActive ? "is-active" : ""} ${row.inSweep ? "is-member" : ""} ${row.members ? "is-sweep" : ""}`,
+      role: "row",
+      id: `row-${index}`,
+      "data-row": index,
+      "aria-rowindex": index + 2,
+      "aria-selected": String(isActive),
+      "aria-expanded": row.members ? String(state.rows[index + 1]?.inSweep === true && state.rows[index + 1].job.sweep === row.sweep) : null,
+    },
+    row.members ? makeSweepName(row, state.rows[index + 1]) : makeJobName(row),
+    cells,
+  );
+}
+
+function makeJobName({ job }) {
+  const facts = [job.team, job.framework, job.owner].filter(Boolean).join(" · ");
+  return make(
+    "div",
+    { class: "matrix-job", role: "rowheader", "aria-colindex": 1 },
+    make("a", { class: "job-name", href: formatRoute(["job", jobKey(job)]), tabindex: "-1", title: job.file }, job.name),
+    make("span", { class: "job-facts" }, facts || job.file),
+  );
+}
+
+function makeSweepName(row, next) {
+  const isOpen = next && next.inSweep && next.job.sweep === row.sweep;
+  const facts = [count(row.members.length, "job"), row.job.team, row.job.framework].filter(Boolean).join(" · ");
+  return make(
+    "div",
+    { class: "matrix-job", role: "rowheader", "aria-colindex": 1 },
+    make("span", { class: "job-name" }, makeIcon(isOpen ? "down" : "right"), row.sweep, make("span", { class: "kind-tag" }, "sweep")),
+    make("span", { class: "job-facts" }, facts),
+  );
+}
+
+function makeCell(row, env) {
+  const cell = row.cells[env];
+  if (!cell) {
+    const reason = row.job.cells[env] ? "filtered out" : "not in this environment";
+    return make("div", { class: "cell is-absent", role: "gridcell", title: reason }, makeIcon("dash", reason));
+  }
+  const state = stateOf(cell.state);
+  return make(
+    "div",
+    { class: "cell", role: "gridcell", title: [`${cell.kind} ${cell.namespace}/${cell.name}`, cell.reason].filter(Boolean).join(": ") },
+    make("span", { class: "cell-main" }, make("span", { class: `state tone-text-${state.tone}` }, makeIcon(state.icon, state.label)), makeAmount(cell.gpus, cell.pods), makeFindingCounts(cell.findings)),
+    make("span", { class: "cell-more" }, makeDecisionText(cell.decision), [cell.kind, cell.queue].filter(Boolean).join(" · ")),
+  );
+}
+
+function stateOf(name) {
+  return STATES[name] || { label: name, icon: "info", tone: "note" };
+}
+
+/* What Kueue decides, if somebody should look at it. */
+function makeDecisionText(decision) {
+  const { label, tone } = describeDecision(decision || "");
+  return decision && ["bad", "warn"].includes(tone) ? [make("span", { class: `tone-text-${tone}` }, label), " · "] : null;
+}
+
+function makeAmount(gpus, pods) {
+  const main = gpus ? make("span", { class: "amount" }, make("b", {}, formatNumber(gpus)), gpus === 1 ? " GPU" : " GPUs") : null;
+  return [main, make("span", { class: gpus ? "amount-more" : "amount" }, count(pods, "pod"))];
+}
+
+function makeFindingCounts(findings) {
+  const counts = SEVERITIES.map((severity) => [severity, findings.filter((finding) => finding.severity === severity).length]);
+  return make("span", { class: "counts" }, counts.filter(([, number]) => number).map(([severity, number]) => {
+    const badge = makeSeverity(severity, number);
+    badge.append(make("span", { class: "hidden-text" }, ` ${severity}s`));
+    return badge;
+  }));
+}
+
+/* A cell of a folded sweep: the sum over its jobs. */
+function makeSweepCell(row, env) {
+  const cells = row.members.map((member) => member.cells[env]).filter(Boolean);
+  if (!cells.length) return make("div", { class: "cell is-absent", role: "gridcell" }, makeIcon("dash", "not in this environment"));
+  const worst = cells.map((cell) => cell.state).find((state) => stateOf(state).tone === "bad") || cells[0].state;
+  const sum = (name) => cells.reduce((total, cell) => total + cell[name], 0);
+  const queues = [...new Set(cells.map((cell) => cell.queue).filter(Boolean))];
+  return make(
+    "div",
+    { class: "cell", role: "gridcell" },
+    make("span", { class: "cell-main" }, make("span", { class: `state tone-text-${stateOf(worst).tone}` }, makeIcon(stateOf(worst).icon, stateOf(worst).label)), makeAmount(sum("gpus"), sum("pods")), makeFindingCounts(cells.flatMap((cell) => cell.findings))),
+    make("span", { class: "cell-more" }, `${cells.length} × ${cells[0].kind}`, queues.length ? ` · ${queues.length > 2 ? `${queues.length} queues` : queues.join(", ")}` : ""),
+  );
+}

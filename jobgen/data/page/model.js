@@ -1,0 +1,110 @@
+/* The model that the views draw: the tables of the data, joined. Manifests are decoded when a job is opened. */
+
+const NONE = -1;
+
+function buildModel(data) {
+  const files = data.table("files").map((file) => file.path);
+  const model = {
+    head: data.head,
+    hasFleet: data.view === "fleet",
+    environments: data.table("environments").map((environment) => environment.name),
+    omitted: data.table("omitted"),
+    addressOf: (file, line) => makeAddress(data.head, file, line),
+  };
+  joinFleet(model, data, files);
+  model.trend = joinTrend(model, data, files);
+  model.capacity = joinCapacity(model, data);
+  model.changes = data.view === "changes" ? joinChanges(model, data, files) : null;
+  const origins = data.table("origins").map((origin) => ({ layer: origin.layer, file: files[origin.file] || "" }));
+  model.readJob = (job) => readJob(data, origins, job);
+  return model;
+}
+
+/* The address of a line in Git; none without --repo-url. */
+function makeAddress(head, file, line) {
+  if (!head.url || !file) return null;
+  const revision = head.revision || head.headRevision;
+  if (!revision) return null;
+  const path = [head.prefix, file].filter(Boolean).join("/").split("/").filter(Boolean).map(encodeURIComponent).join("/");
+  return `${head.url}/blob/${encodeURIComponent(revision)}/${path}${line > 0 ? `#L${line}` : ""}`;
+}
+
+/* The jobs with their cells, and the findings of each cell. */
+function joinFleet(model, data, files) {
+  const names = new Set();
+  model.jobs = data.table("jobs").map((row, index) => {
+    const isFirst = !names.has(row.name);
+    names.add(row.name);
+    const cells = model.environments.map(() => null);
+    return { ...row, index, isFirst, file: files[row.file] || "", team: "", owner: "", cells, findings: [] };
+  });
+  for (const row of data.table("cells")) {
+    const job = model.jobs[row.job];
+    job.cells[row.environment] = { ...row, job, env: row.environment, findings: [] };
+    job.team = job.team || row.team;
+    job.owner = job.owner || row.owner;
+  }
+  model.findings = data.table("findings").map((row) => joinFinding(model, files, row));
+  for (const finding of model.findings) {
+    if (!finding.job) continue;
+    const cells = finding.job.cells.filter((cell) => cell && (finding.environment === NONE || cell.env === finding.environment));
+    for (const cell of cells) cell.findings.push(finding);
+    finding.job.findings.push(finding);
+  }
+}
+
+function joinFinding(model, files, row) {
+  const job = row.job === undefined || row.job === NONE ? null : model.jobs[row.job];
+  const envs = row.environment === NONE ? [] : [model.environments[row.environment]];
+  return { ...row, file: files[row.file] || "", job, team: row.team || (job ? job.team : ""), envs };
+}
+
+/* New and fixed findings; null without --since. */
+function joinTrend(model, data, files) {
+  const fixed = data.table("fixed").map((row) => joinFinding(model, files, row));
+  const added = model.findings.filter((finding) => finding.status === "new");
+  if (!data.head.since && !fixed.length && !added.length) return null;
+  return { since: data.head.since || "the revision compared", added, fixed };
+}
+
+/* Queues, cohorts, workloads and costs; null without any. */
+function joinCapacity(model, data) {
+  const quotas = data.table("quotas");
+  const workloads = data.table("workloads");
+  const costs = data.table("costs");
+  if (!quotas.length && !workloads.length && !costs.length) return null;
+  return { quotas, workloads, costs, notes: data.table("notes") };
+}
+
+/* A pull request: groups of changes that are alike, with their members, fields and dangers. */
+function joinChanges(model, data, files) {
+  const named = (row) => ({ ...row, file: files[row.file] || "", env: model.environments[row.environment] || "" });
+  const changes = data.table("changes").map((row) => ({ ...named(row), dangers: [] }));
+  const groups = data.table("groups").map((row) => ({ ...row, changes: [], fields: [] }));
+  for (const change of changes) groups[change.group]?.changes.push(change);
+  for (const field of data.table("fields")) groups[field.group]?.fields.push({ ...named(field), oldFile: files[field.oldFile] || "" });
+  const dangers = data.table("dangers").map((row) => ({ ...row, change: changes[row.change] || null }));
+  for (const danger of dangers) danger.change?.dangers.push(danger);
+  const causes = data.table("causes").map((row) => ({ ...named(row), caused: [] }));
+  for (const row of data.table("causedBy")) causes[row.cause]?.caused.push(changes[row.change]);
+  return {
+    changes,
+    groups,
+    dangers,
+    causes,
+    totals: data.table("totals").map(named),
+    added: data.table("findings").map((row) => joinFinding(model, files, row)),
+    fixed: data.table("fixed").map((row) => joinFinding(model, files, row)),
+    moves: data.table("queueMoves").map(named),
+    quotas: data.table("quotas").map(named),
+  };
+}
+
+/* Return the spec and the manifests of a job, with the layer and the file of every source. */
+function readJob(data, origins, job) {
+  const nameSource = (source) => ({ ...origins[source.origin], line: source.line, value: source.value });
+  const nameLine = (line) => ({ text: line.text, sources: line.sources.map(nameSource) });
+  const manifests = job.cells.map((cell) => (cell && cell.manifest !== NONE ? data.manifestLines(cell.manifest).map(nameLine) : null));
+  if (job.spec === NONE) return { spec: [], manifests };
+  return { spec: data.specLines(job.spec).map((text, index) => ({ text, number: index + 1 })), manifests };
+}
