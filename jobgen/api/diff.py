@@ -28,9 +28,17 @@ WORK_TREE = "work tree"
 # Branches that changes are usually merged into, in the order in which they are tried.
 _DEFAULT_BRANCHES = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 
+HTML = "html"
+"""The format that shows more than the changes alone: also findings."""
+
 Render = Callable[[Folder, str, Sequence[str], str], Snapshot]
 """Makes a snapshot from a folder, its name, environments and a date."""
 Action = Literal["added", "removed", "changed"]
+
+
+def format_names() -> list[str]:
+    """Return the names of all formats."""
+    return sorted((*formats.format_names(), HTML))
 
 
 class ChangedField(NamedTuple):
@@ -93,6 +101,7 @@ def diff(
     environments: Sequence[str] = (),
     format: str = "text",  # noqa: A002 -- the name of the option
     today: str = "",
+    repo_url: str = "",
 ) -> DiffResult:
     """Compare two commits, a commit and the work tree, or two folders.
 
@@ -102,8 +111,9 @@ def diff(
             merge base. The default is the commit where the branch left the default branch.
         folders: Two folders to compare instead: jobs repositories, rendered trees, or folders of manifests.
         environments: Names of environments; by default all.
-        format: The format of `DiffResult.text`: `text`, `markdown` or `json`.
+        format: The format of `DiffResult.text`: `text`, `markdown`, `json` or `html`.
         today: The date by which jobs expire, as `YYYY-MM-DD`; by default that of each commit.
+        repo_url: Where the repository can be browsed, such as `https://github.com/example/jobs`, for links of `html`.
 
     Raises:
         UsageError: An argument is wrong: a revision, a folder, an environment, a format or a date.
@@ -111,7 +121,7 @@ def diff(
 
     """
     check_names("environments", environments)
-    check_format(format, formats.format_names())
+    check_format(format, format_names())
     if folders and revisions:
         raise UsageError("`folders` replaces `revisions`; give one of them")
     check_date(today)
@@ -119,12 +129,17 @@ def diff(
     today = today or (path.today if isinstance(path, Project) else "")
     try:
         with _make_snapshots(directory, revisions, folders, environments, today) as (old, new):
-            return _compare(old, new, environments, format)
+            home = find_root(directory.resolve()) or directory
+            return _compare(
+                old, new, environments, lambda changes: _render(format, changes, home, environments, repo_url)
+            )
     except git.GitError as error:
         raise UsageError(str(error)) from error
 
 
-def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str], format_: str) -> DiffResult:
+def _compare(
+    old: Snapshot, new: Snapshot, environments: Sequence[str], render: Callable[[ChangeSet], str]
+) -> DiffResult:
     known = {*old.project.overlays, *old.environments, *new.project.overlays, *new.environments}
     for env in environments:
         if env not in known:
@@ -139,7 +154,15 @@ def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str], format_:
     changes = changes._replace(queues=tuple(find_queue_changes(old, new, changes.impacts)))
     if not changes.impacts and not changes.unchanged:
         raise NotFoundError(f"there is no job to compare in {old.name} or {new.name}")
-    return _to_result(changes, formats.render(format_, changes))
+    return _to_result(changes, render(changes))
+
+
+def _render(format_: str, changes: ChangeSet, home: Path, environments: Sequence[str], repo_url: str) -> str:
+    if format_ != HTML:
+        return formats.render(format_, changes)
+    from jobgen.api.diff_page import render_page
+
+    return render_page(changes, home, environments, repo_url)
 
 
 def _redact_changes(changes: ChangeSet) -> ChangeSet:

@@ -64,8 +64,7 @@ def report(
 
     """
     check_names("environments", environments)
-    if repo_url and not repo_url.startswith(_SCHEMES):
-        raise UsageError(f"`{repo_url}` is not the address of a repository; write it as `https://example.com/jobs`")
+    check_url(repo_url)
     opened = open_project(project)
     known_prices = _read_prices(opened.root, prices) if prices else NO_PRICES
     selected = select_environments(opened.config, environments)
@@ -112,6 +111,12 @@ def _read_prices(root: Path, path: str) -> Prices:
         return parse_prices(content.documents[0].data if content.documents else None)
     except InvalidPricesError as error:
         raise UsageError(f"`{path}`: {error}") from error
+
+
+def check_url(repo_url: str) -> None:
+    """Raise a UsageError if a text is neither empty nor an address that a page may link to."""
+    if repo_url and not repo_url.startswith(_SCHEMES):
+        raise UsageError(f"`{repo_url}` is not the address of a repository; write it as `https://example.com/jobs`")
 
 
 def make_title(head: dict[str, str]) -> str:

@@ -36,6 +36,9 @@ class FieldRow(NamedTuple):
     outcome: Outcome
     cause: str
     was: str
+    layer: str = ""
+    """The layer that wrote the new value."""
+    old_layer: str = ""
 
 
 class ImpactGroup(NamedTuple):
@@ -110,6 +113,8 @@ def _make_rows(changes: ChangeSet, impact: Impact, shown: list[tuple[FieldImpact
             field.outcome,
             _format_location(new_causes, path),
             _format_location(old_causes, path),
+            new_causes[path].layer if path in new_causes else "",
+            old_causes[path].layer if path in old_causes else "",
         )
 
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import click
 
-from jobgen.api.diff import diff
+from jobgen.api.diff import diff, format_names
 from jobgen.api.errors import JobgenError
 from jobgen.cli.options import env_option, no_cache_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
-from jobgen.diff.formats import format_names
 from jobgen.report.summary import count_severities, format_findings
 
 
@@ -22,6 +21,7 @@ from jobgen.report.summary import count_severities, format_findings
 @click.option("--format", "format_", type=click.Choice(format_names()), default="text", show_default=True)
 @click.option("--folders", nargs=2, metavar="OLD NEW", help="Compare two folders instead of revisions.")
 @click.option("--exit-code", is_flag=True, help="Exit 1 if anything changes.")
+@click.option("--repo-url", default="", metavar="URL", help="Where the repository can be browsed, for links of html.")
 @no_cache_option
 @today_option
 @click.pass_obj
@@ -44,12 +44,15 @@ def diff_states(
     format_: str,
     exit_code: bool,
     today: str = "",
+    repo_url: str = "",
 ) -> Result:
     """Compare two commits, a commit and the work tree, or two folders."""
     if folders and revisions:
         return error_result(ExitCode.USAGE, "`--folders` replaces revisions; give one of them")
     try:
-        result = diff(directory, revisions, folders=folders, environments=envs, format=format_, today=today)
+        result = diff(
+            directory, revisions, folders=folders, environments=envs, format=format_, today=today, repo_url=repo_url
+        )
     except JobgenError as error:
         return to_result(error)
     if result.failed:

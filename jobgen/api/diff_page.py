@@ -1,0 +1,54 @@
+"""`jobgen diff --format html`: the page of a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from jobgen.api.errors import JobgenError
+from jobgen.api.lint_files import LintRequest
+from jobgen.api.lint_run import run_lint
+from jobgen.api.pair_findings import Side, find_new
+from jobgen.api.report import check_url, describe_repository, make_title
+from jobgen.diff.changes import ChangeSet
+from jobgen.diff.snapshot import Snapshot
+from jobgen.model.finding import Finding
+from jobgen.repo.commit import CommitPath
+from jobgen.report.duplicates import merge_duplicates
+from jobgen.site.encode import encode
+from jobgen.site.page import assemble_page
+from jobgen.site.pull_request import PullRequest, describe_changes, list_tables
+
+
+def render_page(changes: ChangeSet, directory: Path, environments: Sequence[str], repo_url: str = "") -> str:
+    """Return the page of a comparison, with the findings that are new and fixed."""
+    old, new = (_lint_side(side, directory, environments) for side in (changes.old, changes.new))
+    request = PullRequest(changes, find_new(new, old), find_new(old, new))
+    check_url(repo_url)
+    head = describe_repository(directory, repo_url)
+    revisions = {"baseRevision": _find_revision(changes.old), "headRevision": _find_revision(changes.new)}
+    data = encode("changes", {**head, **revisions, **describe_changes(changes)}, list_tables(request))
+    return assemble_page(f"{changes.old.name} → {changes.new.name}, {make_title(head)}", data)
+
+
+def _find_revision(side: Snapshot) -> str:
+    root = side.project.root
+    return root.commit.name if isinstance(root, CommitPath) else ""
+
+
+def _lint_side(side: Snapshot, directory: Path, environments: Sequence[str]) -> Side:
+    """Lint one side; without findings if there is nothing to lint."""
+    root = side.project.root
+    committed = root if isinstance(root, CommitPath) else None
+    envs = [env for env in environments if env in side.project.overlays]
+    request = LintRequest(
+        root if isinstance(root, Path) else directory, (), envs, today=side.project.today, committed=committed
+    )
+    findings: list[Finding] = []
+    if not side.is_tree:
+        try:
+            linted = run_lint(request)
+        except JobgenError:
+            return Side([], (root,))
+        findings = merge_duplicates(linted.findings, linted.mandatory)
+    return Side(findings, (root,))
