@@ -27,7 +27,7 @@ function showUsage(model, place, route) {
   );
   if (!cells.length) return void show(place, makePage("GPUs", null, controls, makeEmpty("No job requests GPUs here")));
   const total = cells.reduce((sum, cell) => sum + cell.gpus, 0);
-  const bars = makeStackedBars(countStacks(model, cells, by, split), (name) => goTo(["fleet"], by.name === "namespace" ? { q: name } : { [by.name]: name }));
+  const bars = makeStackedBars(countStacks(model, cells, by, split), (name) => formatRoute(["fleet"], by.name === "namespace" ? { q: name } : { [by.name]: name }));
   const map = makeTreemap(groupJobs(model, cells, by));
   show(
     place,
@@ -83,12 +83,13 @@ function onWidth(element, redraw) {
 const BAR_HEIGHT = 20;
 const BAR_STEP = 34;
 
-function makeStackedBars({ bars, series }, onChoose) {
+/* Make the bars; `addressOf(name)` is where a bar leads to. */
+function makeStackedBars({ bars, series }, addressOf) {
   const MAX_BARS = 24;
   const shown = bars.slice(0, MAX_BARS);
   const frame = make("div", { class: "chart bars" });
   frame.style.setProperty("--height", `${shown.length * BAR_STEP}px`);
-  onWidth(frame, (width) => show(frame, drawBars(shown, series, width, onChoose)));
+  onWidth(frame, (width) => show(frame, drawBars(shown, series, width, addressOf)));
   const legend = make("ul", { class: "legend" }, series.slice(0, SERIES).map((each, index) =>
     make("li", {}, make("span", { class: `swatch series-${each.color}` }), index === SERIES - 1 && series.length > SERIES ? `${series.length - SERIES + 1} others` : each.name),
   ));
@@ -96,14 +97,14 @@ function makeStackedBars({ bars, series }, onChoose) {
   return [legend, frame, more, makeBarTable(bars, series)];
 }
 
-function drawBars(bars, series, width, onChoose) {
+function drawBars(bars, series, width, addressOf) {
   const label = Math.min(200, Math.max(88, Math.floor(width * 0.22)));
   const room = width - label - 72;
   const longest = Math.max(...bars.map((bar) => bar.total));
   const chart = draw("svg", { width, height: bars.length * BAR_STEP, role: "group", "aria-label": "Stacked bars of GPUs" });
   bars.forEach((bar, index) => {
     const top = index * BAR_STEP + (BAR_STEP - BAR_HEIGHT) / 2;
-    const line = draw("a", { href: "#", role: "link", class: "bar", "aria-label": `${bar.name}: ${count(bar.total, "GPU")}`, onClick: (event) => { event.preventDefault(); onChoose(bar.name); } });
+    const line = draw("a", { href: addressOf(bar.name), class: "bar", "aria-label": `${bar.name}: ${count(bar.total, "GPU")}` });
     line.append(draw("rect", { class: "bar-row", x: 0, y: index * BAR_STEP, width, height: BAR_STEP }));
     line.append(drawText(bar.name, 0, top + 14, label - 12, "bar-label"));
     let left = label;

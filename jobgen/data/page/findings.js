@@ -39,7 +39,7 @@ function makeHeatMap(model, findings) {
     make(
       "tr",
       {},
-      make("th", { scope: "row" }, make("span", { class: "heat-rule" }, makeIcon({ error: "cross", warning: "alert" }[severities.get(rule)] || "info", severities.get(rule)), rule)),
+      make("th", { scope: "row", title: model.rules.get(rule) }, make("span", { class: "heat-rule" }, makeIcon({ error: "cross", warning: "alert" }[severities.get(rule)] || "info", severities.get(rule)), rule)),
       shown.map(([team]) => makeHeat(rule, team, cells.get(`${rule}\n${team}`) || 0, most, severities.get(rule))),
       make("td", { class: "heat-sum" }, formatNumber(sum)),
       model.trend ? make("td", { class: "heat-trend" }, formatTrend(changes.get(rule))) : null,

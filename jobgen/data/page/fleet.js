@@ -40,6 +40,7 @@ function searchText(job) {
 
 /* Return the cells of a job that the filters keep, by environment; null if none is left. */
 function keepCells(model, job, query) {
+  if (!job.isJob && !query.objects) return null;
   for (const filter of FILTERS) {
     if (filter.ofJob && query[filter.name] && (filter.ofJob(job) || UNSET) !== query[filter.name]) return null;
   }
@@ -132,10 +133,11 @@ function showFleet(model, place, route) {
     announce(`${count(rows.length, "row")} of the fleet`);
   };
   const filters = makeFilters(model, query, update);
-  show(place, make("section", { class: "fleet", "aria-label": "Fleet" }, summary, filters.element, matrix.element));
+  show(place, make("section", { class: "fleet", "aria-label": "Fleet" }, make("h1", { class: "hidden-text" }, "Fleet"), summary, filters.element, matrix.element));
   rows = listRows(model, query);
   showTotals(model, summary, rows);
   matrix.show(unfoldRows(rows, open));
+  matrix.restore();
   return { search: filters.search, move: matrix.move, open: matrix.open, reset: filters.reset, print: matrix.showAll };
 }
 
@@ -202,7 +204,7 @@ function makeFilters(model, query, update) {
   selects.push(makeSelect("Severity", "severity", countSeverities(model), query, change));
   const rule = make("button", { type: "button", class: "chip", title: "Remove this filter", onClick: () => change("rule", "") });
   const mark = () => {
-    const active = ["q", "rule", "severity", ...FILTERS.map((filter) => filter.name)].filter((name) => query[name]).length;
+    const active = ["q", "rule", "severity", "objects", ...FILTERS.map((filter) => filter.name)].filter((name) => query[name]).length;
     clear.hidden = active === 0;
     rule.hidden = !query.rule;
     show(rule, "Rule ", make("b", {}, query.rule || ""), makeIcon("cross"));
@@ -216,6 +218,7 @@ function makeFilters(model, query, update) {
     mark();
     update();
   };
+  if (model.jobs.some((job) => !job.isJob)) selects.push(makeSelect("Jobs only", "objects", [["all", "Jobs and other objects"]], query, change));
   const order = makeOrder(query, change);
   const more = make("div", { class: "filter-more", id: "filter-more" }, selects, rule, clear, order);
   const toggle = make("button", { type: "button", class: "filter-toggle", "aria-expanded": "false", "aria-controls": "filter-more" });
@@ -225,7 +228,7 @@ function makeFilters(model, query, update) {
 }
 
 function makeSelect(label, name, values, query, change) {
-  const options = [make("option", { value: "" }, label), ...values.map(([value, number]) => make("option", { value }, `${value} (${formatNumber(number)})`))];
+  const options = [make("option", { value: "" }, label), ...values.map(([value, number]) => make("option", { value }, typeof number === "string" ? number : `${value} (${formatNumber(number)})`))];
   if (query[name] && !values.some(([value]) => value === query[name])) options.push(make("option", { value: query[name] }, query[name]));
   const select = make("select", { "aria-label": label, "data-name": name, onChange: () => change(name, select.value) }, options);
   select.value = query[name] || "";
@@ -242,7 +245,7 @@ function makeOrder(query, change) {
 /* Return the values of a filter with the number of their jobs, most frequent first. */
 function countValues(model, filter) {
   const counts = new Map();
-  for (const job of model.jobs) {
+  for (const job of model.jobs.filter((each) => each.isJob)) {
     const values = filter.ofJob ? [filter.ofJob(job)] : job.cells.filter(Boolean).map((cell) => filter.ofCell(cell, model));
     for (const value of new Set(values)) counts.set(value || UNSET, (counts.get(value || UNSET) || 0) + 1);
   }

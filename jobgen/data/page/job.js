@@ -28,7 +28,7 @@ function showJob(model, place, route) {
   const job = findJob(model, route.parts[1]);
   if (!job) {
     show(place, makePage("No such job", route.parts[1] || "", make("p", {}, make("a", { href: "#/fleet" }, "All jobs"))));
-    return { back: () => goTo(["fleet"]) };
+    return { back: backToFleet };
   }
   const page = model.readJob(job);
   const environments = page.manifests.map((lines, env) => (lines ? env : -1)).filter((env) => env >= 0);
@@ -41,11 +41,16 @@ function showJob(model, place, route) {
       { class: "page job" },
       makeJobHead(model, job),
       make("div", { class: "job-top" }, makeSpec(model, job, page), makeJobFindings(model, job)),
-      environments.length ? makeCompareSection(model, job, environments, compare, route) : makeEmpty("No environment renders this job", "Its findings say why."),
+      environments.length ? makeCompareSection(model, job, environments, compare, route) : makeNoManifest(model),
       blame.element,
     ),
   );
-  return { back: () => goTo(["fleet"], {}), close: blame.close, move: compare.move, open: compare.open, differences: () => compare.toggle() };
+  return { back: backToFleet, close: blame.close, move: compare.move, open: compare.open, differences: () => compare.toggle() };
+}
+
+/* Go back to the fleet as it was left. */
+function backToFleet() {
+  location.hash = leftAt.address || formatRoute(["fleet"]);
 }
 
 function makeJobHead(model, job) {
@@ -118,6 +123,13 @@ function makeYaml(text) {
   if (/^\s*#/.test(text)) return make("span", { class: "yaml-comment" }, text);
   if (!match) return text;
   return [match[1], make("span", { class: "yaml-key" }, match[2]), match[3], match[4]];
+}
+
+/* Why there is no manifest: it was left out, or there is none. */
+function makeNoManifest(model) {
+  const omitted = model.omitted.find((row) => row.what === "manifests");
+  if (omitted) return makeEmpty("The manifests of this job are not in this page", `It would be too large: ${formatNumber(omitted.shown)} of ${formatNumber(omitted.total)} manifests are shown. Use jobgen render and jobgen explain.`);
+  return makeEmpty("No environment renders this job", "Its findings say why.");
 }
 
 /* Which environments are shown: those of the address, else as many as fit. */

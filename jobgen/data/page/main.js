@@ -49,6 +49,7 @@ function startPage() {
   const model = buildModel(new PageData(JSON.parse(document.getElementById("data").textContent)));
   const views = VIEWS.filter((view) => view.has(model));
   const content = document.getElementById("content");
+  const { title } = document;
   let actions = {};
   show(document.getElementById("repository"), model.head.name);
   show(document.getElementById("revision"), (model.head.revision || model.head.headRevision || "").slice(0, 10));
@@ -63,9 +64,12 @@ function startPage() {
       if (views[index].name === current) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     });
+    const hadFocus = content.contains(document.activeElement);
     content.scrollTop = 0;
     content.className = `view-${view.name}`;
+    document.title = `${title} — ${view.name === "job" ? route.parts[1] : view.label}`;
     actions = view.show(model, content, route) || {};
+    if (hadFocus && !content.contains(document.activeElement)) content.focus({ preventScroll: true });
   }
   window.addEventListener("hashchange", showRoute);
   window.addEventListener("beforeprint", () => actions.print && actions.print(true));

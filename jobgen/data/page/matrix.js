@@ -3,6 +3,9 @@
 const ROWS_BEFORE_AND_AFTER = 8;
 const MAX_PRINTED_ROWS = 3000;
 
+/* Where the matrix was left, to come back to from a job. */
+const leftAt = { address: "", active: -1, scrollTop: 0 };
+
 /* Make the matrix. `onOpen(row)` is called for a click or Enter. */
 function makeMatrix(model, query, onOpen) {
   const columns = model.environments.length;
@@ -12,7 +15,7 @@ function makeMatrix(model, query, onOpen) {
   const empty = make("div", { class: "matrix-empty", hidden: true });
   const grid = make(
     "div",
-    { class: "matrix", role: "grid", tabindex: "0", "aria-label": "Jobs and environments", "aria-colcount": String(columns + 1) },
+    { class: "matrix", role: "treegrid", tabindex: "0", "aria-label": "Jobs and environments", "aria-colcount": String(columns + 1) },
     make("div", { role: "rowgroup", class: "matrix-head-group" }, head),
     sizer,
   );
@@ -53,12 +56,14 @@ function makeMatrix(model, query, onOpen) {
     if (document.activeElement !== grid) grid.focus({ preventScroll: true });
   }
   function openActive() {
+    Object.assign(leftAt, { address: formatRoute(["fleet"], query), active: state.active, scrollTop: grid.scrollTop });
     if (state.rows[state.active]) onOpen(state.rows[state.active]);
   }
   grid.addEventListener("scroll", () => requestAnimationFrame(() => drawRows(false)), { passive: true });
   grid.addEventListener("click", (event) => {
     const line = event.target.closest("[data-row]");
-    if (!line || event.target.closest("a")) return;
+    if (!line || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
     state.active = Number(line.dataset.row);
     openActive();
   });
@@ -83,6 +88,13 @@ function makeMatrix(model, query, onOpen) {
       empty.hidden = rows.length > 0;
       if (!rows.length) showNoRows(model, empty);
       drawRows(true);
+    },
+    restore() {
+      if (formatRoute(["fleet"], query) !== leftAt.address || leftAt.active >= state.rows.length) return;
+      state.active = leftAt.active;
+      grid.scrollTop = leftAt.scrollTop;
+      drawRows(true);
+      grid.focus({ preventScroll: true });
     },
     showAll(isPrinting) {
       if (!isPrinting) return drawRows(true);
@@ -140,6 +152,7 @@ function makeRow(model, row, index, state) {
       id: `row-${index}`,
       "data-row": index,
       "aria-rowindex": index + 2,
+      "aria-level": row.inSweep ? 2 : 1,
       "aria-selected": String(isActive),
       "aria-expanded": row.members ? String(state.rows[index + 1]?.inSweep === true && state.rows[index + 1].job.sweep === row.sweep) : null,
     },

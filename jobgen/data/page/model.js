@@ -9,6 +9,7 @@ function buildModel(data) {
     hasFleet: data.view === "fleet",
     environments: data.table("environments").map((environment) => environment.name),
     omitted: data.table("omitted"),
+    rules: new Map(data.table("rules").map((rule) => [rule.name, rule.summary])),
     addressOf: (file, line) => makeAddress(data.head, file, line),
   };
   joinFleet(model, data, files);
