@@ -332,6 +332,9 @@ def test_pull_request_shows_effects_dangers_and_causes(visit):
     assert (
         page.locator(".causes a").first.get_attribute("href") == f"{URL}/blob/4f2a9c1be0/overlays/prod/overlay.yaml#L20"
     )
+    page.locator(".cause summary").first.click()
+    assert len(texts(page, ".caused li")) == 14
+    assert page.get_by_role("heading", name="1 new finding").is_visible()
     assert page.locator(".group").count() == 6
     page.get_by_role("button", name="restarts").click()
     assert page.locator(".group").count() == 1

@@ -33,11 +33,15 @@ function makeEffect(name) {
   return make("span", { class: `badge tone-${tone}` }, makeIcon(icon), label);
 }
 
+const MAX_CAUSES = 8;
+const MAX_SHOWN = 100;
+const MAX_OPEN = 6;
+
 function showChanges(model, place, route) {
   const { changes } = model;
   if (!changes) return void show(place, makePage("Pull request", null, makeEmpty("This page has no changes", "Write one with jobgen diff --format html.")));
   const groups = changes.groups.filter((group) => !route.query.effect || group.effect === route.query.effect).sort((one, other) => effectOrder(one.effect) - effectOrder(other.effect));
-  const cards = groups.map((group) => makeGroup(model, group));
+  const cards = groups.map((group, index) => makeGroup(model, group, index < MAX_OPEN));
   const title = model.head.head && model.head.base ? `${model.head.base} → ${model.head.head}` : "Pull request";
   show(
     place,
@@ -48,7 +52,7 @@ function showChanges(model, place, route) {
       makeEffects(changes.changes, route),
       make("div", { class: "columns" }, makeTotals(changes.totals), makeCauses(model, changes.causes)),
       make("section", { class: "groups", "aria-label": "Changes" }, cards.length ? cards : makeEmpty("No object changes", count(Number(model.head.unchanged) || 0, "object") + " unchanged")),
-      makeMoves(changes.moves),
+      makeQueueChanges(changes),
       makeFindingChanges(model, changes),
     ),
   );
@@ -116,49 +120,82 @@ function makeBeforeAfter(before, after, largest) {
 /* Which lines cause which changes; a line of an overlay may change many jobs. */
 function makeCauses(model, causes) {
   if (!causes.length) return null;
-  const sorted = [...causes].sort((one, other) => other.changes - one.changes).slice(0, 20);
-  return make("section", { class: "panel" }, make("h2", {}, "Why"), make("ul", { class: "causes" }, sorted.map((cause) => make("li", {}, make("b", {}, count(cause.changes, "object")), make("span", {}, makePlace(model, cause.file, cause.line), make("span", { class: "hint" }, ` ${cause.layer}`))))), causes.length > 20 ? make("p", { class: "hint" }, `and ${causes.length - 20} more lines`) : null);
+  const sorted = [...causes].sort((one, other) => other.changes - one.changes);
+  const first = sorted.slice(0, MAX_CAUSES);
+  const rest = sorted.slice(MAX_CAUSES, MAX_SHOWN);
+  const list = (items) => make("ul", { class: "causes" }, items.map((cause) => makeCause(model, cause)));
+  return make("section", { class: "panel" }, make("h2", {}, "Why"), list(first), rest.length ? make("details", { class: "alike" }, make("summary", {}, `${formatNumber(sorted.length - first.length)} more lines`), list(rest)) : null);
+}
+
+/* A line, and the objects that it changes. */
+function makeCause(model, cause) {
+  const where = [makePlace(model, cause.file, cause.line), make("span", { class: "hint" }, ` ${cause.layer}`)];
+  const names = cause.caused.slice(0, MAX_SHOWN).map((change) => make("li", {}, change.name, make("span", { class: "hint" }, ` ${change.env}`)));
+  const objects = count(cause.changes, "object");
+  if (cause.caused.length < 2) return make("li", { class: "cause" }, make("b", {}, objects), make("span", {}, where, cause.caused[0] ? make("span", { class: "hint" }, `, ${cause.caused[0].name}`) : null));
+  return make("li", { class: "cause" }, make("b", {}, objects), make("div", {}, where, make("details", { class: "alike" }, make("summary", {}, "Which"), make("ul", { class: "caused" }, names))));
 }
 
 /* Changes that are alike: closed unless they need a look. */
-function makeGroup(model, group) {
+function makeGroup(model, group, mayOpen) {
   const first = group.changes[0];
   const names = group.changes.length === 1 ? `${first.kind} ${first.namespace}/${first.name}` : count(group.changes.length, "object");
   const environments = [...new Set(group.changes.map((change) => change.env))].join(", ");
   const difference = group.gpusAfter - group.gpusBefore;
   return make(
     "details",
-    { class: "group", open: effectOrder(group.effect) <= 2 && group.fields.length <= 12 },
+    { class: "group", open: mayOpen && effectOrder(group.effect) <= 2 && group.fields.length <= 12 },
     make("summary", {}, makeEffect(group.effect), make("span", { class: "group-name" }, make("b", {}, names), make("span", { class: "hint" }, ` ${group.action} in ${environments}`)), difference ? make("span", { class: "group-gpus" }, `${formatChange(difference)} GPUs`) : null),
-    make("div", { class: "group-body" }, group.why ? make("p", {}, makeMessage(group.why)) : null, group.fields.length ? makeFields(model, group.fields, group.effect) : null, makeMembers(model, group)),
+    make("div", { class: "group-body" }, group.why ? make("p", {}, makeMessage(group.why)) : null, makeResources(group), group.fields.length ? makeFields(model, group.fields, group.effect, (group.hidden || 0) + Math.max(0, group.fields.length - MAX_SHOWN)) : null, makeMembers(model, group)),
   );
 }
 
-function makeFields(model, fields, effect) {
-  return make("ul", { class: "fields" }, fields.slice(0, 100).map((field) => make(
+/* GPUs, CPUs and memory that change. */
+function makeResources(row) {
+  const parts = [["GPUs", "gpu", row.gpusBefore, row.gpusAfter], ["CPUs", "cpu", row.cpuBefore, row.cpuAfter], ["memory", "memory", row.memoryBefore, row.memoryAfter]]
+    .filter(([, , before, after]) => before !== undefined && before !== after)
+    .map(([label, resource, before, after]) => `${label} ${formatAmount(resource, before)} → ${formatAmount(resource, after)}`);
+  return parts.length ? make("p", { class: "resources" }, parts.join(", ")) : null;
+}
+
+function makeFields(model, fields, effect, hidden) {
+  return make("ul", { class: "fields" }, fields.slice(0, MAX_SHOWN).map((field) => make(
     "li",
     { class: "field" },
     make("code", { class: "field-name" }, field.field),
     make("div", { class: "field-values" }, make("code", { class: "old" }, make("span", { class: "hidden-text" }, "before "), field.old === "" ? "not set" : field.old), makeIcon("right"), make("code", { class: "new" }, make("span", { class: "hidden-text" }, "after "), field.new === "" ? "not set" : field.new)),
     make("p", { class: "finding-more" }, field.effect === effect ? null : makeEffect(field.effect), makePlace(model, field.file, field.line), make("span", {}, field.layer)),
-  )), fields.length > 100 ? make("li", { class: "hint" }, `and ${fields.length - 100} more fields`) : null);
+  )), hidden ? make("li", { class: "hint" }, `and ${count(hidden, "more field")}`) : null);
 }
 
 function makeMembers(model, group) {
+  if (group.changes.length === 1) return make("p", {}, makePlace(model, group.changes[0].file, group.changes[0].line));
   const rows = group.changes.slice(0, 100).map((change) => make("li", {}, make("span", {}, make("b", {}, change.name), make("span", { class: "hint" }, ` ${change.kind} in ${change.namespace}, ${change.env}`)), make("span", {}, change.gpusBefore !== change.gpusAfter ? `${formatNumber(change.gpusBefore)} → ${formatNumber(change.gpusAfter)} GPUs` : ""), makePlace(model, change.file, change.line)));
   const list = make("ul", { class: "members" }, rows, group.changes.length > 100 ? make("li", { class: "hint" }, `and ${group.changes.length - 100} more`) : null);
   return group.changes.length > 3 ? make("details", { class: "alike" }, make("summary", {}, `All ${formatNumber(group.changes.length)} objects`), list) : list;
 }
 
-/* What the merge does to the queues. */
+/* What the merge does to the queues: what is used, and which workloads wait or start. */
+function makeQueueChanges({ moves, quotas, notes }) {
+  const changed = quotas.filter((row) => ["nominal", "used", "waiting"].some((name) => row[`${name}Before`] !== row[`${name}After`]));
+  if (!moves.length && !changed.length) return null;
+  const pair = (row, name) => {
+    const [before, after] = [row[`${name}Before`], row[`${name}After`]].map((amount) => formatAmount(row.resource, amount));
+    return before === after ? before : [before, " → ", make("b", {}, after)];
+  };
+  const rows = changed.map((row) => make("tr", {}, make("th", { scope: "row" }, row.name, make("span", { class: "hint" }, ` ${[row.flavor, row.env].filter(Boolean).join(", ")}`)), make("td", {}, row.resource), ["nominal", "used", "waiting"].map((name) => make("td", {}, pair(row, name)))));
+  const head = make("tr", {}, ["Queue", "Resource", "Quota", "Used", "Waiting"].map((text) => make("th", { scope: "col" }, text)));
+  const table = rows.length ? make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Queues" }, make("table", { class: "numbers wide" }, make("thead", {}, head), make("tbody", {}, rows))) : null;
+  return make("section", { class: "panel" }, make("h2", {}, "Queues"), table, makeMoves(moves), notes.length ? make("ul", { class: "hint queue-notes" }, notes.map((note) => make("li", {}, note.text))) : null);
+}
+
 function makeMoves(moves) {
-  if (!moves.length) return null;
   const rows = moves.slice(0, 100).map((move) => make("li", { class: "workload" }, make("span", { class: "workload-name" }, make("b", {}, move.name), make("span", { class: "hint" }, [move.kind, move.clusterQueue, move.env].filter(Boolean).join(" · "))), make("span", { class: "workload-reason" }, `${move.before || "not there"} → ${move.after || "not there"}`, move.reason ? make("span", { class: "hint" }, ` ${move.reason}`) : null)));
-  return make("section", { class: "panel" }, make("h2", {}, "Queues"), make("ul", { class: "workloads" }, rows));
+  return make("ul", { class: "workloads" }, rows);
 }
 
 function makeFindingChanges(model, { added, fixed }) {
   if (!added.length && !fixed.length) return null;
-  const list = (title, findings, tone) => findings.length ? make("section", { class: "panel" }, make("h2", {}, make("span", { class: `tone-text-${tone}` }, formatNumber(findings.length)), ` ${title}`), make("ul", { class: "findings" }, findings.slice(0, 100).map((finding) => makeFinding(model, finding, finding.envs)))) : null;
-  return make("div", { class: "columns" }, list("new findings", added, "bad"), list("fixed findings", fixed, "good"));
+  const list = (title, findings, tone) => findings.length ? make("section", { class: "panel" }, make("h2", { class: `tone-text-${tone}` }, count(findings.length, `${title} finding`)), make("ul", { class: "findings" }, findings.slice(0, 100).map((finding) => makeFinding(model, finding, finding.envs)))) : null;
+  return make("div", { class: "columns" }, list("new", added, "bad"), list("fixed", fixed, "good"));
 }

@@ -33,7 +33,7 @@ function showJob(model, place, route) {
   const page = model.readJob(job);
   const environments = page.manifests.map((lines, env) => (lines ? env : -1)).filter((env) => env >= 0);
   const blame = makeBlame(model, job);
-  const compare = makeComparison(model, job, page, chooseColumns(model, route, environments), route.query, blame);
+  const compare = makeComparison(model, job, page, chooseColumns(model, route, job, environments), route.query, blame);
   show(
     place,
     make(
@@ -132,11 +132,14 @@ function makeNoManifest(model) {
   return makeEmpty("No environment renders this job", "Its findings say why.");
 }
 
-/* Which environments are shown: those of the address, else as many as fit. */
-function chooseColumns(model, route, environments) {
+/* Which environments are shown: those of the address, else as many as fit, of the same kind if several have it. */
+function chooseColumns(model, route, job, environments) {
   const chosen = (route.query.envs || "").split(",").map((name) => model.environments.indexOf(name)).filter((env) => environments.includes(env));
   if (chosen.length) return chosen;
-  return environments.slice(0, Math.max(1, Math.min(3, Math.floor(window.innerWidth / 420))));
+  const kinds = orderByCount(environments, (env) => job.cells[env].kind);
+  const same = environments.filter((env) => job.cells[env].kind === kinds[0]?.[0]);
+  const fitting = Math.max(1, Math.min(3, Math.floor(window.innerWidth / 420)));
+  return (same.length > 1 ? same : environments).slice(0, fitting);
 }
 
 function makeCompareSection(model, job, environments, compare, route) {
@@ -245,7 +248,7 @@ function makeSides(row, at, kind, texts, manifests) {
     const line = manifests[column][index];
     const tone = line.sources.length ? layerTone(line.sources[0].layer) : "none";
     const others = at.map((each, other) => (each >= 0 ? texts[other][each] : null)).filter((text) => text !== null && text !== line.text);
-    const content = kind === "changed" && others.length ? makeChanged(line.text, others) : makeYaml(line.text);
+    const content = others.length ? makeChanged(line.text, others) : makeYaml(line.text);
     return make("button", { type: "button", class: `side layer-${tone}`, "data-at": `${row},${column}`, tabindex: row === 0 && column === 0 ? "0" : "-1" }, make("span", { class: "code" }, content));
   });
   return make("div", { class: `side-row is-${kind}` }, sides);

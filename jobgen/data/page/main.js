@@ -51,7 +51,7 @@ function startPage() {
   const content = document.getElementById("content");
   const { title } = document;
   let actions = {};
-  show(document.getElementById("repository"), model.head.name);
+  show(document.getElementById("repository"), model.head.name || "jobgen");
   show(document.getElementById("revision"), (model.head.revision || model.head.headRevision || "").slice(0, 10));
   const links = views.map((view) => make("a", { href: formatRoute([view.name]) }, view.label));
   show(document.getElementById("views"), links);

@@ -98,6 +98,7 @@ function joinChanges(model, data, files) {
     fixed: data.table("fixed").map((row) => joinFinding(model, files, row)),
     moves: data.table("queueMoves").map(named),
     quotas: data.table("quotas").map(named),
+    notes: data.table("notes"),
   };
 }
 
