@@ -308,6 +308,10 @@ def test_heat_map_leads_to_the_jobs_and_shows_the_trend(visit):
     cell = page.locator(".heat-cell a").first
     number = int(cell.inner_text())
     assert "v1.4.0" in page.locator(".panel").first.inner_text()
+    rule = page.locator(".rule-findings", has_text="mutable-image-tag")
+    rule.locator("summary").click()
+    sums = dict(zip(texts(page, ".heat-rule"), map(int, texts(page, ".heat-sum")), strict=True))
+    assert rule.locator("li.finding").count() == sums["mutable-image-tag"]
     cell.click()
     page.wait_for_selector(".matrix")
     assert "rule=" in route_of(page)
@@ -322,6 +326,10 @@ def test_capacity_shows_quota_use_and_what_waits(visit):
     assert "3 TiB of 4 TiB" in research.inner_text()
     assert page.get_by_text("request at most 208 GPUs").first.is_visible()
     assert page.get_by_text("Git does not know how long a run takes").is_visible()
+    name = page.locator(".workload a").first.inner_text()
+    page.locator(".workload a").first.click()
+    page.wait_for_selector(".page.job")
+    assert page.locator("h1").inner_text() == name
 
 
 def test_pull_request_shows_effects_dangers_and_causes(visit):
@@ -502,12 +510,16 @@ def test_a_phone_needs_no_horizontal_scrolling(visit, name):
 
 
 def test_paper_shows_all_rows_and_no_controls(visit):
-    page = visit("fleet")
+    page = visit("fleet", color_scheme="dark")
+    page.keyboard.press("t")
+    page.keyboard.press("t")
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
     assert page.locator(".row").count() == int(page.locator(".matrix").get_attribute("aria-rowcount")) - 1
     assert not page.locator(".filters").is_visible()
     assert page.locator(".row").last.is_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate("getComputedStyle(document.querySelector('.row')).color") == "rgb(0, 0, 0)"
 
 
 @pytest.mark.parametrize("name", ["empty", "no-environment"])

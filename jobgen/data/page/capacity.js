@@ -160,10 +160,16 @@ function makeDecision(model, decision, rows) {
   const items = rows.slice(0, MAX_WORKLOADS).map((row) => make(
     "li",
     { class: "workload" },
-    make("span", { class: "workload-name" }, make("b", {}, row.name), make("span", { class: "hint" }, [row.kind, row.namespace, row.clusterQueue || row.queue].filter(Boolean).join(" · "))),
-    make("span", { class: "workload-reason" }, row.reason, row.change ? make("span", { class: "workload-change" }, makeIcon("right"), row.change) : null),
+    make("span", { class: "workload-name" }, makeWorkloadName(model, row), make("span", { class: "hint" }, [row.kind, row.namespace, row.clusterQueue || row.queue].filter(Boolean).join(" · "))),
+    make("span", { class: "workload-reason" }, make("span", {}, makeMessage(row.reason)), row.change ? make("span", { class: "workload-change" }, makeIcon("right"), make("span", {}, makeMessage(row.change))) : null),
   ));
   return make("details", { class: "decision", open: isOpen }, make("summary", {}, make("span", { class: `badge tone-${tone}` }, makeIcon(icon), label), make("span", { class: "hint" }, count(rows.length, "workload"))), make("ul", { class: "workloads" }, items, rows.length > MAX_WORKLOADS ? make("li", { class: "hint" }, `and ${rows.length - MAX_WORKLOADS} more`) : null));
+}
+
+/* The name of a workload leads to its job, if a job of the page makes it. */
+function makeWorkloadName(model, row) {
+  const cell = model.cells[row.cell];
+  return cell ? make("a", { class: "job-name", href: formatRoute(["job", jobKey(cell.job)]) }, row.name) : make("b", {}, row.name);
 }
 
 /* GPU hours and cost of runs that have a deadline; the others have no end that Git knows. */

@@ -190,7 +190,7 @@ function makeQueueChanges({ moves, quotas, notes }) {
 }
 
 function makeMoves(moves) {
-  const rows = moves.slice(0, 100).map((move) => make("li", { class: "workload" }, make("span", { class: "workload-name" }, make("b", {}, move.name), make("span", { class: "hint" }, [move.kind, move.clusterQueue, move.env].filter(Boolean).join(" · "))), make("span", { class: "workload-reason" }, `${move.before || "not there"} → ${move.after || "not there"}`, move.reason ? make("span", { class: "hint" }, ` ${move.reason}`) : null)));
+  const rows = moves.slice(0, 100).map((move) => make("li", { class: "workload" }, make("span", { class: "workload-name" }, make("b", {}, move.name), make("span", { class: "hint" }, [move.kind, move.clusterQueue, move.env].filter(Boolean).join(" · "))), make("span", { class: "workload-reason" }, `${move.before || "not there"} → ${move.after || "not there"}`, move.reason ? make("span", { class: "hint" }, " ", makeMessage(move.reason)) : null)));
   return make("ul", { class: "workloads" }, rows);
 }
 

@@ -10,7 +10,7 @@ function showFindings(model, place, route) {
   const counts = `${count(findings.length, "finding")} of ${count(new Set(findings.map((finding) => finding.rule)).size, "rule")}`;
   const body = findings.length ? makeHeatMap(model, findings) : makeEmpty(severity ? `No ${severity}s` : "No findings", "Every job of every environment passes.");
   const trend = makeTrend(model);
-  show(place, makePage("Findings", counts, controls, trend, make("section", { class: "panel" }, make("h2", {}, "Rules by team"), body)));
+  show(place, makePage("Findings", counts, controls, trend, make("section", { class: "panel" }, make("h2", {}, "Rules by team"), body), findings.length ? makeRules(model, findings) : null));
 }
 
 /* New and fixed findings since the revision of --since. */
@@ -47,6 +47,30 @@ function makeHeatMap(model, findings) {
   );
   const more = teams.length > MAX_TEAMS ? make("p", { class: "hint" }, `${teams.length - MAX_TEAMS} more teams are part of the sums.`) : null;
   return [make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Findings by rule and team" }, make("table", { class: "heat" }, make("thead", {}, head), make("tbody", {}, rows))), more];
+}
+
+const MAX_FINDINGS = 200;
+
+/* The findings of each rule, drawn when it is opened. */
+function makeRules(model, findings) {
+  const groups = new Map();
+  for (const finding of findings) {
+    if (!groups.has(finding.rule)) groups.set(finding.rule, []);
+    groups.get(finding.rule).push(finding);
+  }
+  const order = (found) => SEVERITIES.indexOf(found[0].severity);
+  const sorted = [...groups].sort(([, one], [, other]) => order(one) - order(other) || other.length - one.length);
+  return make("section", { class: "panel" }, make("h2", {}, "All findings"), make("div", { class: "rules" }, sorted.map(([rule, found]) => makeRule(model, rule, found))));
+}
+
+function makeRule(model, rule, found) {
+  const list = make("ul", { class: "findings" });
+  const fill = () => {
+    if (list.childElementCount) return;
+    append(list, found.slice(0, MAX_FINDINGS).map((finding) => makeFinding(model, finding, finding.envs)));
+    if (found.length > MAX_FINDINGS) append(list, [make("li", { class: "hint" }, `and ${found.length - MAX_FINDINGS} more`)]);
+  };
+  return make("details", { class: "rule-findings", onToggle: fill }, make("summary", {}, makeSeverity(found[0].severity), make("span", { class: "rule" }, rule), make("span", { class: "hint" }, [count(found.length, "finding"), model.rules.get(rule)].filter(Boolean).join(" · "))), list);
 }
 
 function orderByCount(items, nameOf) {

@@ -39,11 +39,13 @@ function joinFleet(model, data, files) {
     const cells = model.environments.map(() => null);
     return { ...row, index, isFirst, file: files[row.file] || "", team: "", owner: "", cells, findings: [] };
   });
-  for (const row of data.table("cells")) {
-    const job = model.jobs[row.job];
-    job.cells[row.environment] = { ...row, job, env: row.environment, findings: [] };
-    job.team = job.team || row.team;
-    job.owner = job.owner || row.owner;
+  model.cells = data.table("cells");
+  for (const cell of model.cells) {
+    const job = model.jobs[cell.job];
+    Object.assign(cell, { job, env: cell.environment, findings: [] });
+    job.cells[cell.env] = cell;
+    job.team = job.team || cell.team;
+    job.owner = job.owner || cell.owner;
   }
   model.findings = data.table("findings").map((row) => joinFinding(model, files, row));
   for (const finding of model.findings) {
