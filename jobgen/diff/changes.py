@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from functools import reduce
 from typing import NamedTuple
 
@@ -11,8 +12,8 @@ from jobgen.diff.impact import Action, Impact, assess_addition, assess_change, a
 from jobgen.diff.match import match_objects
 from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals, add_totals
-from jobgen.pipeline.environment import Rendered
 from jobgen.queues.changes import QueueChanges
 
 _ORDER = {"removed": 0, "changed": 1, "added": 2}
@@ -79,21 +80,20 @@ def _sum_groups(old: Snapshot, new: Snapshot, impacts: list[Impact]) -> tuple[Gr
     after: dict[_GroupKey, ResourceTotals] = {}
     for one in impacts:
         if one.old is not None and any(one.before):
-            _add_to_groups(before, old, one.old, one.before)
+            _add_to_groups(before, one.old.env, old.manifest(one.old), one.before)
         if one.new is not None and any(one.after):
-            _add_to_groups(after, new, one.new, one.after)
+            _add_to_groups(after, one.new.env, new.manifest(one.new), one.after)
     zero = ResourceTotals()
     keys = sorted({*before, *after}, key=_order_groups)
     return tuple(GroupTotal(*key, before.get(key, zero), after.get(key, zero)) for key in keys)
 
 
-def sum_snapshot(snapshot: Snapshot) -> tuple[GroupTotal, ...]:
-    """Sum what the objects of one side request, by environment, namespace, team and queue."""
+def sum_objects(objects: Iterable[tuple[str, Manifest, ResourceTotals]]) -> tuple[GroupTotal, ...]:
+    """Sum what objects request, each with its environment, by environment, namespace, team and queue."""
     sums: dict[_GroupKey, ResourceTotals] = {}
-    for rendered in snapshot.objects:
-        resources = snapshot.sum_resources(rendered)
+    for env, manifest, resources in objects:
         if any(resources):
-            _add_to_groups(sums, snapshot, rendered, resources)
+            _add_to_groups(sums, env, manifest, resources)
     return tuple(GroupTotal(*key, sums[key], sums[key]) for key in sorted(sums, key=_order_groups))
 
 
@@ -102,11 +102,10 @@ def _order_groups(key: _GroupKey) -> tuple[str, int, str]:
 
 
 def _add_to_groups(
-    sums: dict[_GroupKey, ResourceTotals], snapshot: Snapshot, rendered: Rendered, resources: ResourceTotals
+    sums: dict[_GroupKey, ResourceTotals], env: str, manifest: Manifest, resources: ResourceTotals
 ) -> None:
-    manifest = snapshot.manifest(rendered)
-    names = (rendered.env, manifest.namespace, as_text(manifest.labels.get("team")), get_queue_name(manifest))
+    names = (env, manifest.namespace, as_text(manifest.labels.get("team")), get_queue_name(manifest))
     for by, name in zip(_GROUPS, names, strict=True):
         if name or by == "environment":
-            key = (rendered.env, by, name)
+            key = (env, by, name)
             sums[key] = add_totals(sums.get(key, ResourceTotals()), resources)

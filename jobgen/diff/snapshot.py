@@ -75,9 +75,9 @@ class Snapshot:
         """The typed view of an object."""
         return self.checker(rendered.env).manifest(rendered.object)
 
-    def sum_resources(self, rendered: Rendered) -> ResourceTotals:
+    def sum_resources(self, rendered: Rendered, manifest: Manifest | None = None) -> ResourceTotals:
         """The resources of all pods of an object; those of an AppWrapper are the pods of the objects in it."""
-        manifest = self.manifest(rendered)
+        manifest = manifest or self.manifest(rendered)
         if not is_app_wrapper(rendered.object):
             return sum_resources(manifest)
         total, checker = ResourceTotals(), self.checker(rendered.env)

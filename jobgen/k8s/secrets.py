@@ -120,6 +120,7 @@ _FLAG = lazy_pattern(r"--?([A-Za-z][A-Za-z0-9_-]{0,100})\Z")
 # Values that cannot be secrets although their names mean one: references, switches, paths to mounted files.
 _NEVER_SECRET = lazy_pattern(r"\$[({].*|true|false|yes|no|none|null|/.*|<.*>|\{\{.*", re.IGNORECASE | re.DOTALL)
 _MIN_MASKED = 4
+_MAX_CACHED = 200
 _MIN_TEXT = 8
 """Shorter texts hold no token, and no name with a value."""
 
@@ -133,6 +134,16 @@ def find_secrets_in_text(text: str) -> frozenset[str]:
     """The same for a text that cannot be read as YAML."""
     if len(text) < _MIN_TEXT:
         return frozenset()
+    # Values of a repository repeat in many objects.
+    return _find_in_short_text(text) if len(text) < _MAX_CACHED else _find_in_lines(text)
+
+
+@lru_cache(maxsize=16_384)
+def _find_in_short_text(text: str) -> frozenset[str]:
+    return _find_in_lines(text)
+
+
+def _find_in_lines(text: str) -> frozenset[str]:
     found = {part for line in text.split("\n") for part in _find_in_text(line)}
     return frozenset((*found, *_find_key_lines(text)))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from jobgen.diff.changes import GroupTotal, sum_snapshot
+from jobgen.diff.changes import GroupTotal, sum_objects
 from jobgen.diff.impact import get_queue_name, runs_pods
 from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.kueue import get_kueue_queue, is_suspended
@@ -74,36 +74,41 @@ class Fleet(NamedTuple):
 
 def build_fleet(snapshot: Snapshot, jobs: Iterable[Job]) -> Fleet:
     """Build the fleet of a rendered repository from its jobs."""
-    rendered: dict[tuple[str, JobPlace], list[Rendered]] = {}
+    objects: dict[tuple[str, JobPlace], list[_Measured]] = {}
     for made in snapshot.objects:
-        rendered.setdefault((made.env, (made.location.file, made.position, made.item)), []).append(made)
+        manifest = snapshot.manifest(made)
+        measured = _Measured(made, manifest, snapshot.sum_resources(made, manifest))
+        objects.setdefault((made.env, (made.location.file, made.position, made.item)), []).append(measured)
+    totals = sum_objects((each.rendered.env, *each[1:]) for several in objects.values() for each in several)
     runners = [EnvironmentRunner(snapshot.project, env) for env in snapshot.environments]
     found: list[FleetJob] = []
     cells: list[FleetCell] = []
     for number, job in enumerate(jobs):
         place = (job.file.path, job.position, job.item)
-        own: list[FleetCell] = []
-        for runner in runners:
-            objects = rendered.get((runner.name, place))
-            cell = _describe_rendered(number, snapshot, objects) if objects else _describe_missing(number, job, runner)
-            own += [cell] if cell else []
-        is_job = not own or any(not cell.objects or _is_job(snapshot, cell) for cell in own)
+        rendered = [objects.get((runner.name, place)) for runner in runners]
+        for runner, several in zip(runners, rendered, strict=True):
+            cell = _describe_rendered(number, several) if several else _describe_missing(number, job, runner)
+            cells += [cell] if cell else []
+        first = next(filter(None, rendered), None)
+        is_job = first is None or runs_pods(first[0].manifest)
         framework = runners[0].attributes(job).framework if runners else ""
         document = job.document
         found.append(
             FleetJob(document.name, document.sweep, framework, is_job, job.file.path, job.location.line, place)
         )
-        cells += own
-    return Fleet(tuple(snapshot.environments), tuple(found), tuple(cells), sum_snapshot(snapshot))
+    return Fleet(tuple(snapshot.environments), tuple(found), tuple(cells), totals)
 
 
-def _is_job(snapshot: Snapshot, cell: FleetCell) -> bool:
-    return runs_pods(snapshot.manifest(cell.objects[0]))
+class _Measured(NamedTuple):
+    """An object, its typed view, and what it requests."""
+
+    rendered: Rendered
+    manifest: Manifest
+    resources: ResourceTotals
 
 
-def _describe_rendered(number: int, snapshot: Snapshot, objects: Sequence[Rendered]) -> FleetCell:
-    first = objects[0]
-    manifest = snapshot.manifest(first)
+def _describe_rendered(number: int, objects: Sequence[_Measured]) -> FleetCell:
+    first, manifest, _ = objects[0]
     is_held = is_suspended(manifest) and get_kueue_queue(manifest) is None
     return FleetCell(
         number,
@@ -117,8 +122,8 @@ def _describe_rendered(number: int, snapshot: Snapshot, objects: Sequence[Render
         as_text(manifest.labels.get("team")),
         find_owner(manifest),
         sum(count for _, count in list_counted_pods(manifest)),
-        reduce(add_totals, map(snapshot.sum_resources, objects), ResourceTotals()),
-        tuple(objects),
+        reduce(add_totals, (each.resources for each in objects)),
+        tuple(each.rendered for each in objects),
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.diff.snapshot import Snapshot
-from jobgen.k8s.secrets import find_secrets, redact
+from jobgen.k8s.secrets import find_secrets, may_contain_secret, redact
 from jobgen.model.data import TracedKey, TracedList, TracedScalar, untraced
 from jobgen.pipeline.environment import Rendered
 from jobgen.pipeline.parallel import parallel_map
@@ -125,28 +125,44 @@ def list_manifest_lines(tracer: Tracer, job: Job, objects: Sequence[Rendered], s
         tree = traced.select(made.companion)
         if tree is None:
             continue
-        hidden = secrets | find_file_secrets(job.file.content) | find_secrets(made.object)
+        written = list_lines(tree)
+        hidden = secrets | find_file_secrets(job.file.content)
+        if _may_hold_secret("\n".join([line.text for line in written])):
+            hidden |= find_secrets(made.object)
         lines += [_SEPARATOR] if lines else []
-        lines += [_describe_line(line, hidden) for line in list_lines(tree)]
+        # The lines of a template that roles share are the same objects.
+        known: dict[int, Line] = {}
+        for line in written:
+            found = known.get(id(line))
+            if found is None:
+                found = known[id(line)] = _describe_line(line, hidden)
+            lines.append(found)
     return lines
 
 
+def _may_hold_secret(text: str) -> bool:
+    return may_contain_secret(text) or ("://" in text and "@" in text)
+
+
 def _describe_line(line: WrittenLine, secrets: frozenset[str]) -> Line:
-    sources = tuple(_list_sources(line))
+    sources = _list_sources(line)
     if not secrets:
         return Line(line.text, sources)
     text = redact(line.text, secrets)
     return Line(text, tuple(source._replace(value=redact(source.value, secrets)) for source in sources))
 
 
-def _list_sources(line: WrittenLine) -> Iterator[LineSource]:
+def _list_sources(line: WrittenLine) -> tuple[LineSource, ...]:
     value = line.value
     if type(value) is TracedScalar or (type(value) is TracedList and not value):
         replaced = line.items.overridden if type(line.items) is TracedList else None
-        for place, assignment in enumerate(list_assignments(value, replaced)):
-            yield _to_source(assignment, is_first=not place)
-    elif type(line.key) is TracedKey:
-        yield LineSource(line.key.layer or RENDERER, line.key.location.file, line.key.location.line)
+        if value.overridden is None and replaced is None:
+            return (LineSource(value.layer or RENDERER, value.location.file, value.location.line),)
+        found = list_assignments(value, replaced)
+        return tuple([_to_source(assignment, is_first=not place) for place, assignment in enumerate(found)])
+    if type(line.key) is TracedKey and isinstance(value, (dict, list)):
+        return (LineSource(line.key.layer or RENDERER, line.key.location.file, line.key.location.line),)
+    return ()
 
 
 def _to_source(assignment: Assignment, *, is_first: bool) -> LineSource:

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Node, Plain, value_of
+from jobgen.model.data import Node, Plain, TracedScalar, value_of
 from jobgen.model.lazy_re import lazy_pattern
 
 # The usual order of the most important keys; all others follow by name.
@@ -71,47 +71,77 @@ def to_inline_yaml(value: Plain) -> str:
     return _format_text(value) if isinstance(value, str) else _format_scalar(value, "")
 
 
+_Templates = dict[tuple[int, str], tuple[int, int]]
+"""The lines of each pod template that was written: roles with equal templates share one object."""
+
+
 class WrittenLine(NamedTuple):
     """A line of `to_yaml`, with the nodes that it shows."""
 
     text: str
     key: Node
-    """The nearest key; None for a document that has none."""
+    """The nearest key; None for a text, which has a location itself, and for a document without keys."""
     value: Node
     items: Node = None
     """The list that the value is an item of."""
 
 
 def list_lines(tree: Node) -> list[WrittenLine]:
-    """List the lines that `to_yaml` writes, of data with or without locations."""
+    """List the lines that `to_yaml` writes, of data with or without locations.
+
+    Lines of a pod template that several roles share are the same objects.
+    """
     lines: list[WrittenLine] = []
-    if isinstance(tree, (dict, list)) and tree:
-        _list_lines(tree, "", "", lines, None)
+    if isinstance(tree, dict) and tree:
+        _list_mapping(tree, "", "", lines, {})
+    elif isinstance(tree, list) and tree:
+        _list_sequence(tree, "", "", lines, {}, None)
     else:
-        lines.append(WrittenLine(_format_scalar(value_of(tree), ""), None, tree))
+        _add_lines(lines, _format_scalar(value_of(tree), ""), None, tree)
     return lines
 
 
-def _list_lines(tree: Any, first: str, indent: str, lines: list[WrittenLine], above: Node) -> None:
-    """List the lines of a mapping or list that is not empty."""
-    if isinstance(tree, list):
-        for number, item in enumerate(tree):
-            lead = f"{indent if number else first}- "
-            if isinstance(item, (dict, list)) and item:
-                _list_lines(item, lead, indent + "  ", lines, above)
-            else:
-                _add_lines(lines, lead + _format_scalar(value_of(item), indent), above, item, tree)
-        return
-    lead, keys = first, {key: key for key in tree}
+def _list_mapping(tree: Any, first: str, indent: str, lines: list[WrittenLine], written: _Templates) -> None:
+    lead, keys = first, None
     for name, text in _order_keys(tree):
-        key, value = keys[name], tree[name]
+        value = tree[name]
         label = f"{lead}{text}\n{indent}:" if text[0] == "?" else lead + text
-        if isinstance(value, (dict, list)) and value:
+        lead = indent
+        scalar = value.value if type(value) is TracedScalar else value
+        if type(scalar) is str and scalar in _texts:
+            lines.append(WrittenLine(f"{label} {_texts[scalar]}", None, value))
+            continue
+        if keys is None:
+            # The order is remembered by equal keys, which have other locations.
+            keys = {key: key for key in tree}
+        key = keys[name]
+        if isinstance(value, dict) and value:
             _add_lines(lines, label, key, value)
-            inner = indent if isinstance(value, list) else indent + "  "
-            _list_lines(value, inner, inner, lines, key)
+            start, known = len(lines), written.get((id(value), indent)) if name == "template" else None
+            if known:
+                lines.extend(lines[known[0] : known[1]])
+                continue
+            _list_mapping(value, indent + "  ", indent + "  ", lines, written)
+            if name == "template":
+                written[id(value), indent] = (start, len(lines))
+        elif isinstance(value, list) and value:
+            _add_lines(lines, label, key, value)
+            _list_sequence(value, indent, indent, lines, written, key)
         else:
-            _add_lines(lines, f"{label} {_format_scalar(value_of(value), indent)}", key, value)
+            _add_lines(lines, f"{label} {_format_scalar(scalar, indent)}", key, value)
+
+
+def _list_sequence(
+    items: Any, first: str, indent: str, lines: list[WrittenLine], written: _Templates, above: Node
+) -> None:
+    lead = first
+    for item in items:
+        if isinstance(item, dict) and item:
+            _list_mapping(item, lead + "- ", indent + "  ", lines, written)
+        elif isinstance(item, list) and item:
+            _list_sequence(item, lead + "- ", indent + "  ", lines, written, above)
+        else:
+            _add_lines(lines, f"{lead}- {_format_scalar(value_of(item), indent)}", above, item, items)
         lead = indent
 
 
@@ -152,10 +182,6 @@ def _format_key(key: str) -> str:
     """A key with its colon; after a question mark if it is too long for a simple key."""
     text = _format_text(key)
     return f"{text}:" if len(text) < _MAX_SIMPLE_KEY else f"? {text}"
-
-
-_Templates = dict[tuple[int, str], tuple[int, int]]
-"""The lines of each pod template that was written: roles with equal templates share one object."""
 
 
 def _write_mapping(mapping: dict[str, Any], first: str, indent: str, lines: list[str], written: _Templates) -> None:
