@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 import shutil
 from collections import Counter
@@ -18,6 +20,8 @@ from jobgen.api.report import report
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 ROOT = Path(__file__).parent.parent
 ASSETS = files("jobgen").joinpath("data", "page")
+PICTURES = Path(__file__).with_name("report_pictures.json")
+"""The brightness of the views, from 0 to 255, in 16 columns and 10 rows; `pytest --accept` rewrites it."""
 LIMIT = 1000
 """Milliseconds until the page of 1,000 jobs is ready."""
 URL = "https://git.example.com/ml/jobs"
@@ -78,7 +82,7 @@ def visit(browser, pages):
     pages_open, problems = [], []
 
     def open_page(name: str, route: str = "", **options):
-        page = browser.new_page(**{"viewport": {"width": 1280, "height": 800}, **options})
+        page = browser.new_page(**{"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce", **options})
         pages_open.append(page)
         page.set_default_timeout(20_000)
         page.on(
@@ -441,22 +445,23 @@ def test_no_script_parses_markup():
             ), asset.name
 
 
-@pytest.mark.parametrize(("name", "scheme"), [(n, s) for n in ("fleet", "changes") for s in ("light", "dark")])
-def test_accessibility(visit, name, scheme):
+@pytest.mark.parametrize("name", ["fleet", "changes"])
+def test_accessibility(visit, name):
     axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
-    page = visit(name, color_scheme=scheme)
+    page = visit(name)
     page.evaluate(Path(axe.__file__).with_name("axe.min.js").read_text("utf-8"))
-    for view in ("fleet", "gpus", "findings", "capacity", "job") if name == "fleet" else ("changes",):
-        go(page, f"#/{view}")
+    for view in ("gpus", "findings", "capacity", "fleet", "job") if name == "fleet" else ("changes",):
         if view == "job":
-            go(page, "#/fleet")
             page.locator(".row:not(.is-sweep) .job-name").first.click()
             page.locator("button.side.layer-job").first.click()
-        page.wait_for_timeout(100)  # colors change gradually
-        options = {"resultTypes": ["violations"], **({} if scheme == "light" else {"runOnly": ["color-contrast"]})}
-        result = page.evaluate("(options) => axe.run(document, options)", options)
-        found = [each for each in result["violations"] if each["impact"] in {"serious", "critical"}]
-        assert [(each["id"], [node["html"][:120] for node in each["nodes"][:3]]) for each in found] == [], view
+        else:
+            go(page, f"#/{view}")
+        for scheme, options in (("light", {}), ("dark", {"runOnly": ["color-contrast"]})):
+            page.emulate_media(color_scheme=scheme)
+            result = page.evaluate("(options) => axe.run(document, {resultTypes: ['violations'], ...options})", options)
+            found = [each for each in result["violations"] if each["impact"] in {"serious", "critical"}]
+            nodes = [(each["id"], [node["html"][:120] for node in each["nodes"][:3]]) for each in found]
+            assert nodes == [], (view, scheme)
 
 
 def test_a_thousand_jobs_in_five_environments_are_interactive_in_a_second(visit):
@@ -529,3 +534,55 @@ def test_empty_repositories_say_so(visit, name):
     for view, words in (("gpus", "No job requests GPUs"), ("findings", "No findings")):
         go(page, f"#/{view}")
         page.wait_for_selector(f"text={words}")
+
+
+VIEWS = {
+    "fleet": ("fleet", "#/fleet", "light"),
+    "fleet in the dark": ("fleet", "#/fleet", "dark"),
+    "gpus": ("fleet", "#/gpus", "light"),
+    "findings": ("fleet", "#/findings", "light"),
+    "capacity": ("fleet", "#/capacity", "dark"),
+    "changes": ("changes", "#/changes", "light"),
+}
+SHRINK = """(picture) => new Promise((resolve) => {
+  const image = new Image();
+  image.onload = () => {
+    const context = Object.assign(document.createElement("canvas"), {width: 16, height: 10}).getContext("2d");
+    context.imageSmoothingQuality = "high";
+    context.drawImage(image, 0, 0, 16, 10);
+    const { data } = context.getImageData(0, 0, 16, 10);
+    resolve(Array.from({length: 160}, (_, at) => Math.round((data[4 * at] + data[4 * at + 1] + data[4 * at + 2]) / 3)));
+  };
+  image.src = "data:image/png;base64," + picture;
+})"""
+
+
+def test_pictures_look_as_before(visit, browser, tmp_path, accept):
+    """Compare loosely: fonts differ between machines, but the layout and the colors of each part do not."""
+    canvas = browser.new_page()
+    pages = {name: visit(name) for name in ("fleet", "changes")}
+    found = {}
+    for name, (page_name, route, scheme) in VIEWS.items():
+        page = pages[page_name]
+        page.emulate_media(color_scheme=scheme)
+        go(page, route)
+        page.wait_for_timeout(50)
+        picture = page.screenshot(path=tmp_path / f"{name}.png")
+        cells = canvas.evaluate(SHRINK, base64.b64encode(picture).decode())
+        found[name] = [cells[start : start + 16] for start in range(0, 160, 16)]
+    canvas.close()
+    if accept:
+        rows = {name: "[\n    " + ",\n    ".join(map(json.dumps, grid)) + "\n  ]" for name, grid in found.items()}
+        PICTURES.write_text(
+            "{\n  " + ",\n  ".join(f'"{name}": {text}' for name, text in rows.items()) + "\n}\n", "utf-8"
+        )
+    known = json.loads(PICTURES.read_text("utf-8"))
+    assert list(known) == list(found)
+    for name, grid in found.items():
+        distances = [
+            abs(one - other)
+            for old, new in zip(known[name], grid, strict=True)
+            for one, other in zip(old, new, strict=True)
+        ]
+        assert sum(distances) / len(distances) < 6, f"{name} looks different; see {tmp_path}"
+        assert max(distances) < 60, f"a part of {name} looks different; see {tmp_path}"

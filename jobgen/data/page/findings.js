@@ -32,7 +32,11 @@ function makeHeatMap(model, findings) {
     const key = `${finding.rule}\n${finding.team}`;
     cells.set(key, (cells.get(key) || 0) + 1);
   }
-  const most = Math.max(...cells.values());
+  const most = {};
+  for (const [key, number] of cells) {
+    const severity = severities.get(key.split("\n")[0]);
+    most[severity] = Math.max(most[severity] || 0, number);
+  }
   const changes = countTrend(model);
   const head = make("tr", {}, make("th", { scope: "col" }, "Rule"), shown.map(([team]) => make("th", { scope: "col", class: "heat-team" }, make("span", {}, team))), make("th", { scope: "col" }, "Sum"), model.trend ? make("th", { scope: "col" }, "Trend") : null);
   const rows = rules.map(([rule, sum]) =>
@@ -40,7 +44,7 @@ function makeHeatMap(model, findings) {
       "tr",
       {},
       make("th", { scope: "row", title: model.rules.get(rule) }, make("span", { class: "heat-rule" }, makeIcon({ error: "cross", warning: "alert" }[severities.get(rule)] || "info", severities.get(rule)), rule)),
-      shown.map(([team]) => makeHeat(rule, team, cells.get(`${rule}\n${team}`) || 0, most, severities.get(rule))),
+      shown.map(([team]) => makeHeat(rule, team, cells.get(`${rule}\n${team}`) || 0, most[severities.get(rule)], severities.get(rule))),
       make("td", { class: "heat-sum" }, formatNumber(sum)),
       model.trend ? make("td", { class: "heat-trend" }, formatTrend(changes.get(rule))) : null,
     ),
