@@ -191,6 +191,7 @@ def test_sweeps_are_folded_and_open_on_a_click(visit):
 def test_numbers_are_those_of_the_json_output(visit):
     page = visit("repository")
     findings = lint(ROOT).findings
+    assert total(page, "warnings") == sum(finding.severity.value == "warning" for finding in findings)
     assert page.title().startswith("jobs @ ")
     page.goto(page.url.split("#")[0] + "#/findings")
     page.wait_for_selector(".heat")

@@ -9,7 +9,7 @@ const STATES = {
 };
 
 const SEVERITIES = ["error", "warning", "info"];
-const UNSET = "none";
+const UNSET = "(none)"; // no label and no name can be this
 
 /* The filters, by the name that they have in the address; `value` reads the property of a job or of a cell. */
 const FILTERS = [
@@ -128,21 +128,27 @@ function showFleet(model, place, route) {
   const update = () => {
     replaceRoute(["fleet"], query);
     rows = listRows(model, query);
-    showTotals(model, summary, rows);
+    showTotals(model, summary, rows, hasFilters(query));
     matrix.show(unfoldRows(rows, open));
     announce(`${count(rows.length, "row")} of the fleet`);
   };
   const filters = makeFilters(model, query, update);
   show(place, make("section", { class: "fleet", "aria-label": "Fleet" }, make("h1", { class: "hidden-text" }, "Fleet"), summary, filters.element, matrix.element));
   rows = listRows(model, query);
-  showTotals(model, summary, rows);
+  showTotals(model, summary, rows, hasFilters(query));
   matrix.show(unfoldRows(rows, open));
   matrix.restore();
   return { search: filters.search, move: matrix.move, open: matrix.open, reset: filters.reset, print: matrix.showAll };
 }
 
+/* Whether the filters leave something out; the order and open sweeps do not. */
+function hasFilters(query) {
+  return Object.keys(query).some((name) => query[name] && !["order", "open", "objects"].includes(name));
+}
+
 /* The line of totals: jobs, objects, GPUs of each environment, findings. */
-function showTotals(model, place, rows) {
+function showTotals(model, place, rows, isFiltered) {
+  const findings = new Set();
   const gpus = model.environments.map(() => 0);
   const severities = { error: 0, warning: 0, info: 0 };
   let jobs = 0;
@@ -153,9 +159,10 @@ function showTotals(model, place, rows) {
       if (!cell) continue;
       gpus[cell.env] += cell.gpus;
       pods += cell.pods;
-      for (const finding of cell.findings) severities[finding.severity]++;
+      cell.findings.forEach(findings.add, findings);
     }
   }
+  for (const finding of isFiltered ? findings : model.findings) severities[finding.severity]++;
   show(
     place,
     makeTotal(formatNumber(jobs), jobs === 1 ? "job" : "jobs"),
