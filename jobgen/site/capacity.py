@@ -89,7 +89,10 @@ def build_capacity(snapshot: Snapshot, fleet: Fleet, prices: Prices = NO_PRICES)
     for env in snapshot.environments:
         findings: list[Finding] = []
         objects = [each.object for each in snapshot.objects if each.env == env]
-        queued = collect_environment(objects, snapshot.project, snapshot.project.environment(env, []).cluster, findings)
+        cluster = snapshot.project.environment(env, []).cluster
+        if not cluster.state and not any(each.get("kind") == "ClusterQueue" for each in objects):
+            continue
+        queued = collect_environment(objects, snapshot.project, cluster, findings)
         failed = [finding.message for finding in findings if finding.severity is Severity.ERROR]
         if failed:
             errors.append((env, failed[0]))
