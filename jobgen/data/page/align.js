@@ -54,12 +54,15 @@ function alignColumns(columns) {
 
 function mergeColumn(rows, keys, column) {
   const places = new Map(rows.map((row, index) => [row.key, index]));
-  const pairs = keys.map((key, index) => ({ place: places.get(key), index })).filter((pair) => pair.place !== undefined);
+  const pairs = keys
+    .map((key, index) => ({ place: places.get(key), index }))
+    .filter((pair) => pair.place !== undefined);
   const kept = increasing(pairs);
   const merged = [];
   let row = 0;
   let line = 0;
-  const add = (from, index) => merged.push({ key: from ? from.key : keys[index], at: [...(from ? from.at : Array(column).fill(-1)), index] });
+  const add = (from, index) =>
+    merged.push({ key: from ? from.key : keys[index], at: [...(from ? from.at : Array(column).fill(-1)), index] });
   for (const pair of [...kept, { place: rows.length, index: keys.length }]) {
     while (row < pair.place) add(rows[row++], -1);
     while (line < pair.index) add(null, line++);
@@ -94,7 +97,11 @@ function splitChange(text, others) {
   let end = 0;
   const shortest = Math.min(text.length, ...others.map((other) => other.length));
   while (start < shortest && others.every((other) => other[start] === text[start])) start++;
-  while (end < shortest - start && others.every((other) => other[other.length - 1 - end] === text[text.length - 1 - end])) end++;
+  while (
+    end < shortest - start &&
+    others.every((other) => other[other.length - 1 - end] === text[text.length - 1 - end])
+  )
+    end++;
   while (start > 0 && /\w/.test(text[start - 1])) start--;
   while (end > 0 && /\w/.test(text[text.length - end])) end--;
   return [text.slice(0, start), text.slice(start, text.length - end), text.slice(text.length - end)];

@@ -96,7 +96,13 @@ const ICONS = {
 
 /* A line for when there is nothing to show: what is missing, and what to do. */
 function makeEmpty(title, hint, action) {
-  return make("div", { class: "empty" }, make("p", { class: "empty-title" }, title), hint && make("p", {}, hint), action);
+  return make(
+    "div",
+    { class: "empty" },
+    make("p", { class: "empty-title" }, title),
+    hint && make("p", {}, hint),
+    action,
+  );
 }
 
 /* "1 job", "2 jobs". */
@@ -119,7 +125,11 @@ function formatChange(number) {
 /* Choose among a few values: a group of buttons of which one is pressed. */
 function makeChoice(label, choices, selected, onChoose) {
   const buttons = choices.map(([value, text]) =>
-    make("button", { type: "button", "aria-pressed": String(value === selected), onClick: () => onChoose(value) }, text),
+    make(
+      "button",
+      { type: "button", "aria-pressed": String(value === selected), onClick: () => onChoose(value) },
+      text,
+    ),
   );
   return make("div", { class: "choice", role: "group", "aria-label": label }, buttons);
 }
@@ -127,7 +137,12 @@ function makeChoice(label, choices, selected, onChoose) {
 /* A label of a severity: a word and a shape, not only a color. */
 function makeSeverity(severity, text) {
   const shape = { error: "cross", warning: "alert", info: "info" }[severity] || "info";
-  return make("span", { class: `badge tone-${toneOf(severity)}` }, makeIcon(shape), text === undefined ? severity : text);
+  return make(
+    "span",
+    { class: `badge tone-${toneOf(severity)}` },
+    makeIcon(shape),
+    text === undefined ? severity : text,
+  );
 }
 
 function toneOf(severity) {

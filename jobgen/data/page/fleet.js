@@ -46,7 +46,13 @@ function keepCells(model, job, query) {
   }
   if (query.q) {
     job.text = job.text || searchText(job);
-    if (!query.q.toLowerCase().split(/\s+/).every((word) => job.text.includes(word))) return null;
+    if (
+      !query.q
+        .toLowerCase()
+        .split(/\s+/)
+        .every((word) => job.text.includes(word))
+    )
+      return null;
   }
   const cells = job.cells.map((cell) => (cell && keepsCell(model, cell, query) ? cell : null));
   return cells.some(Boolean) ? cells : null;
@@ -54,7 +60,8 @@ function keepCells(model, job, query) {
 
 function keepsCell(model, cell, query) {
   for (const filter of FILTERS) {
-    if (filter.ofCell && query[filter.name] && (filter.ofCell(cell, model) || UNSET) !== query[filter.name]) return false;
+    if (filter.ofCell && query[filter.name] && (filter.ofCell(cell, model) || UNSET) !== query[filter.name])
+      return false;
   }
   if (query.rule && !cell.findings.some((finding) => finding.rule === query.rule)) return false;
   return !query.severity || cell.findings.some((finding) => finding.severity === query.severity);
@@ -133,7 +140,17 @@ function showFleet(model, place, route) {
     announce(`${count(rows.length, "row")} of the fleet`);
   };
   const filters = makeFilters(model, query, update);
-  show(place, make("section", { class: "fleet", "aria-label": "Fleet" }, make("h1", { class: "hidden-text" }, "Fleet"), summary, filters.element, matrix.element));
+  show(
+    place,
+    make(
+      "section",
+      { class: "fleet", "aria-label": "Fleet" },
+      make("h1", { class: "hidden-text" }, "Fleet"),
+      summary,
+      filters.element,
+      matrix.element,
+    ),
+  );
   rows = listRows(model, query);
   showTotals(model, summary, rows, hasFilters(query));
   matrix.show(unfoldRows(rows, open));
@@ -168,20 +185,42 @@ function showTotals(model, place, rows, isFiltered) {
     makeTotal(formatNumber(jobs), jobs === 1 ? "job" : "jobs"),
     makeTotal(formatNumber(pods), "pods"),
     makeTotal(formatNumber(gpus.reduce((sum, each) => sum + each, 0)), "GPUs", makeShares(model, gpus)),
-    makeTotal(formatNumber(severities.error), severities.error === 1 ? "error" : "errors", null, severities.error && "bad"),
-    makeTotal(formatNumber(severities.warning), severities.warning === 1 ? "warning" : "warnings", null, severities.warning && "warn"),
+    makeTotal(
+      formatNumber(severities.error),
+      severities.error === 1 ? "error" : "errors",
+      null,
+      severities.error && "bad",
+    ),
+    makeTotal(
+      formatNumber(severities.warning),
+      severities.warning === 1 ? "warning" : "warnings",
+      null,
+      severities.warning && "warn",
+    ),
   );
 }
 
 function makeTotal(value, label, more, tone) {
-  const text = [make("span", { class: `total-value ${tone ? `tone-text-${tone}` : ""}` }, value), " ", make("span", { class: "total-label" }, label)];
+  const text = [
+    make("span", { class: `total-value ${tone ? `tone-text-${tone}` : ""}` }, value),
+    " ",
+    make("span", { class: "total-label" }, label),
+  ];
   return make("div", { class: "total" }, make("div", { class: "total-text" }, text), more);
 }
 
 /* GPUs of each environment beside their sum. */
 function makeShares(model, gpus) {
   const shares = model.environments.map((name, index) =>
-    gpus[index] ? make("span", { class: "share" }, make("span", { class: `swatch series-${index % 8}` }), `${name} `, make("b", {}, formatNumber(gpus[index]))) : null,
+    gpus[index]
+      ? make(
+          "span",
+          { class: "share" },
+          make("span", { class: `swatch series-${index % 8}` }),
+          `${name} `,
+          make("b", {}, formatNumber(gpus[index])),
+        )
+      : null,
   );
   return make("div", { class: "shares" }, shares);
 }
@@ -209,9 +248,16 @@ function makeFilters(model, query, update) {
     .filter(([filter, values]) => values.some(([value]) => value !== UNSET) || query[filter.name])
     .map(([filter, values]) => makeSelect(filter.label, filter.name, values, query, change));
   selects.push(makeSelect("Severity", "severity", countSeverities(model), query, change));
-  const rule = make("button", { type: "button", class: "chip", title: "Remove this filter", onClick: () => change("rule", "") });
+  const rule = make("button", {
+    type: "button",
+    class: "chip",
+    title: "Remove this filter",
+    onClick: () => change("rule", ""),
+  });
   const mark = () => {
-    const active = ["q", "rule", "severity", "objects", ...FILTERS.map((filter) => filter.name)].filter((name) => query[name]).length;
+    const active = ["q", "rule", "severity", "objects", ...FILTERS.map((filter) => filter.name)].filter(
+      (name) => query[name],
+    ).length;
     clear.hidden = active === 0;
     rule.hidden = !query.rule;
     show(rule, "Rule ", make("b", {}, query.rule || ""), makeIcon("cross"));
@@ -225,35 +271,65 @@ function makeFilters(model, query, update) {
     mark();
     update();
   };
-  if (model.jobs.some((job) => !job.isJob)) selects.push(makeSelect("Jobs only", "objects", [["all", "Jobs and other objects"]], query, change));
+  if (model.jobs.some((job) => !job.isJob))
+    selects.push(makeSelect("Jobs only", "objects", [["all", "Jobs and other objects"]], query, change));
   const order = makeOrder(query, change);
   const more = make("div", { class: "filter-more", id: "filter-more" }, selects, rule, clear, order);
-  const toggle = make("button", { type: "button", class: "filter-toggle", "aria-expanded": "false", "aria-controls": "filter-more" });
-  toggle.addEventListener("click", () => toggle.setAttribute("aria-expanded", String(more.classList.toggle("is-open"))));
+  const toggle = make("button", {
+    type: "button",
+    class: "filter-toggle",
+    "aria-expanded": "false",
+    "aria-controls": "filter-more",
+  });
+  toggle.addEventListener("click", () =>
+    toggle.setAttribute("aria-expanded", String(more.classList.toggle("is-open"))),
+  );
   mark();
   return { element: make("div", { class: "filters", role: "search" }, search, toggle, more), search, reset };
 }
 
 function makeSelect(label, name, values, query, change) {
-  const options = [make("option", { value: "" }, label), ...values.map(([value, number]) => make("option", { value }, typeof number === "string" ? number : `${value} (${formatNumber(number)})`))];
-  if (query[name] && !values.some(([value]) => value === query[name])) options.push(make("option", { value: query[name] }, query[name]));
-  const select = make("select", { "aria-label": label, "data-name": name, onChange: () => change(name, select.value) }, options);
+  const options = [
+    make("option", { value: "" }, label),
+    ...values.map(([value, number]) =>
+      make("option", { value }, typeof number === "string" ? number : `${value} (${formatNumber(number)})`),
+    ),
+  ];
+  if (query[name] && !values.some(([value]) => value === query[name]))
+    options.push(make("option", { value: query[name] }, query[name]));
+  const select = make(
+    "select",
+    { "aria-label": label, "data-name": name, onChange: () => change(name, select.value) },
+    options,
+  );
   select.value = query[name] || "";
   return make("span", { class: "select" }, select, makeIcon("down"));
 }
 
 function makeOrder(query, change) {
   const options = ORDERS.map(([value, label]) => make("option", { value }, label));
-  const select = make("select", { "aria-label": "Order", onChange: () => change("order", select.value === "name" ? "" : select.value) }, options);
+  const select = make(
+    "select",
+    { "aria-label": "Order", onChange: () => change("order", select.value === "name" ? "" : select.value) },
+    options,
+  );
   select.value = query.order || "name";
-  return make("span", { class: "select order" }, make("span", { class: "select-label", "aria-hidden": "true" }, "Sort"), select, makeIcon("down"));
+  return make(
+    "span",
+    { class: "select order" },
+    make("span", { class: "select-label", "aria-hidden": "true" }, "Sort"),
+    select,
+    makeIcon("down"),
+  );
 }
 
 /* Return the values of a filter with the number of their jobs, most frequent first. */
 function countValues(model, filter) {
   const counts = new Map();
   for (const job of model.jobs.filter((each) => each.isJob)) {
-    const values = filter.ofJob ? [filter.ofJob(job)] : job.cells.filter(Boolean).map((cell) => filter.ofCell(cell, model));
+    const values = filter.ofJob
+      ? [filter.ofJob(job)]
+      : job.cells.filter(Boolean).map((cell) => filter.ofCell(cell, model));
     for (const value of new Set(values)) counts.set(value || UNSET, (counts.get(value || UNSET) || 0) + 1);
   }
   return [...counts].sort((one, other) => other[1] - one[1] || (one[0] < other[0] ? -1 : 1));
@@ -262,7 +338,9 @@ function countValues(model, filter) {
 function countSeverities(model) {
   const counts = new Map();
   for (const job of model.jobs) {
-    const found = new Set(job.cells.filter(Boolean).flatMap((cell) => cell.findings.map((finding) => finding.severity)));
+    const found = new Set(
+      job.cells.filter(Boolean).flatMap((cell) => cell.findings.map((finding) => finding.severity)),
+    );
     for (const severity of found) counts.set(severity, (counts.get(severity) || 0) + 1);
   }
   return SEVERITIES.filter((severity) => counts.has(severity)).map((severity) => [severity, counts.get(severity)]);

@@ -135,7 +135,11 @@ function leave(target, isTyping, actions) {
 
 function showShortcuts(dialog) {
   const rows = SHORTCUTS.map(([keys, text]) => [
-    make("dt", {}, keys.split("  ").map((key) => make("kbd", {}, key))),
+    make(
+      "dt",
+      {},
+      keys.split("  ").map((key) => make("kbd", {}, key)),
+    ),
     make("dd", {}, text),
   ]);
   show(

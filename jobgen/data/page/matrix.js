@@ -15,7 +15,13 @@ function makeMatrix(model, query, onOpen) {
   const empty = make("div", { class: "matrix-empty", hidden: true });
   const grid = make(
     "div",
-    { class: "matrix", role: "treegrid", tabindex: "0", "aria-label": "Jobs and environments", "aria-colcount": String(columns + 1) },
+    {
+      class: "matrix",
+      role: "treegrid",
+      tabindex: "0",
+      "aria-label": "Jobs and environments",
+      "aria-colcount": String(columns + 1),
+    },
     make("div", { role: "rowgroup", class: "matrix-head-group" }, head),
     sizer,
   );
@@ -30,7 +36,10 @@ function makeMatrix(model, query, onOpen) {
   function drawRows(again) {
     const height = rowHeight();
     const first = Math.max(0, Math.floor(grid.scrollTop / height) - ROWS_BEFORE_AND_AFTER);
-    const last = Math.min(state.rows.length, Math.ceil((grid.scrollTop + grid.clientHeight) / height) + ROWS_BEFORE_AND_AFTER);
+    const last = Math.min(
+      state.rows.length,
+      Math.ceil((grid.scrollTop + grid.clientHeight) / height) + ROWS_BEFORE_AND_AFTER,
+    );
     if (!again && first === state.first && last === state.last) return;
     showSlice(first, last);
     body.style.transform = `translateY(${first * height}px)`;
@@ -113,27 +122,43 @@ function showNoRows(model, place) {
 function columnInView(model, query) {
   const chosen = model.environments.indexOf(query.env);
   if (chosen >= 0) return chosen;
-  const gpus = model.environments.map((name, index) => model.jobs.reduce((sum, job) => sum + (job.cells[index] ? job.cells[index].gpus : 0), 0));
+  const gpus = model.environments.map((name, index) =>
+    model.jobs.reduce((sum, job) => sum + (job.cells[index] ? job.cells[index].gpus : 0), 0),
+  );
   return Math.max(0, gpus.indexOf(Math.max(...gpus)));
 }
 
 function showHead(model, head, state, redraw) {
   const options = model.environments.map((name, index) => make("option", { value: index }, name));
-  const select = make("select", {
-    "aria-label": "Environment to show",
-    onChange: () => {
-      state.only = Number(select.value);
-      mark();
-      redraw();
+  const select = make(
+    "select",
+    {
+      "aria-label": "Environment to show",
+      onChange: () => {
+        state.only = Number(select.value);
+        mark();
+        redraw();
+      },
     },
-  }, options);
+    options,
+  );
   select.value = String(state.only);
   const columns = model.environments.map((name, index) =>
-    make("div", { class: "matrix-column", role: "columnheader", "aria-colindex": index + 2 }, make("span", { class: `swatch series-${index % 8}` }), name),
+    make(
+      "div",
+      { class: "matrix-column", role: "columnheader", "aria-colindex": index + 2 },
+      make("span", { class: `swatch series-${index % 8}` }),
+      name,
+    ),
   );
   const mark = () => columns.forEach((column, index) => column.classList.toggle("is-only", index === state.only));
   mark();
-  const first = make("div", { class: "matrix-job", role: "columnheader", "aria-colindex": 1 }, "Job", make("span", { class: "select matrix-only" }, select, makeIcon("down")));
+  const first = make(
+    "div",
+    { class: "matrix-job", role: "columnheader", "aria-colindex": 1 },
+    "Job",
+    make("span", { class: "select matrix-only" }, select, makeIcon("down")),
+  );
   show(head, first, columns);
 }
 
@@ -154,7 +179,9 @@ function makeRow(model, row, index, state) {
       "aria-rowindex": index + 2,
       "aria-level": row.inSweep ? 2 : 1,
       "aria-selected": String(isActive),
-      "aria-expanded": row.members ? String(state.rows[index + 1]?.inSweep === true && state.rows[index + 1].job.sweep === row.sweep) : null,
+      "aria-expanded": row.members
+        ? String(state.rows[index + 1]?.inSweep === true && state.rows[index + 1].job.sweep === row.sweep)
+        : null,
     },
     row.members ? makeSweepName(row, state.rows[index + 1]) : makeJobName(row),
     cells,
@@ -166,7 +193,11 @@ function makeJobName({ job }) {
   return make(
     "div",
     { class: "matrix-job", role: "rowheader", "aria-colindex": 1 },
-    make("a", { class: "job-name", href: formatRoute(["job", jobKey(job)]), tabindex: "-1", title: job.file }, job.name),
+    make(
+      "a",
+      { class: "job-name", href: formatRoute(["job", jobKey(job)]), tabindex: "-1", title: job.file },
+      job.name,
+    ),
     make("span", { class: "job-facts" }, facts || job.file),
   );
 }
@@ -177,7 +208,13 @@ function makeSweepName(row, next) {
   return make(
     "div",
     { class: "matrix-job", role: "rowheader", "aria-colindex": 1 },
-    make("span", { class: "job-name" }, makeIcon(isOpen ? "down" : "right"), row.sweep, make("span", { class: "kind-tag" }, "sweep")),
+    make(
+      "span",
+      { class: "job-name" },
+      makeIcon(isOpen ? "down" : "right"),
+      row.sweep,
+      make("span", { class: "kind-tag" }, "sweep"),
+    ),
     make("span", { class: "job-facts" }, facts),
   );
 }
@@ -191,9 +228,24 @@ function makeCell(row, env) {
   const state = stateOf(cell.state);
   return make(
     "div",
-    { class: "cell", role: "gridcell", title: [`${cell.kind} ${cell.namespace}/${cell.name}`, cell.reason].filter(Boolean).join(": ") },
-    make("span", { class: "cell-main" }, make("span", { class: `state tone-text-${state.tone}` }, makeIcon(state.icon, state.label)), makeAmount(cell.gpus, cell.pods), makeFindingCounts(cell.findings)),
-    make("span", { class: "cell-more" }, makeDecisionText(cell.decision), [cell.kind, cell.queue].filter(Boolean).join(" · ")),
+    {
+      class: "cell",
+      role: "gridcell",
+      title: [`${cell.kind} ${cell.namespace}/${cell.name}`, cell.reason].filter(Boolean).join(": "),
+    },
+    make(
+      "span",
+      { class: "cell-main" },
+      make("span", { class: `state tone-text-${state.tone}` }, makeIcon(state.icon, state.label)),
+      makeAmount(cell.gpus, cell.pods),
+      makeFindingCounts(cell.findings),
+    ),
+    make(
+      "span",
+      { class: "cell-more" },
+      makeDecisionText(cell.decision),
+      [cell.kind, cell.queue].filter(Boolean).join(" · "),
+    ),
   );
 }
 
@@ -204,34 +256,63 @@ function stateOf(name) {
 /* What Kueue decides, if somebody should look at it. */
 function makeDecisionText(decision) {
   const { label, tone } = describeDecision(decision || "");
-  return decision && ["bad", "warn"].includes(tone) ? [make("span", { class: `tone-text-${tone}` }, label), " · "] : null;
+  return decision && ["bad", "warn"].includes(tone)
+    ? [make("span", { class: `tone-text-${tone}` }, label), " · "]
+    : null;
 }
 
 function makeAmount(gpus, pods) {
-  const main = gpus ? make("span", { class: "amount" }, make("b", {}, formatNumber(gpus)), gpus === 1 ? " GPU" : " GPUs") : null;
+  const main = gpus
+    ? make("span", { class: "amount" }, make("b", {}, formatNumber(gpus)), gpus === 1 ? " GPU" : " GPUs")
+    : null;
   return [main, make("span", { class: gpus ? "amount-more" : "amount" }, count(pods, "pod"))];
 }
 
 function makeFindingCounts(findings) {
-  const counts = SEVERITIES.map((severity) => [severity, findings.filter((finding) => finding.severity === severity).length]);
-  return make("span", { class: "counts" }, counts.filter(([, number]) => number).map(([severity, number]) => {
-    const badge = makeSeverity(severity, number);
-    badge.append(make("span", { class: "hidden-text" }, ` ${severity}s`));
-    return badge;
-  }));
+  const counts = SEVERITIES.map((severity) => [
+    severity,
+    findings.filter((finding) => finding.severity === severity).length,
+  ]);
+  return make(
+    "span",
+    { class: "counts" },
+    counts
+      .filter(([, number]) => number)
+      .map(([severity, number]) => {
+        const badge = makeSeverity(severity, number);
+        badge.append(make("span", { class: "hidden-text" }, ` ${severity}s`));
+        return badge;
+      }),
+  );
 }
 
 /* A cell of a folded sweep: the sum over its jobs. */
 function makeSweepCell(row, env) {
   const cells = row.members.map((member) => member.cells[env]).filter(Boolean);
-  if (!cells.length) return make("div", { class: "cell is-absent", role: "gridcell" }, makeIcon("dash", "not in this environment"));
+  if (!cells.length)
+    return make("div", { class: "cell is-absent", role: "gridcell" }, makeIcon("dash", "not in this environment"));
   const worst = cells.map((cell) => cell.state).find((state) => stateOf(state).tone === "bad") || cells[0].state;
   const sum = (name) => cells.reduce((total, cell) => total + cell[name], 0);
   const queues = [...new Set(cells.map((cell) => cell.queue).filter(Boolean))];
   return make(
     "div",
     { class: "cell", role: "gridcell" },
-    make("span", { class: "cell-main" }, make("span", { class: `state tone-text-${stateOf(worst).tone}` }, makeIcon(stateOf(worst).icon, stateOf(worst).label)), makeAmount(sum("gpus"), sum("pods")), makeFindingCounts(cells.flatMap((cell) => cell.findings))),
-    make("span", { class: "cell-more" }, `${cells.length} × ${cells[0].kind}`, queues.length ? ` · ${queues.length > 2 ? `${queues.length} queues` : queues.join(", ")}` : ""),
+    make(
+      "span",
+      { class: "cell-main" },
+      make(
+        "span",
+        { class: `state tone-text-${stateOf(worst).tone}` },
+        makeIcon(stateOf(worst).icon, stateOf(worst).label),
+      ),
+      makeAmount(sum("gpus"), sum("pods")),
+      makeFindingCounts(cells.flatMap((cell) => cell.findings)),
+    ),
+    make(
+      "span",
+      { class: "cell-more" },
+      `${cells.length} × ${cells[0].kind}`,
+      queues.length ? ` · ${queues.length > 2 ? `${queues.length} queues` : queues.join(", ")}` : "",
+    ),
   );
 }

@@ -26,7 +26,13 @@ function makeAddress(head, file, line) {
   if (!head.url || !file) return null;
   const revision = head.revision || head.headRevision;
   if (!revision) return null;
-  const path = [head.prefix, file].filter(Boolean).join("/").split("/").filter(Boolean).map(encodeURIComponent).join("/");
+  const path = [head.prefix, file]
+    .filter(Boolean)
+    .join("/")
+    .split("/")
+    .filter(Boolean)
+    .map(encodeURIComponent)
+    .join("/");
   return `${head.url}/blob/${encodeURIComponent(revision)}/${path}${line > 0 ? `#L${line}` : ""}`;
 }
 
@@ -50,7 +56,9 @@ function joinFleet(model, data, files) {
   model.findings = data.table("findings").map((row) => joinFinding(model, files, row));
   for (const finding of model.findings) {
     if (!finding.job) continue;
-    const cells = finding.job.cells.filter((cell) => cell && (finding.environment === NONE || cell.env === finding.environment));
+    const cells = finding.job.cells.filter(
+      (cell) => cell && (finding.environment === NONE || cell.env === finding.environment),
+    );
     for (const cell of cells) cell.findings.push(finding);
     finding.job.findings.push(finding);
   }
@@ -85,7 +93,8 @@ function joinChanges(model, data, files) {
   const changes = data.table("changes").map((row) => ({ ...named(row), dangers: [] }));
   const groups = data.table("groups").map((row) => ({ ...row, changes: [], fields: [] }));
   for (const change of changes) groups[change.group]?.changes.push(change);
-  for (const field of data.table("fields")) groups[field.group]?.fields.push({ ...named(field), oldFile: files[field.oldFile] || "" });
+  for (const field of data.table("fields"))
+    groups[field.group]?.fields.push({ ...named(field), oldFile: files[field.oldFile] || "" });
   const dangers = data.table("dangers").map((row) => ({ ...row, change: changes[row.change] || null }));
   for (const danger of dangers) danger.change?.dangers.push(danger);
   const causes = data.table("causes").map((row) => ({ ...named(row), caused: [] }));
@@ -108,7 +117,9 @@ function joinChanges(model, data, files) {
 function readJob(data, origins, job) {
   const nameSource = (source) => ({ ...origins[source.origin], line: source.line, value: source.value });
   const nameLine = (line) => ({ text: line.text, sources: line.sources.map(nameSource) });
-  const manifests = job.cells.map((cell) => (cell && cell.manifest !== NONE ? data.manifestLines(cell.manifest).map(nameLine) : null));
+  const manifests = job.cells.map((cell) =>
+    cell && cell.manifest !== NONE ? data.manifestLines(cell.manifest).map(nameLine) : null,
+  );
   if (job.spec === NONE) return { spec: [], manifests };
   return { spec: data.specLines(job.spec).map((text, index) => ({ text, number: index + 1 })), manifests };
 }
