@@ -122,7 +122,7 @@ function unfoldRows(rows, open) {
 function showFleet(model, place, route) {
   const query = { ...route.query };
   const open = new Set((query.open || "").split(",").filter(Boolean).map(decodePart));
-  const matrix = makeMatrix(model, query, (row) => {
+  const matrix = new Matrix(model, query, (row) => {
     if (!row.members) return goTo(["job", jobKey(row.job)]);
     if (open.has(row.sweep)) open.delete(row.sweep);
     else open.add(row.sweep);
@@ -155,7 +155,13 @@ function showFleet(model, place, route) {
   showTotals(model, summary, rows, hasFilters(query));
   matrix.show(unfoldRows(rows, open));
   matrix.restore();
-  return { search: filters.search, move: matrix.move, open: matrix.open, reset: filters.reset, print: matrix.showAll };
+  return {
+    search: filters.search,
+    reset: filters.reset,
+    move: (step) => matrix.move(step),
+    open: () => matrix.open(),
+    print: (isPrinting) => matrix.print(isPrinting),
+  };
 }
 
 /* Whether the filters leave something out; the order and open sweeps do not. */

@@ -6,111 +6,117 @@ const MAX_PRINTED_ROWS = 3000;
 /* Where the matrix was left, to come back to from a job. */
 const leftAt = { address: "", active: -1, scrollTop: 0 };
 
-/* Make the matrix. `onOpen(row)` is called for a click or Enter. */
-function makeMatrix(model, query, onOpen) {
-  const columns = model.environments.length;
-  const head = make("div", { class: "matrix-head", role: "row", "aria-rowindex": "1" });
-  const body = make("div", { class: "matrix-rows", role: "rowgroup" });
-  const sizer = make("div", { class: "matrix-sizer", role: "presentation" }, body);
-  const empty = make("div", { class: "matrix-empty", hidden: true });
-  const grid = make(
-    "div",
-    {
-      class: "matrix",
-      role: "treegrid",
-      tabindex: "0",
-      "aria-label": "Jobs and environments",
-      "aria-colcount": String(columns + 1),
-    },
-    make("div", { role: "rowgroup", class: "matrix-head-group" }, head),
-    sizer,
-  );
-  const element = make("div", { class: "matrix-frame" }, grid, empty);
-  const state = { rows: [], active: -1, first: -1, last: -1, only: columnInView(model, query) };
-  grid.style.setProperty("--columns", String(columns));
-  showHead(model, head, state, () => drawRows(true));
+/* The steps of keys that move in the matrix. */
+const STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, End: Infinity, Home: -Infinity };
 
-  function rowHeight() {
-    return parseFloat(getComputedStyle(grid).getPropertyValue("--row")) || 56;
+class Matrix {
+  /* `onOpen(row)` is called for a click or Enter. */
+  constructor(model, query, onOpen) {
+    Object.assign(this, { model, query, onOpen, rows: [], active: -1, first: -1, last: -1, isPrinting: false });
+    this.only = columnInView(model, query);
+    this.head = make("div", { class: "matrix-head", role: "row", "aria-rowindex": "1" });
+    this.body = make("div", { class: "matrix-rows", role: "rowgroup" });
+    this.sizer = make("div", { class: "matrix-sizer", role: "presentation" }, this.body);
+    this.empty = make("div", { class: "matrix-empty", hidden: true });
+    const label = { "aria-label": "Jobs and environments", "aria-colcount": model.environments.length + 1 };
+    const heads = make("div", { role: "rowgroup", class: "matrix-head-group" }, this.head);
+    this.grid = make("div", { class: "matrix", role: "treegrid", tabindex: "0", ...label }, heads, this.sizer);
+    this.grid.style.setProperty("--columns", String(model.environments.length));
+    this.element = make("div", { class: "matrix-frame" }, this.grid, this.empty);
+    showHead(model, this.head, this, () => this.draw());
+    this.listen();
   }
-  function drawRows(again) {
-    const height = rowHeight();
-    const first = Math.max(0, Math.floor(grid.scrollTop / height) - ROWS_BEFORE_AND_AFTER);
-    const last = Math.min(
-      state.rows.length,
-      Math.ceil((grid.scrollTop + grid.clientHeight) / height) + ROWS_BEFORE_AND_AFTER,
-    );
-    if (!again && first === state.first && last === state.last) return;
-    showSlice(first, last);
-    body.style.transform = `translateY(${first * height}px)`;
+
+  listen() {
+    const { grid } = this;
+    grid.addEventListener("scroll", () => requestAnimationFrame(() => this.drawIfMoved()), { passive: true });
+    grid.addEventListener("click", (event) => {
+      const line = event.target.closest("[data-row]");
+      if (!line || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      this.active = Number(line.dataset.row);
+      this.open();
+    });
+    grid.addEventListener("keydown", (event) => {
+      if (!(event.key in STEPS)) return;
+      event.preventDefault();
+      this.move(STEPS[event.key]);
+    });
+    new ResizeObserver(() => this.drawIfMoved()).observe(grid);
   }
-  function showSlice(first, last) {
-    state.first = first;
-    state.last = last;
-    grid.style.setProperty("--only", String(state.only));
-    const slice = state.rows.slice(first, last).map((row, at) => makeRow(model, row, first + at, state));
-    body.replaceChildren(...slice);
-    if (state.active >= 0) grid.setAttribute("aria-activedescendant", `row-${state.active}`);
-    else grid.removeAttribute("aria-activedescendant");
+
+  /* Show other rows. */
+  show(rows) {
+    this.rows = rows;
+    if (this.active >= rows.length) this.active = rows.length - 1;
+    this.grid.setAttribute("aria-rowcount", String(rows.length + 1));
+    this.sizer.style.setProperty("--rows", String(rows.length));
+    this.empty.hidden = rows.length > 0;
+    if (!rows.length) showNoRows(this.model, this.empty);
+    this.draw();
   }
-  function move(step) {
-    if (!state.rows.length) return;
-    state.active = Math.max(0, Math.min(state.rows.length - 1, state.active + step));
-    const height = rowHeight();
-    const top = state.active * height;
-    const room = grid.clientHeight - head.offsetHeight;
+
+  get rowHeight() {
+    return parseFloat(getComputedStyle(this.grid).getPropertyValue("--row"));
+  }
+
+  /* The first row to draw, and the one after the last. */
+  get range() {
+    const { scrollTop, clientHeight } = this.grid;
+    const first = Math.floor(scrollTop / this.rowHeight) - ROWS_BEFORE_AND_AFTER;
+    const last = Math.ceil((scrollTop + clientHeight) / this.rowHeight) + ROWS_BEFORE_AND_AFTER;
+    return [Math.max(0, first), Math.min(this.rows.length, last)];
+  }
+
+  drawIfMoved() {
+    const [first, last] = this.range;
+    if (!this.isPrinting && (first !== this.first || last !== this.last)) this.draw();
+  }
+
+  draw() {
+    const [first, last] = this.isPrinting ? [0, Math.min(this.rows.length, MAX_PRINTED_ROWS)] : this.range;
+    Object.assign(this, { first, last });
+    const drawn = this.rows.slice(first, last).map((row, at) => makeRow(this.model, row, first + at, this));
+    this.body.replaceChildren(...drawn);
+    this.body.style.transform = this.isPrinting ? "none" : `translateY(${first * this.rowHeight}px)`;
+    if (this.active >= first && this.active < last)
+      this.grid.setAttribute("aria-activedescendant", `row-${this.active}`);
+    else this.grid.removeAttribute("aria-activedescendant");
+  }
+
+  /* Make another row the active one, and scroll it into view. */
+  move(step) {
+    if (!this.rows.length) return;
+    const { grid, rowHeight } = this;
+    this.active = Math.max(0, Math.min(this.rows.length - 1, this.active + step));
+    const top = this.active * rowHeight;
+    const room = grid.clientHeight - this.head.offsetHeight;
     if (top < grid.scrollTop) grid.scrollTop = top;
-    else if (top + height > grid.scrollTop + room) grid.scrollTop = top + height - room;
-    drawRows(true);
+    else if (top + rowHeight > grid.scrollTop + room) grid.scrollTop = top + rowHeight - room;
+    this.draw();
     if (document.activeElement !== grid) grid.focus({ preventScroll: true });
   }
-  function openActive() {
-    Object.assign(leftAt, { address: formatRoute(["fleet"], query), active: state.active, scrollTop: grid.scrollTop });
-    if (state.rows[state.active]) onOpen(state.rows[state.active]);
-  }
-  grid.addEventListener("scroll", () => requestAnimationFrame(() => drawRows(false)), { passive: true });
-  grid.addEventListener("click", (event) => {
-    const line = event.target.closest("[data-row]");
-    if (!line || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    event.preventDefault();
-    state.active = Number(line.dataset.row);
-    openActive();
-  });
-  grid.addEventListener("keydown", (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, End: Infinity, Home: -Infinity }[event.key];
-    if (step === undefined) return;
-    event.preventDefault();
-    if (Math.abs(step) === Infinity) state.active = step > 0 ? state.rows.length - 1 : 0;
-    move(Math.abs(step) === Infinity ? 0 : step);
-  });
-  new ResizeObserver(() => drawRows(false)).observe(grid);
 
-  return {
-    element,
-    move,
-    open: openActive,
-    show(rows) {
-      state.rows = rows;
-      if (state.active >= rows.length) state.active = rows.length - 1;
-      grid.setAttribute("aria-rowcount", String(rows.length + 1));
-      sizer.style.setProperty("--rows", String(rows.length));
-      empty.hidden = rows.length > 0;
-      if (!rows.length) showNoRows(model, empty);
-      drawRows(true);
-    },
-    restore() {
-      if (formatRoute(["fleet"], query) !== leftAt.address || leftAt.active >= state.rows.length) return;
-      state.active = leftAt.active;
-      grid.scrollTop = leftAt.scrollTop;
-      drawRows(true);
-      grid.focus({ preventScroll: true });
-    },
-    showAll(isPrinting) {
-      if (!isPrinting) return drawRows(true);
-      body.style.transform = "none";
-      showSlice(0, Math.min(state.rows.length, MAX_PRINTED_ROWS));
-    },
-  };
+  open() {
+    const address = formatRoute(["fleet"], this.query);
+    Object.assign(leftAt, { address, active: this.active, scrollTop: this.grid.scrollTop });
+    if (this.rows[this.active]) this.onOpen(this.rows[this.active]);
+  }
+
+  /* Go to where the matrix was left, if it shows the same rows. */
+  restore() {
+    if (formatRoute(["fleet"], this.query) !== leftAt.address || leftAt.active >= this.rows.length) return;
+    this.active = leftAt.active;
+    this.grid.scrollTop = leftAt.scrollTop;
+    this.draw();
+    this.grid.focus({ preventScroll: true });
+  }
+
+  /* On paper all rows are drawn. */
+  print(isPrinting) {
+    this.isPrinting = isPrinting;
+    this.draw();
+  }
 }
 
 function showNoRows(model, place) {
