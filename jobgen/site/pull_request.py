@@ -10,8 +10,8 @@ from jobgen.diff.changes import ChangeSet
 from jobgen.diff.effects import Effect
 from jobgen.diff.grouping import FieldRow, ImpactGroup, group_impacts
 from jobgen.diff.summary import ACTIONS
-from jobgen.kueue.answers import NEVER, WAITS
-from jobgen.kueue.totals import Total
+from jobgen.kueue.decision.answers import NEVER, WAITS
+from jobgen.kueue.decision.totals import Total
 from jobgen.model.finding import Finding
 from jobgen.queues.changes import PREEMPTED, QueueChanges
 from jobgen.site.encode import NONE, Table
