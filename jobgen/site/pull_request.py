@@ -11,9 +11,8 @@ from jobgen.diff.effects import Effect
 from jobgen.diff.grouping import FieldRow, ImpactGroup, group_impacts
 from jobgen.diff.summary import ACTIONS
 from jobgen.kueue.decision.answers import NEVER, WAITS
-from jobgen.kueue.decision.totals import Total
 from jobgen.model.finding import Finding
-from jobgen.queues.changes import PREEMPTED, QueueChanges
+from jobgen.queues.changes import PREEMPTED, QueueChanges, QuotaAmounts
 from jobgen.site.encode import NONE, Table
 from jobgen.site.fleet_tables import Row, list_amounts
 
@@ -208,13 +207,13 @@ def _list_queues(queues: Iterable[QueueChanges], environments: dict[str, int]) -
         notes += ((env, error) for error in each.errors)
     columns = ("change:text", "kind:text", "namespace:text", "name:text", "clusterQueue:text")
     yield Table("queueMoves", (_ENVIRONMENT, *columns, "before:text", "after:text", "reason:text"), moves)
-    amounts = [f"{name}{side}" for name in ("nominal", "used", "waiting") for side in ("Before", "After")]
+    amounts = [f"{name}{side}:text" for name in ("nominal", "used", "waiting") for side in ("Before", "After")]
     yield Table("quotas", (_ENVIRONMENT, "kind:text", "name:text", "flavor:text", "resource:text", *amounts), quotas)
     yield Table("notes", (_ENVIRONMENT, "text:text"), notes)
 
 
-def _list_quota(total: Total | None) -> tuple[int, int, int]:
-    return (total.nominal, total.used, total.waiting) if total else (0, 0, 0)
+def _list_quota(amounts: QuotaAmounts | None) -> tuple[str, str, str]:
+    return (amounts.nominal, amounts.used, amounts.waiting) if amounts else ("0", "0", "0")
 
 
 def _list_amounts(before: Sequence[int], after: Sequence[int]) -> list[int]:

@@ -258,9 +258,7 @@ function makeQueueChanges({ moves, quotas, notes }) {
   );
   if (!moves.length && !changed.length) return null;
   const pair = (row, name) => {
-    const [before, after] = [row[`${name}Before`], row[`${name}After`]].map((amount) =>
-      formatAmount(row.resource, amount),
-    );
+    const [before, after] = [row[`${name}Before`], row[`${name}After`]];
     return before === after ? before : [before, " → ", make("b", {}, after)];
   };
   const rows = changed.map((row) =>
