@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+# The browser of the tests of the HTML page.
+pytest_plugins = ("report_browser",)
+
 # The cache of another run must not decide whether a test passes.
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jobgen-tests-")
 

@@ -1,0 +1,107 @@
+"""Pages of `jobgen report` in a real browser: fixtures and functions that the tests of the page share."""
+
+from __future__ import annotations
+
+import shutil
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+ROOT = Path(__file__).parent.parent
+URL = "https://git.example.com/ml/jobs"
+HOSTILE = (
+    "<img src=x onerror=window.hacked=1>",
+    "</script><script>window.hacked=1</script>",
+    "javascript:window.hacked=1",
+    '"><svg onload=window.hacked=1>',
+    "{{constructor.constructor('window.hacked=1')()}}",
+    "../../%2e%2e#/?team=&q=<b>",
+    "a\u202eb\u0000c\u2028d",
+    "__proto__",
+    "constructor",
+    "~0",
+    " ",
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """One browser for all tests: that of the system, never one that Playwright downloads."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium; `apt-get install chromium` installs it")
+    with playwright.sync_playwright() as started:
+        launched = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Write each page once; return its address."""
+    # Imported late: all tests load this module.
+    from report_samples import make_fleet, make_pull_request
+
+    from jobgen.api.report import report
+
+    folder = tmp_path_factory.mktemp("pages")
+    makers = {
+        "fleet": lambda: make_fleet(120, url=URL),
+        "large": lambda: make_fleet(1000),
+        "hostile": lambda: make_fleet(11, ("<b>dev</b>", "prod"), names=HOSTILE),
+        "hostile-changes": lambda: make_pull_request(text=HOSTILE[0]),
+        "changes": lambda: make_pull_request(url=URL),
+        "empty": lambda: make_fleet(0, ("dev",)),
+        "no-environment": lambda: make_fleet(0, ()),
+        "repository": lambda: report(ROOT, repo_url=URL).page,
+    }
+
+    @cache
+    def write(name: str) -> str:
+        path = folder / f"{name}.html"
+        path.write_text(makers[name](), "utf-8")
+        return path.as_uri()
+
+    return write
+
+
+@pytest.fixture
+def visit(browser, pages):
+    """Open a page at a route; every error of the console fails the test."""
+    pages_open, problems = [], []
+
+    def open_page(name: str, route: str = "", **options):
+        page = browser.new_page(**{"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce", **options})
+        pages_open.append(page)
+        page.set_default_timeout(20_000)
+        page.on(
+            "console", lambda message: problems.append(message.text) if message.type in {"error", "warning"} else None
+        )
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on(
+            "request",
+            lambda request: None if request.url.startswith(("file:", "data:")) else problems.append(request.url),
+        )
+        page.goto(pages(name) + route)
+        page.wait_for_selector("html[data-ready]")
+        return page
+
+    yield open_page
+    for page in pages_open:
+        page.close()
+    assert problems == []
+
+
+def texts(page, selector: str) -> list[str]:
+    return [text.strip() for text in page.locator(selector).all_text_contents()]
+
+
+def go(page, route: str) -> None:
+    """Go to a route, and wait until its view is drawn."""
+    page.evaluate(
+        "(route) => new Promise((resolve) => { if (location.hash === route) return resolve();"
+        "addEventListener('hashchange', () => setTimeout(resolve), {once: true}); location.hash = route; })",
+        route,
+    )
