@@ -30,6 +30,12 @@ function replaceRoute(parts, query) {
   history.replaceState(null, "", formatRoute(parts, query));
 }
 
+/* Change the address with a new entry in the history, and without drawing the view again. */
+function pushRoute(parts, query) {
+  const address = formatRoute(parts, query);
+  if (address !== location.hash) history.pushState(null, "", address);
+}
+
 /* Say something to a screen reader. */
 function announce(text) {
   document.getElementById("status").textContent = text;
@@ -81,17 +87,6 @@ function startPage() {
   document.documentElement.dataset.ready = "true";
 }
 
-const SHORTCUTS = [
-  ["/", "search"],
-  ["j  k", "next and previous row, line or change"],
-  ["Enter", "open it"],
-  ["Esc", "close, clear the filters, or go back"],
-  ["1 … 5", "go to a view"],
-  ["d", "only differences between environments (job)"],
-  ["t", "light, dark, or as the system"],
-  ["?", "these shortcuts"],
-];
-
 function listenToKeys(views, getActions) {
   const dialog = document.getElementById("shortcuts");
   const keys = {
@@ -100,9 +95,11 @@ function listenToKeys(views, getActions) {
     k: () => getActions().move?.(-1),
     d: () => getActions().differences?.(),
     t: switchTheme,
-    "?": () => showShortcuts(dialog),
+    c: copyLink,
+    "?": () => showHelp(dialog),
   };
-  document.getElementById("help").addEventListener("click", () => showShortcuts(dialog));
+  document.getElementById("help").addEventListener("click", () => showHelp(dialog));
+  document.getElementById("link").addEventListener("click", copyLink);
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
     const isTyping = event.target.closest("input, select, textarea");
@@ -131,24 +128,6 @@ function leave(target, isTyping, actions) {
     actions.reset();
     target.blur();
   } else if (actions.back) actions.back();
-}
-
-function showShortcuts(dialog) {
-  const rows = SHORTCUTS.map(([keys, text]) => [
-    make(
-      "dt",
-      {},
-      keys.split("  ").map((key) => make("kbd", {}, key)),
-    ),
-    make("dd", {}, text),
-  ]);
-  show(
-    dialog,
-    make("h2", { id: "shortcuts-title" }, "Keyboard"),
-    make("dl", {}, rows),
-    make("form", { method: "dialog" }, make("button", { type: "submit" }, "Close")),
-  );
-  dialog.showModal();
 }
 
 const THEMES = { system: "System", light: "Light", dark: "Dark" };

@@ -52,7 +52,7 @@ class Matrix {
     this.grid.setAttribute("aria-rowcount", String(rows.length + 1));
     this.sizer.style.setProperty("--rows", String(rows.length));
     this.empty.hidden = rows.length > 0;
-    if (!rows.length) showNoRows(this.model, this.empty);
+    if (!rows.length) showNoRows(this.model, this.empty, () => this.onClear());
     this.draw();
   }
 
@@ -119,9 +119,12 @@ class Matrix {
   }
 }
 
-function showNoRows(model, place) {
-  if (model.jobs.length) show(place, makeEmpty("No job matches these filters", "Press Esc to clear them."));
-  else show(place, makeEmpty("This repository has no jobs", "Add a job spec to jobs/, then write the page again."));
+function showNoRows(model, place, clear) {
+  const isEmpty = !model.jobs.length;
+  const button = make("button", { type: "button", onClick: clear }, "Clear filters");
+  const hint = "Add a job spec to jobs/, then write the page again.";
+  if (isEmpty) show(place, makeEmpty("This repository has no jobs", hint));
+  else show(place, makeEmpty("No job matches these filters", "Remove a filter, or clear all of them (Esc).", button));
 }
 
 /* On a narrow screen one environment is shown at a time: the filtered one, else the one with most GPUs. */
@@ -249,6 +252,7 @@ function makeCell(row, env) {
     make(
       "span",
       { class: "cell-more" },
+      makeStateText(state, state.label),
       makeDecisionText(cell.decision),
       [cell.kind, cell.queue].filter(Boolean).join(" · "),
     ),
@@ -257,6 +261,11 @@ function makeCell(row, env) {
 
 function stateOf(name) {
   return STATES[name] || { label: name, icon: "info", tone: "note" };
+}
+
+/* The word of a state that is not the usual one: its shape alone may not be known. */
+function makeStateText(state, text) {
+  return state.tone === "good" ? null : [make("span", { class: `tone-text-${state.tone}` }, text), " · "];
 }
 
 /* What Kueue decides, if somebody should look at it. */
@@ -292,31 +301,32 @@ function makeFindingCounts(findings) {
   );
 }
 
-/* A cell of a folded sweep: the sum over its jobs. */
+/* A cell of a folded sweep: the sum over its jobs, and the worst state that one of them has. */
 function makeSweepCell(row, env) {
   const cells = row.members.map((member) => member.cells[env]).filter(Boolean);
   if (!cells.length)
     return make("div", { class: "cell is-absent", role: "gridcell" }, makeIcon("dash", "not in this environment"));
-  const worst = cells.map((cell) => cell.state).find((state) => stateOf(state).tone === "bad") || cells[0].state;
-  const sum = (name) => cells.reduce((total, cell) => total + cell[name], 0);
+  const worst = [...Object.keys(STATES)].reverse().find((name) => cells.some((cell) => cell.state === name));
+  const state = stateOf(worst || cells[0].state);
+  const number = cells.filter((cell) => stateOf(cell.state) === state).length;
+  const add = (name) => cells.reduce((total, cell) => total + cell[name], 0);
   const queues = [...new Set(cells.map((cell) => cell.queue).filter(Boolean))];
+  const states = Object.keys(STATES).map((name) => [cells.filter((cell) => cell.state === name).length, name]);
+  const title = states.filter(([found]) => found).map(([found, name]) => `${found} ${name}`).join(", ");
   return make(
     "div",
-    { class: "cell", role: "gridcell" },
+    { class: "cell", role: "gridcell", title },
     make(
       "span",
       { class: "cell-main" },
-      make(
-        "span",
-        { class: `state tone-text-${stateOf(worst).tone}` },
-        makeIcon(stateOf(worst).icon, stateOf(worst).label),
-      ),
-      makeAmount(sum("gpus"), sum("pods")),
+      make("span", { class: `state tone-text-${state.tone}` }, makeIcon(state.icon, state.label)),
+      makeAmount(add("gpus"), add("pods")),
       makeFindingCounts(cells.flatMap((cell) => cell.findings)),
     ),
     make(
       "span",
       { class: "cell-more" },
+      makeStateText(state, number === cells.length ? state.label : `${number} ${state.label}`),
       `${cells.length} × ${cells[0].kind}`,
       queues.length ? ` · ${queues.length > 2 ? `${queues.length} queues` : queues.join(", ")}` : "",
     ),
