@@ -16,12 +16,14 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import click
 import jsonschema
 import pytest
 from transcripts import find_transcripts, read_transcript
 
+from jobgen.api.diff import format_names as api_formats
 from jobgen.check.builtin_rules import CHANGE_RULES
-from jobgen.cli.commands.diff import diff_states
+from jobgen.cli.commands.diff import command, diff_states
 from jobgen.diff.change_rules import check_change
 from jobgen.diff.effects import Effect
 from jobgen.diff.formats import format_names, markdown
@@ -309,6 +311,27 @@ def test_repository_in_a_subfolder_of_git(repository):
     [entry] = json.loads(since(repository / "team", "HEAD").out)["objects"]
 
     assert (entry["effect"], entry["fields"][-1]["cause"]["file"]) == ("in-place", "jobs/bert.yaml")
+
+
+def test_outputs_are_the_printed_formats_and_need_both_sides(repository):
+    write(repository, "jobs/bert.yaml", spec(replicas=3))
+    outputs = [(name, f"out/{name}") for name in api_formats()]
+    result = diff_states(repository, "HEAD", (), format_="text", exit_code=False, outputs=outputs)
+    printed = {name: since(repository, "HEAD", format_=name).out for name in api_formats()}
+    write(repository, "jobs/bert.yaml", "kind: [")
+    refused = diff_states(repository, "HEAD", (), format_="text", exit_code=False, outputs=[("html", "broken.html")])
+
+    assert (result.code, result.out) == (0, printed["text"])
+    assert {name: (repository / path).read_text() for name, path in outputs} == printed
+    assert len(printed) == 4
+    assert refused.code == 1
+    assert not (repository / "broken.html").exists()
+
+
+@pytest.mark.parametrize("value", ["pdf=x", "html", "html=", "=x"])
+def test_an_output_is_a_format_and_a_file(value, repository):
+    with pytest.raises(click.UsageError, match=f"`--output {value}` is not a format and a file"):
+        command.main(["HEAD", "--output", value], standalone_mode=False, obj=repository)
 
 
 @pytest.mark.parametrize(

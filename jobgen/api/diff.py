@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names
@@ -91,6 +92,8 @@ class DiffResult(NamedTuple):
     """The name of the state that cannot be rendered; empty if both can."""
     queues: tuple[QueueChanges, ...] = ()
     """What changes in the queues of environments that have a ClusterQueue."""
+    texts: Mapping[str, str] = MappingProxyType({})
+    """The comparison in each of the formats, by name: of `format` and `more_formats`."""
 
 
 def diff(
@@ -102,6 +105,7 @@ def diff(
     format: str = "text",  # noqa: A002 -- the name of the option
     today: str = "",
     repo_url: str = "",
+    more_formats: Sequence[str] = (),
 ) -> DiffResult:
     """Compare two commits, a commit and the work tree, or two folders.
 
@@ -114,6 +118,7 @@ def diff(
         format: The format of `DiffResult.text`: `text`, `markdown`, `json` or `html`.
         today: The date by which jobs expire, as `YYYY-MM-DD`; by default that of each commit.
         repo_url: Where the repository can be browsed, such as `https://github.com/example/jobs`, for links of `html`.
+        more_formats: Further formats, for `DiffResult.texts`; both states are rendered only once.
 
     Raises:
         UsageError: An argument is wrong: a revision, a folder, an environment, a format or a date.
@@ -121,7 +126,10 @@ def diff(
 
     """
     check_names("environments", environments)
-    check_format(format, format_names())
+    check_names("more_formats", more_formats)
+    wanted = dict.fromkeys((format, *more_formats))
+    for name in wanted:
+        check_format(name, format_names())
     if folders and revisions:
         raise UsageError("`folders` replaces `revisions`; give one of them")
     check_date(today)
@@ -130,16 +138,17 @@ def diff(
     try:
         with _make_snapshots(directory, revisions, folders, environments, today) as (old, new):
             home = find_root(directory.resolve()) or directory
-            return _compare(
-                old, new, environments, lambda changes: _render(format, changes, home, environments, repo_url)
-            )
+            changes = _compare(old, new, environments)
+            if isinstance(changes, DiffResult):
+                return changes
+            texts = {name: _render(name, changes, home, environments, repo_url) for name in wanted}
+            return _to_result(changes, texts[format], texts)
     except git.GitError as error:
         raise UsageError(str(error)) from error
 
 
-def _compare(
-    old: Snapshot, new: Snapshot, environments: Sequence[str], render: Callable[[ChangeSet], str]
-) -> DiffResult:
+def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> ChangeSet | DiffResult:
+    """Return what changes, or the result without a comparison if one of the states cannot be rendered."""
     known = {*old.project.overlays, *old.environments, *new.project.overlays, *new.environments}
     for env in environments:
         if env not in known:
@@ -154,7 +163,7 @@ def _compare(
     changes = changes._replace(queues=tuple(find_queue_changes(old, new, changes.impacts)))
     if not changes.impacts and not changes.unchanged:
         raise NotFoundError(f"there is no job to compare in {old.name} or {new.name}")
-    return _to_result(changes, render(changes))
+    return changes
 
 
 def _render(format_: str, changes: ChangeSet, home: Path, environments: Sequence[str], repo_url: str) -> str:
@@ -186,9 +195,10 @@ def _redact_impact(impact: Impact) -> Impact:
     return impact._replace(fields=fields)
 
 
-def _to_result(changes: ChangeSet, text: str) -> DiffResult:
+def _to_result(changes: ChangeSet, text: str, texts: Mapping[str, str]) -> DiffResult:
     objects = tuple(_to_object(impact) for impact in changes.impacts)
-    return DiffResult(changes.old.name, changes.new.name, objects, changes.unchanged, text, (), "", changes.queues)
+    names = (changes.old.name, changes.new.name)
+    return DiffResult(*names, objects, changes.unchanged, text, (), "", changes.queues, texts)
 
 
 def _to_object(impact: Impact) -> ChangedObject:

@@ -12,13 +12,35 @@ from jobgen.api.diff import diff, format_names
 from jobgen.api.errors import JobgenError
 from jobgen.cli.options import env_option, no_cache_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
+from jobgen.cli.write_files import write_files
 from jobgen.report.summary import count_severities, format_findings
+
+
+def _parse_outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Return a format and a file for each value."""
+    pairs = [(name, path) for name, _, path in (value.partition("=") for value in values)]
+    for value, (name, path) in zip(values, pairs, strict=True):
+        if name not in format_names() or not path:
+            known = ", ".join(format_names())
+            raise click.UsageError(
+                f"`--output {value}` is not a format and a file; write it as `markdown=diff.md` (formats: {known})"
+            )
+    return pairs
 
 
 @click.command("diff")
 @click.argument("revisions", default="", metavar="[BASE[..HEAD]]")
 @env_option
 @click.option("--format", "format_", type=click.Choice(format_names()), default="text", show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    callback=_parse_outputs,
+    metavar="FORMAT=FILE",
+    help="Also write a format to a file; may be repeated.",
+)
 @click.option("--folders", nargs=2, metavar="OLD NEW", help="Compare two folders instead of revisions.")
 @click.option("--exit-code", is_flag=True, help="Exit 1 if anything changes.")
 @click.option("--repo-url", default="", metavar="URL", help="Where the repository can be browsed, for links of html.")
@@ -45,17 +67,26 @@ def diff_states(
     exit_code: bool,
     today: str = "",
     repo_url: str = "",
+    outputs: Sequence[tuple[str, str]] = (),
 ) -> Result:
     """Compare two commits, a commit and the work tree, or two folders."""
     if folders and revisions:
         return error_result(ExitCode.USAGE, "`--folders` replaces revisions; give one of them")
     try:
         result = diff(
-            directory, revisions, folders=folders, environments=envs, format=format_, today=today, repo_url=repo_url
+            directory,
+            revisions,
+            folders=folders,
+            environments=envs,
+            format=format_,
+            today=today,
+            repo_url=repo_url,
+            more_formats=[name for name, _ in outputs],
         )
     except JobgenError as error:
         return to_result(error)
     if result.failed:
         message = f"{count_severities(result.findings)} in {result.failed}; nothing was compared"
         return error_result(ExitCode.ERRORS, message, format_findings(result.findings))
-    return Result(ExitCode.ERRORS if exit_code and result.objects else ExitCode.OK, result.text)
+    failed = write_files({directory / path: result.texts[name] for name, path in outputs}, directory)
+    return failed or Result(ExitCode.ERRORS if exit_code and result.objects else ExitCode.OK, result.text)
