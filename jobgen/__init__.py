@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jobgen.api.project import Project, load
     from jobgen.api.queue import QueuedWorkload, QueueResult, queue
     from jobgen.api.render import RenderedObject, RenderResult, render
+    from jobgen.api.report import ReportResult, report
     from jobgen.model.data import Location
     from jobgen.model.finding import Finding, Identity, Related, Severity
     from jobgen.queues.changes import QueueChanges, QueueObjectChange, QuotaAmounts, QuotaChange, WorkloadChange
@@ -51,6 +52,7 @@ __all__ = [
     "RenderResult",
     "RenderedObject",
     "RenderedValue",
+    "ReportResult",
     "RuleExplanation",
     "Severity",
     "Suppressed",
@@ -65,6 +67,7 @@ __all__ = [
     "load",
     "queue",
     "render",
+    "report",
 ]
 
 # Names are imported when they are first used, so that `import jobgen` is fast.
@@ -76,6 +79,7 @@ _MODULES = {
     "jobgen.api.project": "Project load",
     "jobgen.api.queue": "QueuedWorkload QueueResult queue",
     "jobgen.api.render": "RenderedObject RenderResult render",
+    "jobgen.api.report": "ReportResult report",
     "jobgen.model.data": "Location",
     "jobgen.model.finding": "Finding Identity Related Severity",
     "jobgen.queues.changes": "QueueChanges QueueObjectChange QuotaAmounts QuotaChange WorkloadChange",
@@ -97,9 +101,9 @@ def __dir__() -> list[str]:
 
 
 class _Package(type(sys)):  # type: ignore[misc]
-    """The type of this module: `jobgen.render` and `jobgen.diff` stay functions.
+    """The type of this module: `jobgen.render`, `jobgen.diff` and `jobgen.report` stay functions.
 
-    The import system sets private subpackages as attributes of their parent; those two would hide the functions.
+    The import system sets private subpackages as attributes of their parent; those three would hide the functions.
     """
 
     def __setattr__(self, name: str, value: object) -> None:

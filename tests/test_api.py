@@ -76,9 +76,9 @@ def test_values_are_frozen_and_every_field_is_documented(name):
 
 def test_functions_stay_functions_when_private_packages_of_their_name_are_imported():
     code = (
-        "import jobgen, jobgen.render.build, jobgen.diff.changes;"
-        "from jobgen import render, diff;"
-        "print(callable(jobgen.render) and callable(render) and callable(jobgen.diff) and callable(diff))"
+        "import jobgen, jobgen.render.build, jobgen.diff.changes, jobgen.report.formats;"
+        "from jobgen import render, diff, report;"
+        "print(all(map(callable, (jobgen.render, render, jobgen.diff, diff, jobgen.report, report))))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
@@ -119,6 +119,11 @@ def test_mistakes_of_users_are_findings(repository):
         lambda folder: jobgen.diff(folder, folders=("a", "b")),
         lambda folder: jobgen.diff(folder, "a", folders=("a", "b")),
         lambda folder: jobgen.diff(folder, format="morse"),
+        lambda folder: jobgen.diff(folder, folders=(folder, folder), format="html", repo_url="javascript:alert(1)"),
+        lambda folder: jobgen.report(folder, environments=["prod"]),
+        lambda folder: jobgen.report(folder, since="nothing"),
+        lambda folder: jobgen.report(folder, prices="nothing.yaml"),
+        lambda folder: jobgen.report(folder, repo_url="javascript:alert(1)"),
         lambda folder: jobgen.explain(folder, "bert", "a["),
         lambda folder: jobgen.explain(folder, "missing-memory", "spec"),
     ],
@@ -135,6 +140,7 @@ def test_misuse_is_a_usage_error(call, repository):
         lambda folder: jobgen.explain(folder, "gpt"),
         lambda folder: jobgen.explain(folder, "bert", "spec.nothing"),
         lambda folder: jobgen.lint(folder / "jobs", ["../nothing-here"]),
+        lambda folder: (folder / "jobs/bert.yaml").unlink() or jobgen.report(folder),
     ],
 )
 def test_nothing_found_is_a_not_found_error(call, repository):
@@ -142,6 +148,25 @@ def test_nothing_found_is_a_not_found_error(call, repository):
 
     with pytest.raises(jobgen.NotFoundError):
         call(repository)
+
+
+def test_report_names_what_is_not_in_its_page(repository):
+    complete = jobgen.report(repository)
+    (repository / "jobs/broken.yaml").write_text("a: [\n")
+    found = jobgen.report(repository)
+
+    assert (complete.jobs, complete.failed, complete.errors, complete.incomplete) == (1, False, (), False)
+    assert complete.findings == jobgen.lint(repository, ["jobs/bert.yaml"]).findings
+    assert (found.jobs, found.failed, [error.rule for error in found.errors]) == (1, True, ["yaml-syntax"])
+    assert complete.data in complete.page
+
+
+def test_diff_as_a_page(repository):
+    folders = (str(repository), str(repository))
+    page = jobgen.diff(repository, folders=folders, format="html", repo_url="https://git.example.com/ml/jobs").text
+
+    assert page.startswith("<!doctype html>")
+    assert '"https://git.example.com/ml/jobs"' in page
 
 
 def test_json_and_yaml_have_the_same_manifest(repository):

@@ -91,6 +91,7 @@ COMMANDS = {
     "init": ("-C", "new", "init"),
     "render": ("render", "-o", "rendered"),
     "editor": ("schema", "editor"),
+    "report": ("report", "-o", "site"),
 }
 
 

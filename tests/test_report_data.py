@@ -527,6 +527,6 @@ def test_command_writes_the_page(folder, tmp_path):
     code, out, err = run(folder, "report", "-o", str(tmp_path / "site"))
 
     page = (tmp_path / "site" / "index.html").read_text("utf-8")
-    assert (code, out) == (0, "")
+    assert (code, out) == (1, "")
     assert "index.html: 7 jobs, " in err
     assert page == report(folder).page

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from jobgen import __version__
-from jobgen.api.errors import UsageError, check_names
+from jobgen.api.errors import NotFoundError, UsageError, check_names
 from jobgen.api.lint import LintResult, lint
 from jobgen.api.project import Project, ProjectPath, open_project, select_environments
 from jobgen.check.rule_docs import all_docs
 from jobgen.diff.snapshot import snapshot_repository
-from jobgen.model.finding import Finding
+from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.repo import git, layout
 from jobgen.repo.named_paths import read_first
@@ -37,7 +37,20 @@ class ReportResult(NamedTuple):
     data: str
     """The JSON in the page; docs/report_data.md describes it."""
     jobs: int
-    findings: int
+    """The number of jobs, members of sweeps included."""
+    findings: tuple[Finding, ...]
+    """Those of `lint`, sorted by location."""
+    errors: tuple[Finding, ...]
+    """What cannot be read or rendered, so that it is not in the page, or broken there."""
+    unknown_queues: Mapping[str, str]
+    """Environments whose queues cannot be read, and why."""
+    incomplete: bool
+    """Whether a broken schema or policy prevented checks."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether something is not in the page because of an error."""
+        return bool(self.errors or self.unknown_queues)
 
 
 def report(
@@ -68,23 +81,35 @@ def report(
     opened = open_project(project)
     known_prices = _read_prices(opened.root, prices) if prices else NO_PRICES
     selected = select_environments(opened.config, environments)
+    snapshot = snapshot_repository(opened.root, opened.root.name, selected, opened.today)
+    errors = dict.fromkeys(each for each in snapshot.findings if each.severity is Severity.ERROR)
+    jobs = list(read_jobs(layout.find_jobs(opened.root), opened.config.frameworks, []))
+    if not jobs and not errors:
+        raise NotFoundError("there is no job under jobs/", snapshot.findings)
     linted = lint(opened, environments=environments)
     new, gone = _compare_findings(opened, environments, since, linted) if since else (None, ())
-    snapshot = snapshot_repository(opened.root, opened.root.name, selected, opened.today)
-    jobs = list(read_jobs(layout.find_jobs(opened.root), opened.config.frameworks, []))
     fleet = build_fleet(snapshot, jobs)
+    capacity = build_capacity(snapshot, fleet, known_prices)
     data = FleetData(
         fleet,
         list(place_findings(fleet, linted.findings, new)),
         list(place_findings(fleet, gone)),
         all_docs(opened.root),
-        build_capacity(snapshot, fleet, known_prices),
+        capacity,
         build_pages(snapshot, fleet, jobs),
     )
     head = describe_repository(opened.root, repo_url)
     more = {"date": snapshot.project.day(), "since": since, "currency": known_prices.currency}
     text = encode("fleet", {**head, **more}, list_tables(data))
-    return ReportResult(assemble_page(make_title(head), text), text, len(fleet.jobs), len(linted.findings))
+    return ReportResult(
+        assemble_page(make_title(head), text),
+        text,
+        len(fleet.jobs),
+        linted.findings,
+        tuple(errors),
+        dict(capacity.errors),
+        linted.incomplete,
+    )
 
 
 def _compare_findings(
