@@ -98,3 +98,70 @@ def test_the_link_to_what_is_shown_can_be_copied(visit):
     page.get_by_role("button", name="Copy the link").click()
     page.wait_for_function("document.getElementById('status').textContent === 'Link copied'")
     assert page.evaluate("window.copied === location.href")
+
+
+def read_counts(text: str) -> tuple[int, int, int]:
+    """Return how many findings there are, are new and are fixed: `9 +2 −1`."""
+    found = re.fullmatch(r"([\d,]*)\s*(?:\+([\d,]+))?\s*(?:−([\d,]+))?", text.strip().replace("·", ""))
+    assert found is not None, text
+    now, added, fixed = (int((part or "0").replace(",", "")) for part in found.groups())
+    return now, added, fixed
+
+
+def test_the_heat_map_sums_up_findings_and_the_trend(visit):
+    page = visit("fleet", "#/findings")
+    rows = page.locator(".heat tbody tr").all()
+    assert len(rows) == 8
+    cells = [[read_counts(text) for text in row.locator("td").all_inner_texts()] for row in rows]
+    sums = [read_counts(text) for text in texts(page, ".heat tfoot td")]
+    for row in cells:
+        assert tuple(map(sum, zip(*row[:-1], strict=True))) == row[-1]
+    for column, found in zip(zip(*cells, strict=True), sums, strict=True):
+        assert tuple(map(sum, zip(*column, strict=True))) == found
+    now, added, fixed = sums[-1]
+    assert page.locator(".lead").inner_text() == f"{now} findings of 8 rules"
+    assert texts(page, ".trend-totals .total-text") == [f"+{added} new", f"−{fixed} fixed"]
+    assert f"{now - added + fixed} then, {now} now" in page.locator(".trend-totals").inner_text()
+    assert added > 0
+    assert fixed > 0
+    assert texts(page, ".trend summary") == [f"{added} new", f"{fixed} fixed"]
+    label = page.locator(".heat-cell a", has_text="+").first.get_attribute("aria-label")
+    assert re.fullmatch(r"[\w-]+, [\w()]+: \d+ findings?, \d+ new(, \d+ fixed)?", label)
+
+
+def test_a_cell_of_the_heat_map_filters_the_findings(visit):
+    page = visit("fleet", "#/findings")
+    cell = page.locator(".heat-cell a[aria-label^='mutable-image-tag, vision']")
+    number = read_counts(cell.inner_text())[0]
+    cell.click()
+    page.wait_for_selector(".chosen .chip")
+    assert route_of(page) == "#/findings?rule=mutable-image-tag&team=vision"
+    assert page.locator(".chosen h2").inner_text() == f"{number} findings"
+    assert page.locator(".chosen li.finding").count() == number
+    assert page.locator(".heat [aria-current]").count() == 1
+    assert page.evaluate("document.activeElement === document.querySelector('.chosen h2')")
+    page.get_by_role("link", name="Show the jobs").click()
+    page.wait_for_selector(".matrix")
+    assert 0 < count_jobs(page)[0] <= number
+    assert texts(page, ".chip") == ["Team: vision", "Rule: mutable-image-tag"]
+    page.go_back()
+    page.get_by_role("button", name="Remove the filter Team").click()
+    page.wait_for_function("location.hash === '#/findings?rule=mutable-image-tag'")
+    page.locator(".heat-rule a", has_text="mutable-image-tag").click()
+    page.wait_for_function("location.hash === '#/findings'")
+    assert page.locator(".chosen h2").inner_text() == "All findings"
+
+
+def test_without_a_revision_the_page_says_how_to_get_the_trend(visit):
+    page = visit("repository", "#/findings")
+    assert "jobgen report -o site/ --since REV" in page.locator(".trend-hint").inner_text()
+    assert page.locator(".trend-totals").count() == 0
+
+
+def test_a_long_list_of_findings_grows(visit):
+    page = visit("large", "#/findings?rule=mutable-image-tag")
+    number = int(page.locator(".chosen h2").inner_text().split()[0])
+    assert number > 200
+    assert page.locator(".chosen li.finding").count() == 100
+    page.get_by_role("button", name=f"Show 100 of {number - 100} more").click()
+    assert page.locator(".chosen li.finding").count() == 200

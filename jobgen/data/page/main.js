@@ -145,7 +145,7 @@ function setTheme(theme) {
   if (theme === "system") delete root.dataset.theme;
   else root.dataset.theme = theme;
   const button = document.getElementById("theme");
-  show(button, makeIcon("contrast"), THEMES[theme]);
+  show(button, makeIcon("contrast"), make("span", { class: "theme-name" }, THEMES[theme]));
   button.setAttribute("aria-label", `${THEMES[theme]} theme`);
 }
 

@@ -123,3 +123,10 @@ function readJob(data, origins, job) {
   if (job.spec === NONE) return { spec: [], manifests };
   return { spec: data.specLines(job.spec).map((text, index) => ({ text, number: index + 1 })), manifests };
 }
+
+/* Return the names of items with how many items have each, most frequent first. */
+function orderByCount(items, nameOf) {
+  const counts = new Map();
+  for (const item of items) counts.set(nameOf(item), (counts.get(nameOf(item)) || 0) + 1);
+  return [...counts].sort((one, other) => other[1] - one[1] || (one[0] < other[0] ? -1 : 1));
+}
