@@ -7,6 +7,7 @@ from itertools import count
 
 from jobgen.site.encode import Table, encode
 from jobgen.site.lines import Line, LineSource, find_changes
+from jobgen.site.links import parse_repo_url
 from jobgen.site.page import assemble_page
 
 TEAMS = ("vision", "language", "speech", "ranking", "robotics", "safety", "")
@@ -55,6 +56,7 @@ def make_fleet(
         "revision": "4f2a9c1be07d5a6b8f0e1c2d3a4b5c6d7e8f9012",
         "date": "2026-11-16",
         "url": url,
+        "link": parse_repo_url(url).template,
         "prefix": "",
         "jobgen": "0.2.0",
         "since": "v1.4.0",
@@ -411,7 +413,9 @@ def make_pull_request(*, text: str = "", url: str = "") -> str:
     ]
     head = {
         "name": text or "training-jobs",
+        "revision": "4f2a9c1be0",
         "url": url,
+        "link": parse_repo_url(url).template,
         "prefix": "",
         "jobgen": "0.2.0",
         "base": "main",

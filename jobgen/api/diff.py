@@ -104,7 +104,7 @@ def diff(
     environments: Sequence[str] = (),
     format: str = "text",  # noqa: A002 -- the name of the option
     today: str = "",
-    repo_url: str = "",
+    repo_url: str | None = None,
     more_formats: Sequence[str] = (),
 ) -> DiffResult:
     """Compare two commits, a commit and the work tree, or two folders.
@@ -117,7 +117,9 @@ def diff(
         environments: Names of environments; by default all.
         format: The format of `DiffResult.text`: `text`, `markdown`, `json` or `html`.
         today: The date by which jobs expire, as `YYYY-MM-DD`; by default that of each commit.
-        repo_url: Where the repository can be browsed, such as `https://github.com/example/jobs`, for links of `html`.
+        repo_url: Where the repository can be browsed, such as `https://github.com/example/jobs`, or a template with
+            `{revision}`, `{file}` and `{line}`, for links of `html`; by default the remote `origin` says it, and with
+            `""` there are no links.
         more_formats: Further formats, for `DiffResult.texts`; both states are rendered only once.
 
     Raises:
@@ -166,7 +168,7 @@ def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> Chang
     return changes
 
 
-def _render(format_: str, changes: ChangeSet, home: Path, environments: Sequence[str], repo_url: str) -> str:
+def _render(format_: str, changes: ChangeSet, home: Path, environments: Sequence[str], repo_url: str | None) -> str:
     if format_ != HTML:
         return formats.render(format_, changes)
     from jobgen.api.diff_page import render_page

@@ -8,8 +8,8 @@ from pathlib import Path
 from jobgen.api.errors import JobgenError
 from jobgen.api.lint_files import LintRequest
 from jobgen.api.lint_run import run_lint
+from jobgen.api.page_head import describe_repository, make_changed_table, make_title
 from jobgen.api.pair_findings import Side, find_new
-from jobgen.api.report import check_url, describe_repository, make_title
 from jobgen.diff.changes import ChangeSet
 from jobgen.diff.snapshot import Snapshot
 from jobgen.model.finding import Finding
@@ -20,15 +20,19 @@ from jobgen.site.page import assemble_page
 from jobgen.site.pull_request import PullRequest, describe_changes, list_tables
 
 
-def render_page(changes: ChangeSet, directory: Path, environments: Sequence[str], repo_url: str = "") -> str:
+def render_page(changes: ChangeSet, directory: Path, environments: Sequence[str], repo_url: str | None = None) -> str:
     """Return the page of a comparison, with the findings that are new and fixed."""
     old, new = (_lint_side(side, directory, environments) for side in (changes.old, changes.new))
     request = PullRequest(changes, find_new(new, old), find_new(old, new))
-    check_url(repo_url)
-    head = describe_repository(directory, repo_url)
-    revisions = {"baseRevision": _find_revision(changes.old), "headRevision": _find_revision(changes.new)}
-    data = encode("changes", {**head, **revisions, **describe_changes(changes)}, list_tables(request))
-    return assemble_page(f"{changes.old.name} → {changes.new.name}, {make_title(head)}", data)
+    base, head = _find_revision(changes.old), describe_repository(directory, repo_url)
+    new_root = changes.new.project.root
+    if new_root != directory:
+        # The new side is not the work tree: links lead to its commit, and a folder of another place has none.
+        head["revision"] = _find_revision(changes.new)
+    changed = make_changed_table(directory, head["revision"] if new_root == directory else "")
+    revisions = {"baseRevision": base, "headRevision": _find_revision(changes.new)}
+    data = encode("changes", {**head, **revisions, **describe_changes(changes)}, [*list_tables(request), changed])
+    return assemble_page(f"{changes.old.name} → {changes.new.name}, {make_title(head, changed)}", data)
 
 
 def _find_revision(side: Snapshot) -> str:

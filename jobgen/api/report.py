@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen import __version__
 from jobgen.api.errors import NotFoundError, UsageError, check_names
 from jobgen.api.lint import LintResult, lint
+from jobgen.api.page_head import describe_repository, make_changed_table, make_title
 from jobgen.api.project import Project, ProjectPath, open_project, select_environments
 from jobgen.check.rule_docs import all_docs
 from jobgen.diff.snapshot import snapshot_repository
 from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.repo import git, layout
+from jobgen.repo import layout
 from jobgen.repo.named_paths import read_first
 from jobgen.site.capacity import NO_PRICES, Prices, build_capacity
 from jobgen.site.encode import encode
@@ -25,8 +25,6 @@ from jobgen.site.job_pages import build_pages
 from jobgen.site.page import assemble_page
 from jobgen.site.prices import InvalidPricesError, parse_prices
 from jobgen.yamlio.read import read
-
-_SCHEMES = ("https://", "http://")
 
 
 class ReportResult(NamedTuple):
@@ -58,7 +56,7 @@ def report(
     *,
     environments: Sequence[str] = (),
     since: str = "",
-    repo_url: str = "",
+    repo_url: str | None = None,
     prices: str = "",
 ) -> ReportResult:
     """Write the fleet of a repository as one HTML page.
@@ -67,7 +65,9 @@ def report(
         project: A project, or a path in one.
         environments: Names of environments; by default those of the project.
         since: A Git revision; findings are marked as new, and those that are gone are listed.
-        repo_url: Where the repository can be browsed, such as `https://github.com/example/jobs`.
+        repo_url: Where the repository can be browsed, such as `https://github.com/example/jobs`, or a template with
+            `{revision}`, `{file}` and `{line}`; by default the remote `origin` says it, and with `""` there are no
+            links.
         prices: A file with prices, relative to the project.
 
     Raises:
@@ -77,8 +77,8 @@ def report(
 
     """
     check_names("environments", environments)
-    check_url(repo_url)
     opened = open_project(project)
+    head = describe_repository(opened.root, repo_url)
     known_prices = _read_prices(opened.root, prices) if prices else NO_PRICES
     selected = select_environments(opened.config, environments)
     snapshot = snapshot_repository(opened.root, opened.root.name, selected, opened.today)
@@ -98,11 +98,11 @@ def report(
         capacity,
         build_pages(snapshot, fleet, jobs),
     )
-    head = describe_repository(opened.root, repo_url)
+    changed = make_changed_table(opened.root, head["revision"])
     more = {"date": snapshot.project.day(), "since": since, "currency": known_prices.currency}
-    text = encode("fleet", {**head, **more}, list_tables(data))
+    text = encode("fleet", {**head, **more}, [*list_tables(data), changed])
     return ReportResult(
-        assemble_page(make_title(head), text),
+        assemble_page(make_title(head, changed), text),
         text,
         len(fleet.jobs),
         linted.findings,
@@ -136,29 +136,3 @@ def _read_prices(root: Path, path: str) -> Prices:
         return parse_prices(content.documents[0].data if content.documents else None)
     except InvalidPricesError as error:
         raise UsageError(f"`{path}`: {error}") from error
-
-
-def check_url(repo_url: str) -> None:
-    """Raise a UsageError if a text is neither empty nor an address that a page may link to."""
-    if repo_url and not repo_url.startswith(_SCHEMES):
-        raise UsageError(f"`{repo_url}` is not the address of a repository; write it as `https://example.com/jobs`")
-
-
-def make_title(head: dict[str, str]) -> str:
-    """Return the title of a page: which repository, and which revision."""
-    return f"{head['name']} @ {head['revision'][:10]}" if head["revision"] else head["name"]
-
-
-def describe_repository(root: Path, repo_url: str) -> dict[str, str]:
-    """Return what the page says about the repository."""
-    try:
-        revision, prefix = git.resolve_commit(root, "HEAD"), git.find_prefix(root)
-    except git.GitError:
-        revision = prefix = ""
-    return {
-        "name": repo_url.rstrip("/").rpartition("/")[2].removesuffix(".git") or root.name,
-        "revision": revision,
-        "url": repo_url.rstrip("/"),
-        "prefix": prefix,
-        "jobgen": __version__,
-    }

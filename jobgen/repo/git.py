@@ -64,6 +64,12 @@ def find_prefix(folder: Path) -> str:
     return os.fsdecode(done.stdout.removesuffix(b"\n")).rstrip("/")
 
 
+def read_remote(folder: Path, name: str = "origin") -> str:
+    """The address of a remote as the settings have it, with any credentials; empty if there is none."""
+    done = _run(folder, "config", "--get", f"remote.{name}.url")
+    return os.fsdecode(done.stdout.removesuffix(b"\n")) if done and done.returncode == 0 else ""
+
+
 def read_commit_date(folder: Path, commit: str = "HEAD") -> str:
     """The date of a commit as `2027-01-31`, in the time zone of its committer; empty if there is none."""
     done = _run(folder, "cat-file", "commit", commit)

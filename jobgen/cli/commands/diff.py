@@ -43,7 +43,9 @@ def _parse_outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...
 )
 @click.option("--folders", nargs=2, metavar="OLD NEW", help="Compare two folders instead of revisions.")
 @click.option("--exit-code", is_flag=True, help="Exit 1 if anything changes.")
-@click.option("--repo-url", default="", metavar="URL", help="Where the repository can be browsed, for links of html.")
+@click.option(
+    "--repo-url", metavar="URL", help="Where to browse the repository, for html (default: by the remote origin)."
+)
 @no_cache_option
 @today_option
 @click.pass_obj
@@ -66,7 +68,7 @@ def diff_states(
     format_: str,
     exit_code: bool,
     today: str = "",
-    repo_url: str = "",
+    repo_url: str | None = None,
     outputs: Sequence[tuple[str, str]] = (),
 ) -> Result:
     """Compare two commits, a commit and the work tree, or two folders."""

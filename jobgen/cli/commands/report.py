@@ -26,7 +26,7 @@ STDOUT = "-"
 @click.option("-o", "--output", required=True, metavar="DIR", help="Write DIR/index.html; `-` is standard output.")
 @env_option
 @click.option("--since", default="", metavar="REV", help="Mark findings that are new since a revision.")
-@click.option("--repo-url", default="", metavar="URL", help="Where the repository can be browsed, for links.")
+@click.option("--repo-url", metavar="URL", help="Where to browse the repository (default: by the remote origin).")
 @click.option("--prices", default="", metavar="FILE", help="What an hour of a GPU costs; shows costs.")
 @no_cache_option
 @today_option

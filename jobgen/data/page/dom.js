@@ -52,13 +52,14 @@ function safeAddress(address) {
   }
 }
 
-/* A place in a file: a link to Git if the page knows the address of the repository, else plain text. */
-function makePlace(model, file, line, column) {
+/* A place in a file: a link to Git if the page knows the address, else plain text. */
+function makePlace(model, file, line, column, revision) {
   if (!file) return null;
   const text = [file, line, column].filter(Boolean).join(":");
-  const address = safeAddress(model.addressOf(file, line));
-  if (!address) return make("span", { class: "place" }, text);
-  return make("a", { class: "place", href: address, rel: "noreferrer", target: "_blank" }, text);
+  const address = safeAddress(model.addressOf(file, line, revision));
+  if (address) return make("a", { class: "place", href: address, rel: "noreferrer", target: "_blank" }, text);
+  const isChanged = model.changedFiles.has(file) && !revision;
+  return make("span", { class: "place" }, text, isChanged && make("span", { class: "uncommitted" }, "not committed"));
 }
 
 /* A sprite of the page: `<svg><use href="#icon-…">`; the name is never data. */

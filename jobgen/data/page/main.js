@@ -58,7 +58,7 @@ function startPage() {
   const { title } = document;
   let actions = {};
   show(document.getElementById("repository"), model.head.name || "jobgen");
-  show(document.getElementById("revision"), (model.head.revision || model.head.headRevision || "").slice(0, 10));
+  show(document.getElementById("revision"), describeRevision(model));
   const links = views.map((view) => make("a", { href: formatRoute([view.name]) }, view.label));
   show(document.getElementById("views"), links);
 
@@ -85,6 +85,17 @@ function startPage() {
   showRoute();
   performance.mark("ready");
   document.documentElement.dataset.ready = "true";
+}
+
+/* The revision, and how many files differ from it. */
+function describeRevision(model) {
+  const changed = model.changedFiles.size;
+  return [
+    (model.head.revision || "").slice(0, 10),
+    changed
+      ? make("span", { class: "uncommitted", title: [...model.changedFiles].join("\n") }, `+ ${count(changed, "file")}`)
+      : null,
+  ];
 }
 
 function listenToKeys(views, getActions) {

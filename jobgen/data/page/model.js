@@ -2,15 +2,20 @@
 
 const NONE = -1;
 
+/* Files with this prefix are part of jobgen, not of the repository. */
+const BUILT_IN = "built-in:";
+
 function buildModel(data) {
   const files = data.table("files").map((file) => file.path);
+  const changedFiles = new Set(data.table("changedFiles").map((file) => file.path));
   const model = {
     head: data.head,
     hasFleet: data.view === "fleet",
     environments: data.table("environments").map((environment) => environment.name),
     omitted: data.table("omitted"),
     rules: new Map(data.table("rules").map((rule) => [rule.name, rule.summary])),
-    addressOf: (file, line) => makeAddress(data.head, file, line),
+    changedFiles,
+    addressOf: (file, line, revision) => makeAddress(data.head, changedFiles, file, line, revision),
   };
   joinFleet(model, data, files);
   model.trend = joinTrend(model, data, files);
@@ -21,19 +26,17 @@ function buildModel(data) {
   return model;
 }
 
-/* The address of a line in Git; none without --repo-url. */
-function makeAddress(head, file, line) {
-  if (!head.url || !file) return null;
-  const revision = head.revision || head.headRevision;
-  if (!revision) return null;
-  const path = [head.prefix, file]
-    .filter(Boolean)
-    .join("/")
-    .split("/")
-    .filter(Boolean)
-    .map(encodeURIComponent)
-    .join("/");
-  return `${head.url}/blob/${encodeURIComponent(revision)}/${path}${line > 0 ? `#L${line}` : ""}`;
+/* The address of a line in Git; none if it is not known. A file that differs from the revision has none. */
+function makeAddress(head, changed, file, line, revision = head.revision) {
+  if (!head.link || !revision || !file || file.startsWith(BUILT_IN)) return null;
+  if (revision === head.revision && changed.has(file)) return null;
+  const values = { revision: encodeURIComponent(revision), file: encodePath(head.prefix, file), line: line || 1 };
+  const template = line > 0 ? head.link : head.link.replace(/#[^#]*\{line\}[^#]*$/, "");
+  return template.replace(/\{(revision|file|line)\}/g, (_, name) => values[name]);
+}
+
+function encodePath(prefix, file) {
+  return `${prefix}/${file}`.split("/").filter(Boolean).map(encodeURIComponent).join("/");
 }
 
 /* The jobs with their cells, and the findings of each cell. */
