@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from report_browser import texts
 
 
@@ -165,3 +166,94 @@ def test_a_long_list_of_findings_grows(visit):
     assert page.locator(".chosen li.finding").count() == 100
     page.get_by_role("button", name=f"Show 100 of {number - 100} more").click()
     assert page.locator(".chosen li.finding").count() == 200
+
+
+def luminance(color: tuple[float, ...]) -> float:
+    """Return the relative luminance of WCAG."""
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in (x / 255 for x in color)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def blend(over: tuple[float, ...], opacity: float, under: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(opacity * one + (1 - opacity) * other for one, other in zip(over, under, strict=True))
+
+
+PAINT = """(selector) => {
+  const style = getComputedStyle(document.querySelector(selector));
+  return [style.fill, Number(style.fillOpacity), style.backgroundColor];
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_labels_of_the_treemap_have_contrast(visit, scheme):
+    page = visit("fleet", "#/gpus", color_scheme=scheme)
+    page.wait_for_selector(".treemap .tile-label")
+
+    def read(selector: str) -> tuple[tuple[float, ...], float, tuple[float, ...]]:
+        fill, opacity, ground = page.evaluate(PAINT, selector)
+        parse = [tuple(map(float, re.findall(r"[\d.]+", color)[:3])) for color in (fill, ground)]
+        return parse[0], opacity, parse[1]
+
+    surface = read(".panel")[2]
+    for color in range(7):
+        group, group_opacity, _ = read(f"rect.group-{color}")
+        tile, tile_opacity, _ = read(f"rect.tile-{color}")
+        behind_title = blend(group, group_opacity, surface)
+        behind_label = blend(tile, tile_opacity, behind_title)
+        for text, behind in (
+            (".tile-group", behind_title),
+            (".tile-label", behind_label),
+            (".tile-value", behind_label),
+        ):
+            light, dark = sorted((luminance(read(text)[0]), luminance(behind)), reverse=True)
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, (text, color)
+
+
+def test_tiles_of_the_treemap_are_reached_by_keyboard(visit):
+    page = visit("fleet", "#/gpus")
+    page.wait_for_selector(".treemap a.tile")
+    assert page.locator(".treemap a.tile[tabindex='0']").count() == 1
+    labels = page.locator(".treemap a.tile").evaluate_all("(all) => all.map((tile) => tile.getAttribute('aria-label'))")
+    assert all(re.fullmatch(r"[\w()]+, [\w-]+( others)?: [\d,]+ GPUs?", label) for label in labels)
+    sizes = [int(label.rpartition(": ")[2].split()[0].replace(",", "")) for label in labels]
+    assert sum(sizes) == int(page.locator(".lead").inner_text().split()[0].replace(",", ""))
+    page.locator(".treemap a.tile[tabindex='0']").focus()
+    for key, at in (("ArrowRight", 1), ("ArrowDown", 2), ("ArrowLeft", 1), ("End", len(labels) - 1), ("Home", 0)):
+        page.keyboard.press(key)
+        assert page.evaluate("document.activeElement.getAttribute('aria-label')") == labels[at]
+    page.keyboard.press("Enter")
+    page.wait_for_selector("main:not(.view-gpus)")
+    assert labels[0].split(", ")[1].split(":")[0] in page.evaluate("decodeURIComponent(location.hash)")
+
+
+def test_small_groups_and_jobs_become_others(visit):
+    page = visit("fleet")
+    folded = page.evaluate(
+        "foldGroups([1000, ...Array(50).fill(1)].map((size, at) => ({name: `g${at}`, size, jobs: []})), 300 * 200)"
+        ".map((group) => [group.name, group.size])"
+    )
+    assert folded == [["g0", 1000], ["50 others", 50]]
+    tiles = page.evaluate(
+        "foldTiles([500, 400, ...Array(60).fill(1)].map((size) => ({name: 'job', size})), {width: 200, height: 100})"
+        ".map((tile) => [tile.name, tile.size])"
+    )
+    assert tiles == [["job", 500], ["job", 400], ["60 others", 60]]
+
+
+def test_every_chart_is_a_table_too(visit):
+    page = visit("fleet", "#/gpus?by=namespace")
+    page.wait_for_selector(".treemap a.tile")
+    total_gpus = int(page.locator(".lead").inner_text().split()[0].replace(",", ""))
+    tables = page.locator("details.as-table")
+    assert tables.count() == 2
+    for at in range(2):
+        tables.nth(at).locator("summary").click()
+        tables.nth(at).locator("tbody tr").first.wait_for()
+        last = tables.nth(at).locator("tbody tr td:last-child").all_inner_texts()
+        assert sum(int(text.replace(",", "")) for text in last) == total_gpus
+    label = page.locator(".bars .bar").first.get_attribute("aria-label")
+    assert re.fullmatch(r"ml-[\w-]+: [\d,]+ GPUs \([\w-]+ [\d,]+\)", label)
+    page.locator(".bars .bar").first.click()
+    page.wait_for_selector(".matrix")
+    assert route_of(page).startswith("#/fleet?namespace=ml-")
+    assert total(page, "GPUs") == int(label.split(": ")[1].split()[0].replace(",", ""))

@@ -54,10 +54,9 @@ function showUsage(model, place, route) {
   );
   if (!cells.length) return void show(place, makePage("GPUs", null, controls, makeEmpty("No job requests GPUs here")));
   const total = cells.reduce((sum, cell) => sum + cell.gpus, 0);
-  const bars = makeStackedBars(countStacks(model, cells, by, split), (name) =>
-    formatRoute(["fleet"], by.name === "namespace" ? { q: name } : { [by.name]: name }),
-  );
-  const map = makeTreemap(groupJobs(model, cells, by));
+  const addressOf = (name) => formatRoute(["fleet"], { env: route.query.env, [by.name]: name, order: "gpus" });
+  const bars = makeStackedBars(countStacks(model, cells, by, split), addressOf);
+  const map = makeTreemap(groupJobs(model, cells, by), by.label, addressOf);
   show(
     place,
     makePage(
@@ -74,7 +73,7 @@ function showUsage(model, place, route) {
         "section",
         { class: "panel" },
         make("h2", {}, `Jobs by ${by.label.toLowerCase()}`),
-        make("p", { class: "hint" }, "Each rectangle is a job; its area is its GPUs. Click to open the job."),
+        make("p", { class: "hint" }, "Each rectangle is a job or a sweep; its area is its GPUs. The arrow keys move between them."),
         map,
       ),
     ),
@@ -116,7 +115,14 @@ function countStacks(model, cells, by, split) {
     split.name === "env"
       ? model.environments.filter((name) => series.has(name))
       : [...series].sort((one, other) => other[1] - one[1]).map(([name]) => name);
-  return { bars: [...bars.values()].sort((one, other) => other.total - one.total), series: foldSeries(names) };
+  const sorted = [...bars.values()].sort((one, other) => other.total - one.total);
+  return { bars: sorted, series: split.name === "env" ? colorEnvironments(model, names) : foldSeries(names) };
+}
+
+/* An environment has the same color in all views. */
+function colorEnvironments(model, names) {
+  if (model.environments.length > SERIES) return foldSeries(names);
+  return names.map((name) => ({ name, color: model.environments.indexOf(name) }));
 }
 
 /* Colors are few: the smallest series share the last one. */
@@ -186,7 +192,7 @@ function drawBars(bars, series, width, addressOf) {
     const line = draw("a", {
       href: addressOf(bar.name),
       class: "bar",
-      "aria-label": `${bar.name}: ${count(bar.total, "GPU")}`,
+      "aria-label": describeBar(bar, series),
     });
     line.append(draw("rect", { class: "bar-row", x: 0, y: index * BAR_STEP, width, height: BAR_STEP }));
     line.append(drawText(bar.name, 0, top + 14, label - 12, "bar-label"));
@@ -213,181 +219,62 @@ function drawBars(bars, series, width, addressOf) {
   return chart;
 }
 
+/* A bar in words: its sum, and its largest parts. */
+function describeBar(bar, series) {
+  const parts = series.filter((each) => bar.parts.has(each.name)).slice(0, SERIES);
+  const words = parts.map((each) => `${each.name} ${formatNumber(bar.parts.get(each.name))}`);
+  return `${bar.name}: ${count(bar.total, "GPU")} (${words.join(", ")})`;
+}
+
 /* Text cut to a width; the whole text stays as its title. */
 function drawText(text, x, y, width, className) {
-  const letters = Math.max(1, Math.floor(width / 7));
+  const letters = Math.max(1, Math.floor(width / 7.6));
   const cut = text.length > letters ? `${text.slice(0, letters - 1)}…` : text;
   return draw("text", { x, y, class: className }, cut, cut === text ? null : draw("title", {}, text));
 }
 
+const MAX_TABLE_COLUMNS = 24;
+
 /* The same numbers as a table, for a screen reader and for copying. */
 function makeBarTable(bars, series) {
-  const head = make(
-    "tr",
-    {},
-    make("th", { scope: "col" }, "Name"),
-    series.map((each) => make("th", { scope: "col" }, each.name)),
-    make("th", { scope: "col" }, "Total"),
-  );
-  const rows = bars.map((bar) =>
-    make(
-      "tr",
-      {},
-      make("th", { scope: "row" }, bar.name),
-      series.map((each) => make("td", {}, bar.parts.has(each.name) ? formatNumber(bar.parts.get(each.name)) : "–")),
-      make("td", {}, formatNumber(bar.total)),
-    ),
-  );
-  return make(
-    "details",
-    { class: "as-table" },
-    make("summary", {}, "As a table"),
-    make(
-      "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": "GPUs as a table" },
-      make("table", { class: "numbers" }, make("thead", {}, head), make("tbody", {}, rows)),
-    ),
-  );
+  const named = series.slice(0, MAX_TABLE_COLUMNS);
+  const sumOthers = (bar) => bar.total - sum(named.map((each) => bar.parts.get(each.name) || 0));
+  const hasOthers = series.length > named.length;
+  const head = ["Name", ...named.map((each) => each.name), hasOthers ? "Others" : null, "Total"];
+  const listRow = (bar) => [
+    bar.name,
+    ...named.map((each) => bar.parts.get(each.name) || 0),
+    hasOthers ? sumOthers(bar) : null,
+    bar.total,
+  ];
+  return makeAsTable("GPUs as a table", head, () => bars.map(listRow));
 }
 
-/* Return the jobs by group, both with most GPUs first. */
-function groupJobs(model, cells, by) {
-  const groups = new Map();
-  for (const cell of cells) {
-    const name = by.of(cell, model) || UNSET;
-    if (!groups.has(name)) groups.set(name, { name, size: 0, jobs: new Map() });
-    const group = groups.get(name);
-    group.size += cell.gpus;
-    const key = cell.job.sweep ? `sweep ${cell.job.sweep}` : `job ${cell.job.index}`;
-    const item = group.jobs.get(key) || { job: cell.job, name: cell.job.sweep || cell.job.name, size: 0 };
-    item.size += cell.gpus;
-    group.jobs.set(key, item);
-  }
-  const largest = (one, other) => other.size - one.size || (one.name < other.name ? -1 : 1);
-  return [...groups.values()]
-    .sort(largest)
-    .map((group) => ({ ...group, jobs: [...group.jobs.values()].sort(largest) }));
+const MAX_TABLE_ROWS = 1000;
+
+/* A table that is made when it is opened; the first cell of a row is its head, and a cell that is null is left out. */
+function makeAsTable(label, head, listTable) {
+  const place = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label });
+  const fill = () => {
+    if (!place.childElementCount) show(place, makeTable(head, listTable()));
+  };
+  return make("details", { class: "as-table", onToggle: fill }, make("summary", {}, "As a table"), place);
 }
 
-const TREEMAP_HEIGHT = 420;
-const MAX_TILES = 300;
-const TILE_AREA = 320;
-
-function makeTreemap(groups) {
-  const frame = make("div", { class: "chart treemap" });
-  frame.style.setProperty("--height", `${TREEMAP_HEIGHT}px`);
-  onWidth(frame, (width) => show(frame, drawTreemap(groups, width)));
-  return frame;
-}
-
-function drawTreemap(groups, width) {
-  const chart = draw("svg", { width, height: TREEMAP_HEIGHT, role: "group", "aria-label": "Treemap of GPUs" });
-  const areas = placeTiles(groups, { x: 0, y: 0, width, height: TREEMAP_HEIGHT });
-  areas.forEach(({ item: group, x, y, width: wide, height: high }, index) => {
-    const color = Math.min(index, SERIES - 1);
-    const hasTitle = high > 40 && wide > 48;
-    const top = hasTitle ? 22 : 2;
-    const inner = { x: x + 2, y: y + top, width: Math.max(0, wide - 4), height: Math.max(0, high - top - 2) };
-    chart.append(
-      draw("rect", {
-        class: `group-${color}`,
-        x: x + 1,
-        y: y + 1,
-        width: Math.max(0, wide - 2),
-        height: Math.max(0, high - 2),
-        rx: 4,
-      }),
-    );
-    if (hasTitle)
-      chart.append(drawText(`${group.name}  ${formatNumber(group.size)}`, x + 8, y + 16, wide - 16, "tile-group"));
-    for (const tile of placeTiles(foldTiles(group.jobs, inner), inner)) chart.append(drawTile(tile, color));
+function makeTable(head, rows) {
+  const isSet = (cell) => cell !== null;
+  const toClass = (cell) => (typeof cell === "string" ? "is-text" : null);
+  const toText = (cell) => (typeof cell === "string" ? cell : cell ? formatNumber(cell) : "–");
+  const first = rows.length ? rows[0].filter(isSet) : [];
+  const names = head.filter(isSet).map((name, at) => make("th", { scope: "col", class: toClass(first[at]) }, name));
+  const lines = rows.slice(0, MAX_TABLE_ROWS).map((row) => {
+    const [name, ...cells] = row.filter(isSet);
+    const data = cells.map((cell) => make("td", { class: toClass(cell) }, toText(cell)));
+    return make("tr", {}, make("th", { scope: "row" }, name), data);
   });
-  return chart;
-}
-
-/* Jobs that would be too small to read become one tile. */
-function foldTiles(jobs, area) {
-  const room = Math.max(1, Math.min(MAX_TILES, Math.floor((area.width * area.height) / TILE_AREA)));
-  if (jobs.length <= room) return jobs;
-  const rest = jobs.slice(room - 1);
-  const more = { job: null, name: `${rest.length} more`, size: rest.reduce((sum, each) => sum + each.size, 0) };
-  return [...jobs.slice(0, room - 1), more].sort((one, other) => other.size - one.size);
-}
-
-function drawTile({ item, x, y, width, height }, color) {
-  const text = `${item.name}: ${count(item.size, "GPU")}`;
-  const tile = item.job
-    ? draw("a", {
-        href: formatRoute(
-          item.job.sweep ? ["fleet"] : ["job", jobKey(item.job)],
-          item.job.sweep ? { q: item.job.sweep } : {},
-        ),
-        class: "tile",
-        "aria-label": text,
-        tabindex: "-1",
-      })
-    : draw("g", { class: "tile" });
-  tile.append(
-    draw(
-      "rect",
-      {
-        class: `tile-${color}`,
-        x: x + 1,
-        y: y + 1,
-        width: Math.max(0.5, width - 2),
-        height: Math.max(0.5, height - 2),
-        rx: 2,
-      },
-      draw("title", {}, text),
-    ),
-  );
-  if (width > 44 && height > 20) tile.append(drawText(item.name, x + 7, y + 16, width - 12, "tile-label"));
-  if (width > 44 && height > 38)
-    tile.append(draw("text", { x: x + 7, y: y + 32, class: "tile-value" }, formatNumber(item.size)));
-  return tile;
-}
-
-/* The squarified treemap of Bruls, Huizing and van Wijk: rows along the shorter side, while they get squarer. */
-function placeTiles(items, area) {
-  const total = items.reduce((sum, item) => sum + item.size, 0);
-  if (!total || area.width <= 0 || area.height <= 0) return [];
-  const scale = (area.width * area.height) / total;
-  const tiles = [];
-  let { x, y, width, height } = area;
-  let start = 0;
-  while (start < items.length) {
-    const side = Math.min(width, height);
-    let end = start + 1;
-    let sum = items[start].size * scale;
-    let worst = worstRatio(sum, sum, sum, side);
-    while (end < items.length) {
-      const size = items[end].size * scale;
-      const next = worstRatio(sum + size, items[start].size * scale, size, side);
-      if (next > worst) break;
-      worst = next;
-      sum += size;
-      end++;
-    }
-    const depth = sum / side;
-    let along = 0;
-    for (const item of items.slice(start, end)) {
-      const length = (item.size * scale) / depth;
-      tiles.push(
-        width >= height
-          ? { item, x, y: y + along, width: depth, height: length }
-          : { item, x: x + along, y, width: length, height: depth },
-      );
-      along += length;
-    }
-    if (width >= height) [x, width] = [x + depth, Math.max(0, width - depth)];
-    else [y, height] = [y + depth, Math.max(0, height - depth)];
-    start = end;
-    if (width <= 0 || height <= 0) break;
-  }
-  return tiles;
-}
-
-function worstRatio(sum, largest, smallest, side) {
-  const squared = side * side;
-  return Math.max((squared * largest) / (sum * sum), (sum * sum) / (squared * smallest));
+  const left = rows.length - lines.length;
+  return [
+    make("table", { class: "numbers" }, make("thead", {}, make("tr", {}, names)), make("tbody", {}, lines)),
+    left > 0 ? make("p", { class: "hint" }, `and ${formatNumber(left)} more with fewer GPUs`) : null,
+  ];
 }
