@@ -20,7 +20,6 @@ from jobgen.site import job_pages
 from jobgen.site.encode import Table, encode, encode_distances
 from jobgen.site.lines import Line, LineSource, apply_changes, find_changes
 from jobgen.site.page import assemble_page
-from jobgen.site.prices import InvalidPricesError, parse_prices
 from jobgen.site.pull_request import is_production
 
 GPU = "nvidia.com/gpu"
@@ -377,28 +376,6 @@ def test_pull_request_is_that_of_diff(tmp_path):
 )
 def test_is_production(name, expected):
     assert is_production(name) is expected
-
-
-def test_costs_of_jobs_with_a_deadline(tmp_path):
-    files = {**FILES, "prices.yaml": "currency: EUR\ngpuHour: 2\nqueues: {main: 3.5}\n"}
-    files["jobs/gpt.yaml"] += "  runPolicy: {activeDeadlineSeconds: 1800}\n"
-    page = PageData(report(write(tmp_path / "fleet", files), prices="prices.yaml").data)
-
-    cells = {(cell["name"], cell["environment"]): cell for cell in page.table("cells")}
-
-    assert page.head["currency"] == "EUR"
-    # 3 pods with 4 GPUs for half an hour, 3.5 for each hour
-    gpt = cells["gpt", "prod"]
-    assert (gpt["deadline"], gpt["gpuSeconds"], gpt["cost"]) == (1800, 12 * 1800, 21_000)
-    assert (cells["bert", "prod"]["deadline"], cells["bert", "prod"]["cost"]) == (0, -1)
-    whole = next(row for row in page.table("costs") if (row["environment"], row["by"]) == ("prod", "environment"))
-    assert (whole["jobs"], whole["bounded"], whole["gpuSeconds"], whole["cost"]) == (2, 1, 12 * 1800, 21_000)
-
-
-@pytest.mark.parametrize("data", [None, [], {"gpuHour": "2"}, {"gpuHour": True}, {"gpuHours": 2}, {"queues": [1]}])
-def test_invalid_prices(data):
-    with pytest.raises(InvalidPricesError):
-        parse_prices(data)
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "//example.com"])

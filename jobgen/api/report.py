@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_names
@@ -16,15 +15,14 @@ from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.repo import layout
 from jobgen.repo.named_paths import read_first
-from jobgen.site.capacity import NO_PRICES, Prices, build_capacity
+from jobgen.site.capacity import build_capacity
 from jobgen.site.encode import encode
 from jobgen.site.findings import place_findings
 from jobgen.site.fleet import build_fleet
 from jobgen.site.fleet_tables import FleetData, list_tables
 from jobgen.site.job_pages import build_pages
 from jobgen.site.page import assemble_page
-from jobgen.site.prices import InvalidPricesError, parse_prices
-from jobgen.yamlio.read import read
+from jobgen.site.prices import NO_PRICES, Prices, read_prices
 
 
 class ReportResult(NamedTuple):
@@ -79,7 +77,7 @@ def report(
     check_names("environments", environments)
     opened = open_project(project)
     head = describe_repository(opened.root, repo_url)
-    known_prices = _read_prices(opened.root, prices) if prices else NO_PRICES
+    known_prices = _read_prices(opened, prices) if prices else NO_PRICES
     selected = select_environments(opened.config, environments)
     snapshot = snapshot_repository(opened.root, opened.root.name, selected, opened.today)
     errors = dict.fromkeys(each for each in snapshot.findings if each.severity is Severity.ERROR)
@@ -125,14 +123,12 @@ def _compare_findings(
     return frozenset(new.findings), tuple(gone)
 
 
-def _read_prices(root: Path, path: str) -> Prices:
-    found = read_first((root,), path)
-    if found is None:
-        raise UsageError(f"there is no file `{path}`")
-    content = read(found.content, path)
-    if content.findings:
-        raise UsageError(f"`{path}` is not valid YAML", content.findings)
-    try:
-        return parse_prices(content.documents[0].data if content.documents else None)
-    except InvalidPricesError as error:
-        raise UsageError(f"`{path}`: {error}") from error
+def _read_prices(opened: Project, path: str) -> Prices:
+    file = read_first((opened.root,), path)
+    if file is None:
+        raise UsageError(f"there is no file `{path}`; the path starts at the root of the repository")
+    findings: list[Finding] = []
+    prices = read_prices(file, list(opened.config.overlays), findings)
+    if findings:
+        raise UsageError(f"the prices in `{path}` have errors", findings)
+    return prices

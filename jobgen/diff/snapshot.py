@@ -113,7 +113,7 @@ def is_repository(folder: Folder) -> bool:
 def snapshot_repository(root: Folder, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:
     """Render a jobs repository for these environments, or for all of them, as of a date."""
     project = config.load(root, today=today)
-    chosen = [env for env in envs if env in project.overlays] if envs else project.environments()
+    chosen = [env for env in envs if not env or env in project.overlays] if envs else project.environments()
     files = {entry.path: entry for entry in layout.find_jobs(root)}
     run = Run(project, chosen)
     return Snapshot(name, project, chosen, list(run), run.findings, files)

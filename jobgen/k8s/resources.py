@@ -69,7 +69,9 @@ def sum_resources(manifest: Manifest) -> ResourceTotals:
     """Return the total of all pods of a job: their requests, or their limits for resources without a request."""
     total = ResourceTotals()
     for pod, count in list_counted_pods(manifest):
-        pods = ResourceTotals(count * pod.gpus, count * _sum_pod(pod, "cpu"), count * _sum_pod(pod, "memory"))
+        pods = ResourceTotals(
+            count * pod.gpus, count * sum_pod_requests(pod, "cpu"), count * sum_pod_requests(pod, "memory")
+        )
         total = add_totals(total, pods)
     return add_totals(total, _sum_shared(manifest))
 
@@ -79,8 +81,8 @@ def _sum_shared(manifest: Manifest) -> ResourceTotals:
     return ResourceTotals(sum(each.gpus for each in shared), shared=frozenset(shared))
 
 
-def _sum_pod(pod: Pod, resource: str) -> int:
-    """Return the larger of what the containers need together and what the largest init container needs."""
+def sum_pod_requests(pod: Pod, resource: str) -> int:
+    """Return what one pod requests: the sum of its containers, or the largest init container; in thousandths."""
     init = [_get_request(container, resource) for container in pod.init_containers]
     return max([sum(_get_request(container, resource) for container in pod.containers), *init])
 

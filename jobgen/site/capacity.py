@@ -1,75 +1,48 @@
-"""Capacity: the queues of each environment, and the longest time and the highest cost of jobs with a deadline.
-
-Git does not know how long jobs run. Only a deadline limits it; jobs without one are counted, and nothing else is said.
-"""
+"""Capacity: the queues of each environment as Kueue decides, other limits, and the highest cost of jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from jobgen.check.cluster.queue_jobs import QueuedJobs
 from jobgen.diff.snapshot import Snapshot
-from jobgen.k8s.kueue import DOMAIN
-from jobgen.k8s.nodes import get_path
-from jobgen.k8s.objects import Manifest
-from jobgen.model.data import value_of
+from jobgen.kueue.decision.admission_context import AdmissionContext
+from jobgen.kueue.decision.answers import Answer
+from jobgen.kueue.decision.totals import Total
+from jobgen.kueue.quota import NO_QUOTA, FlavorResource, Quota
 from jobgen.model.finding import Finding, Severity
+from jobgen.pipeline.exported_state import report_missing_folder
 from jobgen.queues.load import collect_environment, decide_environment
 from jobgen.queues.report import EnvironmentReport
-from jobgen.site.fleet import ACTIVE, Fleet, FleetCell
+from jobgen.repo.root import folder_exists
+from jobgen.site.costs import CostTotal, LongestRun, find_longest_run, sum_costs
+from jobgen.site.flavors import JobFlavors, ObjectKey
+from jobgen.site.fleet import Fleet
+from jobgen.site.prices import NO_PRICES, Prices
 
-_MAX_TIME_LABEL = DOMAIN + "max-exec-time-seconds"
-_DEADLINES = (("runPolicy", "activeDeadlineSeconds"), ("activeDeadlineSeconds",))
-UNKNOWN = -1
-"""A cost or a time that is not known."""
-
-
-class Prices(NamedTuple):
-    """What an hour of a GPU costs, in thousandths: by queue, else by environment, else in general."""
-
-    currency: str
-    default: int | None
-    environments: Mapping[str, int]
-    queues: Mapping[str, int]
-
-    def find(self, cell: FleetCell) -> int | None:
-        """Return the price for a job; None if there is none."""
-        return self.queues.get(cell.queue, self.environments.get(cell.environment, self.default))
+_MAX_ERRORS = 10
 
 
-NO_PRICES = Prices("", None, {}, {})
+class QuotaOwner(NamedTuple):
+    """A ClusterQueue or Cohort: the cohort that it belongs to, and its own quota."""
 
-
-class LongestRun(NamedTuple):
-    """The most that one run of a job can take."""
-
-    deadline: int = 0
-    """In seconds; 0 if it has none."""
-    gpu_seconds: int = UNKNOWN
-    cost: int = UNKNOWN
-    """In thousandths of the currency."""
-
-
-class CostTotal(NamedTuple):
-    """The most that the runs of all jobs with a deadline can take."""
-
-    environment: str
-    by: str
-    name: str
-    jobs: int
-    """Active jobs with GPUs."""
-    bounded: int
-    """Those of them with a deadline."""
-    gpu_seconds: int
-    cost: int
+    parent: str
+    quotas: Mapping[FlavorResource, Quota]
 
 
 class QueueState(NamedTuple):
-    """The queues of an environment: the decision about its jobs, and the cohort of each queue and cohort."""
+    """The queues of an environment: the decision about its jobs, and the tree of queues and cohorts."""
 
     report: EnvironmentReport
-    cohorts: Mapping[tuple[str, str], str]
+    context: AdmissionContext
+    owners: Mapping[tuple[str, str], QuotaOwner]
     """By kind and name."""
+
+    def find_owner(self, total: Total) -> tuple[str, Quota]:
+        """Return the cohort above a queue or cohort, and its own quota for the resource of a total."""
+        parent, quotas = self.owners.get((total.kind, total.name), QuotaOwner("", {}))
+        return parent, quotas.get(FlavorResource(total.flavor, total.resource), NO_QUOTA)
 
 
 class Capacity(NamedTuple):
@@ -88,56 +61,47 @@ def build_capacity(snapshot: Snapshot, fleet: Fleet, prices: Prices = NO_PRICES)
     errors: list[tuple[str, str]] = []
     for env in snapshot.environments:
         findings: list[Finding] = []
-        objects = [each.object for each in snapshot.objects if each.env == env]
-        cluster = snapshot.project.environment(env, []).cluster
-        if not cluster.state and not any(each.get("kind") == "ClusterQueue" for each in objects):
-            continue
-        queued = collect_environment(objects, snapshot.project, cluster, findings)
-        failed = [finding.message for finding in findings if finding.severity is Severity.ERROR]
-        if failed:
-            errors.append((env, failed[0]))
-        elif queued.context.queues:
-            cohorts = {("ClusterQueue", each.name): each.cohort for each in queued.context.queues.values()}
-            for cohort in queued.context.cluster.list_objects("Cohort"):
-                name, parent = (str(get_path(cohort, *path) or "") for path in (("metadata", "name"), _PARENT))
-                cohorts["Cohort", name] = parent
-            queues.append(QueueState(decide_environment(env, queued, lambda _: False), cohorts))
-    runs = tuple(_find_longest_run(snapshot, cell, prices) for cell in fleet.cells)
-    return Capacity(tuple(queues), runs, tuple(_sum_costs(fleet, runs, prices)), tuple(errors))
+        queued = _collect_queues(snapshot, env, findings)
+        failed = [finding for finding in findings if finding.severity is Severity.ERROR]
+        errors += ((env, _describe_error(finding)) for finding in failed[:_MAX_ERRORS])
+        if queued is not None and queued.context.queues and not failed:
+            report = decide_environment(env, queued, lambda _: False)
+            queues.append(QueueState(report, queued.context, _list_owners(queued.context)))
+    flavors = JobFlavors(_index_answers(queues), {each.report.environment: each.context for each in queues})
+    runs = tuple(find_longest_run(snapshot, cell, prices, flavors) for cell in fleet.cells)
+    return Capacity(tuple(queues), runs, tuple(sum_costs(fleet, runs, prices)), tuple(errors))
 
 
-_PARENT = ("spec", "parentName")
+def _collect_queues(snapshot: Snapshot, env: str, findings: list[Finding]) -> QueuedJobs | None:
+    """Collect the jobs and queues of an environment; None if it has neither queues nor an exported state."""
+    cluster = snapshot.project.environment(env, []).cluster
+    objects = [each.object for each in snapshot.objects if each.env == env]
+    if cluster.state and not folder_exists(snapshot.project.root, cluster.state):
+        findings.append(report_missing_folder(snapshot.tracer.traced_project(), cluster.state))
+        return None
+    if not cluster.state and not any(each.get("kind") == "ClusterQueue" for each in objects):
+        return None
+    return collect_environment(objects, snapshot.project, cluster, findings)
 
 
-def find_deadline(manifest: Manifest) -> int:
-    """Return after how many seconds a job is stopped at the latest; 0 if it has no deadline."""
-    found = [get_path(manifest.spec, *path) for path in _DEADLINES]
-    seconds = [value_of(value) for value in found]
-    label = value_of(manifest.labels.get(_MAX_TIME_LABEL))
-    if isinstance(label, str) and label.isascii() and label.isdigit():
-        seconds.append(int(label))
-    return min((value for value in seconds if type(value) is int and value > 0), default=0)
+def _describe_error(finding: Finding) -> str:
+    place = finding.location
+    return f"{place.file}:{place.line}: {finding.message}" if place.line else f"{place.file}: {finding.message}"
 
 
-def _find_longest_run(snapshot: Snapshot, cell: FleetCell, prices: Prices) -> LongestRun:
-    deadline = find_deadline(snapshot.manifest(cell.objects[0])) if cell.objects else 0
-    if not deadline:
-        return LongestRun()
-    used, price = deadline * cell.resources.gpus, prices.find(cell)
-    return LongestRun(deadline, used, UNKNOWN if price is None else -(-used * price // 3600))
+def _list_owners(context: AdmissionContext) -> dict[tuple[str, str], QuotaOwner]:
+    """Return queues and cohorts as the version of Kueue reads them."""
+    owners = {("ClusterQueue", each.name): QuotaOwner(each.cohort, each.quotas) for each in context.queues.values()}
+    for cohort in context.cluster.list_cohorts():
+        owners["Cohort", cohort.name] = QuotaOwner(cohort.parent, cohort.quotas)
+    return owners
 
 
-def _sum_costs(fleet: Fleet, runs: Iterable[LongestRun], prices: Prices) -> Iterable[CostTotal]:
-    sums: dict[tuple[str, str, str], list[int]] = {}
-    for cell, run in zip(fleet.cells, runs, strict=True):
-        if cell.state != ACTIVE or not cell.resources.gpus:
-            continue
-        bounded = run.deadline > 0
-        amounts = (1, int(bounded), max(run.gpu_seconds, 0), max(run.cost, 0))
-        for by, name in (("environment", cell.environment), ("team", cell.team), ("queue", cell.queue)):
-            if name or by == "environment":
-                known = sums.setdefault((cell.environment, by, name), [0, 0, 0, 0])
-                sums[cell.environment, by, name] = [one + other for one, other in zip(known, amounts, strict=True)]
-    has_prices = prices != NO_PRICES
-    for (env, by, name), (jobs, limited, seconds, cost) in sums.items():
-        yield CostTotal(env, by, name, jobs, limited, seconds, cost if has_prices else UNKNOWN)
+def _index_answers(queues: list[QueueState]) -> dict[ObjectKey, tuple[Answer, ...]]:
+    found: dict[ObjectKey, tuple[Answer, ...]] = {}
+    for state in queues:
+        for answer in state.report.decision.answers:
+            job = answer.job
+            key = (state.report.environment, job.kind, job.namespace, job.name)
+            found[key] = (*found.get(key, ()), answer)
+    return found

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.check.rule_docs import RuleDoc
 from jobgen.model.finding import Severity
-from jobgen.site.capacity import Capacity, LongestRun
+from jobgen.site.capacity import Capacity
+from jobgen.site.capacity_tables import list_capacity
+from jobgen.site.costs import LongestRun
 from jobgen.site.encode import NONE, Table
 from jobgen.site.findings import FleetFinding
 from jobgen.site.fleet import Fleet, FleetCell
@@ -52,7 +54,7 @@ def list_tables(data: FleetData) -> list[Table]:
         Table("findings", _FINDING, [_list_finding(each, environments) for each in data.findings]),
         Table("fixed", _FINDING, [_list_finding(each, environments) for each in data.fixed]),
         _list_rules(data),
-        *_list_capacity(data, environments),
+        *list_capacity(data.capacity, fleet),
         Table("omitted", ("what:text", "shown", "total"), data.pages.omitted),
         Table("specs", ("file:files",), [(file,) for file in data.pages.specs], list(data.pages.specs.values())),
         Table(
@@ -91,7 +93,7 @@ def _list_cells(data: FleetData, environments: Mapping[str, int]) -> Table:
             *list_amounts(cell.resources.amounts),
             *found,
             decisions.get(_name_cell(cell), ""),
-            *run,
+            *(run.deadline, run.gpu_seconds, run.cost),
             manifests.get(number, NONE),
         )
 
@@ -135,44 +137,6 @@ def _list_rules(data: FleetData) -> Table:
     docs = [(name, data.rules[name]) for name in names if name in data.rules]
     rows = [(name, doc.category, doc.severity.value, doc.summary) for name, doc in docs]
     return Table("rules", ("name:text", "category:text", "severity:text", "summary:text"), rows)
-
-
-def _list_capacity(data: FleetData, environments: Mapping[str, int]) -> Iterator[Table]:
-    cells = {_name_cell(cell): number for number, cell in enumerate(data.fleet.cells)}
-    quotas: list[Row] = []
-    workloads: list[Row] = []
-    notes: list[Row] = [(environments[env], message) for env, message in data.capacity.errors]
-    for report, cohorts in data.capacity.queues:
-        env = environments[report.environment]
-        for total in report.decision.totals:
-            cohort = cohorts.get((total.kind, total.name), "")
-            quotas.append((env, total.kind, total.name, cohort, *total[2:]))
-        for answer in report.decision.answers:
-            job, change = answer.job, answer.obstacle.change if answer.obstacle else ""
-            names = (job.kind, job.namespace, job.name, job.queue, answer.cluster_queue)
-            cell = cells.get((report.environment, job.kind, job.namespace, job.name), NONE)
-            workloads.append((env, cell, *names, answer.decision, answer.reason, change))
-        notes += ((env, note) for note in report.list_notes())
-    place = "environment:environments"
-    yield Table(
-        "quotas",
-        (
-            *(place, "kind:text", "name:text", "cohort:text", "flavor:text", "resource:text"),
-            *("nominal", "used", "borrowed", "lent", "waiting"),
-        ),
-        quotas,
-    )
-    yield Table(
-        "workloads",
-        (
-            *(place, "cell:cells", "kind:text", "namespace:text", "name:text", "queue:text", "clusterQueue:text"),
-            *("decision:text", "reason:text", "change:text"),
-        ),
-        workloads,
-    )
-    yield Table("notes", (place, "text:text"), notes)
-    costs = [(environments[each.environment], *each[1:]) for each in data.capacity.costs]
-    yield Table("costs", (place, "by:text", "name:text", "jobs", "bounded", "gpuSeconds", "cost"), costs)
 
 
 def list_amounts(amounts: Sequence[int]) -> tuple[int, int, int]:
