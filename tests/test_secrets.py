@@ -7,6 +7,7 @@ from limitedrun import run_limited
 
 from jobgen import cache
 from jobgen.api.diff import diff
+from jobgen.api.report import report
 from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.run_lint import lint_paths
 from jobgen.k8s.secrets import find_secrets_in_text, find_token, is_secret_value, looks_like_secret, may_contain_secret
@@ -90,7 +91,10 @@ spec:
     "address": JOB + "  args: ['https://me:SECRET@example.com/a']\n  env: {A: 'https://me:SECRET@example.com/a'}\n",
     "token": JOB + "  env: {A: TOKEN}\n  args: [--a=TOKEN]\n",
     "private key": JOB
-    + "  env:\n    A: |\n      -----BEGIN PRIVATE KEY-----\n      KEY\n      -----END PRIVATE KEY-----\n",
+    + "  env:\n    A: |\n      -----BEGIN PRIVATE KEY-----\n      PEM\n      -----END PRIVATE KEY-----\n",
+    "private key in quotes": JOB
+    + '  env: {A: "-----BEGIN PRIVATE KEY-----\\n PEM\\n-----END PRIVATE KEY-----", X: [1]}\n',
+    "value with quotes": JOB + """  env: {DB_PASSWORD: "SECRET'\\"\\\\x", API_KEY: 'SECRET''"', X: [1]}\n""",
     "Secret": "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {a: SECRET}\ndata: [SECRET]\n",
     "Secret in one line": "{apiVersion: v1, kind: Secret, metadata: {name: A_B}, stringData: {a: SECRET}}\n",
     "job that is not YAML": JOB + "  env: {DB_PASSWORD: SECRET\n",
@@ -105,7 +109,7 @@ spec:
     "Secret that is not YAML": "apiVersion: v1\nkind: Secret\nstringData:\n  a: SECRET: x\n",
     "Secret in JSON": '{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": 1}, "stringData": {"a": "SECRET"}}',
 }
-PRINTED = {"SECRET": FAKE, "TOKEN": TOKENS["hugging face"], "KEY": KEY_LINE}
+PRINTED = {"SECRET": FAKE, "TOKEN": TOKENS["hugging face"], "PEM": KEY_LINE}
 
 
 def with_secrets(text: str) -> str:
@@ -116,7 +120,11 @@ def with_secrets(text: str) -> str:
         text = (
             text.replace(f":{word}", f":{secret}").replace(f"[{word}", f"[{secret}").replace(f"/{word}", f"/{secret}")
         )
-        text = text.replace(f"71{word}", f"71{secret}").replace(f"20{word}", f"20{secret}")
+        text = (
+            text.replace(f"'{word}", f"'{secret}")
+            .replace(f"71{word}", f"71{secret}")
+            .replace(f"20{word}", f"20{secret}")
+        )
     return text
 
 
@@ -206,6 +214,45 @@ def test_diff_shows_only_that_a_secret_changed(tmp_path: Path) -> None:
         assert "env" in text
         assert not leaked(text)
         assert FAKE[::-1][3:9] not in text
+
+
+PAGE_SECRETS = {
+    **SECRETS,
+    "config": JOB + "  configs: {c: {mountPath: /c, data: {password: SECRET, own.yaml: 'api_token: SECRET'}}}\n",
+    "script": JOB + "  command:\n  - sh\n  - -c\n  - |\n    export API_KEY=SECRET\n    curl https://me:SECRET@h/x\n",
+    "password of two lines": JOB + "  env:\n    DB_PASSWORD: |\n      SECRET\n      PEM\n",
+    "labels": JOB.replace("namespace: ml", "namespace: ml, labels: {owner: TOKEN, team: TOKEN}") + "  queue: TOKEN\n",
+    "annotation": JOB.replace("namespace: ml", "namespace: ml, annotations: {owner: 'https://me:SECRET@x'}"),
+    "comment": JOB + "  # DB_PASSWORD: SECRET\n  # TOKEN\n",
+    "name": JOB.replace("name: bert", "name: TOKEN"),
+}
+
+
+def test_page_shows_no_secret(tmp_path: Path) -> None:
+    """Neither in the page of the fleet nor in that of a change; each job is read as a file of its own."""
+    base, head = tmp_path / "base", tmp_path / "head"
+    overlay = (
+        "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {patches: [{merge: {env: {DB_PASSWORD: Qq8aLwRt5Bn2}}}]}\n"
+    )
+    for folder in (base, head):
+        (folder / "jobs").mkdir(parents=True)
+        (folder / "overlays/prod").mkdir(parents=True)
+        (folder / "overlays/prod/o.yaml").write_text(overlay)
+    for number, (name, text) in enumerate(PAGE_SECRETS.items()):
+        written = with_secrets(text).replace("name: bert,", f"name: bert-{number},")
+        assert leaked(written), name
+        (head / f"jobs/{number}.yaml").write_text(written)
+    (base / "jobs/0.yaml").write_text(JOB)
+    found = report(head)
+    assert '"DB_PASSWORD' in found.data
+    assert (leaked(found.data), "aLwRt" in found.data) == ([], False)
+    for file in {error.location.file for error in found.errors}:
+        (head / file).unlink()
+    for folders in ((base, head), (head, base)):
+        page = diff(tmp_path, folders=tuple(map(str, folders)), format="html").text
+        data = page.partition('id="data">')[2].partition("</script>")[0]
+        assert data.count("PyTorchJob")
+        assert (leaked(data), "aLwRt" in data) == ([], False)
 
 
 def test_many_private_keys_take_linear_time() -> None:

@@ -78,8 +78,8 @@ def report(
     opened = open_project(project)
     head = describe_repository(opened.root, repo_url)
     known_prices = _read_prices(opened, prices) if prices else NO_PRICES
-    selected = select_environments(opened.config, environments)
-    snapshot = snapshot_repository(opened.root, opened.root.name, selected, opened.today)
+    select_environments(opened.config, environments)
+    snapshot = snapshot_repository(opened.root, opened.root.name, environments, opened.today)
     errors = dict.fromkeys(each for each in snapshot.findings if each.severity is Severity.ERROR)
     jobs = list(read_jobs(layout.find_jobs(opened.root), opened.config.frameworks, []))
     if not jobs and not errors:

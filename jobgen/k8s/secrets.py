@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -155,6 +156,14 @@ def redact(text: str, secrets: Iterable[str]) -> str:
     return text
 
 
+def hide_credentials(text: str) -> str:
+    """The text without tokens of known formats and without users and passwords in addresses, whatever it is about."""
+    has_token, has_address = any(prefix in text for prefix in _PREFIXES), "://" in text and "@" in text
+    if not has_token and not has_address:
+        return text
+    return redact(text, (*(match[0] for match in _TOKENS.finditer(text)), *_find_url_credentials(text)))
+
+
 def redact_line(line: str, secrets: Iterable[str]) -> str:
     """A line of a file with as many stars as the secrets in it have characters, so that columns stay the same."""
     for secret in sorted(secrets, key=len, reverse=True):
@@ -233,15 +242,27 @@ def _lines_of(node: Node) -> Iterator[str]:
     for line in str(found).split("\n") if found is not None and not isinstance(found, bool) else ():
         if len(line.strip()) >= _MIN_MASKED:
             yield line.strip()
+            yield from _list_quoted_forms(line.strip())
+
+
+def _list_quoted_forms(text: str) -> Iterator[str]:
+    """The forms that a text has between quotes in YAML or JSON, if these differ from the text."""
+    if not text.isalnum() or not text.isascii():
+        forms = (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], text.replace("'", "''"))
+        yield from (form for form in forms if form != text)
 
 
 def _find_in_text(text: str) -> Iterator[str]:
     if any(prefix in text for prefix in _PREFIXES):
         yield from (match[0] for match in _TOKENS.finditer(text))
-    if "://" in text and "@" in text:
-        yield from (match[1] for match in _URL_CREDENTIALS.finditer(text))
+    yield from _find_url_credentials(text)
     if may_contain_secret(text):
         yield from _find_settings(text)
+
+
+def _find_url_credentials(text: str) -> Iterator[str]:
+    if "://" in text and "@" in text:
+        yield from (match[1] for match in _URL_CREDENTIALS.finditer(text))
 
 
 def _find_settings(text: str) -> Iterator[str]:

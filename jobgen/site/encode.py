@@ -1,7 +1,8 @@
 """Encode the data of a page as compact JSON: one list of texts, and tables whose columns are numbers.
 
 docs/report_data.md describes the result. All text that users wrote becomes part of this JSON and of nothing else. The
-JSON has no control characters, no bidirectional marks and none of the characters that HTML interprets.
+JSON has no control characters, no bidirectional marks and none of the characters that HTML interprets. Tokens
+are hidden in every text, also in labels and names, which nothing else redacts.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from jobgen.k8s.secrets import hide_credentials
 from jobgen.report.escape import visible
 from jobgen.site.lines import Change, Line
 
@@ -47,9 +49,11 @@ def encode(view: str, head: Mapping[str, str | int], tables: Sequence[Table]) ->
     document = {
         "version": VERSION,
         "view": view,
-        "head": {name: visible(value) if isinstance(value, str) else value for name, value in head.items()},
+        "head": {
+            name: visible(hide_credentials(value)) if isinstance(value, str) else value for name, value in head.items()
+        },
         "tables": {**written, **{table.name: writer.write_table(table) for table in writer.list_places()}},
-        "texts": list(map(visible, writer.texts)),
+        "texts": [visible(hide_credentials(text)) for text in writer.texts],
     }
     return _escape_markup(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
 

@@ -5,13 +5,16 @@ const NONE = -1;
 /* Files with this prefix are part of jobgen, not of the repository. */
 const BUILT_IN = "built-in:";
 
+/* The environment of a repository that has no overlays. */
+const WITHOUT_OVERLAYS = "no overlays";
+
 function buildModel(data) {
   const files = data.table("files").map((file) => file.path);
   const changedFiles = new Set(data.table("changedFiles").map((file) => file.path));
   const model = {
     head: data.head,
     hasFleet: data.view === "fleet",
-    environments: data.table("environments").map((environment) => environment.name),
+    environments: data.table("environments").map((environment) => environment.name || WITHOUT_OVERLAYS),
     omitted: data.table("omitted"),
     rules: new Map(data.table("rules").map((rule) => [rule.name, rule.summary])),
     changedFiles,
