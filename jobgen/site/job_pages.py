@@ -28,6 +28,7 @@ RENDERER = "jobgen"
 """The layer of values that no file sets."""
 
 _SEPARATOR = Line("---")
+_BY_RENDERER = (LineSource(RENDERER, "", 0),)
 
 
 class JobPages(NamedTuple):
@@ -162,7 +163,8 @@ def _list_sources(line: WrittenLine) -> tuple[LineSource, ...]:
         return tuple([_to_source(assignment, is_first=not place) for place, assignment in enumerate(found)])
     if type(line.key) is TracedKey and isinstance(value, (dict, list)):
         return (LineSource(line.key.layer or RENDERER, line.key.location.file, line.key.location.line),)
-    return ()
+    opens_block = isinstance(value, (dict, list)) and value
+    return () if opens_block else _BY_RENDERER
 
 
 def _to_source(assignment: Assignment, *, is_first: bool) -> LineSource:
