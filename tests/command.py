@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
+from jobgenprocess import run_jobgen
 from transcripts import Sections, changed_files, files_below, output_sections, read_transcript
 
 
 def jobgen(cwd: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[bytes]:
     """Run the command without the variables of the surrounding environment that could change its output."""
     environment = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME")}
-    return subprocess.run(
-        [sys.executable, "-m", "jobgen", *arguments],
-        cwd=cwd,
-        env={**environment, **settings},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=30,
-        check=False,
-    )
+    return run_jobgen(cwd, *arguments, env={**environment, **settings}, timeout=30)
 
 
 def run_transcript(path: Path, root: Path, *, accept: bool) -> tuple[list[Sections], list[Sections]]:

@@ -6,14 +6,13 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from cmpserver import ABSENT, Server
+from jobgenprocess import run_jobgen_text
 
 from jobgen.yamlio.read import read
 
@@ -53,8 +52,9 @@ def repository(tmp_path: Path) -> Path:
 
 
 def rendered(repository: Path, *words: str) -> str:
-    command = [sys.executable, "-m", "jobgen", "render", *words]
-    return subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True).stdout
+    done = run_jobgen_text(repository, "render", *words)
+    done.check_returncode()
+    return done.stdout
 
 
 def names(stream: str) -> list[str]:

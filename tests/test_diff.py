@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -19,6 +18,7 @@ from pathlib import Path
 import click
 import jsonschema
 import pytest
+from jobgenprocess import run_jobgen
 from transcripts import find_transcripts, read_transcript
 
 from jobgen.api.diff import format_names as api_formats
@@ -169,8 +169,9 @@ def test_json_matches_its_schema(case):
 
 def rendered(root, *words):
     """What `jobgen render` prints; it may write a tree, too."""
-    command = [sys.executable, "-m", "jobgen", "render", *words]
-    return subprocess.run(command, cwd=root, check=True, capture_output=True).stdout
+    done = run_jobgen(root, "render", *words)
+    done.check_returncode()
+    return done.stdout
 
 
 def counted(root):

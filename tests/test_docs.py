@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from findings import text_without_infos
+from jobgenprocess import run_jobgen_text
 
 import jobgen
 from jobgen.pipeline import config
@@ -49,9 +50,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(("page", "command", "shown"), commands())
 def test_documented_command_output(page, command, shown, repository):
     words = shlex.split(command)
-    done = subprocess.run(
-        [sys.executable, "-m", "jobgen", *words[1:]], cwd=repository, capture_output=True, text=True, check=False
-    )
+    done = run_jobgen_text(repository, *words[1:])
     printed = done.stdout + done.stderr
     if ": info: " not in shown:
         printed = text_without_infos(printed)

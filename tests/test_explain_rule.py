@@ -1,11 +1,10 @@
 """`jobgen explain RULE`: works in any folder, unless a job has that name."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from jobgenprocess import run_jobgen_text
 
 from jobgen.check.rule_docs import all_rule_docs, policy_docs, policy_example
 from jobgen.cli.commands.explain import explain_name
@@ -123,8 +122,7 @@ def test_unknown_name_suggests_the_nearest(root, name, message):
 
 def test_explain_rule_works_in_any_folder(tmp_path):
     def run(*arguments):
-        command = [sys.executable, "-m", "jobgen", "explain", *arguments]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return run_jobgen_text(tmp_path, "explain", *arguments)
 
     assert run("mutable-image-tag").stdout.startswith("mutable-image-tag (image, warning)\n")
     assert run("mutable-image-tag", "spec").returncode == 2

@@ -11,12 +11,12 @@ import re
 import resource
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from jobgenprocess import run_jobgen
 from transcripts import changed_files, copy_repository, files_below, find_transcripts, output_sections, read_transcript
 
 TRANSCRIPTS = find_transcripts("hostile")
@@ -135,15 +135,7 @@ def set_limits() -> None:
 
 def jobgen(repo: Path, arguments: list[str]) -> subprocess.CompletedProcess[bytes]:
     """Run the real command with little memory and little time."""
-    return subprocess.run(
-        [sys.executable, "-m", "jobgen", *arguments],
-        cwd=repo,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=IN_ALL,
-        check=False,
-        preexec_fn=set_limits,
-    )
+    return run_jobgen(repo, *arguments, timeout=IN_ALL, limit=set_limits)
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)

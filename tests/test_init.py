@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from findings import without_infos
 from gitrepository import Repository
+from jobgenprocess import run_jobgen_text
 
 from jobgen.repo.layout import list_starter_frameworks
 
@@ -17,8 +18,7 @@ REFUSED = "jobgen: nothing was written; move them, or overwrite them with --forc
 
 
 def jobgen(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "jobgen", *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+    return run_jobgen_text(cwd, *words)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from findings import without_infos
+from jobgenprocess import run_jobgen
 
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_json, to_yaml
@@ -83,23 +84,15 @@ def resources(items: list[object], function_config: object = None, version: str 
 def fn(cwd: Path, given: object, *words: str) -> tuple[int, dict[str, object], str]:
     """The function's exit code, its ResourceList, and its error output."""
     text = given if isinstance(given, str) else to_yaml(given)
-    done = subprocess.run(
-        [sys.executable, "-m", "jobgen", "fn", *words],
-        cwd=cwd,
-        input=text.encode(),
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_jobgen(cwd, "fn", *words, given=text.encode())
     documents = read(done.stdout, "stdout").documents
     assert len(documents) == (1 if done.stdout else 0)
     return done.returncode, documents[0].data if documents else {}, done.stderr.decode()
 
 
 def rendered(cwd: Path, env: str) -> list[object]:
-    done = subprocess.run(
-        [sys.executable, "-m", "jobgen", "render", "-e", env], cwd=cwd, capture_output=True, check=True
-    )
+    done = run_jobgen(cwd, "render", "-e", env)
+    done.check_returncode()
     return [document.data for document in read(done.stdout, "").documents]
 
 

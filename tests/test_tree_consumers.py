@@ -6,11 +6,11 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import kubectl
 import pytest
+from jobgenprocess import run_jobgen_text
 
 import jobgen
 from jobgen.api.tree import count_lost
@@ -31,8 +31,7 @@ OVERLAY = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {namespace: ml}\n"
 
 
 def render(repo: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "jobgen", "render", *words]
-    return subprocess.run(command, cwd=repo, capture_output=True, text=True, timeout=60, check=False)
+    return run_jobgen_text(repo, "render", *words)
 
 
 def add(repo: Path, *names: str, tag: str = "1.0") -> None:
@@ -320,8 +319,7 @@ def test_check_shows_the_first_lines_of_outdated_files(repo: Path) -> None:
 
 
 def test_lint_skips_generated_files_of_a_tree(repo: Path) -> None:
-    command = [sys.executable, "-m", "jobgen", "lint", "rendered"]
-    done = subprocess.run(command, cwd=repo, capture_output=True, text=True, timeout=60, check=False)
+    done = run_jobgen_text(repo, "lint", "rendered")
 
     assert "jobgen.lock.json" not in done.stdout
     assert "kustomization.yaml" not in done.stdout
