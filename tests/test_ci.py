@@ -3,33 +3,49 @@
 from __future__ import annotations
 
 import json
-import os
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from forgeapi import SOMEONE, Forge, serve_forge
+from githubaction import ACTION, ROOT, SERVER, STEPS, UPLOAD, Runner
 from gitrepository import Repository
+from pagedata import find_data
 
 from jobgen.yamlio.read import read
 
-ROOT = Path(__file__).parent.parent
-ACTION = read((ROOT / "action.yml").read_bytes(), "action.yml").documents[0].data
-STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
+GITLAB = read((ROOT / "ci/gitlab.yml").read_bytes(), "gitlab.yml").documents[0].data["jobgen"]
+CHANGE = ("What the change does", "Upload the page of the change", "Link the pages", "Comment")
+PINNED = re.compile(r"[a-z-]+/[a-z-]+@[0-9a-f]{40}")
 RECIPE = re.search(r"^```sh\n(.*?)^```$", (ROOT / "docs/ci.md").read_text(), re.MULTILINE | re.DOTALL)[1]
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Repository:
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository as `init` makes it, with a committed tree, and a branch with a change."""
-    subprocess.run([sys.executable, "-m", "jobgen", "init", tmp_path / "new"], check=True, capture_output=True)
-    made = Repository(tmp_path / "new", tmp_path / "home")
+    folder = tmp_path_factory.mktemp("template")
+    subprocess.run([sys.executable, "-m", "jobgen", "init", folder / "new"], check=True, capture_output=True)
+    made = Repository(folder / "new", folder / "home")
     made.run("jobgen", "render", "-o", "rendered")
     assert made.commit().returncode == 0
     made.run("git", "switch", "--quiet", "--create", "change")
     change(made, "gpu: 1", "gpu: 2")
-    return made
+    return folder / "new"
+
+
+@pytest.fixture
+def repository(template: Path, tmp_path: Path) -> Repository:
+    return Repository(Path(shutil.copytree(template, tmp_path / "new")), tmp_path / "home")
+
+
+@pytest.fixture
+def forge() -> Iterator[Forge]:
+    with serve_forge() as served:
+        yield served
 
 
 def change(repository: Repository, old: str, new: str) -> None:
@@ -71,108 +87,231 @@ def test_documented_script_fails_for_an_invalid_repository(
     assert said in done.stdout + done.stderr
 
 
-def step(repository: Repository, name: str, **inputs: str) -> tuple[int, str, dict[str, str]]:
-    """One step of the action, with the variables that GitHub sets: exit code, log, outputs."""
-    temporary = repository.folder.parent / "runner"
-    (temporary / "jobgen").mkdir(parents=True, exist_ok=True)
-    if not (temporary / "jobgen/bin").exists():
-        (temporary / "jobgen/bin").symlink_to(Path(sys.executable).parent)
-    out, summary = temporary / f"output-{name}", temporary / "summary"
-    out.touch()
-    environ = {
-        "RUNNER_TEMP": str(temporary),
-        "GITHUB_OUTPUT": str(out),
-        "GITHUB_STEP_SUMMARY": str(summary),
-        "GITHUB_ACTIONS": "true",
-        "FAIL_ON": ACTION["inputs"]["fail-on"]["default"],
-        **inputs,
-    }
-    done = subprocess.run(
-        ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", STEPS[name]["run"]],
-        cwd=repository.folder,
-        env={**repository.environ, **environ},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    outputs = dict(line.split("=", 1) for line in out.read_text().splitlines())
-    return done.returncode, done.stdout + done.stderr, outputs
+def read_data(page: str) -> dict:
+    return json.loads(find_data(page))
+
+
+def pull_request(repository: Repository, base: str = "main") -> dict:
+    return {"pull_request": {"number": 5, "base": {"sha": repository.run("git", "rev-parse", base).stdout.strip()}}}
 
 
 def test_action_steps_pass_for_a_valid_change(repository: Repository) -> None:
-    code, log, outputs = step(repository, "Lint", DIRECTORY=".")
-    assert code == 0, log
-    assert json.loads(Path(outputs["sarif"]).read_text())["version"] == "2.1.0"
+    run = Runner(repository).run(pull_request(repository), report="false")
 
-    for name in ("Policies", "Rendered tree"):
-        assert step(repository, name, DIRECTORY=".")[0] == 0
-    code, log, outputs = step(repository, "What the change does", DIRECTORY=".", BASE="main")
-    assert code == 0, log
-    assert "pytorch-example" in Path(outputs["comment"]).read_text()
-    assert "pytorch-example" in (repository.folder.parent / "runner/summary").read_text()
-    assert step(repository, "What the change does", DIRECTORY=".", BASE="")[0] == 0
+    assert not run.failed, run.log
+    assert json.loads(Path(run.outputs["sarif"]).read_text())["version"] == "2.1.0"
+    assert "pytorch-example" in Path(run.outputs["comment"]).read_text()
+    assert "pytorch-example" in run.summary
+    assert {"Policies", "Rendered tree"} <= {*run.ran}
+    assert (run.artifacts, run.outputs["page"], "Comment" in run.ran) == ({}, "", False)
 
 
 def test_action_steps_fail_for_an_invalid_change_with_annotations_and_sarif(repository: Repository) -> None:
     path = repository.folder / "jobs/pytorch.yaml"
     path.write_text(path.read_text().replace("gpu: 2", "gpu: 500m"))
-    code, log, outputs = step(repository, "Lint", DIRECTORY=".")
-    results = json.loads(Path(outputs["sarif"]).read_text())["runs"][0]["results"]
+    run = Runner(repository).run({}, "Lint")
+    results = json.loads(Path(run.outputs["sarif"]).read_text())["runs"][0]["results"]
 
-    assert code == 1
-    assert "::error file=jobs/pytorch.yaml,line=12" in log
+    assert run.failed
+    assert "::error file=jobs/pytorch.yaml,line=12" in run.log
     assert results[0]["ruleId"] == "fractional-device"
-    assert step(repository, "Rendered tree", DIRECTORY=".")[0] == 1
+    assert Runner(repository).run({}, "Rendered tree").failed
 
 
 def test_action_fails_for_warnings_on_request(repository: Repository) -> None:
     path = repository.folder / "jobs/pytorch.yaml"
     path.write_text(re.sub(r"(image: \S+):\S+", r"\1:latest", path.read_text()))
 
-    assert step(repository, "Lint", DIRECTORY=".")[0] == 0
-    assert step(repository, "Lint", DIRECTORY=".", FAIL_ON="warning")[0] == 1
+    assert not Runner(repository).run({}, "Lint").failed
+    assert Runner(repository).run({}, "Lint", fail_on="warning").failed
 
 
-def test_action_inputs_are_not_interpolated_into_scripts(repository: Repository) -> None:
-    step(repository, "What the change does", DIRECTORY=".", BASE='$(touch pwned)"; touch pwned; "')
+def test_pages_are_uploaded_and_linked_from_one_comment(repository: Repository, forge: Forge) -> None:
+    foreign = forge.add(SOMEONE, "<!-- jobgen: jobgen -->\nnot yours")
+    for number in range(120):
+        forge.add(SOMEONE, f"comment {number}")
+    event = pull_request(repository)
+    steps = (*CHANGE, "Page of all jobs", "Upload the page of all jobs")
+    first = Runner(repository, forge.url).run(event, *steps, comment="true", fleet="true")
+    again = Runner(repository, forge.url).run(event, *CHANGE, comment="true")
+    changes, fleet = (read_data(first.artifacts[f"jobgen-{name}.html"]) for name in ("change", "fleet"))
 
-    assert not any("${{" in each["run"] for each in STEPS.values())
-    assert not (repository.folder / "pwned").exists()
+    assert not first.failed, first.log
+    assert (changes["view"], fleet["view"]) == ("changes", "fleet")
+    assert {changes["head"]["url"], fleet["head"]["url"]} == {f"{SERVER}/example/jobs"}
+    assert fleet["head"]["since"] == event["pull_request"]["base"]["sha"]
+    assert Path(first.outputs["site"], "index.html").read_text() == first.artifacts["jobgen-fleet.html"]
+    heading, _, links, *_ = first.summary.splitlines()
+    assert heading.startswith("### jobgen diff: ")
+    assert (
+        links == f"[Page of this change]({first.outputs['page-url']}) · [Page of all jobs]({first.outputs['site-url']})"
+    )
+    # The second run replaces the comment of the first, which is on the second page, and no other.
+    assert forge.comments[-1]["body"] == f"<!-- jobgen: jobgen -->\n{again.summary}"
+    assert (len(forge.comments), foreign["body"]) == (122, "<!-- jobgen: jobgen -->\nnot yours")
+    assert [each for each in forge.requests if "GET" not in each] == [
+        "POST /repos/example/jobs/issues/5/comments",
+        "PATCH /repos/example/jobs/issues/comments/122",
+    ]
+    assert forge.tokens == {"Bearer t0ken"}
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(403, "::notice::The token must not write comments"), (502, "::warning::"), (None, "::warning::"), (0, "")],
+)
+def test_a_comment_that_is_refused_does_not_fail_the_job(
+    tmp_path: Path, forge: Forge, status: int | None, said: str
+) -> None:
+    (tmp_path / "comment.md").write_bytes("é".encode() * 70_000 + b"\xff")
+    forge.refused = status or 0
+    environ = {
+        "GITHUB_API_URL": "http://127.0.0.1:1" if status is None else forge.url,
+        "GITHUB_REPOSITORY": "example/jobs",
+        "COMMENT": "comment.md",
+        "NAME": "jobgen",
+        "NO_PROXY": "*",
+        "NUMBER": "5",
+        "TOKEN": "t0ken",
+    }
+    command = [sys.executable, "-I", ROOT / "ci/comment.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(said)
+    assert bool(done.stdout) is bool(said)
+    assert [len(comment["body"]) for comment in forge.comments] == ([] if said else [65_536])
+
+
+def test_a_change_that_cannot_be_compared_is_explained(repository: Repository, forge: Forge) -> None:
+    path = repository.folder / "jobs/<b>`@all $(touch pwned).yaml"
+    path.write_text("kind: [")
+    repository.commit()
+    steps = (*CHANGE, "Page of all jobs", "Upload the page of all jobs")
+    run = Runner(repository, forge.url).run(pull_request(repository), *steps, comment="true", fleet="true")
+    [comment] = forge.comments
+    marker, heading, _, links, _, *errors = comment["body"].splitlines()
+
+    assert run.failed
+    assert marker == "<!-- jobgen: jobgen -->"
+    assert heading == "### jobgen diff: the change cannot be compared"
+    assert links == f"[Page of all jobs]({run.outputs['site-url']})"
+    assert "[yaml-syntax]" in "".join(errors)
+    assert [line for line in errors if not line.startswith("    ")] == []
+    assert [*run.artifacts] == ["jobgen-fleet.html"]
+
+
+def test_no_changes_no_upload_and_no_base(repository: Repository) -> None:
+    same = Runner(repository).run(pull_request(repository, "HEAD"), *CHANGE)
+    unlinked = Runner(repository, can_upload=False).run(pull_request(repository), *CHANGE)
+    push = Runner(repository).run({}, *CHANGE, "Page of all jobs", "Upload the page of all jobs", fleet="true")
+
+    assert not any(run.failed for run in (same, unlinked, push))
+    assert read_data(same.artifacts["jobgen-change.html"])["head"]["changed"] == 0
+    assert "pytorch-example" in unlinked.summary
+    assert "](" not in unlinked.summary.partition("\n|")[0]
+    assert push.summary == f"[Page of all jobs]({push.outputs['site-url']})\n"
+    assert read_data(push.artifacts["jobgen-fleet.html"])["head"]["since"] == ""
+
+
+def test_action_inputs_are_not_interpolated_into_scripts(repository: Repository, forge: Forge) -> None:
+    hostile = '$(touch pwned)"; touch pwned; "`touch pwned`/../x\n--><b>'
+    runner = Runner(repository, forge.url)
+    refused = runner.run({}, *CHANGE, base=hostile, comment="true")
+    priced = runner.run({}, "Page of all jobs", prices=hostile, fleet="true")
+    named = runner.run(pull_request(repository), *CHANGE, name=hostile, comment="true")
+
+    assert not any("${{" in each["run"] for each in STEPS.values() if "run" in each)
+    assert (refused.failed, priced.failed, named.failed) == (True, True, False)
+    assert [re.fullmatch(r"[\w.-]+-change\.html", name) is not None for name in named.artifacts] == [True]
+    assert re.match(r"<!-- jobgen: [\w.-]+ -->\n###", forge.comments[0]["body"])
+    assert not list(repository.folder.parent.rglob("pwned"))
 
 
 def test_action_file_matches_the_github_format() -> None:
+    known = {step["id"] for step in STEPS.values() if "id" in step}
+    values = [each["value"] for each in ACTION["outputs"].values()]
+
     assert ACTION["runs"]["using"] == "composite"
-    assert all(each["shell"] == "bash" for each in STEPS.values())
+    assert all(each["shell"] == "bash" for each in STEPS.values() if "run" in each)
     assert all("description" in each for each in (*ACTION["inputs"].values(), *ACTION["outputs"].values()))
-    assert all(
-        re.fullmatch(r"\$\{\{ steps\.(lint|diff)\.outputs\.\w+ \}\}", each["value"])
-        for each in ACTION["outputs"].values()
-    )
+    assert {re.fullmatch(r"\$\{\{ steps\.([\w-]+)\.outputs\.[\w-]+ \}\}", value)[1] for value in values} <= known
+    assert all(PINNED.fullmatch(step["uses"]) for step in STEPS.values() if "uses" in step)
+    assert sum(step.get("uses", "").startswith(UPLOAD) for step in STEPS.values()) == 2
 
 
-def test_gitlab_template_script(repository: Repository) -> None:
-    template = read((ROOT / "ci/gitlab.yml").read_bytes(), "gitlab.yml").documents[0].data["jobgen"]
-    lines, variables = template["script"], template["variables"]
-    base = repository.run("git", "rev-parse", "main").stdout.strip()
-    command = [
-        "env",
-        f"CI_MERGE_REQUEST_DIFF_BASE_SHA={base}",
-        f"JOBGEN_FAIL_ON={variables['JOBGEN_FAIL_ON']}",
-        "bash",
-        "-e",
-        "-c",
-        "\n".join(lines),
+def run_gitlab(repository: Repository, first: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+    """The script of the template, with the variables that GitLab sets in a merge request; perhaps only a part."""
+    script = "\n".join(GITLAB["script"])
+    made = {
+        **{name: value for name, value in GITLAB["variables"].items() if name.startswith("JOBGEN_")},
+        "CI_MERGE_REQUEST_DIFF_BASE_SHA": repository.run("git", "rev-parse", "main").stdout.strip(),
+        "CI_MERGE_REQUEST_IID": "5",
+        "CI_PROJECT_ID": "3",
+        "CI_PROJECT_URL": "https://gitlab.example.com/team/jobs",
+        "CI_JOB_URL": "https://gitlab.example.com/team/jobs/-/jobs/9",
+        "NO_PROXY": "*",
+        **variables,
+    }
+    words = [f"{name}={value}" for name, value in made.items()]
+    return repository.run("env", *words, "bash", "-e", "-c", f"failed=0\n{script[script.index(first) :]}")
+
+
+def test_gitlab_template_writes_pages_and_one_note(repository: Repository, forge: Forge) -> None:
+    forge.add(SOMEONE, "<!-- jobgen -->\nnot yours")
+    note = {"JOBGEN_TOKEN": "s3cret", "CI_API_V4_URL": f"{forge.url}/api/v4"}
+    first = run_gitlab(repository, JOBGEN_FLEET="true", **note)
+    again = run_gitlab(repository, "base=", **note)
+    text = (repository.folder / "jobgen-diff.md").read_text()
+    pages = {
+        name: read_data((repository.folder / f"jobgen-report/{name}").read_text())
+        for name in ("change.html", "index.html")
+    }
+    base = "https://gitlab.example.com/team/jobs/-/jobs/9/artifacts/file/jobgen-report"
+
+    assert (first.returncode, again.returncode) == (0, 0), first.stdout + first.stderr
+    assert text.splitlines()[2] == f"[Page of this change]({base}/change.html) · [Page of all jobs]({base}/index.html)"
+    assert [page["view"] for page in pages.values()] == ["changes", "fleet"]
+    assert {(page["head"]["name"], page["head"]["url"]) for page in pages.values()} == {
+        ("jobs", "https://gitlab.example.com/team/jobs")
+    }
+    assert [each["body"] for each in forge.comments] == ["<!-- jobgen -->\nnot yours", f"<!-- jobgen -->\n{text}"]
+    assert [each for each in forge.requests if "GET" not in each] == [
+        "POST /api/v4/projects/3/merge_requests/5/notes",
+        "PUT /api/v4/projects/3/merge_requests/5/notes/2",
     ]
-    good = repository.run(*command)
+    assert forge.tokens == {"s3cret"}
+
+
+def test_gitlab_template_fails_for_an_invalid_change_and_explains_it(repository: Repository, forge: Forge) -> None:
     path = repository.folder / "jobs/pytorch.yaml"
     path.write_text(path.read_text().replace("gpu: 2", "gpu: 500m"))
-    bad = repository.run(*command)
+    (repository.folder / "jobs/$(touch pwned).yaml").write_text("kind: [")
+    repository.commit()
+    forge.refused = 403
+    hostile = '$(touch pwned)"; touch pwned; "'
+    bad = run_gitlab(
+        repository,
+        JOBGEN_TOKEN="s3cret",
+        CI_API_V4_URL=forge.url,
+        JOBGEN_PRICES=hostile,
+        JOBGEN_FLEET="true",
+        JOBGEN_FAIL_ON="error",
+    )
+    found = json.loads((repository.folder / "gl-code-quality-report.json").read_text())
+    text = (repository.folder / "jobgen-diff.md").read_text()
 
-    assert good.returncode == 0, good.stdout + good.stderr
     assert bad.returncode == 1
-    assert json.loads((repository.folder / "gl-code-quality-report.json").read_text())[0]["location"] == {
-        "path": "jobs/pytorch.yaml",
-        "lines": {"begin": 12},
-    }
-    assert os.path.getsize(repository.folder / "jobgen-diff.md")
+    assert "the note was not written" in bad.stderr
+    assert {"path": "jobs/pytorch.yaml", "lines": {"begin": 12}} in [each["location"] for each in found]
+    assert text.startswith("### jobgen diff: the change cannot be compared\n\n    jobs/")
+    assert not list(repository.folder.parent.rglob("pwned"))
+
+
+def test_gitlab_template_keeps_what_it_writes(repository: Repository) -> None:
+    artifacts = GITLAB["artifacts"]
+
+    assert artifacts["when"] == "always"
+    assert artifacts["paths"] == ["jobgen-diff.md", "jobgen-report/"]
+    # GitLab accepts only these characters, and shows a folder only if its path ends with a slash.
+    assert re.fullmatch(r"[\w -]+", artifacts["expose_as"])
