@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import chain, repeat
 
 from jobgen.model.data import Node, Plain, value_of
 from jobgen.model.lazy_re import lazy_pattern
@@ -126,9 +127,14 @@ _MIN_TEXT = 8
 """Shorter texts hold no token, and no name with a value."""
 
 
-def find_secrets(tree: Node) -> frozenset[str]:
-    """Every text of a document that is, or may be, a secret: more than is reported, so that none is ever shown."""
-    return frozenset(_find_in_tree(tree))
+def find_secrets(tree: Node, searched: Node = None) -> frozenset[str]:
+    """Every text of a document that is, or may be, a secret: more than is reported, so that none is ever shown.
+
+    What is equal to `searched`, a similar document, is skipped.
+    """
+    found: set[str] = set()
+    _collect_secrets(tree, searched, found)
+    return frozenset(found)
 
 
 def find_secrets_in_text(text: str) -> frozenset[str]:
@@ -192,21 +198,26 @@ def redact_tree(tree: Plain, secrets: frozenset[str]) -> Plain:
     return MASK if not isinstance(tree, bool) and str(tree) in secrets else tree
 
 
-def _find_in_tree(tree: Node) -> Iterator[str]:
+def _collect_secrets(tree: Node, searched: Node, found: set[str]) -> None:
     if isinstance(tree, dict):
-        yield from _find_in_mapping(tree)
-        for child in tree.values():
-            yield from _find_in_tree(child)
+        found.update(_find_in_mapping(tree))
+        known = searched if isinstance(searched, dict) else {}
+        for key, child in tree.items():
+            other = known.get(key)
+            if other is None or child != other:
+                _collect_secrets(child, other, found)
     elif isinstance(tree, list):
-        for before, child in zip((None, *tree), tree, strict=False):
+        items = searched if isinstance(searched, list) else ()
+        for before, child, other in zip((None, *tree), tree, chain(items, repeat(None)), strict=False):
             flag = _FLAG.match(str(value_of(before))) if before is not None else None
             if flag and _is_secret_name(flag[1]):
-                yield from _as_secret(child)
-            yield from _find_in_tree(child)
+                found.update(_as_secret(child))
+            if other is None or child != other:
+                _collect_secrets(child, other, found)
     else:
-        found = value_of(tree)
-        if isinstance(found, str):
-            yield from find_secrets_in_text(found)
+        text = value_of(tree)
+        if isinstance(text, str):
+            found.update(find_secrets_in_text(text))
 
 
 def _find_in_mapping(mapping: Mapping[str, Node]) -> Iterator[str]:

@@ -191,12 +191,18 @@ def untraced(tree: Node) -> Plain:
 
 
 def with_layer(tree: _NodeT, layer: str) -> _NodeT:
-    """A traced tree with its layer named on every leaf and key; a tree without locations is returned unchanged."""
+    """A traced tree with its layer named on every leaf and key.
+
+    A tree without locations, or of the layer already, is returned unchanged.
+    """
     node: Any = tree
     if type(node) is TracedMapping and not node:
         node = TracedMapping(node.location, layer)
     elif isinstance(node, dict):
-        if not node or type(next(iter(node))) is TracedKey:
+        first = next(iter(node), None)
+        if type(first) is TracedKey and first.layer == layer:
+            return tree
+        if first is None or type(first) is TracedKey:
             node = {
                 TracedKey.at(key, key.location, layer) if type(key) is TracedKey else key: with_layer(value, layer)
                 for key, value in node.items()

@@ -17,7 +17,7 @@ from jobgen.k8s.secrets import (
 )
 from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.yamlio.read import read
+from jobgen.yamlio.read import Source, read
 
 _ESCAPE = lazy_pattern(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8}))")
 _NEAR = 2
@@ -32,7 +32,15 @@ def redact_findings(findings: Iterable[Finding], contents: Iterable[bytes]) -> l
 
 def redact_lines(lines: Sequence[str]) -> Sequence[str]:
     """The lines of a file, without its secrets."""
-    content = "\n".join(lines).encode("utf-8", "replace")
+    return _redact_lines(lines, "\n".join(lines).encode("utf-8", "replace"))
+
+
+def redact_file(content: bytes) -> Sequence[str]:
+    """The lines of a file, without its secrets."""
+    return _redact_lines(content.decode("utf-8", "replace").splitlines(), content)
+
+
+def _redact_lines(lines: Sequence[str], content: bytes) -> Sequence[str]:
     secrets = find_file_secrets(content)
     hides_values = bool(secrets or may_name_secret("\n".join(lines))) and _is_broken(content)
     return _RedactedLines(lines, secrets, hides_values=hides_values) if secrets or hides_values else lines
@@ -80,13 +88,18 @@ def find_file_secrets(content: bytes) -> frozenset[str]:
     text = content.decode("utf-8", "replace")
     if not may_contain_secret(text) and not ("://" in text and "@" in text) and not _ESCAPE.search(text):
         return frozenset()
-    documents = read(content, "").documents
+    documents = _read(content).documents
     return find_secrets_in_text(text).union(*(find_secrets(document.data) for document in documents))
 
 
 def _is_broken(content: bytes) -> bool:
     """Whether a file cannot be read, so that it is not known what is a name and what a value."""
-    return any(finding.severity is Severity.ERROR for finding in read(content, "").findings)
+    return any(finding.severity is Severity.ERROR for finding in _read(content).findings)
+
+
+@lru_cache(maxsize=1)
+def _read(content: bytes) -> Source:
+    return read(content, "")
 
 
 def _redact_finding(finding: Finding, secrets: frozenset[str]) -> Finding:

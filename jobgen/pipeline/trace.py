@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from jobgen.model.data import Location, Node, ValidFields, location_of
@@ -11,7 +11,7 @@ from jobgen.model.path import Step, find_path, format_pointer, name_items
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.locate import locate
-from jobgen.render.build import build_objects, identity_of, is_spec, job_attributes, split_list
+from jobgen.render.build import build_objects, identity_of, is_spec, job_attributes, name_layer, split_list
 from jobgen.render.expand import Expander, JobDocument, find_dead_deletions
 from jobgen.repo.files import File
 from jobgen.repo.shipped import BUILT_IN
@@ -144,12 +144,18 @@ class Tracer:
         return expander.environment.matches(job_attributes(job.document, expander))
 
     def trace(self, job: Job, env: str) -> Traced:
-        """Build the object of a job again, with locations."""
-        expander, document = self._select_expander(job, env), job.traced_document()
-        traced = Traced((), [], [])
-        patches = expander.environment.patches_for(job_attributes(document, expander))
-        made = build_objects(document, expander, patches, traced.problems, traced.deletions)
-        return traced._replace(objects=made)
+        """Build the objects of a job again, with locations."""
+        return next(self.trace_each(job, (env,)))
+
+    def trace_each(self, job: Job, envs: Iterable[str]) -> Iterator[Traced]:
+        """Build the objects of a job in several environments, which share the nodes of its document."""
+        document = name_layer(job.traced_document())
+        for env in envs:
+            expander = self._select_expander(job, env)
+            traced = Traced((), [], [])
+            patches = expander.environment.patches_for(job_attributes(document, expander))
+            made = build_objects(document, expander, patches, traced.problems, traced.deletions)
+            yield traced._replace(objects=made)
 
     def findings(
         self, job: Job, env: str, checker: Callable[[Any], list[Problem]] | None = None, companion: int = 0

@@ -32,6 +32,7 @@ from jobgen.spec.overlay import JobAttributes, Patch
 _MAX_NAME_LENGTH = 253
 # One segment of a path, whatever the platform.
 _GROUP = API_VERSION.rpartition("/")[0] + "/"
+_LAYERED = frozenset(("metadata", "spec"))
 _SPEC_KINDS = frozenset(("TrainingJob", "Overlay"))
 _PATH_SEGMENT = lazy_pattern(r"[^./\\\0][^/\\\0]{0,252}\Z")
 
@@ -111,6 +112,14 @@ def _source_path(job: JobDocument) -> Node:
         if type(first) is TracedKey
         else path
     )
+
+
+def name_layer(job: JobDocument) -> JobDocument:
+    """A traced document whose nodes name its layer, so that they need not be copied for each environment."""
+    if not is_spec(job.data):
+        return job._replace(data=with_layer(job.data, "manifest"))
+    parts = {key: with_layer(value, "job") if key in _LAYERED else value for key, value in job.data.items()}
+    return job._replace(data=parts)
 
 
 def is_spec(data: Mapping[str, Node]) -> bool:

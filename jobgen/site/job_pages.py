@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from jobgen.diff.snapshot import Snapshot
-from jobgen.k8s.secrets import find_secrets, may_contain_secret, redact
-from jobgen.model.data import TracedKey, TracedList, TracedScalar, untraced
+from jobgen.k8s.secrets import MASK, find_secrets
+from jobgen.model.data import Plain, TracedKey, TracedList, TracedScalar, untraced
 from jobgen.pipeline.environment import Rendered
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.pipeline.provenance import Assignment, list_assignments
-from jobgen.pipeline.redact import find_file_secrets, redact_lines
+from jobgen.pipeline.redact import find_file_secrets, redact_file
 from jobgen.pipeline.trace import Job, Tracer
 from jobgen.repo import layout
 from jobgen.repo.files import File
 from jobgen.site.fleet import Fleet, FleetCell
 from jobgen.site.lines import Change, Line, LineSource, find_changes
-from jobgen.yamlio.write import WrittenLine, list_lines, to_inline_yaml
+from jobgen.yamlio.write import ListedMappings, WrittenLine, list_lines, to_inline_yaml
 
 MAX_MANIFESTS = 6_000
 """How many manifests a page has at most; the jobs that come first have theirs."""
@@ -29,6 +30,9 @@ RENDERER = "jobgen"
 
 _SEPARATOR = Line("---")
 _BY_RENDERER = (LineSource(RENDERER, "", 0),)
+
+_KnownLines = dict[tuple[str, int, int, int], Line]
+"""Lines by their text and the `id` of their key, their value and the list around it."""
 
 
 class JobPages(NamedTuple):
@@ -61,50 +65,64 @@ class _Page(NamedTuple):
 
     job: Job
     cells: tuple[tuple[int, FleetCell], ...]
+    has_file: bool
+    """Whether the job is the first one of its file."""
 
 
 def build_pages(snapshot: Snapshot, fleet: Fleet, jobs: Sequence[Job]) -> JobPages:
     """Build the pages of jobs, in several processes if there are many."""
-    cells: dict[int, list[tuple[int, FleetCell]]] = {}
-    for number, cell in enumerate(fleet.cells):
-        if cell.objects:
-            cells.setdefault(cell.job, []).append((number, cell))
-    pages = [_Page(job, tuple(cells.get(number, ()))) for number, job in enumerate(jobs)]
-    chosen, total, count = list[_Page](), sum(len(page.cells) for page in pages), 0
-    for page in pages:
-        count += len(page.cells)
-        if count > MAX_MANIFESTS:
-            break
-        chosen.append(page)
+    pages = _list_pages(fleet, jobs)
+    chosen = _choose_pages(pages)
     secrets = list_overlay_secrets(snapshot)
     snapshot.tracer.traced_project()
     found = parallel_map(chosen, lambda share: [_list_changes(snapshot.tracer, page, secrets) for page in share])
     specs: dict[str, tuple[Change, ...]] = {}
     manifests: list[Manifest] = []
     lines = 0
-    for page, changes in zip(chosen, found, strict=True):
-        if page.job.file.path not in specs:
-            specs[page.job.file.path] = find_changes(list_spec_lines(page.job.file))
-            lines += _count_added(specs[page.job.file.path])
-        lines += sum(map(_count_added, changes))
+    for page, (spec, changes) in zip(chosen, found, strict=True):
+        if page.has_file:
+            specs[page.job.file.path] = spec
+        lines += _count_added(spec) + sum(map(_count_added, changes))
         if lines > MAX_LINES:
             break
         first = len(manifests)
         for place, ((number, _), change) in enumerate(zip(page.cells, changes, strict=True)):
             manifests.append(Manifest(number, first if place else -1, change))
-    files = {page.job.file.path for page in pages}
-    omitted = [Omission("manifests", len(manifests), total), Omission("files", len(specs), len(files))]
+    total, files = sum(len(page.cells) for page in pages), sum(page.has_file for page in pages)
+    omitted = [Omission("manifests", len(manifests), total), Omission("files", len(specs), files)]
     return JobPages(specs, tuple(manifests), tuple(each for each in omitted if each.shown < each.total))
+
+
+def _list_pages(fleet: Fleet, jobs: Sequence[Job]) -> list[_Page]:
+    cells: dict[int, list[tuple[int, FleetCell]]] = {}
+    for number, cell in enumerate(fleet.cells):
+        if cell.objects:
+            cells.setdefault(cell.job, []).append((number, cell))
+    pages: list[_Page] = []
+    files: set[str] = set()
+    for number, job in enumerate(jobs):
+        pages.append(_Page(job, tuple(cells.get(number, ())), job.file.path not in files))
+        files.add(job.file.path)
+    return pages
+
+
+def _choose_pages(pages: Sequence[_Page]) -> list[_Page]:
+    """Choose the first pages whose manifests are not too many."""
+    counts = accumulate(len(page.cells) for page in pages)
+    return [page for page, count in zip(pages, counts, strict=True) if count <= MAX_MANIFESTS]
 
 
 def _count_added(changes: Sequence[Change]) -> int:
     return sum(len(change.added) for change in changes)
 
 
-def _list_changes(tracer: Tracer, page: _Page, secrets: frozenset[str]) -> list[tuple[Change, ...]]:
-    """Return the manifests of a job: the first one in full, the others as changes to it."""
-    manifests = [list_manifest_lines(tracer, page.job, cell.objects, secrets) for _, cell in page.cells]
-    return [find_changes(lines, manifests[0] if place else ()) for place, lines in enumerate(manifests)]
+def _list_changes(
+    tracer: Tracer, page: _Page, secrets: frozenset[str]
+) -> tuple[tuple[Change, ...], list[tuple[Change, ...]]]:
+    """Return the file of a job, and its manifests: the first one in full, the others as changes to it."""
+    spec = find_changes(list_spec_lines(page.job.file)) if page.has_file else ()
+    manifests = list_manifest_lines(tracer, page.job, [cell.objects for _, cell in page.cells], secrets)
+    return spec, [find_changes(lines, manifests[0] if place else ()) for place, lines in enumerate(manifests)]
 
 
 def list_overlay_secrets(snapshot: Snapshot) -> frozenset[str]:
@@ -115,42 +133,61 @@ def list_overlay_secrets(snapshot: Snapshot) -> frozenset[str]:
 
 def list_spec_lines(file: File) -> list[Line]:
     """List the lines of the file of a job, without its secrets."""
-    return list(map(Line, redact_lines(file.content.decode("utf-8", "replace").splitlines())))
+    return list(map(Line, redact_file(file.content)))
 
 
-def list_manifest_lines(tracer: Tracer, job: Job, objects: Sequence[Rendered], secrets: frozenset[str]) -> list[Line]:
-    """List the lines of the objects of a job in one environment, without secrets."""
-    traced = tracer.trace(job, objects[0].env)
+def list_manifest_lines(
+    tracer: Tracer, job: Job, cells: Sequence[Sequence[Rendered]], secrets: frozenset[str]
+) -> list[list[Line]]:
+    """List the lines of the objects of a job in each of its environments, without secrets."""
+    hidden = secrets | find_file_secrets(job.file.content) | _find_object_secrets(cells)
+    ordered = sorted(hidden, key=len, reverse=True)
+    # All trees stay alive here, because lines are known by the `id` of their nodes.
+    traces = list(tracer.trace_each(job, [objects[0].env for objects in cells]))
+    listed: ListedMappings = {}
+    known: _KnownLines = {}
+    manifests: list[list[Line]] = []
+    for objects, traced in zip(cells, traces, strict=True):
+        lines: list[Line] = []
+        for tree in filter(None, (traced.select(made.companion) for made in objects)):
+            lines += [_SEPARATOR] if lines else []
+            lines += _describe_lines(list_lines(tree, listed), ordered, known)
+        manifests.append(lines)
+    return manifests
+
+
+def _find_object_secrets(cells: Sequence[Sequence[Rendered]]) -> frozenset[str]:
+    """Find the secrets of the objects of a job. Most of an object is equal in all environments."""
+    found = frozenset[str]()
+    first: dict[int, Mapping[str, Plain]] = {}
+    for made in (made for objects in cells for made in objects):
+        found |= find_secrets(made.object, first.get(made.companion))
+        first.setdefault(made.companion, made.object)
+    return found
+
+
+def _describe_lines(written: Sequence[WrittenLine], secrets: Sequence[str], known: _KnownLines) -> list[Line]:
+    """Describe lines; those of the same nodes, which roles and environments share, once."""
     lines: list[Line] = []
-    for made in objects:
-        tree = traced.select(made.companion)
-        if tree is None:
-            continue
-        written = list_lines(tree)
-        hidden = secrets | find_file_secrets(job.file.content)
-        if _may_hold_secret("\n".join([line.text for line in written])):
-            hidden |= find_secrets(made.object)
-        lines += [_SEPARATOR] if lines else []
-        # The lines of a template that roles share are the same objects.
-        known: dict[int, Line] = {}
-        for line in written:
-            found = known.get(id(line))
-            if found is None:
-                found = known[id(line)] = _describe_line(line, hidden)
-            lines.append(found)
+    for line in written:
+        text, key, value, items = line
+        # A mapping or list with content is made for each environment, and its line shows the key alone.
+        node = None if isinstance(value, (dict, list)) and value else value
+        name = (text, id(key), id(node), id(items))
+        found = known.get(name)
+        if found is None:
+            found = known[name] = _describe_line(line, secrets)
+        lines.append(found)
     return lines
 
 
-def _may_hold_secret(text: str) -> bool:
-    return may_contain_secret(text) or ("://" in text and "@" in text)
-
-
-def _describe_line(line: WrittenLine, secrets: frozenset[str]) -> Line:
-    sources = _list_sources(line)
-    if not secrets:
-        return Line(line.text, sources)
-    text = redact(line.text, secrets)
-    return Line(text, tuple(source._replace(value=redact(source.value, secrets)) for source in sources))
+def _describe_line(line: WrittenLine, secrets: Sequence[str]) -> Line:
+    found = Line(line.text, _list_sources(line))
+    for secret in secrets:
+        if secret in found.text or any(secret in source.value for source in found.sources):
+            sources = [source._replace(value=source.value.replace(secret, MASK)) for source in found.sources]
+            found = Line(found.text.replace(secret, MASK), tuple(sources))
+    return found
 
 
 def _list_sources(line: WrittenLine) -> tuple[LineSource, ...]:

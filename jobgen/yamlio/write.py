@@ -38,6 +38,8 @@ _texts: dict[str, str] = {}
 _orders: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {}
 _MAX_MEMOIZED = 50_000
 _MAX_SIMPLE_KEY = 1000
+_SHARED = frozenset(("template", "spec"))
+"""The mappings that roles share, or that a raw manifest has in all environments."""
 
 
 def to_yaml(value: Plain) -> str:
@@ -86,22 +88,28 @@ class WrittenLine(NamedTuple):
     """The list that the value is an item of."""
 
 
-def list_lines(tree: Node) -> list[WrittenLine]:
+ListedMappings = dict[tuple[int, str], list[WrittenLine]]
+"""The lines of mappings that roles or environments may share, by their `id` and indentation."""
+
+
+def list_lines(tree: Node, listed: ListedMappings | None = None) -> list[WrittenLine]:
     """List the lines that `to_yaml` writes, of data with or without locations.
 
-    Lines of a pod template that several roles share are the same objects.
+    Lines of a pod template that several roles share are the same objects. So are those that several trees share, if all
+    of them are listed with the same `listed` and kept as long as it is.
     """
     lines: list[WrittenLine] = []
+    known: ListedMappings = {} if listed is None else listed
     if isinstance(tree, dict) and tree:
-        _list_mapping(tree, "", "", lines, {})
+        _list_mapping(tree, "", "", lines, known)
     elif isinstance(tree, list) and tree:
-        _list_sequence(tree, "", "", lines, {}, None)
+        _list_sequence(tree, "", "", lines, known, None)
     else:
         _add_lines(lines, _format_scalar(value_of(tree), ""), None, tree)
     return lines
 
 
-def _list_mapping(tree: Any, first: str, indent: str, lines: list[WrittenLine], written: _Templates) -> None:
+def _list_mapping(tree: Any, first: str, indent: str, lines: list[WrittenLine], listed: ListedMappings) -> None:
     lead, keys = first, None
     for name, text in _order_keys(tree):
         value = tree[name]
@@ -117,29 +125,31 @@ def _list_mapping(tree: Any, first: str, indent: str, lines: list[WrittenLine], 
         key = keys[name]
         if isinstance(value, dict) and value:
             _add_lines(lines, label, key, value)
-            start, known = len(lines), written.get((id(value), indent)) if name == "template" else None
-            if known:
-                lines.extend(lines[known[0] : known[1]])
+            if name not in _SHARED:
+                _list_mapping(value, indent + "  ", indent + "  ", lines, listed)
                 continue
-            _list_mapping(value, indent + "  ", indent + "  ", lines, written)
-            if name == "template":
-                written[id(value), indent] = (start, len(lines))
+            start, known = len(lines), listed.get((id(value), indent))
+            if known is None:
+                _list_mapping(value, indent + "  ", indent + "  ", lines, listed)
+                listed[id(value), indent] = lines[start:]
+            else:
+                lines += known
         elif isinstance(value, list) and value:
             _add_lines(lines, label, key, value)
-            _list_sequence(value, indent, indent, lines, written, key)
+            _list_sequence(value, indent, indent, lines, listed, key)
         else:
             _add_lines(lines, f"{label} {_format_scalar(scalar, indent)}", key, value)
 
 
 def _list_sequence(
-    items: Any, first: str, indent: str, lines: list[WrittenLine], written: _Templates, above: Node
+    items: Any, first: str, indent: str, lines: list[WrittenLine], listed: ListedMappings, above: Node
 ) -> None:
     lead = first
     for item in items:
         if isinstance(item, dict) and item:
-            _list_mapping(item, lead + "- ", indent + "  ", lines, written)
+            _list_mapping(item, lead + "- ", indent + "  ", lines, listed)
         elif isinstance(item, list) and item:
-            _list_sequence(item, lead + "- ", indent + "  ", lines, written, above)
+            _list_sequence(item, lead + "- ", indent + "  ", lines, listed, above)
         else:
             _add_lines(lines, f"{lead}- {_format_scalar(value_of(item), indent)}", above, item, items)
         lead = indent
