@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from forgeapi import SOMEONE, Forge, serve_forge
 from githubaction import ACTION, ROOT, SERVER, STEPS, UPLOAD, Runner
 from gitrepository import Repository
@@ -21,7 +22,11 @@ from jobgen.yamlio.read import read
 GITLAB = read((ROOT / "ci/gitlab.yml").read_bytes(), "gitlab.yml").documents[0].data["jobgen"]
 CHANGE = ("What the change does", "Upload the page of the change", "Link the pages", "Comment")
 PINNED = re.compile(r"[a-z-]+/[a-z-]+@[0-9a-f]{40}")
-RECIPE = re.search(r"^```sh\n(.*?)^```$", (ROOT / "docs/ci.md").read_text(), re.MULTILINE | re.DOTALL)[1]
+PAGE = (ROOT / "docs/ci.md").read_text()
+RECIPE = re.search(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[1]
+EXAMPLES = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+HOOKS = {"jobgen-lint", "jobgen-render-check", "jobgen-policy-test"}
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +71,7 @@ def test_documented_script_passes_for_a_valid_repository(repository: Repository)
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "pytorch-example" in (repository.folder / "jobgen-diff.md").read_text()
+    assert read_data((repository.folder / "jobgen-change.html").read_text())["view"] == "changes"
 
 
 @pytest.mark.parametrize(
@@ -315,3 +321,57 @@ def test_gitlab_template_keeps_what_it_writes(repository: Repository) -> None:
     assert artifacts["paths"] == ["jobgen-diff.md", "jobgen-report/"]
     # GitLab accepts only these characters, and shows a folder only if its path ends with a slash.
     assert re.fullmatch(r"[\w -]+", artifacts["expose_as"])
+
+
+def test_documented_ci_files_are_valid(tmp_path: Path) -> None:
+    """They match the schemas of GitHub and GitLab, as the files of this repository do, and an audit finds no hole."""
+    workflows, pipelines = [*WORKFLOWS], [ROOT / "ci/gitlab.yml"]
+    for number, text in enumerate(EXAMPLES):
+        path = tmp_path / f".github/workflows/{number}.yml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        (pipelines if "CI_" in text or "include:" in text else workflows if "\non:" in text else []).append(path)
+    assert (len(workflows), len(pipelines)) == (len(WORKFLOWS) + 2, 3)
+
+    kinds = {"github-workflows": workflows, "gitlab-ci": pipelines, "github-actions": [ROOT / "action.yml"]}
+    for kind, paths in kinds.items():
+        done = run_tool("check-jsonschema", "--builtin-schema", f"vendor.{kind}", *paths)
+        assert done.returncode == 0, done.stdout
+    # Tags of versions are fine where people can see and change them; action.yml has hashes.
+    (tmp_path / "zizmor.yml").write_text('rules: {unpinned-uses: {config: {policies: {"*": ref-pin}}}}\n')
+    done = run_tool(
+        "zizmor",
+        "--offline",
+        "--quiet",
+        "--min-severity=medium",
+        f"--config={tmp_path}/zizmor.yml",
+        *workflows,
+        ROOT / "action.yml",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def run_tool(name: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    path = Path(sys.executable).with_name(name)
+    if not path.exists():
+        pytest.skip(f"{name} is not installed; `pip install -e '.[dev]'` installs it")
+    return subprocess.run([path, *words], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_documented_inputs_outputs_and_variables_exist() -> None:
+    tables = [re.findall(r"`([\w-]+)`", row) for row in re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE)]
+    documented = {name for names in tables for name in names}
+    given, used = set(), set()
+    files = [yaml.safe_load(text) for text in (*EXAMPLES, *(path.read_text() for path in WORKFLOWS))]
+    for data in files:
+        for step in (step for job in data.get("jobs", {}).values() for step in job["steps"]):
+            if step.get("uses", "").startswith(("your-organization/jobgen@", "./")):
+                given |= step.get("with", {}).keys()
+        used |= {*re.findall(r"steps\.jobgen\.outputs\.([\w-]+)", json.dumps(data, default=str))}
+    variables = {name for name in GITLAB["variables"] if name.startswith("JOBGEN_")} | {"JOBGEN_TOKEN"}
+
+    assert documented - HOOKS == ACTION["inputs"].keys() | ACTION["outputs"].keys() | variables
+    assert given == {"comment", "fleet"} <= ACTION["inputs"].keys()
+    assert used == {"sarif", "site"} <= ACTION["outputs"].keys()
+    assert [data["jobgen"]["variables"].keys() <= variables for data in files if "include" in data] == [True]
+    assert all(f"${name}" in "".join(GITLAB["script"]).replace("{", "") for name in variables)
