@@ -38,7 +38,7 @@ def browser():
         launched.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def pages(tmp_path_factory):
     """Write each page once; return its address."""
     # Imported late: all tests load this module.
@@ -49,7 +49,9 @@ def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     makers = {
         "fleet": lambda: make_fleet(120, url=URL),
+        "small": lambda: make_fleet(12, ("dev", "prod"), url=URL),
         "large": lambda: make_fleet(1000),
+        "huge": lambda: make_fleet(10_000, has_manifests=False),
         "hostile": lambda: make_fleet(11, ("<b>dev</b>", "prod"), names=HOSTILE),
         "hostile-changes": lambda: make_pull_request(text=HOSTILE[0]),
         "changes": lambda: make_pull_request(url=URL),

@@ -45,10 +45,15 @@ FINDING_COLUMNS = (
 
 
 def make_fleet(
-    jobs: int, environments: tuple[str, ...] = ENVIRONMENTS, *, names: tuple[str, ...] = (), url: str = ""
+    jobs: int,
+    environments: tuple[str, ...] = ENVIRONMENTS,
+    *,
+    names: tuple[str, ...] = (),
+    url: str = "",
+    has_manifests: bool = True,
 ) -> str:
     """Return a page of a fleet; `names` are put in place of names, values and file names of the first jobs."""
-    maker = _FleetMaker(environments, names)
+    maker = _FleetMaker(environments, names, has_manifests)
     for number in range(jobs):
         maker.add_job(number)
     head = {
@@ -66,7 +71,8 @@ def make_fleet(
 
 
 class _FleetMaker:
-    def __init__(self, environments: tuple[str, ...], names: tuple[str, ...]) -> None:
+    def __init__(self, environments: tuple[str, ...], names: tuple[str, ...], has_manifests: bool) -> None:
+        self.has_manifests = has_manifests
         self.random = random.Random(7)
         self.environments = environments
         self.names = names
@@ -97,7 +103,7 @@ class _FleetMaker:
             state = self.random.choices(("active", "suspended", "inactive", "broken"), (90, 5, 3, 2))[0]
             pods, gpus = choose((1, 2, 4, 4, 8, 16)), choose((0, 1, 2, 4, 8, 8))
             manifest = -1
-            if state != "broken":
+            if state != "broken" and self.has_manifests:
                 lines = [
                     self._to_line(file, *row)
                     for row in self._manifest_rows(name, framework, environment, pods, gpus, hostile)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from report_browser import texts
+from report_browser import go, texts
 
 
 def count_jobs(page) -> tuple[int, int]:
@@ -257,3 +257,68 @@ def test_every_chart_is_a_table_too(visit):
     page.wait_for_selector(".matrix")
     assert route_of(page).startswith("#/fleet?namespace=ml-")
     assert total(page, "GPUs") == int(label.split(": ")[1].split()[0].replace(",", ""))
+
+
+def test_ten_thousand_jobs_scroll_as_ten_do(visit):
+    page = visit("huge")
+    assert count_jobs(page) == (10_000, 10_000)
+    page.locator(".matrix").evaluate("(grid) => { grid.scrollTop = 300_000 }")
+    page.wait_for_selector("#row-5360")
+    rows = page.locator(".row").count()
+    assert rows < 40
+    kept, times = page.evaluate(
+        """async () => {
+          const grid = document.querySelector('.matrix');
+          const frame = () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+          const times = [], kept = [];
+          for (let step = 0; step < 12; step++) {
+            const before = new Set(document.querySelectorAll('.row'));
+            const start = performance.now();
+            grid.scrollTop += 56;
+            await frame();
+            times.push(performance.now() - start);
+            kept.push([...document.querySelectorAll('.row')].filter((row) => before.has(row)).length);
+          }
+          return [kept, times];
+        }"""
+    )
+    assert min(kept) >= rows - 2
+    assert min(times) < 100
+    assert page.evaluate("document.querySelectorAll('*').length") < 3000
+
+
+def test_paper_says_which_rows_it_leaves_out(visit):
+    page = visit("huge")
+    rows = int(page.locator(".matrix").get_attribute("aria-rowcount")) - 1
+    note, drawn = "document.querySelector('.print-note')", "document.querySelectorAll('.row').length"
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(f"[{drawn}, {note}.hidden]") == [1000, False]
+    assert page.evaluate(f"{note}.textContent").startswith(f"The first 1,000 of {rows:,} rows.")
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(f"{drawn} < 60 && {note}.hidden")
+
+
+def test_paper_has_the_filters_and_whole_charts(visit):
+    page = visit("fleet", "#/fleet?team=vision")
+    page.emulate_media(media="print")
+    assert page.locator(".result-count").inner_text().endswith(" of 120 jobs")
+    assert page.locator(".chip").inner_text().strip() == "Team: vision"
+    assert not page.get_by_role("button", name="Clear filters").is_visible()
+    go(page, "#/gpus")
+    page.wait_for_selector(".treemap svg")
+    assert page.locator(".treemap svg").get_attribute("viewBox").startswith("0 0 ")
+
+
+SHIFT = """() => new Promise((resolve) => {
+  let sum = 0;
+  const add = (list) => list.getEntries().forEach((entry) => { sum += entry.value });
+  new PerformanceObserver(add).observe({type: 'layout-shift', buffered: true});
+  setTimeout(() => resolve(sum), 150);
+})"""
+
+
+@pytest.mark.parametrize("width", [1360, 390])
+def test_no_view_shifts_while_it_loads(visit, width):
+    for view in ("fleet?team=vision&q=a", "gpus", "findings?team=vision"):
+        page = visit("fleet", f"#/{view}", viewport={"width": width, "height": 844})
+        assert page.evaluate(SHIFT) < 0.01, view

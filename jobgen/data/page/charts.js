@@ -181,9 +181,11 @@ function drawBars(bars, series, width, addressOf) {
   const label = Math.min(200, Math.max(88, Math.floor(width * 0.22)));
   const room = width - label - 72;
   const longest = Math.max(...bars.map((bar) => bar.total));
+  const height = bars.length * BAR_STEP;
   const chart = draw("svg", {
     width,
-    height: bars.length * BAR_STEP,
+    height,
+    viewBox: `0 0 ${width} ${height}`,
     role: "group",
     "aria-label": "Stacked bars of GPUs",
   });

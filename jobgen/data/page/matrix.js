@@ -1,7 +1,7 @@
 /* The matrix of the fleet. Only the rows in view are in the document, so ten thousand jobs scroll as ten do. */
 
 const ROWS_BEFORE_AND_AFTER = 8;
-const MAX_PRINTED_ROWS = 3000;
+const MAX_PRINTED_ROWS = 1000;
 
 /* Where the matrix was left, to come back to from a job. */
 const leftAt = { address: "", active: -1, scrollTop: 0 };
@@ -13,6 +13,7 @@ class Matrix {
   /* `onOpen(row)` is called for a click or Enter. */
   constructor(model, query, onOpen) {
     Object.assign(this, { model, query, onOpen, rows: [], active: -1, first: -1, last: -1, isPrinting: false });
+    this.drawn = new Map(); // the rows in the document by their number
     this.only = columnInView(model, query);
     this.head = make("div", { class: "matrix-head", role: "row", "aria-rowindex": "1" });
     this.body = make("div", { class: "matrix-rows", role: "rowgroup" });
@@ -22,7 +23,8 @@ class Matrix {
     const heads = make("div", { role: "rowgroup", class: "matrix-head-group" }, this.head);
     this.grid = make("div", { class: "matrix", role: "treegrid", tabindex: "0", ...label }, heads, this.sizer);
     this.grid.style.setProperty("--columns", String(model.environments.length));
-    this.element = make("div", { class: "matrix-frame" }, this.grid, this.empty);
+    this.note = make("p", { class: "print-note", hidden: true });
+    this.element = make("div", { class: "matrix-frame" }, this.note, this.grid, this.empty);
     showHead(model, this.head, this, () => this.draw());
     this.listen();
   }
@@ -70,18 +72,31 @@ class Matrix {
 
   drawIfMoved() {
     const [first, last] = this.range;
-    if (!this.isPrinting && (first !== this.first || last !== this.last)) this.draw();
+    if (!this.isPrinting && (first !== this.first || last !== this.last)) this.drawRange();
   }
 
+  /* Draw all rows in view again. */
   draw() {
+    this.drawn.clear();
+    this.drawRange();
+  }
+
+  /* Draw the rows that came into view; the others stay. */
+  drawRange() {
     const [first, last] = this.isPrinting ? [0, Math.min(this.rows.length, MAX_PRINTED_ROWS)] : this.range;
     Object.assign(this, { first, last });
-    const drawn = this.rows.slice(first, last).map((row, at) => makeRow(this.model, row, first + at, this));
-    this.body.replaceChildren(...drawn);
+    const numbers = Array.from({ length: Math.max(0, last - first) }, (_, at) => first + at);
+    const drawn = numbers.map((number) => [number, this.drawn.get(number) || this.makeRow(number)]);
+    this.drawn = new Map(drawn);
+    this.body.replaceChildren(...this.drawn.values());
     this.body.style.transform = this.isPrinting ? "none" : `translateY(${first * this.rowHeight}px)`;
     if (this.active >= first && this.active < last)
       this.grid.setAttribute("aria-activedescendant", `row-${this.active}`);
     else this.grid.removeAttribute("aria-activedescendant");
+  }
+
+  makeRow(number) {
+    return makeRow(this.model, this.rows[number], number, this);
   }
 
   /* Make another row the active one, and scroll it into view. */
@@ -112,9 +127,13 @@ class Matrix {
     this.grid.focus({ preventScroll: true });
   }
 
-  /* On paper all rows are drawn. */
+  /* On paper all rows are drawn, or as many as a browser can print, with a note. */
   print(isPrinting) {
     this.isPrinting = isPrinting;
+    const total = this.rows.length;
+    this.note.hidden = !isPrinting || total <= MAX_PRINTED_ROWS;
+    const shown = `The first ${formatNumber(MAX_PRINTED_ROWS)} of ${formatNumber(total)} rows.`;
+    show(this.note, `${shown} Filter the fleet to print the others.`);
     this.draw();
   }
 }

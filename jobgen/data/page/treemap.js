@@ -49,7 +49,8 @@ function moveBetweenTiles(frame, event) {
 }
 
 function drawTreemap(groups, width, addressOf) {
-  const chart = draw("svg", { width, height: TREEMAP_HEIGHT, role: "group", "aria-label": "Treemap of GPUs" });
+  const size = { width, height: TREEMAP_HEIGHT, viewBox: `0 0 ${width} ${TREEMAP_HEIGHT}` };
+  const chart = draw("svg", { ...size, role: "group", "aria-label": "Treemap of GPUs" });
   const folded = foldGroups(groups, width * TREEMAP_HEIGHT);
   const areas = placeTiles(folded, { x: 0, y: 0, width, height: TREEMAP_HEIGHT });
   areas.forEach((area, index) => drawGroup(chart, area, Math.min(index, SERIES - 1), addressOf));
