@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from gitrepository import Repository
 from jobgenprocess import run_here
+from pagedata import PageData
 
 import jobgen
 
@@ -69,6 +70,13 @@ def test_the_folder_may_be_new_outside_and_behind_a_link_that_the_user_names(rep
         assert run(repository, "-o", folder)[0] == 0
         assert (folder / "index.html").is_file()
     assert (tmp_path / "target/index.html").is_file()
+
+
+def test_a_repository_without_overlays_has_its_jobs_in_the_page(repository):
+    data = PageData(jobgen.report(repository).data)
+
+    assert [row["name"] for row in data.table("environments")] == [""]
+    assert [(row["name"], row["state"]) for row in data.table("cells")] == [("bert", "active")]
 
 
 def test_a_dash_prints_the_page(repository):

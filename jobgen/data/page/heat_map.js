@@ -124,7 +124,7 @@ function makeHeat(counts, cell, most, query) {
   const severity = counts.severities.get(rule);
   const trend = makeTrendText(cell);
   if (!now) {
-    const text = fixed ? trend : make("span", { class: "heat-none", "aria-label": "none" }, "·");
+    const text = fixed ? trend : make("span", { class: "heat-none", role: "img", "aria-label": "none" }, "·");
     return make("td", { class: "heat-cell" }, make("span", { class: "heat-empty" }, text));
   }
   const level = Math.max(1, Math.ceil(Math.sqrt(now / most[severity]) * 5));

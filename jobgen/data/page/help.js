@@ -35,7 +35,7 @@ function showHelp(dialog) {
   ]);
   show(
     dialog,
-    make("h2", { id: "help-title" }, "Help"),
+    make("h2", {}, "Help"),
     make("h3", {}, "Keyboard"),
     make("dl", {}, keys),
     make("h3", {}, "A job in an environment"),
