@@ -26,6 +26,7 @@ PAGE = (ROOT / "docs/ci.md").read_text()
 RECIPE = re.search(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[1]
 EXAMPLES = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+STARTER = ROOT / "jobgen/data/starter"
 HOOKS = {"jobgen-lint", "jobgen-render-check", "jobgen-policy-test"}
 
 
@@ -325,13 +326,13 @@ def test_gitlab_template_keeps_what_it_writes(repository: Repository) -> None:
 
 def test_documented_ci_files_are_valid(tmp_path: Path) -> None:
     """They match the schemas of GitHub and GitLab, as the files of this repository do, and an audit finds no hole."""
-    workflows, pipelines = [*WORKFLOWS], [ROOT / "ci/gitlab.yml"]
+    workflows, pipelines = [*WORKFLOWS, STARTER / "github.yaml"], [ROOT / "ci/gitlab.yml", STARTER / "gitlab.yaml"]
     for number, text in enumerate(EXAMPLES):
         path = tmp_path / f".github/workflows/{number}.yml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         (pipelines if "CI_" in text or "include:" in text else workflows if "\non:" in text else []).append(path)
-    assert (len(workflows), len(pipelines)) == (len(WORKFLOWS) + 2, 3)
+    assert (len(workflows), len(pipelines)) == (len(WORKFLOWS) + 3, 4)
 
     kinds = {"github-workflows": workflows, "gitlab-ci": pipelines, "github-actions": [ROOT / "action.yml"]}
     for kind, paths in kinds.items():
