@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -13,6 +14,11 @@ pytest_plugins = ("report_browser",)
 
 # The cache of another run must not decide whether a test passes.
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jobgen-tests-")
+
+
+# Rewriting the assertions of all test modules takes ten seconds of CPU time in each process. pytest keeps the result
+# where it may, even if other programs of this machine write no compiled modules.
+sys.dont_write_bytecode = False
 
 
 # Tests that take more than about a quarter of a second of CPU time each, or more than two seconds together.

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jobgen.check.cel import CompileError, Expression, Failed, available, bind, compile_cel, mentions
 from jobgen.model.quantity import canonicalize_quantity
 
-TABLE = yaml.safe_load((Path(__file__).parent / "cel.yaml").read_text("utf-8"))
+TABLE = yaml.load((Path(__file__).parent / "cel.yaml").read_text("utf-8"), yaml.CSafeLoader)
 NAMES = ("object", "oldObject", "request", "params", "namespaceObject", "variables")
 BOUND = {"object": TABLE["object"]}
 VALUES = [(text, value) for rows in TABLE["values"].values() for text, value in rows.items()]

@@ -11,7 +11,7 @@ from jobgen.render.json_patch import apply_json_patch
 from jobgen.yamlio.read import read
 
 TEXT = (Path(__file__).parent / "jsonpatch.yaml").read_text("utf-8")
-CASES = yaml.safe_load(TEXT)
+CASES = yaml.load(TEXT, yaml.CSafeLoader)
 MARKED = read(f"cases:\n{TEXT}".encode(), "jsonpatch.yaml", traced=True).documents[0].data["cases"]
 
 every_case = pytest.mark.parametrize("number", range(len(CASES)), ids=[case["about"] for case in CASES])

@@ -13,7 +13,7 @@ from jobgen.spec.replicas import count_pods, find_template, get_at
 
 ROOT = Path(__file__).parent.parent
 FILES = sorted((ROOT / "schemas").glob("*/*.yaml"))
-ALL = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in FILES}
+ALL = {path.stem: yaml.load(path.read_text("utf-8"), yaml.CSafeLoader) for path in FILES}
 DESCRIBED = {name: kind for name, kind in ALL.items() if "frameworks" in kind}
 FRAMEWORKS = sorted({name for kind in DESCRIBED.values() for name in kind["frameworks"]})
 PLATFORMS = ["kubeflow", "mpi-operator", "trainer", "tensorstack", "kubernetes", "jobset", "ray", "volcano"]

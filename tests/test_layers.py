@@ -6,18 +6,18 @@ import re
 from pathlib import Path
 
 import pytest
+from moduletrees import parse_module
 
 ROOT = Path(__file__).parent.parent / "jobgen"
 # A package may import what is below it. ARCHITECTURE.md shows the same list.
 PACKAGES = """cli api gitops convert site diff queues pipeline report render check operators kueue k8s spec repo yamlio
     cache model""".split()
 
-SOURCES = {
-    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path.read_text("utf-8")
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
     for path in ROOT.rglob("*.py")
     if path not in (ROOT / "__init__.py", ROOT / "__main__.py")
 }
-TREES = {name: ast.parse(text) for name, text in SOURCES.items()}
 # The modules or packages that may use a name; an empty set forbids it everywhere.
 RESERVED = {
     "yaml": {"yamlio.read.events"},
@@ -43,7 +43,7 @@ RESERVED = {
     ".rglob": set(),
 }
 
-every_module = pytest.mark.parametrize("name", SOURCES)
+every_module = pytest.mark.parametrize("name", MODULES)
 
 
 def imported(tree):
@@ -53,7 +53,7 @@ def imported(tree):
         if isinstance(node, ast.ImportFrom):
             names = [f"{node.module}.{name}" for name in names]
         for name in (name.removeprefix("jobgen.") for name in names if name.startswith("jobgen.")):
-            yield name if name in SOURCES else name.rpartition(".")[0]
+            yield name if name in MODULES else name.rpartition(".")[0]
 
 
 def used(tree):
@@ -74,7 +74,7 @@ def test_imports_point_down(name):
     here = name.split(".")[0]
     above = PACKAGES[: PACKAGES.index(here)]
 
-    assert [other for other in imported(TREES[name]) if other.split(".")[0] in above] == []
+    assert [other for other in imported(parse_module(MODULES[name])) if other.split(".")[0] in above] == []
 
 
 def test_architecture_lists_the_same_packages():
@@ -84,7 +84,7 @@ def test_architecture_lists_the_same_packages():
 
 
 def test_imports_have_no_cycle():
-    graph = {name: set(imported(tree)) - {name, ""} for name, tree in TREES.items()}
+    graph = {name: set(imported(parse_module(path))) - {name, ""} for name, path in MODULES.items()}
 
     assert list(graphlib.TopologicalSorter(graph).static_order())
 
@@ -94,7 +94,7 @@ def test_reserved_names(name):
     parts = name.split(".")
     homes = {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
 
-    assert {word for word in used(TREES[name]) if not homes & RESERVED.get(word, homes)} == set()
+    assert {word for word in used(parse_module(MODULES[name])) if not homes & RESERVED.get(word, homes)} == set()
 
 
 @every_module

@@ -4,11 +4,13 @@ A rule's name is a literal that goes to a parameter or a field called `rule`; so
 """
 
 import ast
+import functools
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from moduletrees import parse_module
 
 from jobgen.api import kubeconform
 from jobgen.check.admission.rules import RULES as POD_RULES
@@ -19,11 +21,7 @@ from jobgen.model.finding import Identity, Severity
 from jobgen.pipeline.environment import Rendered
 
 ROOT = Path(__file__).parent.parent / "jobgen"
-TREES = {
-    path.relative_to(ROOT).as_posix(): ast.parse(path.read_text())
-    for path in ROOT.rglob("*.py")
-    if path.parent.parent != ROOT / "rules"
-}
+MODULES = [path for path in ROOT.rglob("*.py") if path.parent.parent != ROOT / "rules"]
 NAME = re.compile(r"[a-z]+(-[a-z]+)+")
 CATEGORIES = set("yaml schema pod operator policy gitops resources image security scheduling spec fleet meta".split())
 
@@ -31,7 +29,7 @@ CATEGORIES = set("yaml schema pod operator policy gitops resources image securit
 def takers() -> dict[str, set[int]]:
     """Functions and classes with a parameter or a field `rule`, by name: the places where calls give it."""
     found: dict[str, set[int]] = {}
-    for node in (node for tree in TREES.values() for node in ast.walk(tree)):
+    for node in (node for tree in map(parse_module, MODULES) for node in ast.walk(tree)):
         if isinstance(node, ast.FunctionDef):
             names = [argument.arg for argument in node.args.args if argument.arg not in ("self", "cls")]
             names += [argument.arg for argument in node.args.kwonlyargs]
@@ -74,12 +72,13 @@ def rules_in(node: ast.AST, places: dict[str, set[int]]) -> Iterator[ast.expr]:
             yield from (default for argument, default in pairs if argument.arg == "rule" and default is not None)
 
 
+@functools.cache
 def emitted() -> set[str]:
     """Literals that are given as `rule`, or are assigned to what is: in the same function, or as a constant."""
     places = takers()
     asked = {"rule"}
     found: set[str] = set()
-    for tree in TREES.values():
+    for tree in map(parse_module, MODULES):
         for scope in (tree, *(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))):
             values = list(rules_in(scope, places))
             names = {"rule"}.union(*map(variables, values))
@@ -87,7 +86,7 @@ def emitted() -> set[str]:
             asked |= names
             if scope is not tree:
                 found.update(assigned(ast.walk(scope), names))
-    constants = (node for tree in TREES.values() for node in tree.body)
+    constants = (node for tree in map(parse_module, MODULES) for node in tree.body)
     return found | set(assigned(constants, asked))
 
 
