@@ -197,10 +197,20 @@ class _FleetMaker:
                         "flavor:text",
                         "resource:text",
                     ),
-                    *("nominal", "used", "borrowed", "lent", "waiting"),
+                    *("nominal", "used", "borrowed", "lent", "waiting", "borrowingLimit", "lendingLimit"),
                 ),
                 [
-                    (env, "ClusterQueue", self.names[0] if self.names else queue, cohort, flavor, resource, *amounts)
+                    (
+                        env,
+                        "ClusterQueue",
+                        self.names[0] if self.names else queue,
+                        cohort,
+                        flavor,
+                        resource,
+                        *amounts,
+                        16,
+                        -1,
+                    )
                     for env in range(min(2, len(self.environments)))
                     for queue, cohort, flavor, resource, amounts in _QUOTAS
                 ],
@@ -216,19 +226,43 @@ class _FleetMaker:
                         "name:text",
                         "queue:text",
                     ),
-                    *("clusterQueue:text", "decision:text", "reason:text", "change:text"),
+                    *(
+                        "clusterQueue:text",
+                        "decision:text",
+                        "reason:text",
+                        "change:text",
+                        "behind:text",
+                        "evictedBy:text",
+                    ),
                 ),
                 [
-                    (0, next(cell), row[4], row[5], row[6], row[7], "research", *_DECISIONS[number % len(_DECISIONS)])
+                    (
+                        0,
+                        next(cell),
+                        row[4],
+                        row[5],
+                        row[6],
+                        row[7],
+                        "research",
+                        *_DECISIONS[number % len(_DECISIONS)],
+                        self.names[0] if self.names else "",
+                        "",
+                    )
                     for number, row in enumerate(waiting)
                 ],
             ),
-            Table("notes", ("environment:environments", "text:text"), [(0, text) for text in _NOTES]),
+            Table(
+                "notes", ("environment:environments", "level:text", "text:text"), [(0, "note", text) for text in _NOTES]
+            ),
+            Table("runs", ("cell:cells", "scheduled"), [(number, 0) for number in range(len(waiting))]),
             Table(
                 "costs",
-                ("environment:environments", "by:text", "name:text", "jobs", "bounded", "gpuSeconds", "cost"),
+                (
+                    *("environment:environments", "by:text", "name:text", "jobs", "bounded", "priced", "scheduled"),
+                    *("gpuSeconds", "cost"),
+                ),
                 [
-                    (0, "team", team, 40 - at, 12 + at, 6_625_800 * (at + 1), 4_100_000 * (at + 1))
+                    (0, "team", team, 40 - at, 12 + at, 12, at % 2, 6_625_800 * (at + 1), 4_100_000 * (at + 1))
                     for at, team in enumerate(TEAMS)
                 ],
             ),

@@ -15,6 +15,9 @@ from jobgen.api.report import report
 from jobgen.model.finding import Finding
 from jobgen.model.quantity import to_milli
 from jobgen.repo.files import File
+from jobgen.site.capacity_tables import QUOTA, WORKLOAD
+from jobgen.site.encode import Table, encode
+from jobgen.site.page import assemble_page
 from jobgen.site.prices import PriceTarget, read_prices
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -353,3 +356,179 @@ def test_documented_prices(folder, tmp_path):
     assert (code, out) == (2, "")
     assert err == shown[2]
     assert not (tmp_path / "site").exists()
+
+
+@pytest.fixture(scope="module")
+def open_page(browser, tmp_path_factory):
+    """Open a page at the view of capacity; every error of the console fails the test."""
+    folder, opened, problems = tmp_path_factory.mktemp("pages"), [], []
+
+    def visit(html, route="#/capacity", **options):
+        path = folder / f"{len(opened)}.html"
+        path.write_text(html, "utf-8")
+        page = browser.new_page(**{"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce", **options})
+        opened.append(page)
+        page.on("console", lambda message: problems.append(message.text))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.goto(path.as_uri() + route)
+        page.wait_for_selector("html[data-ready]")
+        return page
+
+    yield visit
+    for page in opened:
+        page.close()
+    assert problems == []
+
+
+@pytest.fixture(scope="module")
+def html(folder):
+    return report(folder, prices="prices.yaml").page
+
+
+def find_queue(page, name):
+    return page.locator(".queues > .queue", has=page.get_by_role("heading", name=name, exact=True))
+
+
+def test_the_page_shows_the_tree_of_cohorts(open_page, html, page):
+    shown = open_page(html)
+    company = shown.locator(".cohorts > .cohort")
+    assert company.count() == 1
+    assert company.locator("> summary h2").inner_text() == "Cohort company"
+    research = company.locator("> .fold-content > .cohort")
+    assert research.locator("> summary h2").inner_text() == "Cohort research"
+    assert research.locator(".queues > .queue > h3").all_inner_texts() == ["team-a", "team-b"]
+    for row in page.table("quotas"):
+        if row["environment"] == "prod" and row["resource"] == GPU and row["kind"] == "ClusterQueue":
+            quota = find_queue(shown, row["name"]).locator(".quota", has_text=GPU).filter(has_text=row["flavor"])
+            assert f"{row['used']} of {row['nominal']}" in quota.inner_text()
+    team_a = find_queue(shown, "team-a").inner_text()
+    assert "borrows at most 16, 16 waiting" in team_a
+    assert "lends at most 12" in find_queue(shown, "team-b").inner_text()
+
+
+def test_the_page_says_why_jobs_wait_and_links_them(open_page, html, decided):
+    shown = open_page(html)
+    counts = decided[0]["summary"]
+    lead = shown.locator(".lead").inner_text()
+    assert lead.startswith("7 workloads: ")
+    assert f"{counts['waits']} waits" in lead
+    waiting = shown.locator(".workload", has_text="ml/b-owner evicts it")
+    assert "it lacks 12 of nvidia.com/gpu in flavor h100" in waiting.inner_text()
+    assert "ml/b-next" in waiting.locator(".workload-behind").inner_text()
+    assert shown.get_by_text("not simulated: time, autoscaling").is_visible()
+    assert shown.get_by_text("Kueue 0.19, without fair sharing").is_visible()
+    waiting.locator("a").click()
+    shown.wait_for_selector(".page.job")
+    assert shown.locator("h1").inner_text() == "a-first"
+
+
+def test_the_search_keeps_queues_and_workloads(open_page, html):
+    shown = open_page(html)
+    shown.keyboard.press("/")
+    shown.keyboard.type("team-b h100")
+    assert shown.locator(".queues > .queue > h3").all_inner_texts() == ["team-b"]
+    assert shown.url.endswith("#/capacity?q=team-b+h100")
+    shown.keyboard.press("Escape")
+    assert shown.locator(".queues > .queue > h3").all_inner_texts() == ["team-a", "team-b", "platform"]
+    shown.fill("input[type=search]", "b-owner")
+    assert shown.locator(".workload-name a").all_inner_texts() == ["b-owner"]
+
+
+def test_costs_are_shown_as_bounds(open_page, html):
+    shown = open_page(html)
+    rows = shown.locator(".costs tbody tr").all_inner_texts()
+    assert rows[0].split("\t") == ["prod environment", "7", "3", "39", "108.00"]
+    assert ["d-team team", "1", "1", "1", "not known"] in [text.split("\t") for text in rows]
+    assert "Without a deadline, and so in no sum: 2 of 7 jobs." in shown.locator(".costs").inner_text()
+    unknown = shown.locator(".costs details", has_text="whose cost is not known")
+    assert "d-alone\n1 GPU · no price for what it requests" in unknown.inner_text()
+    assert "b-next\n8 GPUs · no deadline" in unknown.inner_text()
+    known = shown.locator(".costs details", has_text="with a bound")
+    known.locator("summary").click()
+    assert known.locator("li").first.inner_text() == "a-first\n16 GPUs · at most 1 h · 16 GPU hours\n51.20 EUR"
+
+
+def test_an_environment_without_queues_says_how_to_add_them(open_page, html):
+    shown = open_page(html)
+    shown.get_by_role("group", name="Environment").get_by_role("button", name="local").click()
+    shown.wait_for_selector("text=No queues of Kueue in local")
+    assert "docs/kueue.md" in shown.locator(".empty").inner_text()
+    assert shown.locator(".costs").is_visible()
+
+
+def test_errors_of_the_state_are_shown(open_page, tmp_path):
+    shown = open_page(report(write(tmp_path, {**FILES, "cluster/prod/state.json": "{"})).page)
+    assert "cluster/prod/state.json:1:" in shown.locator(".queue-errors").inner_text()
+    assert not shown.get_by_text("No queues of Kueue").is_visible()
+
+
+def make_large(queues, workloads):
+    """Return a page with many queues in nested cohorts, of six flavors and four resources each, and many workloads."""
+    resources = ("cpu", "memory", GPU, "example.com/nic")
+    quotas = [
+        (
+            *(0, "ClusterQueue", f"queue-{number}", f"cohort-{number % 10}", f"flavor-{flavor}", resource),
+            *(64000, 8000, 0, 0, 0, -1, -1),
+        )
+        for number in range(queues)
+        for flavor in range(6)
+        for resource in resources
+    ]
+    quotas += [
+        (0, "Cohort", f"cohort-{number}", "top", "flavor-0", GPU, 64000, 8000, 0, 0, 0, -1, -1) for number in range(10)
+    ]
+    rows = [
+        (0, -1, "Job", "ml", f"job-{number}", "q", f"queue-{number % queues}", "waits", "no quota", "", "", "")
+        for number in range(workloads)
+    ]
+    tables = [
+        Table("environments", ("name:text",), [("prod",)]),
+        Table("quotas", QUOTA, quotas),
+        Table("workloads", WORKLOAD, rows),
+    ]
+    return assemble_page("large", encode("fleet", {"name": "large", "revision": "", "currency": ""}, tables))
+
+
+def test_many_queues_and_workloads_stay_usable(open_page):
+    shown = open_page(make_large(200, 10_000))
+    took = shown.evaluate(
+        "() => { const start = performance.now(); goTo(['capacity'], {q: 'x'}); dispatchEvent(new Event('hashchange'));"
+        " goTo(['capacity'], {}); dispatchEvent(new Event('hashchange')); return performance.now() - start }"
+    )
+    assert took < 1000
+    shown.wait_for_function("document.querySelectorAll('.cohort').length === 1")
+    assert shown.locator("main *").count() < 1000
+    shown.locator(".cohort > summary").first.click()
+    shown.locator(".cohort .cohort > summary").first.click()
+    assert find_queue(shown, "queue-0").locator(".quota").count() == 6
+    find_queue(shown, "queue-0").locator("summary").click()
+    assert find_queue(shown, "queue-0").locator(".quota").count() == 24
+    shown.locator(".decision > summary").click()
+    assert shown.locator(".workload").count() == 100
+    shown.get_by_role("button", name="Show 100 more of 10,000").click()
+    assert shown.locator(".workload").count() == 200
+    shown.fill("input[type=search]", "queue-17 flavor-3")
+    assert {"queue-17", "queue-170"} < set(shown.locator(".queues > .queue > h3").all_inner_texts())
+
+
+def test_cohorts_in_a_cycle_are_shown(open_page):
+    rows = [
+        (0, "Cohort", name, parent, "f", GPU, 8, 0, 0, 0, 0, -1, -1)
+        for name, parent in (("a", "b"), ("b", "a"), ("c", "c"))
+    ]
+    tables = [Table("environments", ("name:text",), [("prod",)]), Table("quotas", QUOTA, rows)]
+    shown = open_page(
+        assemble_page("cycle", encode("fleet", {"name": "cycle", "revision": "", "currency": ""}, tables))
+    )
+    assert shown.locator(".cohort > summary h2").all_inner_texts() == ["Cohort a", "Cohort b", "Cohort c"]
+
+
+def test_paper_and_a_phone(open_page, html):
+    shown = open_page(html, viewport={"width": 375, "height": 700}, color_scheme="dark")
+    assert shown.locator("main").evaluate("(element) => element.scrollWidth") <= 375
+    assert shown.locator(".decision:not([open])").count() > 0
+    shown.evaluate("dispatchEvent(new Event('beforeprint'))")
+    shown.emulate_media(media="print")
+    assert shown.locator("details:not([open])").count() == 0
+    assert shown.locator(".workload").count() == 7
+    assert not shown.locator("input[type=search]").is_visible()

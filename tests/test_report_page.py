@@ -216,7 +216,7 @@ def test_capacity_shows_quota_use_and_what_waits(visit):
     page = visit("fleet", "#/capacity")
     research = page.locator(".queue", has_text="research").first
     assert "72 of 64" in research.inner_text()
-    assert "8 borrowed, 24 waiting" in research.inner_text()
+    assert "8 borrowed, borrows at most 16, 24 waiting" in research.inner_text()
     assert "3 TiB of 4 TiB" in research.inner_text()
     assert page.get_by_text("request at most 208 GPUs").first.is_visible()
     assert page.get_by_text("Git does not know how long a run takes").is_visible()

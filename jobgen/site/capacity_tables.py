@@ -13,11 +13,11 @@ Row = tuple[str | int, ...]
 
 _ERROR, _NOTE = "error", "note"
 _ENVIRONMENT = "environment:environments"
-_QUOTA = (
+QUOTA = (
     *(_ENVIRONMENT, "kind:text", "name:text", "cohort:text", "flavor:text", "resource:text"),
     *("nominal", "used", "borrowed", "lent", "waiting", "borrowingLimit", "lendingLimit"),
 )
-_WORKLOAD = (
+WORKLOAD = (
     *(_ENVIRONMENT, "cell:cells", "kind:text", "namespace:text", "name:text", "queue:text", "clusterQueue:text"),
     *("decision:text", "reason:text", "change:text", "behind:text", "evictedBy:text"),
 )
@@ -38,8 +38,8 @@ def list_capacity(capacity: Capacity, fleet: Fleet) -> Iterator[Table]:
             cell = cells.get((env, answer.job.kind, answer.job.namespace, answer.job.name), NONE)
             workloads.append((environments[env], cell, *_describe_answer(answer)))
         notes += ((environments[env], _NOTE, note) for note in state.report.list_notes())
-    yield Table("quotas", _QUOTA, quotas)
-    yield Table("workloads", _WORKLOAD, workloads)
+    yield Table("quotas", QUOTA, quotas)
+    yield Table("workloads", WORKLOAD, workloads)
     yield Table("notes", (_ENVIRONMENT, "level:text", "text:text"), notes)
     yield Table("costs", _COST, [(environments[each.environment], *each[1:]) for each in capacity.costs])
     counted = ((number, run) for number, run in enumerate(capacity.runs) if run.is_counted)

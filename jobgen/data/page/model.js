@@ -84,13 +84,15 @@ function joinTrend(model, data, files) {
   return { since: data.head.since || "the revision compared", added, fixed };
 }
 
-/* Queues, cohorts, workloads and costs; null without any. */
+/* Queues, cohorts, workloads and costs. */
 function joinCapacity(model, data) {
-  const quotas = data.table("quotas");
-  const workloads = data.table("workloads");
-  const costs = data.table("costs");
-  if (!quotas.length && !workloads.length && !costs.length) return null;
-  return { quotas, workloads, costs, notes: data.table("notes") };
+  return {
+    quotas: data.table("quotas"),
+    workloads: data.table("workloads"),
+    notes: data.table("notes"),
+    costs: data.table("costs"),
+    runs: data.table("runs").map((row) => ({ ...row, cell: model.cells[row.cell] })),
+  };
 }
 
 /* A pull request: groups of changes that are alike, with their members, fields and dangers. */
