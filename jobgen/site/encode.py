@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from jobgen.k8s.secrets import hide_credentials
 from jobgen.report.escape import visible
-from jobgen.site.lines import Change, Line
+from jobgen.site.lines import Change, Line, LineSource
 
 VERSION = 1
 NONE = -1
@@ -87,15 +87,24 @@ class _Writer:
                 yield from (str(row[place]) for row in table.rows)
             elif column.endswith(":files"):
                 self._note_files(str(row[place]) for row in table.rows)
-        for line in (line for changes in table.lines for change in changes for line in change.added):
-            if line.text not in self._parts:
-                self._parts[line.text] = _split_indent(line.text)
-            yield self._parts[line.text][1]
-            for place, source in enumerate(line.sources):
-                self._note_files((source.file,))
-                self._origins.setdefault((source.layer, source.file), len(self._origins))
+        for changes in table.lines:
+            for change in changes:
+                yield from self._list_line_texts(change.added)
+
+    def _list_line_texts(self, lines: Iterable[Line]) -> list[str]:
+        parts, origins, texts = self._parts, self._origins, list[str]()
+        for text, sources in lines:
+            split = parts.get(text)
+            if split is None:
+                split = parts[text] = _split_indent(text)
+            texts.append(split[1])
+            for place, (layer, file, _, value) in enumerate(sources):
+                if (layer, file) not in origins:
+                    self._note_files((file,))
+                    origins[layer, file] = len(origins)
                 if place:
-                    yield source.value
+                    texts.append(value)
+        return texts
 
     def _note_files(self, files: Iterable[str]) -> None:
         for file in files:
@@ -126,42 +135,45 @@ class _Writer:
             return (self._files[str(value)] for value in values)
         return map(int, values)
 
-    def _write_changes(self, changes: Sequence[Change]) -> Iterator[int]:
-        state = _State(0, 0, 0)
+    def _write_changes(self, changes: Sequence[Change]) -> list[int]:
+        numbers: list[int] = []
+        state = (0, 0, 0)
         for skipped, copied, added in changes:
-            yield from (skipped, copied, len(added))
-            for line in added:
-                numbers, state = self._write_line(line, state)
-                yield from numbers
+            numbers += (skipped, copied, len(added))
+            state = self._write_lines(added, state, numbers)
+        return numbers
 
-    def _write_line(self, line: Line, last: _State) -> tuple[list[int], _State]:
-        """Return the numbers of a line, and the state after it."""
-        level, text = self._lines[line.text]
-        step, sources = _to_unsigned(level - last.level) << 2, line.sources
-        if not sources:
-            return [text, step | _NO_SOURCE], _State(level, last.origin, last.line)
-        first = sources[0]
-        origin = self._origins[first.layer, first.file]
-        state = _State(level, origin, first.line)
-        distance = first.line - last.line
-        if len(sources) == 1 and origin == last.origin:
-            if distance == 1:
-                return [text, step | _NEXT_LINE], state
-            return [text, step | _OTHER_LINE, _to_unsigned(distance)], state
-        numbers = [text, step | _ALL_SOURCES, len(sources)]
-        for place, source in enumerate(sources):
-            numbers += (self._origins[source.layer, source.file], _to_unsigned(source.line - last.line))
-            numbers += (self._numbers[source.value],) if place else ()
-            last = last._replace(line=source.line)
-        return numbers, state
+    def _write_lines(self, lines: Iterable[Line], state: _State, numbers: list[int]) -> _State:
+        """Add the numbers of lines; return the state after them."""
+        level, origin, at = state
+        for text, sources in lines:
+            depth, number = self._lines[text]
+            step = _to_unsigned(depth - level) << 2
+            level = depth
+            if not sources:
+                numbers += (number, step | _NO_SOURCE)
+                continue
+            layer, file, line, _ = sources[0]
+            first = self._origins[layer, file]
+            if len(sources) > 1 or first != origin:
+                numbers += (number, step | _ALL_SOURCES, len(sources))
+                self._write_sources(sources, at, numbers)
+            elif line == at + 1:
+                numbers += (number, step | _NEXT_LINE)
+            else:
+                numbers += (number, step | _OTHER_LINE, _to_unsigned(line - at))
+            origin, at = first, line
+        return level, origin, at
+
+    def _write_sources(self, sources: Sequence[LineSource], at: int, numbers: list[int]) -> None:
+        for place, (layer, file, line, value) in enumerate(sources):
+            numbers += (self._origins[layer, file], _to_unsigned(line - at))
+            numbers += (self._numbers[value],) if place else ()
+            at = line
 
 
-class _State(NamedTuple):
-    """What the next line is written relative to."""
-
-    level: int
-    origin: int
-    line: int
+_State = tuple[int, int, int]
+"""What the next line is written relative to: a level of indentation, an origin and the number of a line."""
 
 
 def _split_indent(line: str) -> tuple[int, str]:
