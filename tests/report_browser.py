@@ -42,11 +42,20 @@ def browser():
 def pages(tmp_path_factory):
     """Write each page once; return its address."""
     # Imported late: all tests load this module.
+    from gitrepository import Repository
+    from report_jobs import write_jobs
     from report_samples import make_fleet, make_pull_request
 
     from jobgen.api.report import report
 
     folder = tmp_path_factory.mktemp("pages")
+
+    def report_jobs() -> str:
+        root = write_jobs(folder / "varied")
+        Repository(root, folder).commit()
+        (root / "overlays/dev/overlay.yaml").write_text((root / "overlays/dev/overlay.yaml").read_text() + "# new\n")
+        return report(root, repo_url=URL).page
+
     makers = {
         "fleet": lambda: make_fleet(120, url=URL),
         "small": lambda: make_fleet(12, ("dev", "prod"), url=URL),
@@ -55,6 +64,7 @@ def pages(tmp_path_factory):
         "hostile": lambda: make_fleet(11, ("<b>dev</b>", "prod"), names=HOSTILE),
         "hostile-changes": lambda: make_pull_request(text=HOSTILE[0]),
         "changes": lambda: make_pull_request(url=URL),
+        "jobs": report_jobs,
         "empty": lambda: make_fleet(0, ("dev",)),
         "no-environment": lambda: make_fleet(0, ()),
         "repository": lambda: report(ROOT, repo_url=URL).page,

@@ -1,20 +1,14 @@
-/* The manifests of a job side by side, with their differences, and who set the value of a line. */
-
-/* Layers, by the tone of their mark in the margin. */
-const LAYER_TONES = [
-  [/^job\b/, "job"],
-  [/^patch/, "patch"],
-  [/^defaults/, "defaults"],
-  [/^kind/, "kind"],
-];
-
-function layerTone(layer) {
-  const found = LAYER_TONES.find(([pattern]) => pattern.test(layer));
-  return found ? found[1] : "other";
-}
+/* The manifests of a job side by side, with their differences. */
 
 /* Which environments are shown: those of the address, else as many as fit, of the same kind if several have it. */
 function chooseColumns(model, route, job, environments) {
+  const linked = model.environments.indexOf(route.query.env);
+  const chosen = chooseShown(model, route, job, environments);
+  if (!environments.includes(linked) || chosen.includes(linked)) return chosen;
+  return [...chosen.slice(0, route.query.envs ? undefined : -1), linked].sort((one, other) => one - other);
+}
+
+function chooseShown(model, route, job, environments) {
   const chosen = (route.query.envs || "")
     .split(",")
     .map((name) => model.environments.indexOf(name))
@@ -34,7 +28,12 @@ function makeCompareSection(model, job, environments, compare, route) {
         ? compare.columns.filter((each) => each !== env)
         : [...compare.columns, env].sort((one, other) => one - other);
       if (next.length)
-        goTo(["job", jobKey(job)], { ...route.query, envs: next.map((each) => model.environments[each]).join(",") });
+        goTo(["job", jobKey(job)], {
+          ...route.query,
+          env: "",
+          line: "",
+          envs: next.map((each) => model.environments[each]).join(","),
+        });
     };
     return make(
       "button",
@@ -59,7 +58,7 @@ function makeCompareSection(model, job, environments, compare, route) {
     make(
       "p",
       { class: "hint" },
-      "Click on a line to see who set it. The mark in the margin is the layer: ",
+      "Click on a line, or press Enter, to see who set it. The mark in the margin is the layer: ",
       ["job", "patch", "defaults", "kind"].map((tone) => make("span", { class: `layer-name layer-${tone}` }, tone)),
     ),
     compare.element,
@@ -74,55 +73,102 @@ function makeComparison(model, job, page, columns, query, blame) {
   const kinds = rows.map((at) => compareLines(at, texts));
   const element = make("div", { class: "side-by-side scroll" });
   element.style.setProperty("--columns", String(columns.length));
-  const state = { onlyDifferences: query.diff === "1", active: -1, cells: [], open: new Set() };
+  const state = { onlyDifferences: query.diff === "1", active: -1, column: 0, open: new Set() };
   const button = make("button", { type: "button", class: "toggle", onClick: () => toggle() });
-  const choose = (row, column) => {
-    const line = rows[row][column] >= 0 ? manifests[column][rows[row][column]] : null;
-    if (!line) return;
+  const find = (row, column) => element.querySelector(`button[data-at="${row},${column}"]`);
+  const saveRoute = (changes) => replaceRoute(["job", jobKey(job)], Object.assign(query, changes));
+  function choose(row, column) {
+    const index = rows[row][column];
+    if (index === undefined || index < 0) return;
     element.querySelector(".is-chosen")?.classList.remove("is-chosen");
-    element.querySelector(`[data-at="${row},${column}"]`)?.classList.add("is-chosen");
-    state.active = row;
-    blame.show(line, model.environments[columns[column]], job);
-  };
+    find(row, column)?.classList.add("is-chosen");
+    Object.assign(state, { active: row, column });
+    const env = model.environments[columns[column]];
+    saveRoute({ env, line: String(index + 1) });
+    blame.show(manifests[column][index], env, findField(texts[column], index));
+  }
   function redraw() {
     show(button, "Only differences");
     button.hidden = columns.length < 2;
     button.setAttribute("aria-pressed", String(state.onlyDifferences));
-    const heads = columns.map((env) =>
-      make(
-        "div",
-        { class: "side-head" },
-        make("span", { class: `swatch series-${env % 8}` }),
-        model.environments[env],
-        make("span", { class: "side-kind" }, job.cells[env] ? job.cells[env].kind : ""),
-      ),
-    );
     show(
       element,
-      make("div", { class: "side-row side-heads" }, heads),
+      make(
+        "div",
+        { class: "side-row side-heads" },
+        columns.map((env, column) => makeSideHead(model, job, env, texts[column])),
+      ),
       drawComparison(rows, kinds, texts, manifests, state, redraw),
     );
   }
   function toggle() {
     state.onlyDifferences = !state.onlyDifferences;
-    replaceRoute(["job", jobKey(job)], { ...query, diff: state.onlyDifferences ? "1" : "" });
-    query.diff = state.onlyDifferences ? "1" : "";
+    saveRoute({ diff: state.onlyDifferences ? "1" : "" });
     redraw();
+  }
+  function move(step) {
+    const next = findRow(element, rows, state.active, state.column, step);
+    if (!next) return;
+    choose(next.row, next.column);
+    find(next.row, next.column).focus();
+  }
+  /* Show the line of the address. */
+  function start() {
+    const column = columns.indexOf(model.environments.indexOf(query.env));
+    const row = rows.findIndex((at) => at[column] === Number(query.line) - 1);
+    if (column < 0 || row < 0) return;
+    state.open.add(row);
+    redraw();
+    choose(row, column);
+    find(row, column).scrollIntoView({ block: "center" });
   }
   element.addEventListener("click", (event) => {
     const at = event.target.closest("[data-at]");
     if (at) choose(...at.dataset.at.split(",").map(Number));
   });
-  function move(step) {
-    const shown = [...element.querySelectorAll("button[data-at]")].map((each) => Number(each.dataset.at.split(",")[0]));
-    const next = step > 0 ? shown.find((row) => row > state.active) : shown.filter((row) => row < state.active).pop();
-    if (next === undefined) return;
-    const column = rows[next].findIndex((index) => index >= 0);
-    choose(next, column);
-    element.querySelector(`[data-at="${next},${column}"]`).focus();
-  }
+  element.addEventListener("keydown", (event) => moveFocus(event, element, rows));
+  element.addEventListener("focusin", (event) => moveTabStop(element, event.target));
   redraw();
-  return { element, button, columns, toggle, move, open: () => {} };
+  return { element, button, columns, toggle, move, start };
+}
+
+function makeSideHead(model, job, env, texts) {
+  const name = model.environments[env];
+  const text = `${texts.join("\n")}\n`;
+  return make(
+    "div",
+    { class: "side-head" },
+    make("span", { class: `swatch series-${env % 8}` }),
+    name,
+    make("span", { class: "side-kind" }, job.cells[env] ? job.cells[env].kind : ""),
+    makeCopyButton("Copy", `Copy the manifest of ${name}`, text),
+  );
+}
+
+/* The nearest row that is shown above or below another one; in the same column, if that has a line there. */
+function findRow(element, rows, from, column, step) {
+  const shown = [...element.querySelectorAll(".side-row[data-row]")].map((each) => Number(each.dataset.row));
+  const row = step > 0 ? shown.find((each) => each > from) : shown.filter((each) => each < from).pop();
+  if (row === undefined) return null;
+  return { row, column: rows[row][column] >= 0 ? column : rows[row].findIndex((index) => index >= 0) };
+}
+
+/* The arrows move between lines and environments; Enter then shows who set the value, as a click does. */
+function moveFocus(event, element, rows) {
+  const at = event.target.dataset.at;
+  const step = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] }[event.key];
+  if (!at || !step || event.ctrlKey || event.metaKey || event.altKey) return;
+  const [row, column] = at.split(",").map(Number);
+  const next = step[0] ? findRow(element, rows, row, column, step[0]) : { row, column: column + step[1] };
+  event.preventDefault();
+  if (next) element.querySelector(`button[data-at="${next.row},${next.column}"]`)?.focus();
+}
+
+/* One line is reached by Tab: the last one that had the focus. */
+function moveTabStop(element, target) {
+  if (!target.dataset.at) return;
+  for (const each of element.querySelectorAll('[data-at][tabindex="0"]')) each.setAttribute("tabindex", "-1");
+  target.setAttribute("tabindex", "0");
 }
 
 /* "equal", "changed" or "missing": what a row is. */
@@ -149,7 +195,7 @@ function drawComparison(rows, kinds, texts, manifests, state, redraw) {
     }
     let end = row;
     while (end < rows.length && !near[end] && !state.open.has(end)) end++;
-    drawn.push(makeFold(row, end, state, redraw));
+    drawn.push(makeEqualFold(row, end, state, redraw));
     row = end - 1;
   }
   if (!kinds.some((kind) => kind !== "equal") && state.onlyDifferences)
@@ -157,7 +203,7 @@ function drawComparison(rows, kinds, texts, manifests, state, redraw) {
   return drawn;
 }
 
-function makeFold(start, end, state, redraw) {
+function makeEqualFold(start, end, state, redraw) {
   const open = () => {
     for (let row = start; row < end; row++) state.open.add(row);
     redraw();
@@ -185,72 +231,15 @@ function makeSides(row, at, kind, texts, manifests) {
         type: "button",
         class: `side layer-${tone}`,
         "data-at": `${row},${column}`,
-        tabindex: row === 0 && column === 0 ? "0" : "-1",
+        tabindex: row === 0 && index === 0 ? "0" : "-1",
       },
       make("span", { class: "code" }, content),
     );
   });
-  return make("div", { class: `side-row is-${kind}` }, sides);
+  return make("div", { class: `side-row is-${kind}`, "data-row": row }, sides);
 }
 
 function makeChanged(text, others) {
   const [before, changed, after] = splitChange(text, others);
   return [before, changed ? make("mark", {}, changed) : null, after];
-}
-
-/* The panel that shows who set a value: the winning layer first, then what it overrides. */
-function makeBlame(model, job) {
-  const element = make("aside", { class: "blame", "aria-label": "Who set it", hidden: true });
-  const close = () => {
-    const wasOpen = !element.hidden;
-    element.hidden = true;
-    document
-      .querySelectorAll(".is-chosen, .is-source")
-      .forEach((each) => each.classList.remove("is-chosen", "is-source"));
-    return wasOpen;
-  };
-  function showLine(line, environment) {
-    element.hidden = false;
-    const sources = line.sources.map((source, index) =>
-      make(
-        "li",
-        { class: `source layer-${layerTone(source.layer)}` },
-        make(
-          "span",
-          { class: "source-layer" },
-          source.layer,
-          index ? make("span", { class: "overridden" }, "overridden") : null,
-        ),
-        source.value ? make("code", { class: "source-value" }, source.value) : null,
-        makePlace(model, source.file, source.line, source.column),
-      ),
-    );
-    show(
-      element,
-      make(
-        "div",
-        { class: "blame-head" },
-        make("h2", {}, "Who set it"),
-        make("span", { class: "blame-env" }, environment),
-        make("button", { type: "button", class: "quiet", onClick: close }, makeIcon("cross", "Close")),
-      ),
-      make("p", { class: "blame-line" }, make("code", {}, line.text.trim())),
-      sources.length
-        ? make("ol", {}, sources)
-        : make("p", { class: "hint" }, "This line only opens a block; its values have their own places."),
-    );
-    markSpec(line.sources.filter((source) => source.file === job.file).map((source) => source.line));
-    announce(
-      line.sources.length
-        ? `${line.sources[0].layer}, ${line.sources[0].file} line ${line.sources[0].line}`
-        : "no source",
-    );
-  }
-  return { element, show: showLine, close };
-}
-
-/* Mark the lines of the spec that a value comes from. */
-function markSpec(numbers) {
-  document.querySelectorAll(".is-source").forEach((each) => each.classList.remove("is-source"));
-  for (const number of numbers) document.querySelector(`[data-spec="${Number(number)}"]`)?.classList.add("is-source");
 }

@@ -61,19 +61,23 @@ function copyLink() {
     button.classList.add("is-done");
     setTimeout(() => button.classList.remove("is-done"), 1500);
   };
-  // The clipboard is missing on pages without TLS, and a browser may forbid it.
-  const copied = navigator.clipboard ? navigator.clipboard.writeText(location.href) : Promise.reject();
-  copied.catch(copySelected).then(
+  copyText(location.href).then(
     () => say("Link copied"),
     () => announce("The browser forbids copying; copy its address"),
   );
 }
 
-/* Copy the address as older browsers do: from a field that is selected. */
-function copySelected() {
-  const field = make("input", { class: "hidden-text", "aria-hidden": "true", readonly: true });
+/* Copy a text. The clipboard is missing on pages without TLS, and a browser may forbid it. */
+function copyText(text) {
+  const copied = navigator.clipboard ? navigator.clipboard.writeText(text) : Promise.reject();
+  return copied.catch(() => copySelected(text));
+}
+
+/* Copy a text as older browsers do: from a field that is selected. */
+function copySelected(text) {
+  const field = make("textarea", { class: "hidden-text", "aria-hidden": "true", readonly: true });
   const focused = document.activeElement;
-  field.value = location.href;
+  field.value = text;
   document.body.append(field);
   field.select();
   const isCopied = document.execCommand("copy");

@@ -22,7 +22,9 @@ function showJob(model, place, route) {
   }
   const page = model.readJob(job);
   const environments = page.manifests.map((lines, env) => (lines ? env : -1)).filter((env) => env >= 0);
-  const blame = makeBlame(model, job);
+  const blame = makeBlame(model, job, () =>
+    replaceRoute(["job", jobKey(job)], Object.assign(route.query, { env: "", line: "" })),
+  );
   const compare = makeComparison(model, job, page, chooseColumns(model, route, job, environments), route.query, blame);
   show(
     place,
@@ -35,11 +37,11 @@ function showJob(model, place, route) {
       blame.element,
     ),
   );
+  compare.start();
   return {
     back: backToFleet,
     close: blame.close,
     move: compare.move,
-    open: compare.open,
     differences: () => compare.toggle(),
   };
 }
@@ -101,7 +103,23 @@ function makeJobCell(model, cell) {
       [cell.kind, cell.namespace, cell.queue].filter(Boolean).join(" · "),
     ),
     cell.reason ? make("span", { class: "cell-more" }, cell.reason) : null,
+    makeDecisions(model, cell),
   );
+}
+
+/* What Kueue decides about the workloads of a cell, and why. */
+function makeDecisions(model, cell) {
+  const workloads = model.capacity ? model.capacity.workloads.filter((row) => model.cells[row.cell] === cell) : [];
+  return workloads.map((row) => {
+    const { label, tone } = describeDecision(row.decision);
+    return make(
+      "span",
+      { class: "cell-more decision" },
+      make("span", { class: `tone-text-${tone}` }, label),
+      row.reason ? [": ", makeMessage(row.reason)] : null,
+      row.change ? ["; ", makeMessage(row.change)] : null,
+    );
+  });
 }
 
 /* The findings of a job; one that several environments share is listed once. */
