@@ -94,7 +94,7 @@ PRODUCTION = [
         "apiVersion": "v1",
         "kind": "ResourceQuota",
         "metadata": {"name": "compute", "namespace": "ml"},
-        "spec": {"hard": {f"requests.{GPU}": "32", "requests.cpu": "200", "pods": "100"}},
+        "spec": {"hard": {f"requests.{GPU}": "80", "requests.cpu": "200", "pods": "100"}},
     },
 ]
 DEVELOPMENT = [

@@ -11,6 +11,7 @@ from jobgenprocess import run_here
 from pagedata import PageData
 
 from jobgen.api.errors import UsageError
+from jobgen.api.lint import lint
 from jobgen.api.report import report
 from jobgen.model.finding import Finding
 from jobgen.model.quantity import to_milli
@@ -108,6 +109,26 @@ def test_what_cannot_be_read_is_an_error_of_the_page(tmp_path):
     assert errors["prod"].startswith("overlays/prod/overlay.yaml:6: there is no folder `cluster/prod`")
     assert errors["dev"].startswith("cluster/dev/state.json:1: ")
     assert found.table("quotas") == []
+
+
+def test_limits_are_those_of_lint(page, folder):
+    rows = {(row["environment"], row["owner"], row["resource"]): row for row in page.table("limits")}
+    gpus = rows["prod", "namespace ml", f"requests.{GPU}"]
+    assert (gpus["kind"], gpus["name"], gpus["limit"]) == ("ResourceQuota", "compute", "80")
+    messages = [finding.message for finding in lint(folder).findings if finding.env == "prod"]
+    excess = next(text for text in messages if "but quota `compute`" in text and GPU in text)
+    assert f"take `{gpus['used']}` together" in excess
+    assert gpus["share"] == -(-int(gpus["used"]) * 1000 // 80) > 1000
+    assert (rows["prod", "namespace ml", "requests.cpu"]["limit"], rows["prod", "namespace ml", "pods"]["used"]) == (
+        "200",
+        "15",
+    )
+    budget = rows["prod", "namespace ml", "GPUs"]
+    assert (budget["kind"], budget["limit"]) == ("budget", "40")
+    exceeded = next(text for text in messages if "above its budget of 40" in text)
+    assert f"request {budget['used']} GPUs" in exceeded
+    assert (rows["dev", "team b-team", "GPUs"]["used"], rows["dev", "team b-team", "GPUs"]["share"]) == ("16", 160)
+    assert not [key for key in rows if key[0] == "local"]
 
 
 def find_runs(page):
@@ -416,6 +437,8 @@ def test_the_page_says_why_jobs_wait_and_links_them(open_page, html, decided):
     assert "it lacks 12 of nvidia.com/gpu in flavor h100" in waiting.inner_text()
     assert "ml/b-next" in waiting.locator(".workload-behind").inner_text()
     assert shown.get_by_text("not simulated: time, autoscaling").is_visible()
+    limit = shown.locator(".limits .quota", has_text=f"requests.{GPU}")
+    assert limit.inner_text().endswith("109 of 80\n\nResourceQuota compute exceeded")
     assert shown.get_by_text("Kueue 0.19, without fair sharing").is_visible()
     waiting.locator("a").click()
     shown.wait_for_selector(".page.job")

@@ -19,6 +19,7 @@ from jobgen.repo.root import folder_exists
 from jobgen.site.costs import CostTotal, LongestRun, find_longest_run, sum_costs
 from jobgen.site.flavors import JobFlavors, ObjectKey
 from jobgen.site.fleet import Fleet
+from jobgen.site.limits import Limit, list_limits
 from jobgen.site.prices import NO_PRICES, Prices
 
 _MAX_ERRORS = 10
@@ -51,6 +52,7 @@ class Capacity(NamedTuple):
     queues: tuple[QueueState, ...]
     runs: tuple[LongestRun, ...]
     costs: tuple[CostTotal, ...]
+    limits: tuple[Limit, ...]
     errors: tuple[tuple[str, str], ...]
     """Environments whose queues could not be read, and why."""
 
@@ -69,7 +71,8 @@ def build_capacity(snapshot: Snapshot, fleet: Fleet, prices: Prices = NO_PRICES)
             queues.append(QueueState(report, queued.context, _list_owners(queued.context)))
     flavors = JobFlavors(_index_answers(queues), {each.report.environment: each.context for each in queues})
     runs = tuple(find_longest_run(snapshot, cell, prices, flavors) for cell in fleet.cells)
-    return Capacity(tuple(queues), runs, tuple(sum_costs(fleet, runs, prices)), tuple(errors))
+    limits = tuple(limit for env in snapshot.environments for limit in list_limits(snapshot, env))
+    return Capacity(tuple(queues), runs, tuple(sum_costs(fleet, runs, prices)), limits, tuple(errors))
 
 
 def _collect_queues(snapshot: Snapshot, env: str, findings: list[Finding]) -> QueuedJobs | None:

@@ -21,6 +21,7 @@ WORKLOAD = (
     *(_ENVIRONMENT, "cell:cells", "kind:text", "namespace:text", "name:text", "queue:text", "clusterQueue:text"),
     *("decision:text", "reason:text", "change:text", "behind:text", "evictedBy:text"),
 )
+_LIMIT = (*(_ENVIRONMENT, "kind:text", "owner:text", "name:text", "resource:text", "used:text", "limit:text", "share"),)
 _COST = (_ENVIRONMENT, "by:text", "name:text", "jobs", "bounded", "priced", "scheduled", "gpuSeconds", "cost")
 
 
@@ -41,6 +42,7 @@ def list_capacity(capacity: Capacity, fleet: Fleet) -> Iterator[Table]:
     yield Table("quotas", QUOTA, quotas)
     yield Table("workloads", WORKLOAD, workloads)
     yield Table("notes", (_ENVIRONMENT, "level:text", "text:text"), notes)
+    yield Table("limits", _LIMIT, [(environments[each.environment], *each[1:]) for each in capacity.limits])
     yield Table("costs", _COST, [(environments[each.environment], *each[1:]) for each in capacity.costs])
     counted = ((number, run) for number, run in enumerate(capacity.runs) if run.is_counted)
     yield Table("runs", ("cell:cells", "scheduled"), [(number, int(run.is_scheduled)) for number, run in counted])

@@ -79,6 +79,7 @@ function listResults(model, env, words) {
     errors.length ? makeQueueErrors(errors) : null,
     quotas.length ? makeQuotaTree(quotas, words) : null,
     makeWorkloads(model, workloads, words),
+    makeLimits(model, env, words),
     makeCosts(model, env, words),
     makeNotes(model, env, notes, quotas.length > 0),
   ].filter(Boolean);

@@ -90,6 +90,7 @@ function joinCapacity(model, data) {
     quotas: data.table("quotas"),
     workloads: data.table("workloads"),
     notes: data.table("notes"),
+    limits: data.table("limits"),
     costs: data.table("costs"),
     runs: data.table("runs").map((row) => ({ ...row, cell: model.cells[row.cell] })),
   };
