@@ -307,6 +307,17 @@ def test_no_secret_is_in_the_page(healthy):
     assert "hunter2" not in report(healthy).page
 
 
+def test_code_owners_own_jobs_that_name_no_owner(tmp_path):
+    files = {f"ml/{path}": text for path, text in FILES.items() if path != "jobs/broken.yaml"}
+    outer = write(tmp_path / "mono", {"CODEOWNERS": "* @platform\n/ml/jobs/s*.yaml @vision @ml/leads\n", **files})
+    Repository(outer, tmp_path).commit()
+
+    cells = PageData(report(outer / "ml", environments=["dev"]).data).table("cells")
+
+    assert {row["owner"] for row in cells if row["name"] == "bert"} == {"ada"}
+    assert {row["owner"] for row in cells if row["name"].startswith("sweep")} == {"@vision @ml/leads"}
+
+
 def test_trend_since_a_revision(tmp_path):
     folder = write(tmp_path / "trend", {path: FILES[path] for path in FILES if path != "jobs/broken.yaml"})
     git = Repository(folder, tmp_path)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_names
@@ -14,6 +16,7 @@ from jobgen.diff.snapshot import snapshot_repository
 from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.repo import layout
+from jobgen.repo.code_owners import CODE_OWNERS_FILES, find_code_owners, parse_code_owners
 from jobgen.repo.named_paths import read_first
 from jobgen.site.capacity import build_capacity
 from jobgen.site.encode import encode
@@ -86,7 +89,7 @@ def report(
         raise NotFoundError("there is no job under jobs/", snapshot.findings)
     linted = lint(opened, environments=environments)
     new, gone = _compare_findings(opened, environments, since, linted) if since else (None, ())
-    fleet = build_fleet(snapshot, jobs)
+    fleet = build_fleet(snapshot, jobs, _read_code_owners(opened.root, head["prefix"]))
     capacity = build_capacity(snapshot, fleet, known_prices)
     data = FleetData(
         fleet,
@@ -121,6 +124,16 @@ def _compare_findings(
     new = lint(project, environments=environments, since=since)
     gone = findings_gone_since(request, since, (*now.findings, *now.merged))
     return frozenset(new.findings), tuple(gone)
+
+
+def _read_code_owners(root: Path, prefix: str) -> Callable[[str], str]:
+    """Return a function that finds the owners of a file by the CODEOWNERS of the Git repository."""
+    top = root.resolve()
+    for _ in filter(None, prefix.split("/")):
+        top = top.parent
+    file = next(filter(None, (read_first((top,), path) for path in CODE_OWNERS_FILES)), None)
+    rules = parse_code_owners(file.content.decode("utf-8", "replace")) if file else ()
+    return cache(lambda path: find_code_owners(rules, f"{prefix}/{path}" if prefix else path))
 
 
 def _read_prices(opened: Project, path: str) -> Prices:

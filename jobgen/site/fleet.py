@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple
 
@@ -72,8 +72,8 @@ class Fleet(NamedTuple):
     """The same sums as those of `jobgen diff`, with `after` equal to `before`."""
 
 
-def build_fleet(snapshot: Snapshot, jobs: Iterable[Job]) -> Fleet:
-    """Build the fleet of a rendered repository from its jobs."""
+def build_fleet(snapshot: Snapshot, jobs: Iterable[Job], find_owners: Callable[[str], str] = lambda _: "") -> Fleet:
+    """Build the fleet of a rendered repository from its jobs; `find_owners` returns the owners of a file."""
     objects: dict[tuple[str, JobPlace], list[_Measured]] = {}
     for made in snapshot.objects:
         manifest = snapshot.manifest(made)
@@ -88,7 +88,8 @@ def build_fleet(snapshot: Snapshot, jobs: Iterable[Job]) -> Fleet:
         rendered = [objects.get((runner.name, place)) for runner in runners]
         for runner, several in zip(runners, rendered, strict=True):
             cell = _describe_rendered(number, several) if several else _describe_missing(number, job, runner)
-            cells += [cell] if cell else []
+            if cell:
+                cells.append(cell if cell.owner else cell._replace(owner=find_owners(job.file.path)))
         first = next(filter(None, rendered), None)
         is_job = first is None or runs_pods(first[0].manifest)
         framework = runners[0].attributes(job).framework if runners else ""
@@ -128,8 +129,12 @@ def _describe_rendered(number: int, objects: Sequence[_Measured]) -> FleetCell:
 
 
 def find_owner(manifest: Manifest) -> str:
-    """Return the owner of a job: the label or annotation `owner`, with or without a prefix."""
-    for values in (manifest.labels, manifest.annotations):
+    """Return the owner that a job names: the label or annotation `owner`, with or without a prefix."""
+    return _read_owner(manifest.labels, manifest.annotations)
+
+
+def _read_owner(*metadata: Mapping[str, Node]) -> str:
+    for values in metadata:
         for key in values:
             if str(key).rpartition("/")[2] == _OWNER:
                 return as_text(values[key])
@@ -153,7 +158,7 @@ def _describe_missing(number: int, job: Job, runner: EnvironmentRunner) -> Fleet
         job.document.name,
         "",
         as_text(labels.get("team")),
-        as_text(labels.get(_OWNER)),
+        _read_owner(labels),
         0,
         ResourceTotals(),
     )
