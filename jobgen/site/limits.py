@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from jobgen.check.cluster.names import name_object
 from jobgen.check.cluster.quotas import measure_use
-from jobgen.check.cluster.state import build_state, list_kinds_to_read
+from jobgen.check.cluster.state import ClusterState, build_state, list_kinds_to_read
 from jobgen.check.rules.fleet.gpu_budget_exceeded import collect
 from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
@@ -18,6 +18,7 @@ from jobgen.model.data import Node
 from jobgen.model.quantity import to_milli
 from jobgen.pipeline.exported_state import read_exported
 from jobgen.repo.root import folder_exists
+from jobgen.spec.overlay import Cluster
 
 _QUOTA, _BUDGET = "ResourceQuota", "budget"
 _GPUS = "GPUs"
@@ -41,9 +42,13 @@ class Limit(NamedTuple):
 
 def list_limits(snapshot: Snapshot, env: str) -> Iterator[Limit]:
     """Yield the ResourceQuotas and budgets of an environment."""
+    cluster = snapshot.project.environment(env, []).cluster
+    state = _read_quotas(snapshot, env, cluster)
+    if state is None and not cluster.budgets:
+        return
     manifests = list(_list_manifests(snapshot, env))
-    yield from _list_quotas(snapshot, env, manifests)
-    yield from _list_budgets(snapshot, env, manifests)
+    yield from _list_quotas(env, manifests, state) if state else ()
+    yield from _list_budgets(env, manifests, cluster.budgets)
 
 
 def _list_manifests(snapshot: Snapshot, env: str) -> Iterator[Manifest]:
@@ -54,17 +59,20 @@ def _list_manifests(snapshot: Snapshot, env: str) -> Iterator[Manifest]:
             yield from (snapshot.checker(env).manifest(obj) for _, obj in wrapped)
 
 
-def _list_quotas(snapshot: Snapshot, env: str, manifests: Sequence[Manifest]) -> Iterator[Limit]:
-    """Yield each resource of each ResourceQuota; `exceeds-quota` compares the same sums."""
-    cluster, root = snapshot.project.environment(env, []).cluster, snapshot.project.root
+def _read_quotas(snapshot: Snapshot, env: str, cluster: Cluster) -> ClusterState | None:
+    """Read the state of the cluster, as `exceeds-quota` does; None if it has no ResourceQuota."""
+    root = snapshot.project.root
     exported: list[Mapping[str, Node]] = []
     if cluster.state and folder_exists(root, cluster.state):
         exported += read_exported(root, cluster.state, [])
     kinds = list_kinds_to_read(with_references=bool(cluster.complete), with_queues=False)
     own = [each.object for each in snapshot.objects if each.env == env and name_object(each.object)[0] in kinds]
-    if not any(name_object(obj)[0] == _QUOTA for obj in (*exported, *own)):
-        return
-    state = build_state(cluster, exported, own, ())
+    has_quotas = any(name_object(obj)[0] == _QUOTA for obj in (*exported, *own))
+    return build_state(cluster, exported, own, ()) if has_quotas else None
+
+
+def _list_quotas(env: str, manifests: Sequence[Manifest], state: ClusterState) -> Iterator[Limit]:
+    """Yield each resource of each ResourceQuota; `exceeds-quota` compares the same sums."""
     used: dict[tuple[str, int, str], int] = {}
     for use in (use for manifest in manifests for use in measure_use(manifest, state)):
         key = (use.namespace, use.quota, use.resource)
@@ -79,9 +87,8 @@ def _list_quotas(snapshot: Snapshot, env: str, manifests: Sequence[Manifest]) ->
                     yield Limit(env, _QUOTA, owner, name, str(resource), *shown, _measure_share(found, hard))
 
 
-def _list_budgets(snapshot: Snapshot, env: str, manifests: Sequence[Manifest]) -> Iterator[Limit]:
+def _list_budgets(env: str, manifests: Sequence[Manifest], budgets: Mapping[str, Mapping[str, Any]]) -> Iterator[Limit]:
     """Yield the budgets of namespaces and teams; `gpu-budget-exceeded` compares the same sums."""
-    budgets = snapshot.project.environment(env, []).cluster.budgets
     taken: dict[tuple[str, str], list[Any]] = {}
     for fact in (fact for manifest in manifests for fact in collect(manifest)) if budgets else ():
         taken.setdefault(fact.value[0], []).append(fact.value)
