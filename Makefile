@@ -22,6 +22,10 @@ demo: .venv/ready
 	@echo '$$ jobgen render -e prod -o rendered'
 	@$(BIN)/jobgen render -e prod -o rendered
 	@find rendered -name '*.yaml' | sort
+	@echo
+	@echo '$$ jobgen report -o site'
+	@$(BIN)/jobgen report -o site
+	@echo 'open $(CURDIR)/site/index.html in a browser'
 
 # The tests start thousands of processes. Compiled modules save each of them up to half a second of CPU, even where
 # PYTHONDONTWRITEBYTECODE is set.
@@ -57,4 +61,4 @@ conformance: .venv/ready
 	$(BIN)/python docs/build_conformance.py
 
 clean:
-	rm -rf .venv rendered dist build
+	rm -rf .venv rendered site dist build

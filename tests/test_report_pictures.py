@@ -1,0 +1,93 @@
+"""The pictures of docs/report.md: taken of a real repository, small, and not older than the page.
+
+`pytest --accept tests/test_report_pictures.py` takes them again.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from report_browser import ROOT, go
+from report_demo import write_demo
+
+import jobgen
+
+PICTURES = ROOT / "docs/pictures"
+URL = "https://github.com/example/training-jobs"
+LAPTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 800}
+VIEWS = {
+    "fleet": ("fleet", "#/fleet", "light", LAPTOP),
+    "fleet-dark": ("fleet", "#/fleet", "dark", LAPTOP),
+    "fleet-phone": ("fleet", "#/fleet", "light", PHONE),
+    "job": ("fleet", "#/job/bert-large?envs=dev,prod&diff=1", "light", LAPTOP),
+    "capacity": ("fleet", "#/capacity?env=prod", "light", LAPTOP),
+    "pull-request": ("changes", "#/changes", "light", LAPTOP),
+}
+MAX_BYTES = 150_000
+COLUMNS, ROWS = 16, 10
+
+
+@pytest.fixture(scope="module")
+def addresses(tmp_path_factory):
+    """Write the pages of a repository and of its last commit."""
+    folder = write_demo(tmp_path_factory.mktemp("demo") / "training-jobs")
+    pages = {
+        "fleet": jobgen.report(folder, since="HEAD~1", repo_url=URL, prices="prices.yaml").page,
+        "changes": jobgen.diff(folder, "HEAD~1..HEAD", format="html", repo_url=URL).text,
+    }
+    for name, page in pages.items():
+        (folder / f"{name}.html").write_text(page, "utf-8")
+    return {name: (folder / f"{name}.html").as_uri() for name in pages}
+
+
+def take_picture(browser, addresses, name: str) -> bytes:
+    page_name, route, scheme, size = VIEWS[name]
+    page = browser.new_page(viewport=size, color_scheme=scheme, reduced_motion="reduce")
+    page.goto(addresses[page_name])
+    page.wait_for_selector("html[data-ready]")
+    go(page, route)
+    if name == "job":
+        page.locator("button.side", has_text="replicas:").last.click()
+    page.wait_for_timeout(100)
+    picture = page.screenshot()
+    page.close()
+    return picture
+
+
+def shrink(picture: bytes) -> list[int]:
+    """Return the brightness of each part of a picture, from 0 to 255."""
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    small = image.open(io.BytesIO(picture)).convert("L").resize((COLUMNS, ROWS), image.Resampling.BOX)
+    return list(small.tobytes())
+
+
+def reduce_colors(picture: bytes) -> bytes:
+    """Return a smaller file: a page has few colors."""
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    written = io.BytesIO()
+    image.open(io.BytesIO(picture)).convert("RGB").quantize(128).save(written, "PNG", optimize=True)
+    return written.getvalue()
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_picture_shows_the_page_as_it_is(browser, addresses, tmp_path, accept, name):
+    """Compare loosely: fonts differ between machines, but the layout and the colors of each part do not."""
+    path, found = PICTURES / f"{name}.png", take_picture(browser, addresses, name)
+    (tmp_path / "found.png").write_bytes(found)
+    if accept:
+        PICTURES.mkdir(exist_ok=True)
+        path.write_bytes(reduce_colors(found))
+    distances = [abs(old - new) for old, new in zip(shrink(path.read_bytes()), shrink(found), strict=True)]
+
+    assert sum(distances) / len(distances) < 8, f"{path} is old; see {tmp_path}, and run with --accept"
+    assert max(distances) < 80, f"a part of {path} is old; see {tmp_path}, and run with --accept"
+
+
+def test_pictures_are_small_and_shown_on_the_page():
+    found = {path.name: path.stat().st_size for path in PICTURES.iterdir()}
+    shown = re.findall(r"\(pictures/([\w.-]+)\)", (ROOT / "docs/report.md").read_text("utf-8"))
+
+    assert sorted(found) == sorted(f"{name}.png" for name in VIEWS) == sorted(shown)
+    assert [name for name, size in found.items() if size > MAX_BYTES] == []
