@@ -207,6 +207,7 @@ def test_twelve_environments_and_three_thousand_lines(visit):
     page = visit("jobs", f"#/job/long?diff=1&envs={','.join(ENVIRONMENTS)}")
     assert page.locator(".side-head").count() == 12
     assert page.locator(".side-row[data-row]").count() < 20
+    assert page.locator("button.side[tabindex='0']").count() == 1
     assert page.locator(".fold", has_text="equal lines").count() >= 1
     assert {"ml-dev", "ml-prod", "ml"} & set(texts(page, ".side-row.is-changed mark"))
     go(page, "#/job/long?envs=dev,prod")

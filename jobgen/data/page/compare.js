@@ -100,6 +100,7 @@ function makeComparison(model, job, page, columns, query, blame) {
       ),
       drawComparison(rows, kinds, texts, manifests, state, redraw),
     );
+    element.querySelector("[data-at]")?.setAttribute("tabindex", "0");
   }
   function toggle() {
     state.onlyDifferences = !state.onlyDifferences;
@@ -231,7 +232,7 @@ function makeSides(row, at, kind, texts, manifests) {
         type: "button",
         class: `side layer-${tone}`,
         "data-at": `${row},${column}`,
-        tabindex: row === 0 && index === 0 ? "0" : "-1",
+        tabindex: "-1",
       },
       make("span", { class: "code" }, content),
     );
