@@ -132,10 +132,12 @@ const FOLDS = new WeakMap();
 /* Details whose content is made when they are opened: there may be thousands of them. */
 function makeFold(attributes, summary, fillContent, isOpen) {
   const content = make("div", { class: "fold-content" });
-  const fold = make("details", { ...attributes, open: isOpen }, make("summary", {}, summary), content);
   const fillOnce = () => {
     if (!content.firstChild) append(content, [fillContent()]);
   };
+  // A click fills it before it opens; the browser reports `toggle` later, so that it would be empty for a moment.
+  const head = make("summary", { onClick: fillOnce }, summary);
+  const fold = make("details", { ...attributes, open: isOpen }, head, content);
   FOLDS.set(fold, fillOnce);
   fold.addEventListener("toggle", () => fold.open && fillOnce());
   if (isOpen) fillOnce();
