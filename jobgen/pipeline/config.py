@@ -207,13 +207,18 @@ def find_ambiguous(file: File, index: int, format_name: str, frameworks: Framewo
     return [found for found in locate_errors(file, index, format_name, frameworks) if found.rule == ambiguous.RULE]
 
 
-@lru_cache(maxsize=1)
 def read_traced(file: File) -> tuple[YamlDocument, ...]:
-    """Read the documents of a file again, with locations.
+    """Read the documents of a file again, with locations."""
+    return read_traced_source(file).documents
+
+
+@lru_cache(maxsize=1)
+def read_traced_source(file: File) -> Source:
+    """Read a file again, with locations.
 
     The last file is kept: its documents are asked for one after the other, and reading it for each is quadratic.
     """
-    return read(file.content, file.path, traced=True).documents
+    return read(file.content, file.path, traced=True)
 
 
 def _load_kinds(root: Folder, findings: list[Finding], *, traced: bool) -> list[Kind]:

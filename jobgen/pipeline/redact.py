@@ -32,18 +32,20 @@ def redact_findings(findings: Iterable[Finding], contents: Iterable[bytes]) -> l
 
 def redact_lines(lines: Sequence[str]) -> Sequence[str]:
     """The lines of a file, without its secrets."""
-    return _redact_lines(lines, "\n".join(lines).encode("utf-8", "replace"))
-
-
-def redact_file(content: bytes) -> Sequence[str]:
-    """The lines of a file, without its secrets."""
-    return _redact_lines(content.decode("utf-8", "replace").splitlines(), content)
-
-
-def _redact_lines(lines: Sequence[str], content: bytes) -> Sequence[str]:
+    content = "\n".join(lines).encode("utf-8", "replace")
     secrets = find_file_secrets(content)
-    hides_values = bool(secrets or may_name_secret("\n".join(lines))) and _is_broken(content)
+    hides_values = bool(secrets or may_name_secret("\n".join(lines))) and _is_broken(_read(content))
     return _RedactedLines(lines, secrets, hides_values=hides_values) if secrets or hides_values else lines
+
+
+def redact_source(content: bytes, source: Source) -> tuple[Sequence[str], frozenset[str]]:
+    """The lines of a file that has been read, without its secrets, and the secrets."""
+    text = content.decode("utf-8", "replace")
+    secrets = _find_in_source(text, source) if _may_hold_secret(text) else frozenset()
+    lines = text.splitlines()
+    hides_values = bool(secrets or may_name_secret(text)) and _is_broken(source)
+    redacted = _RedactedLines(lines, secrets, hides_values=hides_values) if secrets or hides_values else lines
+    return redacted, secrets
 
 
 class _RedactedLines(Sequence[str]):
@@ -86,15 +88,20 @@ class _RedactedLines(Sequence[str]):
 def find_file_secrets(content: bytes) -> frozenset[str]:
     """The secrets of a file, also if it is not valid YAML."""
     text = content.decode("utf-8", "replace")
-    if not may_contain_secret(text) and not ("://" in text and "@" in text) and not _ESCAPE.search(text):
-        return frozenset()
-    documents = _read(content).documents
-    return find_secrets_in_text(text).union(*(find_secrets(document.data) for document in documents))
+    return _find_in_source(text, _read(content)) if _may_hold_secret(text) else frozenset()
 
 
-def _is_broken(content: bytes) -> bool:
+def _may_hold_secret(text: str) -> bool:
+    return may_contain_secret(text) or ("://" in text and "@" in text) or bool(_ESCAPE.search(text))
+
+
+def _find_in_source(text: str, source: Source) -> frozenset[str]:
+    return find_secrets_in_text(text).union(*(find_secrets(document.data) for document in source.documents))
+
+
+def _is_broken(source: Source) -> bool:
     """Whether a file cannot be read, so that it is not known what is a name and what a value."""
-    return any(finding.severity is Severity.ERROR for finding in _read(content).findings)
+    return any(finding.severity is Severity.ERROR for finding in source.findings)
 
 
 @lru_cache(maxsize=1)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
 from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.secrets import MASK, find_secrets
 from jobgen.model.data import Plain, TracedKey, TracedList, TracedScalar, untraced
+from jobgen.pipeline.config import read_traced_source
 from jobgen.pipeline.environment import Rendered
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.pipeline.provenance import Assignment, list_assignments
-from jobgen.pipeline.redact import find_file_secrets, redact_file
+from jobgen.pipeline.redact import find_file_secrets, redact_source
 from jobgen.pipeline.trace import Job, Tracer
 from jobgen.repo import layout
 from jobgen.repo.files import File
@@ -120,9 +122,16 @@ def _list_changes(
     tracer: Tracer, page: _Page, secrets: frozenset[str]
 ) -> tuple[tuple[Change, ...], list[tuple[Change, ...]]]:
     """Return the file of a job, and its manifests: the first one in full, the others as changes to it."""
-    spec = find_changes(list_spec_lines(page.job.file)) if page.has_file else ()
-    manifests = list_manifest_lines(tracer, page.job, [cell.objects for _, cell in page.cells], secrets)
+    lines, own = _redact_file(page.job.file)
+    spec = find_changes(list(map(Line, lines))) if page.has_file else ()
+    manifests = list_manifest_lines(tracer, page.job, [cell.objects for _, cell in page.cells], secrets | own)
     return spec, [find_changes(lines, manifests[0] if place else ()) for place, lines in enumerate(manifests)]
+
+
+@lru_cache(maxsize=1)
+def _redact_file(file: File) -> tuple[Sequence[str], frozenset[str]]:
+    """Return the lines of a file without its secrets, and the secrets; the jobs of a file follow each other."""
+    return redact_source(file.content, read_traced_source(file))
 
 
 def list_overlay_secrets(snapshot: Snapshot) -> frozenset[str]:
@@ -131,17 +140,11 @@ def list_overlay_secrets(snapshot: Snapshot) -> frozenset[str]:
     return frozenset[str]().union(*found)
 
 
-def list_spec_lines(file: File) -> list[Line]:
-    """List the lines of the file of a job, without its secrets."""
-    return list(map(Line, redact_file(file.content)))
-
-
 def list_manifest_lines(
     tracer: Tracer, job: Job, cells: Sequence[Sequence[Rendered]], secrets: frozenset[str]
 ) -> list[list[Line]]:
     """List the lines of the objects of a job in each of its environments, without secrets."""
-    hidden = secrets | find_file_secrets(job.file.content) | _find_object_secrets(cells)
-    ordered = sorted(hidden, key=len, reverse=True)
+    ordered = sorted(secrets | _find_object_secrets(cells), key=len, reverse=True)
     # All trees stay alive here, because lines are known by the `id` of their nodes.
     traces = list(tracer.trace_each(job, [objects[0].env for objects in cells]))
     listed: ListedMappings = {}
