@@ -322,3 +322,16 @@ def test_no_view_shifts_while_it_loads(visit, width):
     for view in ("fleet?team=vision&q=a", "gpus", "findings?team=vision"):
         page = visit("fleet", f"#/{view}", viewport={"width": width, "height": 844})
         assert page.evaluate(SHIFT) < 0.01, view
+
+
+def test_paper_has_the_findings_that_are_folded(visit):
+    page = visit("fleet", "#/findings")
+    total_findings = int(page.locator(".lead").inner_text().split()[0])
+    closed = page.locator("details:not([open])").count()
+    drawn = page.evaluate(
+        "() => { dispatchEvent(new Event('beforeprint')); return document.querySelectorAll('.chosen .finding').length }"
+    )
+    assert drawn == total_findings
+    assert page.locator("details:not([open])").count() == 0
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details:not([open])").count() == closed > 0

@@ -38,7 +38,17 @@ function showFindings(model, place, route) {
     ),
   );
   if (rule || team) list.reveal();
-  return { print: (isPrinting) => isPrinting && list.openAll() };
+  return { print: (isPrinting) => unfoldForPaper(place, isPrinting) };
+}
+
+/* On paper all lists are open; afterwards those that were closed are closed again. */
+function unfoldForPaper(place, isPrinting) {
+  for (const fold of place.querySelectorAll(".trend, .rule-findings")) {
+    if (isPrinting) fold.dataset.unfolded = fold.open ? "" : "true";
+    if (isPrinting) fold.dispatchEvent(new Event("fill")); // the event of opening would come too late
+    if (isPrinting) fold.open = true;
+    else if (fold.dataset.unfolded) fold.open = false;
+  }
 }
 
 function makeSeverityChoice(query) {
@@ -108,7 +118,7 @@ function makeChosen(model, findings, query) {
     title.focus({ preventScroll: true });
     element.scrollIntoView({ block: "start" });
   };
-  return { element, reveal, openAll: () => rules.forEach((each) => (each.open = true)) };
+  return { element, reveal };
 }
 
 /* The rule and the team that are chosen, and the way to their jobs. */
@@ -131,7 +141,7 @@ function makeRule(model, rule, found) {
     make("span", { class: "rule" }, rule),
     make("span", { class: "hint" }, text),
   ];
-  return make("details", { class: "rule-findings", onToggle: fill }, make("summary", {}, summary), place);
+  return make("details", { class: "rule-findings", onToggle: fill, onFill: fill }, make("summary", {}, summary), place);
 }
 
 /* A list of findings that grows on request. */
