@@ -9,7 +9,7 @@ import io
 import re
 
 import pytest
-from report_browser import ROOT, go
+from report_browser import ROOT
 from report_demo import write_demo
 
 import jobgen
@@ -45,9 +45,8 @@ def addresses(tmp_path_factory):
 def take_picture(browser, addresses, name: str) -> bytes:
     page_name, route, scheme, size = VIEWS[name]
     page = browser.new_page(viewport=size, color_scheme=scheme, reduced_motion="reduce")
-    page.goto(addresses[page_name])
+    page.goto(addresses[page_name] + route)
     page.wait_for_selector("html[data-ready]")
-    go(page, route)
     if name == "job":
         page.locator("button.side", has_text="replicas:").last.click()
     page.wait_for_timeout(100)
