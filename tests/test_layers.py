@@ -43,7 +43,16 @@ RESERVED = {
     ".rglob": set(),
 }
 
-every_module = pytest.mark.parametrize("name", MODULES)
+every_package = pytest.mark.parametrize("package", PACKAGES)
+
+
+def modules_of(package):
+    """The modules of a package, the package itself included."""
+    return {name: path for name, path in MODULES.items() if name.split(".")[0] == package}
+
+
+def test_every_module_is_in_a_package():
+    assert {name.split(".")[0] for name in MODULES} == set(PACKAGES)
 
 
 def imported(tree):
@@ -69,12 +78,12 @@ def used(tree):
             yield from (f".{node.attr}", f"{getattr(node.value, 'id', '')}.{node.attr}")
 
 
-@every_module
-def test_imports_point_down(name):
-    here = name.split(".")[0]
-    above = PACKAGES[: PACKAGES.index(here)]
+@every_package
+def test_imports_point_down(package):
+    above = PACKAGES[: PACKAGES.index(package)]
+    imports = {name: set(imported(parse_module(path))) for name, path in modules_of(package).items()}
 
-    assert [other for other in imported(parse_module(MODULES[name])) if other.split(".")[0] in above] == []
+    assert {(name, other) for name in imports for other in imports[name] if other.split(".")[0] in above} == set()
 
 
 def test_architecture_lists_the_same_packages():
@@ -89,14 +98,19 @@ def test_imports_have_no_cycle():
     assert list(graphlib.TopologicalSorter(graph).static_order())
 
 
-@every_module
-def test_reserved_names(name):
+@every_package
+def test_reserved_names(package):
+    assert {(name, word) for name, path in modules_of(package).items() for word in misused(name, path)} == set()
+
+
+def misused(name, path):
+    """The names that a module uses and that belong to others."""
     parts = name.split(".")
     homes = {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
+    return {word for word in used(parse_module(path)) if not homes & RESERVED.get(word, homes)}
 
-    assert {word for word in used(parse_module(MODULES[name])) if not homes & RESERVED.get(word, homes)} == set()
 
+def test_module_names_say_what_they_hold():
+    vague = {"utils", "helpers", "base", "common", "manager"}
 
-@every_module
-def test_module_names_say_what_they_hold(name):
-    assert not {"utils", "helpers", "base", "common", "manager"} & set(name.split("."))
+    assert [name for name in MODULES if vague & set(name.split("."))] == []
