@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from textwrap import dedent, fill
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobgen.check.admission.rules import RULES as POD_RULES
 from jobgen.check.builtin_rules import BUILTIN_RULES
@@ -128,10 +128,16 @@ def policy_docs(root: Folder | None) -> dict[str, RuleDoc]:
     """The policies that come with jobgen, and those of a repository if there is one, by name."""
     home = root or _shipped_root()
     files = (*layout.read_shipped_policies(home), *layout.read_own_policies(home))
-    documents = [document.data for file in files for document in read(file.content, file.path).documents]
+    documents = [document for file in files for document in _read_documents(file.content, file.path)]
     bindings = [as_mapping(document.get("spec")) for document in documents if document.get("kind") == _BINDING]
     found = [_document_policy(document, bindings) for document in documents if document.get("kind") == _POLICY]
     return {doc.name: doc for doc in sorted(found, key=lambda doc: doc.name)}
+
+
+@lru_cache(maxsize=64)
+def _read_documents(content: bytes, path: str) -> tuple[Any, ...]:
+    """The documents of a policy file, which nothing changes. A process that reports often reads them once."""
+    return tuple(document.data for document in read(content, path).documents)
 
 
 def rule_example(name: str) -> tuple[str, str] | None:

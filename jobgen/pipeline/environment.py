@@ -93,8 +93,7 @@ class EnvironmentRunner:
         self._has_read_catalog = False
         # Environments share overlays, so they share the numbers of their mappings.
         self._numbers: dict[int, int] = {} if numbers is None else numbers
-        for found in _mapping_ids([environment.defaults, environment.patches, project.kinds, environment.images]):
-            self._numbers.setdefault(found, len(self._numbers))
+        _number_mappings([environment.defaults, environment.patches, project.kinds, environment.images], self._numbers)
 
     @property
     def is_broken(self) -> bool:
@@ -259,15 +258,17 @@ def _children(tree: Node) -> Iterable[Node]:
     return tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
 
 
-def _mapping_ids(tree: Any) -> Iterator[int]:
-    """The `id` of all mappings below a node."""
+def _number_mappings(tree: Any, numbers: dict[int, int]) -> None:
+    """Give a number to the `id` of each mapping in a tree. What is below one with a number has numbers, too."""
+    children = tree
     if isinstance(tree, dict):
-        yield id(tree)
-        for child in tree.values():
-            yield from _mapping_ids(child)
-    elif isinstance(tree, (list, tuple)):
-        for child in tree:
-            yield from _mapping_ids(child)
+        if id(tree) in numbers:
+            return
+        numbers[id(tree)] = len(numbers)
+        children = tree.values()
+    for child in children:
+        if isinstance(child, (dict, list, tuple)):
+            _number_mappings(child, numbers)
 
 
 def overlay_errors(project: ProjectConfig, tracer: Tracer, environments: Sequence[str] | None) -> Iterator[Finding]:
