@@ -145,17 +145,22 @@ class Tracer:
 
     def trace(self, job: Job, env: str) -> Traced:
         """Build the objects of a job again, with locations."""
-        return next(self.trace_each(job, (env,)))
+        # Problems of the job itself have nodes of its document. These must not be nodes of the object, too: a place in
+        # the object is no part of the fingerprint of such a problem.
+        return self._trace(job, job.traced_document(), env)
 
     def trace_each(self, job: Job, envs: Iterable[str]) -> Iterator[Traced]:
         """Build the objects of a job in several environments, which share the nodes of its document."""
         document = name_layer(job.traced_document())
         for env in envs:
-            expander = self._select_expander(job, env)
-            traced = Traced((), [], [])
-            patches = expander.environment.patches_for(job_attributes(document, expander))
-            made = build_objects(document, expander, patches, traced.problems, traced.deletions)
-            yield traced._replace(objects=made)
+            yield self._trace(job, document, env)
+
+    def _trace(self, job: Job, document: JobDocument, env: str) -> Traced:
+        expander = self._select_expander(job, env)
+        traced = Traced((), [], [])
+        patches = expander.environment.patches_for(job_attributes(document, expander))
+        made = build_objects(document, expander, patches, traced.problems, traced.deletions)
+        return traced._replace(objects=made)
 
     def findings(
         self, job: Job, env: str, checker: Callable[[Any], list[Problem]] | None = None, companion: int = 0
