@@ -315,7 +315,7 @@ def make_pull_request(*, text: str = "", url: str = "") -> str:
     for number, effect in enumerate(effects):
         members = (1, 2, 14, 1, 3, 48)[number]
         before, after = ((8, 8), (16, 0), (224, 224), (0, 64), (24, 48), (0, 0))[number]
-        groups.append((actions[number], effect, text or why[number], members, before, after))
+        groups.append((actions[number], effect, text or why[number], members, 0, before, after))
         for member in range(members):
             name = names[(number * 3 + member) % len(names)] + (f"-{member}" if members > 3 else "")
             changes.append(
@@ -348,12 +348,11 @@ def make_pull_request(*, text: str = "", url: str = "") -> str:
                         effect,
                         text or why[number],
                     ),
-                    *("patch of prod", overlay, 20, "job", job, 8),
                 )
             )
-    dangers.append(("deletes-running-job", f"`{names[3]}` may be running in prod and holds 8 GPUs", 1))
-    dangers.append(("restarts-job", "14 jobs restart, which hold 224 GPUs", 3))
-    dangers.append(("exceeds-quota", "`research` has 64 GPUs, and its jobs request 96", 5))
+    dangers.append(("deletes-running-job", "is deleted and may be running", 1))
+    dangers.append(("restarts-long-run", "has no deadline", 3))
+    dangers.append(("exceeds-quota", text or "`research` has 64 GPUs, and its jobs request 96", -1))
     finding = (
         "rule:text",
         "category:text",
@@ -383,7 +382,9 @@ def make_pull_request(*, text: str = "", url: str = "") -> str:
             ),
             changes,
         ),
-        Table("groups", ("action:text", "effect:text", "why:text", "members", "gpusBefore", "gpusAfter"), groups),
+        Table(
+            "groups", ("action:text", "effect:text", "why:text", "members", "hidden", "gpusBefore", "gpusAfter"), groups
+        ),
         Table(
             "fields",
             (
@@ -395,18 +396,25 @@ def make_pull_request(*, text: str = "", url: str = "") -> str:
                     "new:text",
                     "effect:text",
                     "why:text",
-                    "layer:text",
                 ),
-                *("file:files", "line", "oldLayer:text", "oldFile:files", "oldLine"),
             ),
             fields,
         ),
         Table(
             "causes",
-            ("layer:text", "file:files", "line", "changes"),
-            [("patch of prod", overlay, 20, 62), ("job", job, 8, 3)],
+            ("old", "layer:text", "file:files", "line", "changes"),
+            [(0, "patch of prod", overlay, 20, 14), (0, "job", job, 8, 3), (1, "job", job, 9, 0)],
         ),
-        Table("causedBy", ("cause:causes", "change:changes"), [(0, number) for number in range(3, 17)]),
+        Table(
+            "causedBy",
+            ("cause:causes", "change:changes", "field:fields"),
+            [*((0, number, 1) for number in range(3, 17)), *((1, number, 2) for number in range(18, 21))],
+        ),
+        Table(
+            "wasSetBy",
+            ("cause:causes", "change:changes", "field:fields"),
+            [(2, number, 1) for number in range(3, 17)],
+        ),
         Table(
             "totals",
             (
@@ -435,7 +443,7 @@ def make_pull_request(*, text: str = "", url: str = "") -> str:
             "queueMoves",
             (
                 *("environment:environments", "kind:text", "namespace:text", "name:text", "clusterQueue:text"),
-                *("before:text", "after:text", "reason:text"),
+                *("transition:text", "reason:text"),
             ),
             [
                 (
@@ -444,8 +452,7 @@ def make_pull_request(*, text: str = "", url: str = "") -> str:
                     "ml-prod",
                     names[2],
                     "research",
-                    "admitted",
-                    "waits",
+                    "admitted → waits",
                     "insufficient unused quota for nvidia.com/gpu",
                 )
             ],
@@ -461,7 +468,9 @@ def make_pull_request(*, text: str = "", url: str = "") -> str:
         "base": "main",
         "head": "scale-vision",
         "baseRevision": "1c2d3a4b5c",
+        "basePrefix": "",
         "headRevision": "4f2a9c1be0",
+        "headPrefix": "",
         "added": 1,
         "removed": 2,
         "changed": 66,

@@ -320,13 +320,16 @@ def test_outputs_are_the_printed_formats_and_need_both_sides(repository):
     result = diff_states(repository, "HEAD", (), format_="text", exit_code=False, outputs=outputs)
     printed = {name: since(repository, "HEAD", format_=name).out for name in api_formats()}
     write(repository, "jobs/bert.yaml", "kind: [")
-    refused = diff_states(repository, "HEAD", (), format_="text", exit_code=False, outputs=[("html", "broken.html")])
+    broken = [(name, f"broken.{name}") for name in api_formats()]
+    refused = diff_states(repository, "HEAD", (), format_="text", exit_code=False, outputs=broken)
 
     assert (result.code, result.out) == (0, printed["text"])
     assert {name: (repository / path).read_text() for name, path in outputs} == printed
     assert len(printed) == 4
-    assert refused.code == 1
-    assert not (repository / "broken.html").exists()
+    assert (refused.code, refused.out) == (1, "")
+    # Without a comparison there is only the page, which has the errors.
+    assert [path.name for path in repository.glob("broken.*")] == ["broken.html"]
+    assert '"failed":1' in (repository / "broken.html").read_text()
 
 
 @pytest.mark.parametrize("value", ["pdf=x", "html", "html=", "=x"])

@@ -17,10 +17,10 @@ from jobgen.api.errors import UsageError
 from jobgen.api.report import report
 from jobgen.model.quantity import to_milli
 from jobgen.site import job_pages
+from jobgen.site.dangers import is_production
 from jobgen.site.encode import Table, encode, encode_distances
 from jobgen.site.lines import Line, LineSource, apply_changes, find_changes
 from jobgen.site.page import assemble_page
-from jobgen.site.pull_request import is_production
 
 GPU = "nvidia.com/gpu"
 HOSTILE = (
@@ -383,7 +383,15 @@ def test_pull_request_is_that_of_diff(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("prod", True), ("prod-eu", True), ("eu_production", True), ("live", True), ("product", False), ("dev", False)],
+    [
+        ("prod", True),
+        ("prod-eu", True),
+        ("eu_production", True),
+        ("live", True),
+        ("product", False),
+        ("pre-prod", False),
+        ("non-prod", False),
+    ],
 )
 def test_is_production(name, expected):
     assert is_production(name) is expected

@@ -229,13 +229,14 @@ def test_capacity_shows_quota_use_and_what_waits(visit):
 def test_pull_request_shows_effects_dangers_and_causes(visit):
     page = visit("changes")
     assert texts(page, ".tile-button .total-value") == ["1", "2", "14", "1", "48", "3"]
-    assert page.get_by_text("Deletes a running job").is_visible()
+    assert page.get_by_text("Deletes running jobs").is_visible()
     assert page.get_by_text("272 → 344").is_visible()
     assert (
         page.locator(".causes a").first.get_attribute("href") == f"{URL}/blob/4f2a9c1be0/overlays/prod/overlay.yaml#L20"
     )
     page.locator(".cause summary").first.click()
     assert len(texts(page, ".caused li")) == 14
+    assert page.locator(".group", has_text="14 PyTorchJobs").get_by_text("was jobs/vision/bert.yaml:9").is_visible()
     assert page.get_by_role("heading", name="1 new finding").is_visible()
     assert page.locator(".group").count() == 6
     page.get_by_role("button", name="restarts").click()

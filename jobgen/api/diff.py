@@ -85,7 +85,7 @@ class DiffResult(NamedTuple):
     unchanged: int
     """The number of unchanged objects."""
     text: str
-    """The comparison in the requested format."""
+    """The comparison in the requested format; if it failed, empty, or with `html` the page with the errors."""
     findings: tuple[Finding, ...]
     """The errors that prevent rendering one of the states; then nothing is compared."""
     failed: str
@@ -93,7 +93,7 @@ class DiffResult(NamedTuple):
     queues: tuple[QueueChanges, ...] = ()
     """What changes in the queues of environments that have a ClusterQueue."""
     texts: Mapping[str, str] = MappingProxyType({})
-    """The comparison in each of the formats, by name: of `format` and `more_formats`."""
+    """The comparison in each of the formats, by name: of `format` and `more_formats`; only `html` if it failed."""
 
 
 def diff(
@@ -142,7 +142,8 @@ def diff(
             home = find_root(directory.resolve()) or directory
             changes = _compare(old, new, environments)
             if isinstance(changes, DiffResult):
-                return changes
+                texts = {HTML: _render_failure(old, new, home, repo_url)} if HTML in wanted else {}
+                return changes._replace(text=texts.get(format, ""), texts=texts)
             texts = {name: _render(name, changes, home, environments, repo_url) for name in wanted}
             return _to_result(changes, texts[format], texts)
     except git.GitError as error:
@@ -174,6 +175,13 @@ def _render(format_: str, changes: ChangeSet, home: Path, environments: Sequence
     from jobgen.api.diff_page import render_page
 
     return render_page(changes, home, environments, repo_url)
+
+
+def _render_failure(old: Snapshot, new: Snapshot, home: Path, repo_url: str | None) -> str:
+    """Return the page that says why nothing was compared; the other formats print nothing then."""
+    from jobgen.api.diff_page import render_failure
+
+    return render_failure(old, new, home, repo_url)
 
 
 def _redact_changes(changes: ChangeSet) -> ChangeSet:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.lint_files import LintRequest
@@ -12,47 +14,108 @@ from jobgen.api.page_head import describe_repository, make_changed_table, make_t
 from jobgen.api.pair_findings import Side, find_new
 from jobgen.diff.changes import ChangeSet
 from jobgen.diff.snapshot import Snapshot
-from jobgen.model.finding import Finding
-from jobgen.repo.commit import CommitPath
+from jobgen.model.finding import Finding, Severity
+from jobgen.repo import git
+from jobgen.repo.commit import CommitPath, Folder, open_commit
+from jobgen.repo.named_paths import read_first
 from jobgen.report.duplicates import merge_duplicates
-from jobgen.site.encode import encode
+from jobgen.site.encode import Table, encode
 from jobgen.site.page import assemble_page
-from jobgen.site.pull_request import PullRequest, describe_changes, list_tables
+from jobgen.site.pull_request import PullRequest, describe_changes, list_failure_tables, list_tables
 
 
 def render_page(changes: ChangeSet, directory: Path, environments: Sequence[str], repo_url: str | None = None) -> str:
     """Return the page of a comparison, with the findings that are new and fixed."""
-    old, new = (_lint_side(side, directory, environments) for side in (changes.old, changes.new))
-    request = PullRequest(changes, find_new(new, old), find_new(old, new))
-    base, head = _find_revision(changes.old), describe_repository(directory, repo_url)
-    new_root = changes.new.project.root
-    if new_root != directory:
-        # The new side is not the work tree: links lead to its commit, and a folder of another place has none.
-        head["revision"] = _find_revision(changes.new)
-    changed = make_changed_table(directory, head["revision"] if new_root == directory else "")
-    revisions = {"baseRevision": base, "headRevision": _find_revision(changes.new)}
-    data = encode("changes", {**head, **revisions, **describe_changes(changes)}, [*list_tables(request), changed])
-    return assemble_page(f"{changes.old.name} → {changes.new.name}, {make_title(head, changed)}", data)
+    sides = changes.old, changes.new
+    try:
+        old, new = (Side(_lint_side(side, directory, environments), (side.folder,)) for side in sides)
+        request = PullRequest(changes, find_new(new, old), find_new(old, new))
+    except JobgenError as error:
+        request = PullRequest(changes, (), (), [f"The findings of the two sides are not compared: {error}"])
+    return _assemble(sides, directory, repo_url, describe_changes(changes), list_tables(request))
 
 
-def _find_revision(side: Snapshot) -> str:
-    root = side.project.root
-    return root.commit.name if isinstance(root, CommitPath) else ""
+def render_failure(old: Snapshot, new: Snapshot, directory: Path, repo_url: str | None = None) -> str:
+    """Return the page of a comparison that is not possible, with the errors of each side that cannot be rendered."""
+    found = [[each for each in side.findings if each.severity is Severity.ERROR] for side in (old, new)]
+    return _assemble((old, new), directory, repo_url, {"failed": 1}, list_failure_tables(*found))
 
 
-def _lint_side(side: Snapshot, directory: Path, environments: Sequence[str]) -> Side:
-    """Lint one side; without findings if there is nothing to lint."""
-    root = side.project.root
-    committed = root if isinstance(root, CommitPath) else None
-    envs = [env for env in environments if env in side.project.overlays]
-    request = LintRequest(
-        root if isinstance(root, Path) else directory, (), envs, today=side.project.today, committed=committed
-    )
-    findings: list[Finding] = []
-    if not side.is_tree:
-        try:
-            linted = run_lint(request)
-        except JobgenError:
-            return Side([], (root,))
-        findings = merge_duplicates(linted.findings, linted.mandatory)
-    return Side(findings, (root,))
+def _assemble(
+    sides: tuple[Snapshot, Snapshot],
+    directory: Path,
+    repo_url: str | None,
+    facts: dict[str, str | int],
+    tables: list[Table],
+) -> str:
+    repository = describe_repository(directory, repo_url)
+    new = sides[1].folder
+    if new != directory:
+        # The new side is not the work tree, but a commit or a folder.
+        repository["revision"] = new.commit.name if isinstance(new, CommitPath) else ""
+    changed = make_changed_table(directory, repository["revision"] if new == directory else "")
+    head: dict[str, str | int] = {**repository}
+    unlinked: list[tuple[int, str]] = []
+    for is_old, side in ((1, sides[0]), (0, sides[1])):
+        name = "base" if is_old else "head"
+        place = _find_place(side.folder)
+        head |= {name: side.name, f"{name}Revision": place.revision, f"{name}Prefix": place.prefix}
+        if repository["link"] and place.revision:
+            unlinked += ((is_old, file) for file in _find_uncommitted(side.folder, place, _list_files(tables)))
+    tables = [*tables, changed, Table("unlinked", ("old", "file:files"), unlinked)]
+    title = f"{sides[0].name} → {sides[1].name}, {make_title(repository, changed)}"
+    return assemble_page(title, encode("changes", {**head, **facts}, tables))
+
+
+class _Place(NamedTuple):
+    """A commit, and the path in it that files are relative to; empty outside of Git."""
+
+    revision: str
+    prefix: str
+
+
+def _find_place(folder: Folder) -> _Place:
+    """Find where the files of a folder are in Git; those of a work tree are in its last commit, if it has them."""
+    if isinstance(folder, CommitPath):
+        return _Place(folder.commit.name, folder.path)
+    try:
+        return _Place(git.resolve_commit(folder, "HEAD"), git.find_prefix(folder))
+    except git.GitError:
+        return _Place("", "")
+
+
+def _list_files(tables: Sequence[Table]) -> list[str]:
+    columns = [(table, at) for table in tables for at, name in enumerate(table.columns) if name.endswith(":files")]
+    return sorted({str(row[at]) for table, at in columns for row in table.rows} - {""})
+
+
+def _find_uncommitted(folder: Folder, place: _Place, files: Sequence[str]) -> Iterator[str]:
+    """Yield the files that the commit does not have, or not with this content, so that a link would mislead."""
+    with ExitStack() as stack:
+        committed = (
+            folder if isinstance(folder, CommitPath) else stack.enter_context(open_commit(folder, place.revision))
+        )
+        for file in files:
+            then = read_first((committed,), file)
+            now = then if committed is folder else read_first((folder,), file)
+            # Git may store other ends of lines than the work tree has.
+            if then is None or now is None or then.content not in (now.content, now.content.replace(b"\r\n", b"\n")):
+                yield file
+
+
+def _lint_side(side: Snapshot, directory: Path, environments: Sequence[str]) -> list[Finding]:
+    """Lint the environments that one side has."""
+    envs = [] if side.is_tree else [env for env in environments if env in side.project.overlays]
+    if environments and not envs and not side.is_tree:
+        return []
+    paths = (".",) if side.is_tree else ()
+    request = LintRequest(directory, paths, envs, today=side.project.today)
+    if isinstance(side.folder, CommitPath):
+        request = request._replace(committed=side.folder)
+    else:
+        request = request._replace(directory=side.folder)
+    linted = run_lint(request)
+    findings = merge_duplicates(linted.findings, linted.mandatory)
+    if side.is_tree and environments:
+        return [each for each in findings if each.location.file.partition("/")[0] in environments]
+    return findings

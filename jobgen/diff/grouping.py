@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from functools import reduce
 from typing import NamedTuple
 
@@ -36,9 +36,6 @@ class FieldRow(NamedTuple):
     outcome: Outcome
     cause: str
     was: str
-    layer: str = ""
-    """The layer that wrote the new value."""
-    old_layer: str = ""
 
 
 class ImpactGroup(NamedTuple):
@@ -60,6 +57,25 @@ class ImpactGroup(NamedTuple):
         return before, reduce(add_totals, (one.after for one in self.members))
 
 
+class FieldGroup(NamedTuple):
+    """Objects of a kind with equal changes, in any environments; each of `fields` is one change in several roles."""
+
+    members: tuple[Impact, ...]
+    fields: tuple[tuple[FieldImpact, ...], ...]
+    hidden: int
+
+
+def group_fields(changes: ChangeSet, limit: int) -> Iterator[FieldGroup]:
+    """Yield the groups without causes, each with as many changed fields as the limit allows."""
+    groups: dict[Hashable, list[Impact]] = {}
+    for one in changes.impacts:
+        key = (one.action, one.outcome, one.stops, one.current.identity.kind, _describe_fields(one))
+        groups.setdefault(key, []).append(one)
+    for members in groups.values():
+        roles = _group_roles(members[0].fields)
+        yield FieldGroup(tuple(members), tuple(roles[:limit]), len(roles[limit:]))
+
+
 def group_impacts(changes: ChangeSet) -> Iterator[ImpactGroup]:
     """Yield the groups one by one; causes are looked up per group, because most formats show only a few."""
     for members in _group_members(changes):
@@ -75,18 +91,23 @@ def _group_members(changes: ChangeSet) -> list[tuple[Impact, ...]]:
     """
     same: dict[Hashable, dict[str, list[Impact]]] = {}
     for one in changes.impacts:
-        fields = tuple(
-            (field.change.path, _format_value(field.change.old), _format_value(field.change.new))
-            for field in one.fields
-        )
         alone = one.current.env if one.action == "removed" else ""
-        same.setdefault((one.action, one.outcome, fields, alone), {}).setdefault(_format_title(one), []).append(one)
+        same.setdefault((one.action, one.outcome, _describe_fields(one), alone), {}).setdefault(
+            _format_title(one), []
+        ).append(one)
     groups: dict[Hashable, list[Impact]] = {}
     for key, titles in same.items():
         for ones in titles.values():
             groups.setdefault((key, *(one.current.env for one in ones)), []).extend(ones)
     order = {id(one): position for position, one in enumerate(changes.impacts)}
     return sorted(map(tuple, groups.values()), key=lambda group: order[id(group[0])])
+
+
+def _describe_fields(one: Impact) -> Hashable:
+    """The changed fields of an object with their values, to compare with those of others."""
+    return tuple(
+        (field.change.path, _format_value(field.change.old), _format_value(field.change.new)) for field in one.fields
+    )
 
 
 def _group_roles(fields: tuple[FieldImpact, ...]) -> list[tuple[FieldImpact, ...]]:
@@ -99,23 +120,20 @@ def _group_roles(fields: tuple[FieldImpact, ...]) -> list[tuple[FieldImpact, ...
     return [tuple(group) for group in groups.values()]
 
 
-def _make_rows(changes: ChangeSet, impact: Impact, shown: list[tuple[FieldImpact, ...]]) -> Iterator[FieldRow]:
+def _make_rows(changes: ChangeSet, impact: Impact, shown: Sequence[tuple[FieldImpact, ...]]) -> Iterator[FieldRow]:
     paths = [fields[0].change.path for fields in shown]
     new_causes = find_causes(changes.new, impact.new, paths) if impact.new and paths else {}
     old_causes = find_causes(changes.old, impact.old, paths) if impact.old and paths else {}
-    for field, *others in shown:
-        path, op, old, new = field.change
-        yield FieldRow(
-            format_dotted(path),
-            tuple(format_dotted(other.change.path[2:3]) for other in others),
-            op,
-            *_format_values(old, new),
-            field.outcome,
-            _format_location(new_causes, path),
-            _format_location(old_causes, path),
-            new_causes[path].layer if path in new_causes else "",
-            old_causes[path].layer if path in old_causes else "",
-        )
+    for fields in shown:
+        row, path = make_row(fields), fields[0].change.path
+        yield row._replace(cause=_format_location(new_causes, path), was=_format_location(old_causes, path))
+
+
+def make_row(fields: tuple[FieldImpact, ...]) -> FieldRow:
+    """Describe a change of one field in one or several roles, without its causes."""
+    (path, op, old, new), outcome = fields[0]
+    others = tuple(format_dotted(other.change.path[2:3]) for other in fields[1:])
+    return FieldRow(format_dotted(path), others, op, *_format_values(old, new), outcome, "", "")
 
 
 def _format_location(causes: dict[FieldPath, Cause], path: FieldPath) -> str:

@@ -42,6 +42,8 @@ class Snapshot:
     objects: Sequence[Rendered]
     findings: Sequence[Finding]
     files: dict[str, FileEntry]
+    folder: Folder
+    """What the paths of files are relative to."""
     is_tree: bool = False
     """Whether the objects were read from manifests; otherwise they were rendered from jobs."""
     _checkers: dict[str, Checker] = field(default_factory=dict)
@@ -116,7 +118,7 @@ def snapshot_repository(root: Folder, name: str, envs: Sequence[str] = (), today
     chosen = [env for env in envs if not env or env in project.overlays] if envs else project.environments()
     files = {entry.path: entry for entry in layout.find_jobs(root)}
     run = Run(project, chosen)
-    return Snapshot(name, project, chosen, list(run), run.findings, files)
+    return Snapshot(name, project, chosen, list(run), run.findings, files, root)
 
 
 def snapshot_tree(folder: Folder, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:
@@ -132,7 +134,7 @@ def snapshot_tree(folder: Folder, name: str, envs: Sequence[str] = (), today: st
     objects = [one._replace(env=_environment_of(one.location.file, rendered)) for one in run]
     wanted = [one for one in objects if not envs or one.env in envs]
     findings = [finding for finding in run.findings if finding.rule not in _NOT_AN_OBJECT]
-    return Snapshot(name, project, rendered or [""], wanted, findings, files, is_tree=True)
+    return Snapshot(name, project, rendered or [""], wanted, findings, files, folder, is_tree=True)
 
 
 def _environment_of(path: str, environments: Sequence[str]) -> str:

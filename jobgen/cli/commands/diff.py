@@ -87,8 +87,10 @@ def diff_states(
         )
     except JobgenError as error:
         return to_result(error)
-    if result.failed:
+    # Without a comparison there is only the page that says so.
+    written = {directory / path: result.texts[name] for name, path in outputs if name in result.texts}
+    failed = write_files(written, directory)
+    if result.failed and not failed:
         message = f"{count_severities(result.findings)} in {result.failed}; nothing was compared"
-        return error_result(ExitCode.ERRORS, message, format_findings(result.findings))
-    failed = write_files({directory / path: result.texts[name] for name, path in outputs}, directory)
+        return error_result(ExitCode.ERRORS, message, format_findings(result.findings))._replace(out=result.text)
     return failed or Result(ExitCode.ERRORS if exit_code and result.objects else ExitCode.OK, result.text)

@@ -1,151 +1,169 @@
-/* Changes of a pull request that are alike: their fields before and after, and the objects that they concern. */
+/* Equal changes as one card: their fields before and after, the lines that cause them, and the objects. */
 
-/* j and k go from change to change. */
-function makeGroupMover(cards) {
-  let active = -1;
-  return (step) => {
-    if (!cards.length) return;
-    cards[active]?.classList.remove("is-active");
-    active = Math.max(0, Math.min(cards.length - 1, active + step));
-    cards[active].classList.add("is-active");
-    cards[active].querySelector("summary").focus();
-  };
-}
+const MAX_FIELDS = 40;
+const MAX_MEMBERS = 100;
+const MAX_LINES = 3;
 
-/* Changes that are alike: closed unless they need a look. */
-function makeGroup(model, group, mayOpen) {
-  const first = group.changes[0];
-  const names =
-    group.changes.length === 1
-      ? `${first.kind} ${first.namespace}/${first.name}`
-      : count(group.changes.length, "object");
-  const environments = [...new Set(group.changes.map((change) => change.env))].join(", ");
-  const difference = group.gpusAfter - group.gpusBefore;
-  return make(
-    "details",
+/* A card of a group; `members` are those of its changes that pass the filters. Its body is drawn when it opens. */
+function makeGroup(group, members, mayOpen) {
+  const first = members[0];
+  const names = members.length === 1 ? nameChange(first) : count(members.length, first.kind);
+  const environments = [...new Set(members.map((change) => change.env))].filter(Boolean);
+  const where = environments.length ? ` in ${joinNames(environments, 4)}` : "";
+  const total = members.length < group.changes.length ? ` of ${formatNumber(group.changes.length)}` : "";
+  const sum = (name) => members.reduce((so, change) => so + change[name], 0);
+  const difference = sum("gpusAfter") - sum("gpusBefore");
+  const card = makeLazyDetails(
     { class: "group", open: mayOpen && effectOrder(group.effect) <= 2 && group.fields.length <= 12 },
-    make(
-      "summary",
-      {},
+    [
       makeEffect(group.effect),
       make(
         "span",
         { class: "group-name" },
         make("b", {}, names),
-        make("span", { class: "hint" }, ` ${group.action} in ${environments}`),
+        make("span", { class: "hint" }, `${total} ${group.action}${where}`),
       ),
       difference ? make("span", { class: "group-gpus" }, `${formatChange(difference)} GPUs`) : null,
-    ),
+    ],
+    () => makeGroupBody(group, members),
+  );
+  card.showMember = (key) => showMember(card, members, key);
+  return card;
+}
+
+function nameChange(change) {
+  return `${change.kind} ${change.namespace ? `${change.namespace}/` : ""}${change.name}`;
+}
+
+/* "dev, prod and 3 more". */
+function joinNames(names, limit) {
+  if (names.length <= limit) return names.join(", ");
+  return `${names.slice(0, limit).join(", ")} and ${formatNumber(names.length - limit)} more`;
+}
+
+function makeGroupBody(group, members) {
+  const fields = group.fields.length
+    ? makeShortList({ class: "fields" }, group.fields, MAX_FIELDS, (field) => makeField(field, group.effect, members))
+    : null;
+  return make(
+    "div",
+    { class: "group-body" },
+    group.why ? make("p", {}, makeMessage(group.why)) : null,
+    makeResources(members),
+    fields,
+    group.hidden
+      ? make("p", { class: "hint" }, `${count(group.hidden, "more field")} changed; jobgen diff --format json lists all.`)
+      : null,
+    makeMembers(members),
+  );
+}
+
+/* GPUs, CPUs and memory of the objects that change. */
+function makeResources(members) {
+  const sum = (name) => members.reduce((so, change) => so + change[name], 0);
+  const text = formatResources(Object.fromEntries(AMOUNTS.map((name) => [name, sum(name)])));
+  return text ? make("p", { class: "resources" }, text) : null;
+}
+
+const AMOUNTS = ["gpus", "cpu", "memory"].flatMap((name) => [`${name}Before`, `${name}After`]);
+
+function formatResources(row, names = ["gpus", "cpu", "memory"]) {
+  const labels = { gpus: "GPUs", cpu: "CPUs", memory: "memory" };
+  return names
+    .map((name) => [name, row[`${name}Before`], row[`${name}After`]])
+    .filter(([, before, after]) => before !== after)
+    .map(([name, before, after]) => `${labels[name]} ${formatAmount(name, before)} → ${formatAmount(name, after)}`)
+    .join(", ");
+}
+
+function makeField(field, effect, members) {
+  const value = (name, label, text) =>
+    make("code", { class: name }, make("span", { class: "hidden-text" }, label), text === "" ? "not set" : text);
+  return make(
+    "li",
+    { class: "field" },
+    make("code", { class: "field-name" }, field.field),
     make(
       "div",
-      { class: "group-body" },
-      group.why ? make("p", {}, makeMessage(group.why)) : null,
-      makeResources(group),
-      group.fields.length
-        ? makeFields(
-            model,
-            group.fields,
-            group.effect,
-            (group.hidden || 0) + Math.max(0, group.fields.length - MAX_SHOWN),
-          )
-        : null,
-      makeMembers(model, group),
+      { class: "field-values" },
+      value("old", "before ", field.old),
+      makeIcon("right"),
+      value("new", "after ", field.new),
+      field.effect === effect ? null : makeEffect(field.effect),
     ),
+    field.effect !== effect && field.why ? make("p", { class: "hint" }, makeMessage(field.why)) : null,
+    makeLines(field, members),
   );
 }
 
-/* GPUs, CPUs and memory that change. */
-function makeResources(row) {
-  const parts = [
-    ["GPUs", "gpu", row.gpusBefore, row.gpusAfter],
-    ["CPUs", "cpu", row.cpuBefore, row.cpuAfter],
-    ["memory", "memory", row.memoryBefore, row.memoryAfter],
-  ]
-    .filter(([, , before, after]) => before !== undefined && before !== after)
-    .map(
-      ([label, resource, before, after]) =>
-        `${label} ${formatAmount(resource, before)} → ${formatAmount(resource, after)}`,
+/* The lines that cause a change, then those that set the old value elsewhere. */
+function makeLines(field, members) {
+  const causes = countLines(field.causes, members);
+  const was = countLines(field.was, members);
+  const place = ({ line }) => `${line.file}:${line.line}`;
+  const old = new Map(was.map((each) => [place(each), each]));
+  const known = new Set(causes.map(place));
+  const rows = [...causes, ...was.filter((each) => !known.has(place(each)))];
+  if (!rows.length) return null;
+  return makeShortList({ class: "lines" }, rows, MAX_LINES, (each) => {
+    const before = causes.includes(each) && old.get(place(each));
+    return make(
+      "li",
+      { class: "finding-more" },
+      make("span", {}, causes.includes(each) ? "" : "was ", makePlace(each.line.side, each.line.file, each.line.line)),
+      before ? makeBefore(before.line) : null,
+      make("span", {}, each.line.layer),
+      causes.length > 1 ? make("span", {}, count(each.number, "object")) : null,
     );
-  return parts.length ? make("p", { class: "resources" }, parts.join(", ")) : null;
+  });
 }
 
-function makeFields(model, fields, effect, hidden) {
+/* Lines with the number of their objects among some, the most first. */
+function countLines(lines, members) {
+  const wanted = new Set(members);
+  return [...lines]
+    .map(([line, changes]) => ({ line, number: changes.filter((change) => wanted.has(change)).length }))
+    .filter(({ number }) => number)
+    .sort((one, other) => other.number - one.number);
+}
+
+/* A link to a line as it was before. */
+function makeBefore({ side, file, line }) {
+  const address = safeAddress(side.addressOf(file, line));
+  return address ? make("a", { class: "place", href: address, rel: "noreferrer", target: "_blank" }, "before") : null;
+}
+
+function makeMembers(members) {
+  if (members.length === 1) return make("ul", { class: "members" }, makeMember(members[0]));
+  const makeList = () => makeShortList({ class: "members" }, members, MAX_MEMBERS, makeMember);
+  if (members.length <= 3) return makeList();
+  return makeLazyDetails({ class: "alike all-members" }, `All ${formatNumber(members.length)} objects`, makeList);
+}
+
+function makeMember(change) {
+  const facts = [change.kind, change.namespace && `in ${change.namespace}`, change.env].filter(Boolean);
   return make(
-    "ul",
-    { class: "fields" },
-    fields
-      .slice(0, MAX_SHOWN)
-      .map((field) =>
-        make(
-          "li",
-          { class: "field" },
-          make("code", { class: "field-name" }, field.field),
-          make(
-            "div",
-            { class: "field-values" },
-            make(
-              "code",
-              { class: "old" },
-              make("span", { class: "hidden-text" }, "before "),
-              field.old === "" ? "not set" : field.old,
-            ),
-            makeIcon("right"),
-            make(
-              "code",
-              { class: "new" },
-              make("span", { class: "hidden-text" }, "after "),
-              field.new === "" ? "not set" : field.new,
-            ),
-          ),
-          make(
-            "p",
-            { class: "finding-more" },
-            field.effect === effect ? null : makeEffect(field.effect),
-            makePlace(model, field.file, field.line),
-            make("span", {}, field.layer),
-          ),
-        ),
-      ),
-    hidden ? make("li", { class: "hint" }, `and ${count(hidden, "more field")}`) : null,
+    "li",
+    { "data-key": change.key },
+    make(
+      "span",
+      {},
+      make("b", {}, makeChangeLink(change)),
+      make("span", { class: "hint" }, ` ${facts.join(" ")}${change.was ? `, replaces ${change.was}` : ""}`),
+    ),
+    make("span", {}, formatResources(change, ["gpus"])),
+    makePlace(change.side, change.file, change.line),
   );
 }
 
-function makeMembers(model, group) {
-  if (group.changes.length === 1) return make("p", {}, makePlace(model, group.changes[0].file, group.changes[0].line));
-  const rows = group.changes
-    .slice(0, 100)
-    .map((change) =>
-      make(
-        "li",
-        {},
-        make(
-          "span",
-          {},
-          make("b", {}, change.name),
-          make("span", { class: "hint" }, ` ${change.kind} in ${change.namespace}, ${change.env}`),
-        ),
-        make(
-          "span",
-          {},
-          change.gpusBefore !== change.gpusAfter
-            ? `${formatNumber(change.gpusBefore)} → ${formatNumber(change.gpusAfter)} GPUs`
-            : "",
-        ),
-        makePlace(model, change.file, change.line),
-      ),
-    );
-  const list = make(
-    "ul",
-    { class: "members" },
-    rows,
-    group.changes.length > 100 ? make("li", { class: "hint" }, `and ${group.changes.length - 100} more`) : null,
-  );
-  return group.changes.length > 3
-    ? make(
-        "details",
-        { class: "alike" },
-        make("summary", {}, `All ${formatNumber(group.changes.length)} objects`),
-        list,
-      )
-    : list;
+/* Show one object of a card, and mark it. */
+function showMember(card, members, key) {
+  const all = card.querySelector(".all-members");
+  if (all) {
+    all.open = true;
+    all.draw();
+  }
+  const find = () => [...card.querySelectorAll("[data-key]")].find((item) => item.dataset.key === key);
+  if (!find()) card.querySelector(".members .show-more")?.click();
+  find()?.classList.add("is-target");
 }

@@ -64,7 +64,8 @@ function startPage() {
 
   function showRoute() {
     const route = parseRoute(location.hash);
-    const view = VIEWS.find((each) => each.name === route.parts[0]) || views[0];
+    const offered = model.hasFleet ? [...views, VIEWS.at(-1)] : views;
+    const view = offered.find((each) => each.name === route.parts[0]) || views[0];
     const current = view.name === "job" ? "fleet" : view.name;
     links.forEach((link, index) => {
       if (views[index].name === current) link.setAttribute("aria-current", "page");

@@ -96,32 +96,6 @@ function joinCapacity(model, data) {
   };
 }
 
-/* A pull request: groups of changes that are alike, with their members, fields and dangers. */
-function joinChanges(model, data, files) {
-  const named = (row) => ({ ...row, file: files[row.file] || "", env: model.environments[row.environment] || "" });
-  const changes = data.table("changes").map((row) => ({ ...named(row), dangers: [] }));
-  const groups = data.table("groups").map((row) => ({ ...row, changes: [], fields: [] }));
-  for (const change of changes) groups[change.group]?.changes.push(change);
-  for (const field of data.table("fields"))
-    groups[field.group]?.fields.push({ ...named(field), oldFile: files[field.oldFile] || "" });
-  const dangers = data.table("dangers").map((row) => ({ ...row, change: changes[row.change] || null }));
-  for (const danger of dangers) danger.change?.dangers.push(danger);
-  const causes = data.table("causes").map((row) => ({ ...named(row), caused: [] }));
-  for (const row of data.table("causedBy")) causes[row.cause]?.caused.push(changes[row.change]);
-  return {
-    changes,
-    groups,
-    dangers,
-    causes,
-    totals: data.table("totals").map(named),
-    added: data.table("findings").map((row) => joinFinding(model, files, row)),
-    fixed: data.table("fixed").map((row) => joinFinding(model, files, row)),
-    moves: data.table("queueMoves").map(named),
-    quotas: data.table("quotas").map(named),
-    notes: data.table("notes"),
-  };
-}
-
 /* Return the spec and the manifests of a job, with the layer and the file of every source. */
 function readJob(data, origins, job) {
   const nameSource = (source) => ({ ...origins[source.origin], line: source.line, value: source.value });

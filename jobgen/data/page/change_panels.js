@@ -1,0 +1,244 @@
+/* What stands around the changes: danger flags, GPUs before and after, causes, findings and queues. */
+
+const DANGERS = {
+  rejected: "Rejected by the cluster",
+  "deletes-running-job": "Deletes running jobs",
+  "suspends-running-job": "Suspends running jobs",
+  "restarts-long-run": "Restarts long runs",
+  "exceeds-quota": "Exceeds quota",
+  "touches-production": "Touches production",
+};
+const MAX_DANGERS = 3;
+const MAX_CAUSES = 8;
+const MAX_TOTALS = 16;
+const MAX_ROWS = 50;
+
+/* What a reviewer must not overlook, one flag for each kind of danger. */
+function makeDangers({ dangers }) {
+  if (!dangers.length) return make("p", { class: "all-good tone-text-good" }, makeIcon("check"), "No danger flags");
+  const codes = Object.keys(DANGERS);
+  const kinds = new Map(codes.map((code) => [code, []]));
+  for (const danger of dangers) kinds.get(danger.code)?.push(danger);
+  const items = [...kinds]
+    .filter(([, found]) => found.length)
+    .map(([code, found]) =>
+      make(
+        "li",
+        { class: "danger", "data-code": code },
+        makeIcon("alert"),
+        make("div", {}, make("b", {}, DANGERS[code]), makeDangerSum(found), makeDangerList(found)),
+      ),
+    );
+  return make("ul", { class: "dangers", "aria-label": "Danger" }, items);
+}
+
+/* "14 jobs, which hold 224 GPUs", for flags about single changes. */
+function makeDangerSum(found) {
+  const changes = found.map((danger) => danger.change).filter(Boolean);
+  if (!changes.length) return null;
+  const gpus = changes.reduce((sum, change) => sum + change.gpusBefore, 0);
+  const held = gpus ? `, which ${changes.length === 1 ? "holds" : "hold"} ${count(gpus, "GPU")}` : "";
+  return make("span", { class: "danger-sum" }, ` ${count(changes.length, "object")}${held}`);
+}
+
+function makeDangerList(found) {
+  const makeItem = ({ change, message }) => {
+    if (!change) return make("li", {}, makeMessage(message));
+    const where = change.env ? ` in ${change.env} ` : " ";
+    return make("li", {}, change.kind, " ", makeChangeLink(change), where, makeMessage(message));
+  };
+  return makeShortList({}, found, MAX_DANGERS, makeItem);
+}
+
+/* GPUs before and after, by environment, team, namespace and queue; CPUs and memory where they change. */
+function makeTotals(totals) {
+  const isChanged = (row) => ["gpus", "cpu", "memory"].some((name) => row[`${name}Before`] !== row[`${name}After`]);
+  const shown = totals.filter((row) => row.by === "environment" || isChanged(row));
+  if (!shown.length) return null;
+  const largest = Math.max(1, ...shown.map((row) => Math.max(row.gpusBefore, row.gpusAfter)));
+  const body = make("tbody", {}, shown.slice(0, MAX_TOTALS).map((row) => makeTotalRow(row, largest)));
+  const rest = shown.slice(MAX_TOTALS);
+  const showRest = () => {
+    more.remove();
+    append(body, rest.map((row) => makeTotalRow(row, largest)));
+  };
+  const more = make("button", { type: "button", class: "quiet show-more", onClick: showRest }, `Show ${formatNumber(rest.length)} more`);
+  const titles = ["Group", "Bars", "GPUs", "Change"].map((text) => make("th", { scope: "col" }, text));
+  return make(
+    "section",
+    { class: "panel" },
+    make("h2", {}, "GPUs before and after"),
+    make("table", { class: "numbers wide totals-table" }, make("thead", { class: "hidden-text" }, make("tr", {}, titles)), body),
+    rest.length ? more : null,
+  );
+}
+
+function makeTotalRow(row, largest) {
+  const difference = row.gpusAfter - row.gpusBefore;
+  const tone = difference > 0 ? "warn" : difference < 0 ? "good" : "note";
+  const isEnvironment = row.by === "environment";
+  const more = formatResources(row, ["cpu", "memory"]);
+  return make(
+    "tr",
+    {},
+    make(
+      "th",
+      { scope: "row" },
+      row.name || (isEnvironment ? "all objects" : UNSET),
+      make("span", { class: "hint" }, ` ${row.by}${row.env && !isEnvironment ? `, ${row.env}` : ""}`),
+      more ? make("span", { class: "hint total-more" }, more) : null,
+    ),
+    make("td", { class: "before-after" }, makeBeforeAfter(row.gpusBefore, row.gpusAfter, largest)),
+    make("td", {}, `${formatNumber(row.gpusBefore)} → ${formatNumber(row.gpusAfter)}`),
+    make("td", { class: `tone-text-${tone}` }, make("b", {}, formatChange(difference))),
+  );
+}
+
+function makeBeforeAfter(before, after, largest) {
+  const chart = draw("svg", {
+    class: "twin",
+    viewBox: "0 0 100 14",
+    preserveAspectRatio: "none",
+    "aria-hidden": "true",
+  });
+  chart.append(
+    draw("rect", { class: "twin-before", x: 0, y: 0, width: (before / largest) * 100, height: 5 }),
+    draw("rect", { class: "twin-after", x: 0, y: 7, width: (after / largest) * 100, height: 7 }),
+  );
+  return chart;
+}
+
+/* Which lines cause which changes; a line of an overlay may change many jobs. */
+function makeCauses(causes) {
+  if (!causes.length) return null;
+  const sorted = [...causes].sort((one, other) => other.caused.size - one.caused.size);
+  return make(
+    "section",
+    { class: "panel" },
+    make("h2", {}, "Why"),
+    makeShortList({ class: "causes" }, sorted, MAX_CAUSES, makeCause),
+  );
+}
+
+/* A line, and the objects that it changes. */
+function makeCause(cause) {
+  const changes = [...cause.caused];
+  const makeName = (change) => make("li", {}, makeChangeLink(change), make("span", { class: "hint" }, ` ${change.env}`));
+  const names =
+    changes.length === 1
+      ? make("span", { class: "hint" }, ", ", makeChangeLink(changes[0]))
+      : makeLazyDetails({ class: "alike" }, "Which", () =>
+          makeShortList({ class: "caused" }, changes, MAX_MEMBERS, makeName),
+        );
+  return make(
+    "li",
+    { class: "cause" },
+    make("b", {}, count(changes.length, "object")),
+    make(
+      "div",
+      {},
+      cause.old ? make("span", { class: "hint" }, "removed from ") : null,
+      makePlace(cause.side, cause.file, cause.line),
+      make("span", { class: "hint" }, ` ${cause.layer}`),
+      names,
+    ),
+  );
+}
+
+/* Findings that are new, with lines of the new side, and those that are fixed, with lines of the old side. */
+function makeFindingChanges({ added, fixed, sides }) {
+  const list = (findings, title, tone, side) =>
+    findings.length
+      ? make(
+          "section",
+          { class: "panel" },
+          make("h2", { class: `tone-text-${tone}` }, `${count(findings.length, `${title} finding`)}`),
+          makeShortList({ class: "findings" }, sortFindings(findings), MAX_ROWS, (each) => makeFinding(side, each, each.envs)),
+        )
+      : null;
+  if (!added.length && !fixed.length) return null;
+  return make(
+    "div",
+    { class: "columns" },
+    list(added, "new", "bad", sides.new),
+    list(fixed, "fixed", "good", sides.old),
+  );
+}
+
+function sortFindings(findings) {
+  return [...findings].sort((one, other) => SEVERITIES.indexOf(one.severity) - SEVERITIES.indexOf(other.severity));
+}
+
+/* What the merge does to the queues: what is used, and which workloads wait or start. */
+function makeQueueChanges({ moves, quotas, objects, notes }) {
+  const changed = quotas.filter((row) => QUOTA_AMOUNTS.some(([name]) => row[`${name}Before`] !== row[`${name}After`]));
+  if (!moves.length && !changed.length && !objects.length) return null;
+  return make(
+    "section",
+    { class: "panel" },
+    make("h2", {}, "Queues"),
+    changed.length ? makeQuotaTable(changed) : null,
+    makeShortList({ class: "workloads" }, moves, MAX_ROWS, makeMove),
+    objects.length ? makeShortList({ class: "queue-objects hint" }, objects, MAX_ROWS, makeQueueObject) : null,
+    makeShortList({ class: "hint queue-notes" }, notes.filter((note) => !note.isLimit), MAX_ROWS, (note) =>
+      make("li", {}, note.env ? `${note.env}: ` : "", note.text),
+    ),
+  );
+}
+
+const QUOTA_AMOUNTS = [
+  ["nominal", "Quota"],
+  ["used", "Used"],
+  ["borrowed", "Borrowed"],
+  ["waiting", "Waiting"],
+];
+
+function makeQuotaTable(rows) {
+  const pair = (row, name) => {
+    const [before, after] = [row[`${name}Before`], row[`${name}After`]];
+    return before === after ? before : [before, " → ", make("b", {}, after)];
+  };
+  const makeRow = (row) =>
+    make(
+      "tr",
+      {},
+      make(
+        "th",
+        { scope: "row" },
+        row.name,
+        make("span", { class: "hint" }, ` ${[row.kind, row.flavor, row.env].filter(Boolean).join(", ")}`),
+      ),
+      make("td", {}, row.resource),
+      QUOTA_AMOUNTS.map(([name]) => make("td", {}, pair(row, name))),
+    );
+  const titles = ["Queue", "Resource", ...QUOTA_AMOUNTS.map(([, title]) => title)];
+  const head = make("tr", {}, titles.map((text) => make("th", { scope: "col" }, text)));
+  return make(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Queues" },
+    make("table", { class: "numbers wide" }, make("thead", {}, head), make("tbody", {}, rows.map(makeRow))),
+  );
+}
+
+function makeMove(move) {
+  return make(
+    "li",
+    { class: "workload" },
+    make(
+      "span",
+      { class: "workload-name" },
+      make("b", {}, move.name),
+      make("span", { class: "hint" }, [move.kind, move.clusterQueue, move.env].filter(Boolean).join(" · ")),
+    ),
+    make(
+      "span",
+      { class: "workload-reason" },
+      move.transition,
+      move.reason ? make("span", { class: "hint" }, " ", makeMessage(move.reason)) : null,
+    ),
+  );
+}
+
+function makeQueueObject(object) {
+  return make("li", {}, `${object.action} ${nameChange(object)}${object.env ? ` in ${object.env}` : ""}`);
+}
