@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from jobgenprocess import run_jobgen_text
 
 from jobgen.repo import rendered_tree
 from jobgen.repo.lock import compute_digest
@@ -516,6 +517,9 @@ def start(repo: Path, *arguments: str, **named: object) -> subprocess.Popen[str]
 
 
 def render(repo: Path, *arguments: str, **named: object) -> tuple[int, str, str]:
+    if not named:
+        done = run_jobgen_text(repo, "render", *arguments)
+        return done.returncode, done.stdout, done.stderr
     with start(repo, *arguments, **named) as run:
         out, err = run.communicate(timeout=60)
     return run.returncode, out, err
