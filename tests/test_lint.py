@@ -132,6 +132,26 @@ def test_severities_are_error_warning_or_info():
     assert {entry["severity"] for entry in report["findings"]} <= {severity.value for severity in Severity}
 
 
+def test_findings_that_differ_only_in_their_object_have_the_order_of_the_files(tmp_path):
+    (tmp_path / "overlays/prod").mkdir(parents=True)
+    (tmp_path / "overlays/prod/o.yaml").write_text(
+        "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n  cluster: {platform: kubeflow}\n"
+        "  patches: [{merge: {restartPolicy: Never, runPolicy: {backoffLimit: 3}}}]\n"
+    )
+    (tmp_path / "jobs").mkdir()
+    names = [f"job{number}" for number in range(8)]
+    for name in names:
+        (tmp_path / f"jobs/{name}.yaml").write_text(
+            f"apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {{name: {name}}}\n"
+            "spec: {framework: pytorch, image: 'registry.example.com/a:1'}\n"
+        )
+
+    listed = json.loads(lint_paths(tmp_path, (), (), format_="json").out)["findings"]
+    in_overlay = [entry["object"]["name"] for entry in listed if entry["rule"] == "backoff-without-restarts"]
+
+    assert in_overlay == names
+
+
 def test_lint_of_a_path_leaves_out_findings_of_other_jobs(tmp_path):
     (tmp_path / "jobs").mkdir()
     for name in ("a", "b"):

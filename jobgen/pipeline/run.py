@@ -158,8 +158,9 @@ def _process(run: Run) -> Iterator[Rendered]:
         run.findings[:] = suggest_own_definitions(run.findings, made_objects, entries)
         _name_failed_policies(run)
         run.findings[:] = filter(None, map(run.project.severities.apply, run.findings))
+    # Findings that differ only in their object keep the order of the files: a set would change it from run to run.
     run.findings[:] = sorted(
-        set(run.findings), key=lambda found: (found.location, found.rule, found.message, found.env)
+        dict.fromkeys(run.findings), key=lambda found: (found.location, found.rule, found.message, found.env)
     )
 
 
