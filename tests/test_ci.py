@@ -202,10 +202,12 @@ def test_a_change_that_cannot_be_compared_is_explained(repository: Repository, f
     assert run.failed
     assert marker == "<!-- jobgen: jobgen -->"
     assert heading == "### jobgen diff: the change cannot be compared"
-    assert links == f"[Page of all jobs]({run.outputs['site-url']})"
+    pages = {"Page of this change": "page-url", "Page of all jobs": "site-url"}
+    assert links == " · ".join(f"[{page}]({run.outputs[output]})" for page, output in pages.items())
     assert "[yaml-syntax]" in "".join(errors)
     assert [line for line in errors if not line.startswith("    ")] == []
-    assert [*run.artifacts] == ["jobgen-fleet.html"]
+    assert [*run.artifacts] == ["jobgen-change.html", "jobgen-fleet.html"]
+    assert "yaml-syntax" in json.dumps(read_data(run.artifacts["jobgen-change.html"]))
 
 
 def test_no_changes_no_upload_and_no_base(repository: Repository) -> None:
