@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.secrets import MASK, find_secrets
-from jobgen.model.data import Plain, TracedKey, TracedList, TracedScalar, untraced
+from jobgen.model.data import Node, Plain, TracedKey, TracedList, TracedScalar, untraced
 from jobgen.pipeline.config import read_traced_source
 from jobgen.pipeline.environment import Rendered
 from jobgen.pipeline.parallel import parallel_map
@@ -20,7 +20,7 @@ from jobgen.repo import layout
 from jobgen.repo.files import File
 from jobgen.site.fleet import Fleet, FleetCell
 from jobgen.site.lines import Change, Line, LineSource, find_changes
-from jobgen.yamlio.write import ListedMappings, WrittenLine, list_lines, to_inline_yaml
+from jobgen.yamlio.write import ListedLines, list_lines, to_inline_yaml
 
 MAX_MANIFESTS = 6_000
 """How many manifests a page has at most; the jobs that come first have theirs."""
@@ -32,9 +32,6 @@ RENDERER = "jobgen"
 
 _SEPARATOR = Line("---")
 _BY_RENDERER = (LineSource(RENDERER, "", 0),)
-
-_KnownLines = dict[tuple[str, int, int, int], Line]
-"""Lines by their text and the `id` of their key, their value and the list around it."""
 
 
 class JobPages(NamedTuple):
@@ -147,14 +144,17 @@ def list_manifest_lines(
     ordered = sorted(secrets | _find_object_secrets(cells), key=len, reverse=True)
     # All trees stay alive here, because lines are known by the `id` of their nodes.
     traces = list(tracer.trace_each(job, [objects[0].env for objects in cells]))
-    listed: ListedMappings = {}
-    known: _KnownLines = {}
+    listed: ListedLines[Line] = {}
     manifests: list[list[Line]] = []
+
+    def describe(text: str, key: Node, value: Node, items: Node) -> Line:
+        return _describe_line(text, _list_sources(key, value, items), ordered)
+
     for objects, traced in zip(cells, traces, strict=True):
         lines: list[Line] = []
         for tree in filter(None, (traced.select(made.companion) for made in objects)):
             lines += [_SEPARATOR] if lines else []
-            lines += _describe_lines(list_lines(tree, listed), ordered, known)
+            lines += list_lines(tree, describe, listed)
         manifests.append(lines)
     return manifests
 
@@ -169,40 +169,23 @@ def _find_object_secrets(cells: Sequence[Sequence[Rendered]]) -> frozenset[str]:
     return found
 
 
-def _describe_lines(written: Sequence[WrittenLine], secrets: Sequence[str], known: _KnownLines) -> list[Line]:
-    """Describe lines; those of the same nodes, which roles and environments share, once."""
-    lines: list[Line] = []
-    for line in written:
-        text, key, value, items = line
-        # A mapping or list with content is made for each environment, and its line shows the key alone.
-        node = None if isinstance(value, (dict, list)) and value else value
-        name = (text, id(key), id(node), id(items))
-        found = known.get(name)
-        if found is None:
-            found = known[name] = _describe_line(line, secrets)
-        lines.append(found)
-    return lines
-
-
-def _describe_line(line: WrittenLine, secrets: Sequence[str]) -> Line:
-    found = Line(line.text, _list_sources(line))
+def _describe_line(text: str, sources: tuple[LineSource, ...], secrets: Sequence[str]) -> Line:
     for secret in secrets:
-        if secret in found.text or any(secret in source.value for source in found.sources):
-            sources = [source._replace(value=source.value.replace(secret, MASK)) for source in found.sources]
-            found = Line(found.text.replace(secret, MASK), tuple(sources))
-    return found
+        if secret in text or any(secret in source.value for source in sources):
+            sources = tuple([source._replace(value=source.value.replace(secret, MASK)) for source in sources])
+            text = text.replace(secret, MASK)
+    return Line(text, sources)
 
 
-def _list_sources(line: WrittenLine) -> tuple[LineSource, ...]:
-    value = line.value
+def _list_sources(key: Node, value: Node, items: Node) -> tuple[LineSource, ...]:
     if type(value) is TracedScalar or (type(value) is TracedList and not value):
-        replaced = line.items.overridden if type(line.items) is TracedList else None
+        replaced = items.overridden if type(items) is TracedList else None
         if value.overridden is None and replaced is None:
             return (LineSource(value.layer or RENDERER, value.location.file, value.location.line),)
         found = list_assignments(value, replaced)
         return tuple([_to_source(assignment, is_first=not place) for place, assignment in enumerate(found)])
-    if type(line.key) is TracedKey and isinstance(value, (dict, list)):
-        return (LineSource(line.key.layer or RENDERER, line.key.location.file, line.key.location.line),)
+    if type(key) is TracedKey and isinstance(value, (dict, list)):
+        return (LineSource(key.layer or RENDERER, key.location.file, key.location.line),)
     opens_block = isinstance(value, (dict, list)) and value
     return () if opens_block else _BY_RENDERER
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from jobgen.model.data import Node, Plain, TracedScalar, value_of
+from jobgen.model.data import Node, Plain, value_of
 from jobgen.model.lazy_re import lazy_pattern
 
 # The usual order of the most important keys; all others follow by name.
@@ -35,11 +36,9 @@ _ESCAPED = lazy_pattern('["\\\\\x00-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff
 _SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 _texts: dict[str, str] = {}
-_orders: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {}
+_orders: dict[tuple[str, ...], tuple[tuple[str, str, int], ...]] = {}
 _MAX_MEMOIZED = 50_000
 _MAX_SIMPLE_KEY = 1000
-_SHARED = frozenset(("template", "spec"))
-"""The mappings that roles share, or that a raw manifest has in all environments."""
 
 
 def to_yaml(value: Plain) -> str:
@@ -77,89 +76,94 @@ _Templates = dict[tuple[int, str], tuple[int, int]]
 """The lines of each pod template that was written: roles with equal templates share one object."""
 
 
-class WrittenLine(NamedTuple):
-    """A line of `to_yaml`, with the nodes that it shows."""
+Shown = TypeVar("Shown")
+"""What a caller makes of a line."""
 
-    text: str
-    key: Node
-    """The nearest key; None for a text, which has a location itself, and for a document without keys."""
-    value: Node
-    items: Node = None
-    """The list that the value is an item of."""
+DescribeLine = Callable[[str, Node, Node, Node], Shown]
+"""Describes a line by its text, its nearest key, its value, and the list that the value is an item of, if it is one."""
 
-
-ListedMappings = dict[tuple[int, str], list[WrittenLine]]
-"""The lines of mappings that roles or environments may share, by their `id` and indentation."""
+ListedLines = dict[tuple[object, ...], list[Shown]]
+"""The lines of values, by their text before the value and the `id` of their nodes."""
 
 
-def list_lines(tree: Node, listed: ListedMappings | None = None) -> list[WrittenLine]:
-    """List the lines that `to_yaml` writes, of data with or without locations.
+def list_lines(tree: Node, describe: DescribeLine[Shown], listed: ListedLines[Shown]) -> list[Shown]:
+    """List the lines that `to_yaml` writes, of data with or without locations, each as `describe` returns it.
 
-    Lines of a pod template that several roles share are the same objects. So are those that several trees share, if all
-    of them are listed with the same `listed` and kept as long as it is.
+    The lines of the same nodes are listed once: trees that are listed with the same `listed` and `describe` share them.
+    All of them must be kept as long as `listed` is.
     """
-    lines: list[WrittenLine] = []
-    known: ListedMappings = {} if listed is None else listed
+    lines: list[Shown] = []
     if isinstance(tree, dict) and tree:
-        _list_mapping(tree, "", "", lines, known)
+        _list_mapping(tree, "", "", lines, describe, listed)
     elif isinstance(tree, list) and tree:
-        _list_sequence(tree, "", "", lines, known, None)
+        _list_sequence(tree, "", "", lines, describe, listed, None)
     else:
-        _add_lines(lines, _format_scalar(value_of(tree), ""), None, tree)
+        _describe_lines(_format_scalar(value_of(tree), ""), None, tree, None, lines, describe)
     return lines
 
 
-def _list_mapping(tree: Any, first: str, indent: str, lines: list[WrittenLine], listed: ListedMappings) -> None:
-    lead, keys = first, None
-    for name, text in _order_keys(tree):
-        value = tree[name]
-        label = f"{lead}{text}\n{indent}:" if text[0] == "?" else lead + text
+def _list_mapping(
+    tree: Any, first: str, indent: str, lines: list[Shown], describe: DescribeLine[Shown], listed: ListedLines[Shown]
+) -> None:
+    lead = first
+    items = list(tree.items())
+    for _, text, place in _order_keys(tree):
+        key, value = items[place]
+        label = lead + text
         lead = indent
-        scalar = value.value if type(value) is TracedScalar else value
-        if type(scalar) is str and scalar in _texts:
-            lines.append(WrittenLine(f"{label} {_texts[scalar]}", None, value))
+        name = (label, id(key), id(value))
+        known = listed.get(name)
+        if known is not None:
+            lines += known
             continue
-        if keys is None:
-            # The order is remembered by equal keys, which have other locations.
-            keys = {key: key for key in tree}
-        key = keys[name]
+        start = len(lines)
+        if text[0] == "?":
+            label = f"{label}\n{indent}:"
         if isinstance(value, dict) and value:
-            _add_lines(lines, label, key, value)
-            if name not in _SHARED:
-                _list_mapping(value, indent + "  ", indent + "  ", lines, listed)
-                continue
-            start, known = len(lines), listed.get((id(value), indent))
-            if known is None:
-                _list_mapping(value, indent + "  ", indent + "  ", lines, listed)
-                listed[id(value), indent] = lines[start:]
-            else:
-                lines += known
+            _describe_lines(label, key, value, None, lines, describe)
+            _list_mapping(value, indent + "  ", indent + "  ", lines, describe, listed)
         elif isinstance(value, list) and value:
-            _add_lines(lines, label, key, value)
-            _list_sequence(value, indent, indent, lines, listed, key)
+            _describe_lines(label, key, value, None, lines, describe)
+            _list_sequence(value, indent, indent, lines, describe, listed, key)
         else:
-            _add_lines(lines, f"{label} {_format_scalar(scalar, indent)}", key, value)
+            scalar = _format_scalar(value_of(value), indent)
+            _describe_lines(f"{label} {scalar}", key, value, None, lines, describe)
+        listed[name] = lines[start:]
 
 
 def _list_sequence(
-    items: Any, first: str, indent: str, lines: list[WrittenLine], listed: ListedMappings, above: Node
+    items: Any,
+    first: str,
+    indent: str,
+    lines: list[Shown],
+    describe: DescribeLine[Shown],
+    listed: ListedLines[Shown],
+    above: Node,
 ) -> None:
     lead = first
     for item in items:
         if isinstance(item, dict) and item:
-            _list_mapping(item, lead + "- ", indent + "  ", lines, listed)
+            _list_mapping(item, lead + "- ", indent + "  ", lines, describe, listed)
         elif isinstance(item, list) and item:
-            _list_sequence(item, lead + "- ", indent + "  ", lines, listed, above)
+            _list_sequence(item, lead + "- ", indent + "  ", lines, describe, listed, above)
         else:
-            _add_lines(lines, f"{lead}- {_format_scalar(value_of(item), indent)}", above, item, items)
+            name = (lead, id(above), id(item), id(items))
+            known = listed.get(name)
+            if known is None:
+                text, known = f"{lead}- {_format_scalar(value_of(item), indent)}", []
+                _describe_lines(text, above, item, items, known, describe)
+                listed[name] = known
+            lines += known
         lead = indent
 
 
-def _add_lines(lines: list[WrittenLine], text: str, key: Node, value: Node, items: Node = None) -> None:
+def _describe_lines(
+    text: str, key: Node, value: Node, items: Node, lines: list[Shown], describe: DescribeLine[Shown]
+) -> None:
     if "\n" in text:
-        lines += [WrittenLine(line, key, value, items) for line in text.split("\n")]
+        lines += [describe(line, key, value, items) for line in text.split("\n")]
     else:
-        lines.append(WrittenLine(text, key, value, items))
+        lines.append(describe(text, key, value, items))
 
 
 def sort_key(key: str) -> tuple[int, str]:
@@ -169,21 +173,24 @@ def sort_key(key: str) -> tuple[int, str]:
 
 def _sort_keys(value: Plain) -> Plain:
     if isinstance(value, dict):
-        return {key: _sort_keys(value[key]) for key, _ in _order_keys(value)}
+        return {key: _sort_keys(value[key]) for key, _, _ in _order_keys(value)}
     if isinstance(value, list):
         return [_sort_keys(item) for item in value]
     return value
 
 
-def _order_keys(mapping: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    """The keys in their order, each with its text."""
+def _order_keys(mapping: dict[str, Any]) -> tuple[tuple[str, str, int], ...]:
+    """The keys in their order, each with its text and its place in the mapping.
+
+    Mappings with equal keys share the result, so a key of it may have another location than that of the mapping.
+    """
     keys = tuple(mapping)
     known = _orders.get(keys)
     if known is None:
         if len(_orders) > _MAX_MEMOIZED:
             _orders.clear()
-        ordered = sorted(keys, key=sort_key)
-        known = tuple((key, _format_key(key)) for key in ordered)
+        ordered = sorted(range(len(keys)), key=lambda place: sort_key(keys[place]))
+        known = tuple((keys[place], _format_key(keys[place]), place) for place in ordered)
         _orders[keys] = known
     return known
 
@@ -197,7 +204,7 @@ def _format_key(key: str) -> str:
 def _write_mapping(mapping: dict[str, Any], first: str, indent: str, lines: list[str], written: _Templates) -> None:
     """Write the lines of a mapping: `first` precedes its first key, `indent` the others."""
     lead = first
-    for key, name in _order_keys(mapping):
+    for key, name, _ in _order_keys(mapping):
         value = mapping[key]
         if name[0] == "?":
             name = f"{name}\n{indent}:"  # noqa: PLW2901
