@@ -13,6 +13,7 @@ import pytest
 from report_browser import ROOT, URL, go, texts
 
 from jobgen.api.lint import lint
+from jobgen.site.encode import encode_distances
 
 ASSETS = files("jobgen").joinpath("data", "page")
 PICTURES = Path(__file__).with_name("report_pictures.json")
@@ -293,6 +294,12 @@ def test_hostile_data_stays_text(visit, name):
         )
         if "/job/" in route:
             assert page.locator("h1").inner_text() != "No such job"
+
+
+def test_a_long_number_leaves_those_after_it_exact(visit):
+    numbers = [8, 2**63 - 1, 16, -1, 2**64 * 10**6, 3, 2**53 - 1, 4200]
+    read = visit("small").evaluate("(text) => decodeColumn(text)", encode_distances(numbers))
+    assert list(map(float, read)) == list(map(float, numbers))
 
 
 def test_a_hostile_address_is_ignored(visit):

@@ -24,6 +24,32 @@ function decodeNumbers(text) {
   return numbers;
 }
 
+// A run of digits that is longer than a number of JavaScript can hold exactly.
+const LONG_NUMBER = /[g-z0-9+/]{10}/;
+
+// The integers of a column, of which each is written as its distance to the one before it. A long one is decoded exactly,
+// because those after it are relative to it.
+function decodeColumn(text) {
+  if (LONG_NUMBER.test(text)) return decodeLongColumn(text);
+  let value = 0;
+  return decodeNumbers(text).map((distance) => (value += toSigned(distance)));
+}
+
+function decodeLongColumn(text) {
+  const values = [];
+  let value = 0n, distance = 0n, shift = 0n;
+  for (const character of text) {
+    const digit = DIGITS.get(character);
+    distance |= BigInt(digit & 31) << shift;
+    shift += 5n;
+    if (digit & 32) continue;
+    value += distance & 1n ? -(distance >> 1n) : distance >> 1n;
+    values.push(Number(value));
+    distance = shift = 0n;
+  }
+  return values;
+}
+
 // The integer whose sign is the lowest bit of another one.
 function toSigned(number) {
   return number % 2 ? -(number - 1) / 2 : number / 2;
@@ -46,9 +72,7 @@ class PageData {
       const rows = Array.from({ length: count }, () => ({}));
       for (const [column, encoded] of Object.entries(columns)) {
         const [field, type] = column.split(":");
-        let value = 0;
-        decodeNumbers(encoded).forEach((distance, at) => {
-          value += toSigned(distance);
+        decodeColumn(encoded).forEach((value, at) => {
           rows[at][field] = type === "text" ? this.texts[value] : value;
         });
       }
