@@ -316,6 +316,45 @@ def test_fault_of_a_sweep_stays_old_if_members_are_added(repository):
     assert new_rules(repository) == []
 
 
+def test_fault_of_several_jobs_stays_old_when_another_job_is_the_largest(repository):
+    budgets = "budgets: {teams: {nlp: {gpus: 4}}, sweeps: {gpus: 1}}"
+    cluster = f"  cluster: {{state: cluster/prod, kueue: {{version: '0.16'}}, {budgets}}}\n"
+    quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: gpus, namespace: ml-prod}\n"
+    write(repository, "cluster/prod/quota.yaml", quota + "spec: {hard: {requests.nvidia.com/gpu: '4'}}\n")
+    write(repository, "overlays/prod/o.yaml", OVERLAY.format(env="prod", defaults="") + cluster)
+    for name, gpus in (("large", 8), ("small", 6), ("sweep", 1)):
+        spec = SPEC.format(name=name, image="a:1").replace(f"name: {name}", f"name: {name}, labels: {{team: nlp}}")
+        spec += f"  queue: gpus\n  resources: {{cpu: 1, memory: 1Gi, gpu: {gpus}}}\n"
+        sweep = "  matrix: {lr: ['1', '2', '3']}\n  args: ['${{ matrix.lr }}']\n" if name == "sweep" else ""
+        write(repository, f"jobs/{name}.yaml", spec + sweep)
+    commit(repository)
+    rules = {"exceeds-quota", "gpu-budget-exceeded", "queue-support-ending", "sweep-too-large"}
+    assert rules <= {each["rule"] for each in read_findings(repository)}
+
+    (repository / "jobs/large.yaml").unlink()
+    sweep = (repository / "jobs/sweep.yaml").read_text()
+    write(repository, "jobs/sweep.yaml", sweep.replace("'1', '2', '3'", "'2', '3'"))
+
+    assert rules <= {each["rule"] for each in read_findings(repository)}
+    assert {each["rule"] for each in read_findings(repository, since="HEAD")} & rules == set()
+
+
+def test_fault_of_several_jobs_is_new_for_another_owner(repository):
+    budgets = "  cluster: {budgets: {teams: {nlp: {gpus: 4}, vision: {gpus: 4}}}}\n"
+    write(repository, "overlays/prod/o.yaml", OVERLAY.format(env="prod", defaults="") + budgets)
+    for name, team in (("a", "nlp"), ("b", "vision")):
+        commit(repository)
+        spec = SPEC.format(name=name, image="a:1").replace(f"name: {name}", f"name: {name}, labels: {{team: {team}}}")
+        write(repository, f"jobs/{name}.yaml", spec + "  resources: {cpu: 1, memory: 1Gi, gpu: 8}\n")
+
+    found_now = [each for each in read_findings(repository, since="HEAD") if each["rule"] == "gpu-budget-exceeded"]
+    assert [each["file"] for each in found_now] == ["jobs/b.yaml"]
+
+
+def read_findings(folder, **options):
+    return json.loads(lint_paths(folder, (), (), format_="json", **options).out)["findings"]
+
+
 def test_other_fault_at_the_same_place_is_new(repository):
     write(repository, "jobs/m.yaml", POD.format(master="{name: pytorch}", worker=GOOD))
     commit(repository)

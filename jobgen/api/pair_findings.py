@@ -20,6 +20,12 @@ from jobgen.yamlio.read import read
 
 _SIMILAR = 0.5
 """The share of equal lines from which a file counts as moved, as in Git."""
+_SUMS = frozenset(("exceeds-quota", "gpu-budget-exceeded", "sweep-too-large"))
+"""Rules about a sum of several jobs: their values say which sum. They report on one of the jobs, which may change."""
+_KINDS = frozenset(("queue-support-ending",))
+"""Rules that report once for all jobs of a kind, on one of them. Their values have the number of jobs."""
+_SHARED = "jobs"
+"""What the subject of a finding about several jobs starts with."""
 
 
 class Side:
@@ -102,15 +108,19 @@ def _take_moved(left: dict[_Key, list[str]], finding: Finding, now: Side, before
     key, file = _make_key(finding, now, {}), now.normalize(finding.location.file)
     for other in left.get(key, ()) if finding.object else ():
         is_job = is_repository_file(file) and is_repository_file(other)
-        if is_job or now.read(other) is None or before.read(file) is None:
+        if is_job or key.subject[0] == _SHARED or now.read(other) is None or before.read(file) is None:
             return _take(left, key, other)
     return False
 
 
 def _make_key(finding: Finding, side: Side, moved: dict[str, str]) -> _Key:
-    identity, place = finding.object, finding.place
+    identity, place, values = finding.object, finding.place, finding.values
     subject: tuple[str, ...]
-    if identity is None:
+    if identity is not None and finding.rule in _SUMS:
+        subject, place = (_SHARED,), ""
+    elif identity is not None and finding.rule in _KINDS:
+        subject, place, values = (_SHARED, identity.kind), "", ()
+    elif identity is None:
         file = side.normalize(finding.location.file)
         subject = ("file", moved.get(file, file))
         place = place or side.find_place(finding)
@@ -118,7 +128,7 @@ def _make_key(finding: Finding, side: Side, moved: dict[str, str]) -> _Key:
         # The name of a run changes with its content; the place holds the name of the job.
         name = "" if place else identity.name
         subject = ("object", identity.api_version.rpartition("/")[0], identity.kind, identity.namespace, name)
-    return _Key(original_rule_name(finding.rule), finding.severity.value, finding.env, subject, place, finding.values)
+    return _Key(original_rule_name(finding.rule), finding.severity.value, finding.env, subject, place, values)
 
 
 def _find_moved_files(now: Side, before: Side) -> dict[str, str]:
