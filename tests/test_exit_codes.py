@@ -250,6 +250,15 @@ def test_limit_of_processes_is_no_fault(monkeypatch):
     assert len(os.listdir("/proc/self/fd")) == handles
 
 
+def test_results_of_processes_keep_the_order_of_items(monkeypatch):
+    monkeypatch.setattr(parallel, "_count_cores", lambda: 3)
+    for count in (0, 6, 399, 600, 605, 659, 660, 661, 1_999):
+        found = parallel.parallel_map(range(count), lambda share: [(each, os.getpid()) for each in share])
+        assert [each for each, _ in found] == list(range(count))
+        # All processes have some of the first items: those of one folder may take longer than others.
+        assert len({process for _, process in found[: count // 6]}) == (3 if count >= 600 else min(count, 1))
+
+
 def test_limit_of_threads_is_no_fault(tmp_path, monkeypatch):
     def refuse(_: object) -> None:
         raise RuntimeError("can't start new thread")

@@ -13,27 +13,42 @@ Found = TypeVar("Found")
 
 _MIN_ITEMS = 200
 """The number of items below which another process costs more than it saves."""
+_BLOCK = 20
+"""How many consecutive items stay together: neighbors are often jobs of one file, which is then read once."""
 
 
 def parallel_map(items: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]) -> list[Found]:
-    """Apply `work` to consecutive parts of the items in parallel; results keep the order of the items."""
-    parts = _split_items(items)
+    """Apply `work` to shares of the items in parallel; results keep the order of the items.
+
+    `work` returns one result for each item, or one for its share.
+    """
+    shares = _split_items(items)
     children: list[tuple[int, BinaryIO]] = []
     # If the system allows no further process, this one does the rest.
     with suppress(OSError):
-        for part in parts[:-1]:
-            children.append(_start_child(part, work))
-    own = [work(part) for part in parts[len(children) :]]
-    found = [_read_result(child, part, work) for child, part in zip(children, parts, strict=False)]
-    return [each for part in (*found, *own) for each in part]
+        for share in shares[:-1]:
+            children.append(_start_child(share, work))
+    own = [work(share) for share in shares[len(children) :]]
+    found = [_read_result(child, share, work) for child, share in zip(children, shares, strict=False)]
+    return _join_results([*found, *own])
 
 
 def _split_items(items: Sequence[Item]) -> list[Sequence[Item]]:
+    """Split items into one share for each process: every second block of items if there are two.
+
+    The items of a folder often take longer than those of another, so that halves would take different times.
+    """
     processes = min(_count_cores(), len(items) // _MIN_ITEMS)
     if processes < 2 or not hasattr(os, "fork"):
         return [items]
-    size = -(-len(items) // processes)
-    return [items[start : start + size] for start in range(0, len(items), size)]
+    blocks = [items[start : start + _BLOCK] for start in range(0, len(items), _BLOCK)]
+    return [[item for block in blocks[number::processes] for item in block] for number in range(processes)]
+
+
+def _join_results(parts: Sequence[list[Found]]) -> list[Found]:
+    """Join the results of shares in the order of the items."""
+    longest = max(map(len, parts))
+    return [each for start in range(0, longest, _BLOCK) for part in parts for each in part[start : start + _BLOCK]]
 
 
 def _count_cores() -> int:
@@ -42,8 +57,8 @@ def _count_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _start_child(part: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]) -> tuple[int, BinaryIO]:
-    """Start a child that works on a part and writes its results to a pipe."""
+def _start_child(share: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]) -> tuple[int, BinaryIO]:
+    """Start a child that works on a share and writes its results to a pipe."""
     for stream in (sys.stdout, sys.stderr):
         # A stream that was closed at startup is None.
         if stream:
@@ -64,7 +79,7 @@ def _start_child(part: Sequence[Item], work: Callable[[Sequence[Item]], list[Fou
         import pickle
 
         with os.fdopen(writing, "wb") as pipe:
-            pickle.dump(work(part), pipe, protocol=pickle.HIGHEST_PROTOCOL)
+            pickle.dump(work(share), pipe, protocol=pickle.HIGHEST_PROTOCOL)
         status = 0
     finally:
         # The child must not return into the parent's code, whatever happened.
@@ -72,15 +87,15 @@ def _start_child(part: Sequence[Item], work: Callable[[Sequence[Item]], list[Fou
 
 
 def _read_result(
-    child: tuple[int, BinaryIO], part: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]
+    child: tuple[int, BinaryIO], share: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]
 ) -> list[Found]:
-    """The results of a child. If it died, do its part here, so that the exception is visible."""
+    """The results of a child. If it died, do its share here, so that the exception is visible."""
     pid, pipe = child
     with pipe:
         written = pipe.read()
     _, status = os.waitpid(pid, 0)
     if status != 0:
-        return work(part)
+        return work(share)
     import pickle
 
     found: list[Found] = pickle.loads(written)  # noqa: S301 -- written by the child
