@@ -56,6 +56,11 @@ def pages(tmp_path_factory):
         (root / "overlays/dev/overlay.yaml").write_text((root / "overlays/dev/overlay.yaml").read_text() + "# new\n")
         return report(root, repo_url=URL).page
 
+    def report_broken() -> str:
+        root = write_jobs(folder / "broken")
+        (root / "jobs/bert.yaml").write_text("metadata: [<b>", "utf-8")
+        return report(root).page
+
     makers = {
         "fleet": lambda: make_fleet(120, url=URL),
         "small": lambda: make_fleet(12, ("dev", "prod"), url=URL),
@@ -65,6 +70,7 @@ def pages(tmp_path_factory):
         "hostile-changes": lambda: make_pull_request(text=HOSTILE[0]),
         "changes": lambda: make_pull_request(url=URL),
         "jobs": report_jobs,
+        "incomplete": report_broken,
         "empty": lambda: make_fleet(0, ("dev",)),
         "no-environment": lambda: make_fleet(0, ()),
         "repository": lambda: report(ROOT, repo_url=URL).page,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from gitrepository import Repository
 from jobgenprocess import run_here
-from pagedata import PageData
+from pagedata import PageData, find_data
 
 import jobgen
 
@@ -142,7 +142,7 @@ def test_a_repository_without_jobs_has_no_page(tmp_path, files):
         ),
         (
             {"overlays/prod/overlay.yaml": OVERLAY, "cluster/state.json": "{"},
-            *(1, ("the queues of `prod` are unknown: not JSON", "1 error, so the page is not complete")),
+            *(1, ("the queues of `prod` are unknown: cluster/state.json:1: not JSON", "1 error, so the page is not complete")),
         ),
         ({"policies/a.yaml": POLICY}, 4, ("a broken schema or policy prevented checks, see the findings",)),
     ],
@@ -153,6 +153,9 @@ def test_the_exit_code_says_whether_the_page_is_complete(repository, files, code
 
     assert (found, (repository / "site/index.html").is_file()) == (code, True)
     assert [message for message in messages if message not in err] == []
+    page = PageData(find_data((repository / "site/index.html").read_text("utf-8")))
+    gaps = [*page.table("errors"), *(note for note in page.table("notes") if note["level"] == "error")]
+    assert (bool(gaps), page.head["unchecked"]) == (code == 1, code == 4)
     assert ("so the page is not complete" in err) == (code == 1)
 
 

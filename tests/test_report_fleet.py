@@ -25,6 +25,16 @@ def total(page, label: str) -> int:
     return int(number.replace(",", ""))
 
 
+def test_a_page_that_lacks_jobs_says_so_with_the_errors(visit):
+    page = visit("incomplete")
+    note = page.locator(".incomplete")
+    assert note.locator("summary").inner_text().startswith("This page is not complete: 3 errors in files, so jobs are")
+    note.locator("summary").click()
+    assert note.locator(".place").first.inner_text() == "jobs/bert.yaml:1:11"
+    assert page.locator(".row").count() > 0
+    assert visit("fleet").locator(".incomplete").count() == 0
+
+
 def test_active_filters_are_chips_and_the_back_button_undoes_them(visit):
     page = visit("fleet")
     assert count_jobs(page) == (120, 120)

@@ -98,9 +98,15 @@ def report(
         all_docs(opened.root),
         capacity,
         build_pages(snapshot, fleet, jobs),
+        tuple(errors),
     )
     changed = make_changed_table(opened.root, head["revision"])
-    more = {"date": snapshot.project.day(), "since": since, "currency": known_prices.currency}
+    more: dict[str, str | int] = {
+        "date": snapshot.project.day(),
+        "since": since,
+        "currency": known_prices.currency,
+        "unchecked": int(linted.incomplete),
+    }
     text = encode("fleet", {**head, **more}, [*list_tables(data), changed])
     return ReportResult(
         assemble_page(make_title(head, changed), text),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.check.rule_docs import RuleDoc
-from jobgen.model.finding import Severity
+from jobgen.model.finding import Finding, Severity
 from jobgen.site.capacity import Capacity
 from jobgen.site.capacity_tables import list_capacity
 from jobgen.site.costs import LongestRun
@@ -22,6 +22,10 @@ _FINDING = (
     *("rule:text", "category:text", "severity:text", "message:text", "job:jobs", "environment:environments"),
     *("team:text", "status:text", "file:files", "line", "column"),
 )
+ERROR = (
+    *("rule:text", "category:text", "severity:text", "message:text", "file:files", "line", "column"),
+    "environment:environments",
+)
 
 
 class FleetData(NamedTuple):
@@ -33,6 +37,8 @@ class FleetData(NamedTuple):
     rules: Mapping[str, RuleDoc]
     capacity: Capacity
     pages: JobPages
+    errors: Sequence[Finding] = ()
+    """What cannot be read or rendered, so that it is not in the page, or broken there."""
 
 
 def list_tables(data: FleetData) -> list[Table]:
@@ -53,6 +59,7 @@ def list_tables(data: FleetData) -> list[Table]:
         ),
         Table("findings", _FINDING, [_list_finding(each, environments) for each in data.findings]),
         Table("fixed", _FINDING, [_list_finding(each, environments) for each in data.fixed]),
+        Table("errors", ERROR, list_errors(data.errors, environments)),
         _list_rules(data),
         *list_capacity(data.capacity, fleet),
         Table("omitted", ("what:text", "shown", "total"), data.pages.omitted),
@@ -130,6 +137,18 @@ def _list_finding(each: FleetFinding, environments: Mapping[str, int]) -> Row:
         finding.location.line,
         finding.location.column,
     )
+
+
+def list_errors(findings: Iterable[Finding], environments: Mapping[str, int]) -> list[Row]:
+    """Return the rows of findings that no job is known for."""
+    return [
+        (
+            *(each.rule, each.category, each.severity.value, each.message),
+            *(each.location.file, each.location.line, each.location.column),
+            environments.get(each.env, NONE),
+        )
+        for each in findings
+    ]
 
 
 def _list_rules(data: FleetData) -> Table:

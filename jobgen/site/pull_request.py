@@ -15,14 +15,10 @@ from jobgen.queues.changes import QueueChanges, QuotaAmounts
 from jobgen.site.change_causes import list_causes
 from jobgen.site.dangers import find_dangers
 from jobgen.site.encode import NONE, Table
-from jobgen.site.fleet_tables import Row, list_amounts
+from jobgen.site.fleet_tables import ERROR, Row, list_amounts, list_errors
 
 _AMOUNTS = ("gpusBefore", "gpusAfter", "cpuBefore", "cpuAfter", "memoryBefore", "memoryAfter")
 _ENVIRONMENT = "environment:environments"
-_FINDING = (
-    *("rule:text", "category:text", "severity:text", "message:text", "file:files", "line", "column"),
-    _ENVIRONMENT,
-)
 _MAX_FIELDS = 200
 """Changed fields of one object that are listed; the others are counted."""
 
@@ -133,15 +129,7 @@ def _list_group(group: FieldGroup) -> Row:
 
 
 def _list_findings(name: str, findings: Iterable[Finding], environments: dict[str, int]) -> Table:
-    rows: list[Row] = [
-        (
-            *(each.rule, each.category, each.severity.value, each.message),
-            *(each.location.file, each.location.line, each.location.column),
-            environments.get(each.env, NONE),
-        )
-        for each in findings
-    ]
-    return Table(name, _FINDING, rows)
+    return Table(name, ERROR, list_errors(findings, environments))
 
 
 def _list_notes(request: PullRequest, environments: dict[str, int]) -> Table:

@@ -106,7 +106,7 @@ function showFleet(model, place, route) {
   };
   matrix.onClear = () => filters.clear();
   const title = make("h1", { class: "hidden-text" }, "Fleet");
-  const parts = [title, summary, filters.element, matrix.element];
+  const parts = [title, makeIncomplete(model), summary, filters.element, matrix.element];
   show(place, make("section", { class: "fleet", "aria-label": "Fleet" }, parts));
   update();
   matrix.restore();

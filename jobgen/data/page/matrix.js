@@ -142,7 +142,8 @@ function showNoRows(model, place, clear) {
   const isEmpty = !model.jobs.length;
   const button = make("button", { type: "button", onClick: clear }, "Clear filters");
   const hint = "Add a job spec to jobs/, then write the page again.";
-  if (isEmpty) show(place, makeEmpty("This repository has no jobs", hint));
+  if (isEmpty && model.errors.length) show(place, makeEmpty("No job can be read", "The errors above say why."));
+  else if (isEmpty) show(place, makeEmpty("This repository has no jobs", hint));
   else show(place, makeEmpty("No job matches these filters", "Remove a filter, or clear all of them (Esc).", button));
 }
 

@@ -21,6 +21,7 @@ function buildModel(data) {
     addressOf: (file, line, revision) => makeAddress(data.head, changedFiles, file, line, revision),
   };
   joinFleet(model, data, files);
+  model.errors = data.table("errors").map((row) => joinFinding(model, files, row));
   model.trend = joinTrend(model, data, files);
   model.capacity = joinCapacity(model, data);
   model.changes = data.view === "changes" ? joinChanges(model, data, files) : null;
