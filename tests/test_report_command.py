@@ -142,7 +142,7 @@ def test_a_repository_without_jobs_has_no_page(tmp_path, files):
         ),
         (
             {"overlays/prod/overlay.yaml": OVERLAY, "cluster/state.json": "{"},
-            *(1, ("the queues of `prod` are unknown: cluster/state.json:1: not JSON", "1 error, so the page is not complete")),
+            *(1, ("the queues of `prod` are unknown: cluster/state.json:1: not JSON", "1 error, so the page")),
         ),
         ({"policies/a.yaml": POLICY}, 4, ("a broken schema or policy prevented checks, see the findings",)),
     ],
