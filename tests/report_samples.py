@@ -93,7 +93,7 @@ class _FleetMaker:
         name, team = hostile or name, hostile or team
         file = hostile or f"jobs/{team or 'shared'}/{name}.yaml"
         self.specs.append((file,))
-        self.spec_lines.append(find_changes([Line(text) for text in _spec_lines(name, framework, hostile)]))
+        self.spec_lines.append(find_changes([(text, ()) for text in _spec_lines(name, framework, hostile)]))
         self.jobs.append((name, sweep, framework, 1, file, 1, number))
         base: list[Line] = []
         base_number = -1
@@ -166,13 +166,13 @@ class _FleetMaker:
 
     def _to_line(self, file: str, text: str, layer: str, line: int) -> Line:
         if not layer:
-            return Line(text)
+            return text, ()
         env = layer.rpartition(" ")[2]
         files = {JOB: file, KIND: "schemas/kubeflow.org/pytorchjob_v1.yaml"}
-        sources = (LineSource(layer, files.get(layer, f"overlays/{env}/overlay.yaml"), line),)
+        sources: tuple[LineSource, ...] = ((layer, files.get(layer, f"overlays/{env}/overlay.yaml"), line, ""),)
         if "replicas" in text and layer != JOB:
-            sources = (*sources, LineSource(JOB, file, 7, "2"))
-        return Line(text, sources)
+            sources = (*sources, (JOB, file, 7, "2"))
+        return text, sources
 
     def list_tables(self) -> list[Table]:
         fixed = self.findings[::31][:24]

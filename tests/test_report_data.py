@@ -19,7 +19,7 @@ from jobgen.model.quantity import to_milli
 from jobgen.site import job_pages
 from jobgen.site.dangers import is_production
 from jobgen.site.encode import Table, encode, encode_distances
-from jobgen.site.lines import Line, LineSource, apply_changes, find_changes
+from jobgen.site.lines import apply_changes, find_changes
 from jobgen.site.page import assemble_page
 
 GPU = "nvidia.com/gpu"
@@ -427,7 +427,7 @@ class _Elements(HTMLParser):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_stays_text(text):
-    lines = find_changes([Line(f"  {text}", (LineSource(text, text, 1), LineSource("job", text, 2, text)))])
+    lines = find_changes([(f"  {text}", ((text, text, 1, ""), ("job", text, 2, text)))])
     table = Table("jobs", ("name:text", "file:files"), [(text, text)], [lines])
 
     data = encode("fleet", {"name": text}, [table])
@@ -486,12 +486,10 @@ def test_numbers_survive(numbers):
 
 
 _LINES = st.lists(
-    st.builds(
-        Line,
+    st.tuples(
         st.sampled_from(["a: 1", "  b: 2", "   - c", "", "    - d: e", "f:"]),
         st.lists(
-            st.builds(
-                LineSource,
+            st.tuples(
                 st.sampled_from(["job", "patch"]),
                 st.sampled_from(["", "x"]),
                 st.integers(0, 99),
@@ -513,8 +511,8 @@ def test_lines_survive(base, lines):
     page = PageData(encode("fleet", {}, [Table("manifests", ("base:manifests",), rows, [find_changes(base), changes])]))
 
     expected = [
-        (line.text, [(*each[:3], each.value if place else "") for place, each in enumerate(line.sources)])
-        for line in lines
+        (text, [(*source, value if place else "") for place, (*source, value) in enumerate(sources)])
+        for text, sources in lines
     ]
     assert page.lines("manifests", 1) == expected
 

@@ -30,8 +30,8 @@ MAX_LINES = 400_000
 RENDERER = "jobgen"
 """The layer of values that no file sets."""
 
-_SEPARATOR = Line("---")
-_BY_RENDERER = (LineSource(RENDERER, "", 0),)
+_SEPARATOR: Line = ("---", ())
+_BY_RENDERER: tuple[LineSource, ...] = ((RENDERER, "", 0, ""),)
 
 
 class JobPages(NamedTuple):
@@ -120,7 +120,7 @@ def _list_changes(
 ) -> tuple[tuple[Change, ...], list[tuple[Change, ...]]]:
     """Return the file of a job, and its manifests: the first one in full, the others as changes to it."""
     lines, own = _redact_file(page.job.file)
-    spec = find_changes(list(map(Line, lines))) if page.has_file else ()
+    spec = find_changes([(line, ()) for line in lines]) if page.has_file else ()
     manifests = list_manifest_lines(tracer, page.job, [cell.objects for _, cell in page.cells], secrets | own)
     return spec, [find_changes(lines, manifests[0] if place else ()) for place, lines in enumerate(manifests)]
 
@@ -171,21 +171,21 @@ def _find_object_secrets(cells: Sequence[Sequence[Rendered]]) -> frozenset[str]:
 
 def _describe_line(text: str, sources: tuple[LineSource, ...], secrets: Sequence[str]) -> Line:
     for secret in secrets:
-        if secret in text or any(secret in source.value for source in sources):
-            sources = tuple([source._replace(value=source.value.replace(secret, MASK)) for source in sources])
+        if secret in text or any(secret in value for *_, value in sources):
             text = text.replace(secret, MASK)
-    return Line(text, sources)
+            sources = tuple([(layer, file, at, value.replace(secret, MASK)) for layer, file, at, value in sources])
+    return text, sources
 
 
 def _list_sources(key: Node, value: Node, items: Node) -> tuple[LineSource, ...]:
     if type(value) is TracedScalar or (type(value) is TracedList and not value):
         replaced = items.overridden if type(items) is TracedList else None
         if value.overridden is None and replaced is None:
-            return (LineSource(value.layer or RENDERER, value.location.file, value.location.line),)
+            return ((value.layer or RENDERER, value.location.file, value.location.line, ""),)
         found = list_assignments(value, replaced)
         return tuple([_to_source(assignment, is_first=not place) for place, assignment in enumerate(found)])
     if type(key) is TracedKey and isinstance(value, (dict, list)):
-        return (LineSource(key.layer or RENDERER, key.location.file, key.location.line),)
+        return ((key.layer or RENDERER, key.location.file, key.location.line, ""),)
     opens_block = isinstance(value, (dict, list)) and value
     return () if opens_block else _BY_RENDERER
 
@@ -193,5 +193,5 @@ def _list_sources(key: Node, value: Node, items: Node) -> tuple[LineSource, ...]
 def _to_source(assignment: Assignment, *, is_first: bool) -> LineSource:
     location, value = assignment.location, "" if is_first else to_inline_yaml(untraced(assignment.value))
     if location is None:
-        return LineSource(assignment.layer or RENDERER, "", 0, value)
-    return LineSource(assignment.layer or RENDERER, location.file, location.line, value)
+        return assignment.layer or RENDERER, "", 0, value
+    return assignment.layer or RENDERER, location.file, location.line, value

@@ -9,21 +9,15 @@ _MAX_SKIPPED = 12
 """How many lines of the base are dropped to go on copying; a line that is equal by chance may be far away."""
 
 
-class LineSource(NamedTuple):
-    """A layer that sets the value of a line; `file` is empty if no file does."""
+# A page has hundreds of thousands of these. Tuples are sent to another process in a tenth of the time of named ones.
+LineSource = tuple[str, str, int, str]
+"""A layer that sets the value of a line, its file, which is empty if no file does, the line there, and the value.
 
-    layer: str
-    file: str
-    line: int
-    value: str = ""
-    """The value that another layer overrides; empty for the layer that wins."""
+The value is the one that another layer overrides; it is empty for the layer that wins.
+"""
 
-
-class Line(NamedTuple):
-    """A line; the first of its sources wins, and the others are overridden."""
-
-    text: str
-    sources: tuple[LineSource, ...] = ()
+Line = tuple[str, tuple[LineSource, ...]]
+"""The text of a line, and its sources: the first one wins, and the others are overridden."""
 
 
 class Change(NamedTuple):
