@@ -524,3 +524,44 @@ def test_command_writes_the_page(folder, tmp_path):
     assert (code, out) == (1, "")
     assert "index.html: 7 jobs, " in err
     assert page == report(folder).page
+
+
+POD = {"containers": [{"name": "a", "image": "a:1", "resources": {"limits": {GPU: 2}}}]}
+RUN = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"parallelism": 3, "template": {"spec": POD}}}
+OTHER_KINDS = {
+    "pod": {"apiVersion": "v1", "kind": "Pod", "spec": POD},
+    "server": {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 2, "template": {"spec": POD}}},
+    "wrapper": {
+        "apiVersion": "workload.codeflare.dev/v1beta2",
+        "kind": "AppWrapper",
+        "spec": {"components": [{"template": {**RUN, "metadata": {"name": name}}} for name in ("one", "two")]},
+    },
+    "nightly": {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "spec": {"schedule": "0 1 * * *", "suspend": True, "jobTemplate": {"spec": RUN["spec"]}},
+    },
+}
+
+
+def test_objects_with_pods_are_jobs_and_their_pods_are_counted(tmp_path):
+    objects = {name: {**each, "metadata": {"name": name}} for name, each in OTHER_KINDS.items()}
+    folder = write(tmp_path, {f"jobs/{name}.yaml": json.dumps(each) for name, each in objects.items()})
+    page = PageData(report(folder).data)
+
+    cells = {cell["name"]: (cell["state"], cell["pods"], cell["gpus"]) for cell in page.table("cells")}
+    assert cells["pod"] == ("active", 1, 2)
+    assert cells["server"] == ("active", 2, 4)
+    assert cells["wrapper"] == ("active", 6, 12)
+    assert cells["nightly"] == ("suspended", 0, 0)
+    assert [job["isJob"] for job in page.table("jobs")] == [1] * 4
+    assert sum(cell["gpus"] for cell in page.table("cells")) == page.table("totals")[0]["gpus"]
+
+
+def test_a_finding_belongs_to_the_job_of_its_line(tmp_path):
+    job = JOB.format(name="bert", team="nlp", replicas=2, tag="1.0.0")
+    page = PageData(report(write(tmp_path, {"jobs/a.yaml": job, "jobs/b.yaml": job})).data)
+
+    found = [page.table("jobs")[each["job"]]["file"] for each in page.table("findings") if each["severity"] == "error"]
+    assert found == ["jobs/b.yaml"]
+    assert [cell["state"] for cell in page.table("cells")] == ["active", "broken"]

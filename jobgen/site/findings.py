@@ -51,15 +51,17 @@ class _JobIndex:
             self._lines.setdefault(job.file, []).append((job.line, number))
 
     def find(self, finding: Finding) -> int:
-        """Return the number of the job; that of the first one if several jobs of a sweep have the same lines."""
-        if finding.object is not None and (finding.env, finding.object) in self._objects:
-            return self._objects[finding.env, finding.object]
+        """Return the number of the job; that of the first one if several jobs of a sweep have the same lines.
+
+        The lines decide if they are those of another job than the one of the object: both may have the same name.
+        """
+        known = self._objects.get((finding.env, finding.object), -1) if finding.object is not None else -1
         jobs = self._lines.get(finding.location.file, [])
         place = bisect_right([line for line, _ in jobs], finding.location.line)
         if not place:
-            return -1
-        start = jobs[place - 1][0]
-        return next(number for line, number in jobs if line == start)
+            return known
+        numbers = [number for line, number in jobs if line == jobs[place - 1][0]]
+        return known if known in numbers else numbers[0]
 
     def find_team(self, job: int, env: str) -> str:
         """Return the team of a job in an environment, or in any."""

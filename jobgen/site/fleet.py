@@ -9,11 +9,13 @@ from typing import NamedTuple
 from jobgen.diff.changes import GroupTotal, sum_objects
 from jobgen.diff.impact import get_queue_name, runs_pods
 from jobgen.diff.snapshot import Snapshot
+from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.kueue import get_kueue_queue, is_suspended
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals, add_totals, list_counted_pods
-from jobgen.model.data import Node
+from jobgen.k8s.workloads import find_workload
+from jobgen.model.data import Node, value_of
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered
 from jobgen.pipeline.trace import Job
 
@@ -77,9 +79,10 @@ def build_fleet(snapshot: Snapshot, jobs: Iterable[Job], find_owners: Callable[[
     objects: dict[tuple[str, JobPlace], list[_Measured]] = {}
     for made in snapshot.objects:
         manifest = snapshot.manifest(made)
-        measured = _Measured(made, manifest, snapshot.sum_resources(made, manifest))
+        pods = _count_pods(snapshot, made, manifest)
+        measured = _Measured(made, manifest, snapshot.sum_resources(made, manifest), pods)
         objects.setdefault((made.env, (made.location.file, made.position, made.item)), []).append(measured)
-    totals = sum_objects((each.rendered.env, *each[1:]) for several in objects.values() for each in several)
+    totals = sum_objects((each.rendered.env, *each[1:3]) for several in objects.values() for each in several)
     runners = [EnvironmentRunner(snapshot.project, env) for env in snapshot.environments]
     found: list[FleetJob] = []
     cells: list[FleetCell] = []
@@ -90,8 +93,8 @@ def build_fleet(snapshot: Snapshot, jobs: Iterable[Job], find_owners: Callable[[
             cell = _describe_rendered(number, several) if several else _describe_missing(number, job, runner)
             if cell:
                 cells.append(cell if cell.owner else cell._replace(owner=find_owners(job.file.path)))
-        first = next(filter(None, rendered), None)
-        is_job = first is None or runs_pods(first[0].manifest)
+        first = [several[0] for several in rendered if several]
+        is_job = not first or any(each.pods or runs_pods(each.manifest) for each in first)
         framework = runners[0].attributes(job).framework if runners else ""
         document = job.document
         found.append(
@@ -106,11 +109,29 @@ class _Measured(NamedTuple):
     rendered: Rendered
     manifest: Manifest
     resources: ResourceTotals
+    pods: int
+
+
+def _count_pods(snapshot: Snapshot, made: Rendered, manifest: Manifest) -> int:
+    """Count the pods of an object; those of an AppWrapper are the pods of the objects in it."""
+    manifests = [manifest]
+    if is_app_wrapper(made.object):
+        wrapped = () if is_suspended(manifest) else list_wrapped_objects(made.object)
+        manifests = [snapshot.checker(made.env).manifest(obj) for _, obj in wrapped]
+    return sum(count for each in manifests for _, count in list_counted_pods(each))
+
+
+def _is_held(manifest: Manifest) -> bool:
+    """Whether a job is suspended in Git, and no queue starts it; a schedule that is suspended starts nothing."""
+    workload = find_workload(manifest.group, manifest.kind_name)
+    if workload is not None and workload.scheduled:
+        return value_of(manifest.spec.get("suspend")) is True
+    return is_suspended(manifest) and get_kueue_queue(manifest) is None
 
 
 def _describe_rendered(number: int, objects: Sequence[_Measured]) -> FleetCell:
-    first, manifest, _ = objects[0]
-    is_held = is_suspended(manifest) and get_kueue_queue(manifest) is None
+    first, manifest, _, _ = objects[0]
+    is_held = _is_held(manifest)
     return FleetCell(
         number,
         first.env,
@@ -122,7 +143,7 @@ def _describe_rendered(number: int, objects: Sequence[_Measured]) -> FleetCell:
         get_queue_name(manifest),
         as_text(manifest.labels.get("team")),
         find_owner(manifest),
-        sum(count for _, count in list_counted_pods(manifest)),
+        sum(each.pods for each in objects),
         reduce(add_totals, (each.resources for each in objects)),
         tuple(each.rendered for each in objects),
     )
