@@ -94,6 +94,29 @@ def test_sweeps_are_folded_and_open_on_a_click(visit):
     assert page.locator(".row").count() == before
 
 
+def test_sweeps_show_what_kueue_decides_about_their_jobs(visit):
+    page = visit("fleet", "#/fleet?q=sweep&decision=never")
+    cells = page.locator(".row.is-sweep .cell:not(.is-absent)")
+    assert cells.count() > 0
+    assert all(text.startswith("never admitted · ") for text in cells.locator(".cell-more").all_inner_texts())
+    assert cells.locator(".tone-text-good").count() == 0, "a job that never starts is not good"
+    page.evaluate("location.hash = '#/fleet?q=sweep'")
+    page.wait_for_selector(".row.is-sweep .cell-more >> text=/^[0-9]+ never admitted · /")
+
+
+def test_a_job_shows_its_longest_run_and_its_cost(visit):
+    page = visit("fleet")
+    bounded = {"deadline": 259200, "gpuSeconds": 64 * 259200}
+    assert page.evaluate("(cell) => describeBound(cell, false)", bounded) == ["at most 3 d", "4,608 GPU hours"]
+    assert page.evaluate("(cell) => describeBound(cell, true)", {"deadline": 90, "gpuSeconds": 0}) == [
+        "at most 1 min 30 s, each time"
+    ]
+    go(page, "#/capacity")
+    page.locator(".cost-runs a:visible").first.click()
+    page.wait_for_selector(".cells")
+    assert "no deadline" in texts(page, ".cells .cell-more")
+
+
 def test_numbers_are_those_of_the_json_output(visit):
     page = visit("repository")
     findings = lint(ROOT).findings

@@ -105,6 +105,13 @@ function formatDuration(seconds) {
   return parts.slice(0, 2).join(" ");
 }
 
+/* The longest time and the most GPU hours of one run. */
+function describeBound(cell, isScheduled) {
+  if (!cell.deadline) return ["no deadline"];
+  const time = `at most ${formatDuration(cell.deadline)}${isScheduled ? ", each time" : ""}`;
+  return cell.gpuSeconds > 0 ? [time, `${formatHours(cell.gpuSeconds)} GPU hours`] : [time];
+}
+
 function makeLongestRuns(runs, currency) {
   if (!runs.length) return null;
   const amount = ({ cell }) => (currency ? cell.cost : cell.gpuSeconds);
@@ -117,11 +124,7 @@ function makeLongestRuns(runs, currency) {
       make(
         "span",
         { class: "hint" },
-        [
-          count(cell.gpus, "GPU"),
-          `at most ${formatDuration(cell.deadline)}${scheduled ? ", each time" : ""}`,
-          `${formatHours(cell.gpuSeconds)} GPU hours`,
-        ].join(" · "),
+        [count(cell.gpus, "GPU"), ...describeBound(cell, scheduled)].join(" · "),
       ),
       currency ? make("b", { class: "run-cost" }, `${formatMoney(cell.cost)} ${currency}`) : null,
     );

@@ -94,17 +94,23 @@ function makeJobCell(model, cell) {
       make("span", { class: `swatch series-${cell.env % 8}` }),
       model.environments[cell.env],
     ),
-    make("span", { class: `state tone-text-${state.tone}` }, makeIcon(state.icon), state.label),
+    make("span", { class: `state tone-text-${stateTone(state, [cell])}` }, makeIcon(state.icon), state.label),
     make("span", {}, cell.gpus ? `${count(cell.gpus, "GPU")}, ` : "", count(cell.pods, "pod")),
-    make(
-      "span",
-      { class: "cell-more" },
-      makeDecisionText(cell.decision),
-      [cell.kind, cell.namespace, cell.queue].filter(Boolean).join(" · "),
-    ),
-    cell.reason ? make("span", { class: "cell-more" }, cell.reason) : null,
+    make("span", { class: "cell-more" }, [cell.kind, cell.namespace, cell.queue].filter(Boolean).join(" · ")),
+    makeBound(model, cell),
+    cell.reason ? make("span", { class: "cell-more" }, makeMessage(cell.reason)) : null,
     makeDecisions(model, cell),
   );
+}
+
+/* What one run can take at most, in time, GPU hours and money; that it has no deadline, if it has GPUs. */
+function makeBound(model, cell) {
+  const run = model.capacity.runs.find((each) => each.cell === cell);
+  if (!run && !cell.deadline) return null;
+  const { currency } = model.head;
+  const parts = describeBound(cell, Boolean(run && run.scheduled));
+  if (currency && run && cell.cost >= 0) parts.push(`${formatMoney(cell.cost)} ${currency}`);
+  return make("span", { class: "cell-more" }, parts.join(" · "));
 }
 
 /* What Kueue decides about the workloads of a cell, and why. */

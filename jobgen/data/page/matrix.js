@@ -233,7 +233,8 @@ function makeJobName({ job }) {
 
 function makeSweepName(row, next) {
   const isOpen = next && next.inSweep && next.job.sweep === row.sweep;
-  const facts = [count(row.members.length, "job"), row.job.team, row.job.framework].filter(Boolean).join(" · ");
+  const { team, framework, owner } = row.job;
+  const facts = [count(row.members.length, "job"), team, framework, owner].filter(Boolean).join(" · ");
   return make(
     "div",
     { class: "matrix-job", role: "rowheader", "aria-colindex": 1 },
@@ -265,7 +266,7 @@ function makeCell(row, env) {
     make(
       "span",
       { class: "cell-main" },
-      make("span", { class: `state tone-text-${state.tone}` }, makeIcon(state.icon, state.label)),
+      makeStateIcon(state, [cell]),
       makeAmount(cell.gpus, cell.pods),
       makeFindingCounts(cell.findings),
     ),
@@ -273,7 +274,7 @@ function makeCell(row, env) {
       "span",
       { class: "cell-more" },
       makeStateText(state, state.label),
-      makeDecisionText(cell.decision),
+      makeDecisionText([cell]),
       [cell.kind, cell.queue].filter(Boolean).join(" · "),
     ),
   );
@@ -288,12 +289,24 @@ function makeStateText(state, text) {
   return state.tone === "good" ? null : [make("span", { class: `tone-text-${state.tone}` }, text), " · "];
 }
 
-/* What Kueue decides, if somebody should look at it. */
-function makeDecisionText(decision) {
-  const { label, tone } = describeDecision(decision || "");
-  return decision && ["bad", "warn"].includes(tone)
-    ? [make("span", { class: `tone-text-${tone}` }, label), " · "]
-    : null;
+/* The tone of a state. A job that Kueue never admits is not good, although it is rendered. */
+function stateTone(state, cells) {
+  const isStuck = cells.some((cell) => describeDecision(cell.decision).tone === "bad");
+  return state.tone === "good" && isStuck ? "note" : state.tone;
+}
+
+function makeStateIcon(state, cells) {
+  return make("span", { class: `state tone-text-${stateTone(state, cells)}` }, makeIcon(state.icon, state.label));
+}
+
+/* What Kueue decides about jobs, if somebody should look at it: the worst decision, and how many it concerns. */
+function makeDecisionText(cells) {
+  const [worst] = groupByDecision(cells.filter((cell) => cell.decision));
+  if (!worst) return null;
+  const { label, tone } = describeDecision(worst[0]);
+  const number = worst[1].length;
+  const text = number === cells.length ? label : `${formatNumber(number)} ${label}`;
+  return ["bad", "warn"].includes(tone) ? [make("span", { class: `tone-text-${tone}` }, text), " · "] : null;
 }
 
 function makeAmount(gpus, pods) {
@@ -315,7 +328,7 @@ function makeFindingCounts(findings) {
       .filter(([, number]) => number)
       .map(([severity, number]) => {
         const badge = makeSeverity(severity, number);
-        badge.append(make("span", { class: "hidden-text" }, ` ${severity}s`));
+        badge.append(make("span", { class: "hidden-text" }, ` ${severity}${number === 1 ? "" : "s"}`));
         return badge;
       }),
   );
@@ -339,7 +352,7 @@ function makeSweepCell(row, env) {
     make(
       "span",
       { class: "cell-main" },
-      make("span", { class: `state tone-text-${state.tone}` }, makeIcon(state.icon, state.label)),
+      makeStateIcon(state, cells),
       makeAmount(add("gpus"), add("pods")),
       makeFindingCounts(cells.flatMap((cell) => cell.findings)),
     ),
@@ -347,6 +360,7 @@ function makeSweepCell(row, env) {
       "span",
       { class: "cell-more" },
       makeStateText(state, number === cells.length ? state.label : `${number} ${state.label}`),
+      makeDecisionText(cells),
       `${cells.length} × ${cells[0].kind}`,
       queues.length ? ` · ${queues.length > 2 ? `${queues.length} queues` : queues.join(", ")}` : "",
     ),
