@@ -259,6 +259,22 @@ def test_results_of_processes_keep_the_order_of_items(monkeypatch):
         assert len({process for _, process in found[: count // 6]}) == (3 if count >= 600 else min(count, 1))
 
 
+def test_work_beside_has_its_own_process(monkeypatch):
+    monkeypatch.setattr(parallel, "_count_cores", lambda: 2)
+    handles = len(os.listdir("/proc/self/fd"))
+    with parallel.run_beside(os.getpid, 200) as wait:
+        assert wait() != os.getpid()
+    with parallel.run_beside(os.getpid, 199) as wait:
+        assert wait() == os.getpid()
+    with pytest.raises(ZeroDivisionError), parallel.run_beside(lambda: 1 // 0, 200) as wait:
+        wait()
+    with pytest.raises(KeyError), parallel.run_beside(lambda: "a" * 100_000, 200):
+        raise KeyError
+    assert len(os.listdir("/proc/self/fd")) == handles
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
 def test_limit_of_threads_is_no_fault(tmp_path, monkeypatch):
     def refuse(_: object) -> None:
         raise RuntimeError("can't start new thread")

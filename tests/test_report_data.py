@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 from gitrepository import Repository
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobgenprocess import run_here
 from pagedata import PageData, decode_numbers, find_data, to_signed
@@ -16,6 +16,7 @@ from pagedata import PageData, decode_numbers, find_data, to_signed
 from jobgen.api.errors import UsageError
 from jobgen.api.report import report
 from jobgen.model.quantity import to_milli
+from jobgen.pipeline import parallel
 from jobgen.site import job_pages
 from jobgen.site.dangers import is_production
 from jobgen.site.encode import Table, encode, encode_distances
@@ -475,6 +476,7 @@ def test_policy_allows_the_style_and_the_script_only(fleet, folder):
     assert not re.search(r'(?:src|href)="(?!data:|#)', page)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(-(2**63), 2**63)))
 def test_numbers_survive(numbers):
     found, last = [], 0
@@ -502,6 +504,7 @@ _LINES = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(_LINES, _LINES)
 def test_lines_survive(base, lines):
     changes = find_changes(lines, base)
@@ -515,6 +518,15 @@ def test_lines_survive(base, lines):
         for text, sources in lines
     ]
     assert page.lines("manifests", 1) == expected
+
+
+def test_processes_do_not_change_the_page(folder, monkeypatch):
+    expected = report(folder).data
+    monkeypatch.setattr(parallel, "_count_cores", lambda: 2)
+    monkeypatch.setattr(parallel, "_MIN_ITEMS", 2)
+    monkeypatch.setattr(parallel, "_BLOCK", 2)
+
+    assert report(folder).data == expected
 
 
 def test_command_writes_the_page(folder, tmp_path):

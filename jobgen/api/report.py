@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from jobgen.api.project import Project, ProjectPath, open_project, select_enviro
 from jobgen.check.rule_docs import all_docs
 from jobgen.diff.snapshot import snapshot_repository
 from jobgen.model.finding import Finding, Severity
+from jobgen.pipeline.parallel import run_beside
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.repo import layout
 from jobgen.repo.code_owners import CODE_OWNERS_FILES, find_code_owners, parse_code_owners
@@ -87,19 +88,14 @@ def report(
     jobs = list(read_jobs(layout.find_jobs(opened.root), opened.config.frameworks, []))
     if not jobs and not errors:
         raise NotFoundError("there is no job under jobs/", snapshot.findings)
-    linted = lint(opened, environments=environments)
-    new, gone = _compare_findings(opened, environments, since, linted) if since else (None, ())
-    fleet = build_fleet(snapshot, jobs, _read_code_owners(opened.root, head["prefix"]))
-    capacity = build_capacity(snapshot, fleet, known_prices)
-    data = FleetData(
-        fleet,
-        list(place_findings(fleet, linted.findings, new)),
-        list(place_findings(fleet, gone)),
-        all_docs(opened.root),
-        capacity,
-        build_pages(snapshot, fleet, jobs),
-        tuple(errors),
-    )
+    lint_all = partial(_find_findings, opened, environments, since)
+    with run_beside(lint_all, len(snapshot.objects)) as wait_for_findings:
+        fleet = build_fleet(snapshot, jobs, _read_code_owners(opened.root, head["prefix"]))
+        capacity = build_capacity(snapshot, fleet, known_prices)
+        pages = build_pages(snapshot, fleet, jobs)
+        linted, new, gone = wait_for_findings()
+    found, fixed = list(place_findings(fleet, linted.findings, new)), list(place_findings(fleet, gone))
+    data = FleetData(fleet, found, fixed, all_docs(opened.root), capacity, pages, tuple(errors))
     changed = make_changed_table(opened.root, head["revision"])
     more: dict[str, str | int] = {
         "date": snapshot.project.day(),
@@ -119,17 +115,20 @@ def report(
     )
 
 
-def _compare_findings(
-    project: Project, environments: Sequence[str], since: str, now: LintResult
-) -> tuple[frozenset[Finding], tuple[Finding, ...]]:
-    """Return which findings are new since a revision, and which ones it had that are gone."""
+def _find_findings(
+    project: Project, environments: Sequence[str], since: str
+) -> tuple[LintResult, frozenset[Finding] | None, tuple[Finding, ...]]:
+    """Lint; with a revision, return also which findings are new since then, and which ones it had that are gone."""
+    linted = lint(project, environments=environments)
+    if not since:
+        return linted, None, ()
     from jobgen.api.lint_files import LintRequest
     from jobgen.api.since import findings_gone_since
 
     request = LintRequest(project.root, (), environments, today=project.today)
     new = lint(project, environments=environments, since=since)
-    gone = findings_gone_since(request, since, (*now.findings, *now.merged))
-    return frozenset(new.findings), tuple(gone)
+    gone = findings_gone_since(request, since, (*linted.findings, *linted.merged))
+    return linted, frozenset(new.findings), tuple(gone)
 
 
 def _read_code_owners(root: Path, prefix: str) -> Callable[[str], str]:

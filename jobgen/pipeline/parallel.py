@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import BinaryIO, TypeVar
 
 Item = TypeVar("Item")
@@ -31,6 +31,31 @@ def parallel_map(items: Sequence[Item], work: Callable[[Sequence[Item]], list[Fo
     own = [work(share) for share in shares[len(children) :]]
     found = [_read_result(child, share, work) for child, share in zip(children, shares, strict=False)]
     return _join_results([*found, *own])
+
+
+@contextmanager
+def run_beside(work: Callable[[], Found], items: int) -> Iterator[Callable[[], Found]]:
+    """Run work in another process, unless it has few items; the function that is yielded waits for its result."""
+    if items < _MIN_ITEMS or _count_cores() < 2 or not hasattr(os, "fork"):
+        yield work
+        return
+
+    def work_once(_: Sequence[Found]) -> list[Found]:
+        return [work()]
+
+    try:
+        child = _start_child((), work_once)
+    except OSError:
+        yield work
+        return
+    try:
+        yield lambda: _read_result(child, (), work_once)[0]
+    finally:
+        pid, pipe = child
+        if not pipe.closed:
+            # Something failed before the result was read. The child ends when it writes it.
+            pipe.close()
+            os.waitpid(pid, 0)
 
 
 def _split_items(items: Sequence[Item]) -> list[Sequence[Item]]:
