@@ -220,6 +220,7 @@ PAGE_SECRETS = {
     **SECRETS,
     "config": JOB + "  configs: {c: {mountPath: /c, data: {password: SECRET, own.yaml: 'api_token: SECRET'}}}\n",
     "script": JOB + "  command:\n  - sh\n  - -c\n  - |\n    export API_KEY=SECRET\n    curl https://me:SECRET@h/x\n",
+    "settings": JOB + "  configs: {c: {mountPath: /c, data: {own.ini: 'db_password = SECRET'}}}\n",
     "password of two lines": JOB + "  env:\n    DB_PASSWORD: |\n      SECRET\n      PEM\n",
     "labels": JOB.replace("namespace: ml", "namespace: ml, labels: {owner: TOKEN, team: TOKEN}") + "  queue: TOKEN\n",
     "annotation": JOB.replace("namespace: ml", "namespace: ml, annotations: {owner: 'https://me:SECRET@x'}"),
@@ -228,9 +229,15 @@ PAGE_SECRETS = {
 }
 
 
+def find_in_page(page: str) -> tuple[list[str], bool]:
+    """Find secrets in the title and the data of a page; its script has all letters in their order."""
+    text = page.partition("<style>")[0] + page.partition('id="data">')[2].partition("</script>")[0]
+    return leaked(text), "aLwRt" in text
+
+
 def test_page_shows_no_secret(tmp_path: Path) -> None:
     """Neither in the page of the fleet nor in that of a change; each job is read as a file of its own."""
-    base, head = tmp_path / "base", tmp_path / "head"
+    base, head = tmp_path / "base", tmp_path / with_secrets(" TOKEN").strip()
     overlay = (
         "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {patches: [{merge: {env: {DB_PASSWORD: Qq8aLwRt5Bn2}}}]}\n"
     )
@@ -245,14 +252,26 @@ def test_page_shows_no_secret(tmp_path: Path) -> None:
     (base / "jobs/0.yaml").write_text(JOB)
     found = report(head)
     assert '"DB_PASSWORD' in found.data
-    assert (leaked(found.data), "aLwRt" in found.data) == ([], False)
+    assert find_in_page(found.page) == ([], False)
     for file in {error.location.file for error in found.errors}:
         (head / file).unlink()
     for folders in ((base, head), (head, base)):
         page = diff(tmp_path, folders=tuple(map(str, folders)), format="html").text
-        data = page.partition('id="data">')[2].partition("</script>")[0]
-        assert data.count("PyTorchJob")
-        assert (leaked(data), "aLwRt" in data) == ([], False)
+        assert page.count("PyTorchJob")
+        assert find_in_page(page) == ([], False)
+
+
+def test_page_masks_what_a_secret_overrides(tmp_path: Path) -> None:
+    """A JSON patch does not name the variable that it sets."""
+    path = "/spec/pytorchReplicaSpecs/Master/template/spec/containers/0/env/0/value"
+    patches = [f"{{jsonPatch: [{{op: add, path: {path}, value: {value}}}]}}" for value in ("Qq1aLwRt5", "Qq2aLwRt5")]
+    overlay = f"apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {{patches: [{', '.join(patches)}]}}\n"
+    for file, text in (("jobs/a.yaml", with_secrets(SECRETS["variable of a job"])), ("overlays/prod/o.yaml", overlay)):
+        (tmp_path / file).parent.mkdir(parents=True)
+        (tmp_path / file).write_text(text)
+    found = report(tmp_path)
+    assert '"value: …"' in found.data
+    assert find_in_page(found.page) == ([], False)
 
 
 def test_many_private_keys_take_linear_time() -> None:

@@ -115,7 +115,7 @@ _URL_CREDENTIALS = lazy_pattern(
 _KEY_BEGIN, _KEY_END = "PRIVATE KEY-----", "-----END"
 # What may separate a name from its value (quotes, brackets, a tag), and the value as it is written.
 _WRITTEN_VALUE = lazy_pattern(
-    r"[\"']?(?:[:=][ \t]*|[ \t]+)(?:![^\s\"',\[\]{}]{0,100}[ \t]+)?[\[{\"']{0,4}([^\s\"',;&|(){}\[\]]{4,})"
+    r"[\"']?(?:[ \t]*[:=][ \t]*|[ \t]+)(?:![^\s\"',\[\]{}]{0,100}[ \t]+)?[\[{\"']{0,4}([^\s\"',;&|(){}\[\]]{4,})"
 )
 _NAME = lazy_pattern(r"[A-Za-z][A-Za-z0-9_-]{2,100}")
 _FLAG = lazy_pattern(r"--?([A-Za-z][A-Za-z0-9_-]{0,100})\Z")
@@ -155,9 +155,14 @@ def _find_in_lines(text: str) -> frozenset[str]:
     return frozenset((*found, *_find_key_lines(text)))
 
 
+def order_secrets(secrets: Iterable[str]) -> list[str]:
+    """Secrets in the order in which they are masked: the longest first, since it may contain others."""
+    return sorted(secrets, key=lambda secret: (-len(secret), secret))
+
+
 def redact(text: str, secrets: Iterable[str]) -> str:
     """The text without secrets."""
-    for secret in sorted(secrets, key=len, reverse=True):
+    for secret in order_secrets(secrets):
         text = text.replace(secret, MASK)
     return text
 
@@ -172,7 +177,7 @@ def hide_credentials(text: str) -> str:
 
 def redact_line(line: str, secrets: Iterable[str]) -> str:
     """A line of a file with as many stars as the secrets in it have characters, so that columns stay the same."""
-    for secret in sorted(secrets, key=len, reverse=True):
+    for secret in order_secrets(secrets):
         line = line.replace(secret, "*" * len(secret))
     return line
 

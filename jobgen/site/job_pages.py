@@ -8,8 +8,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from jobgen.diff.snapshot import Snapshot
-from jobgen.k8s.secrets import MASK, find_secrets
-from jobgen.model.data import Node, Plain, TracedKey, TracedList, TracedScalar, untraced
+from jobgen.k8s.secrets import MASK, find_secrets, order_secrets
+from jobgen.model.data import Node, Plain, TracedKey, TracedList, TracedScalar, untraced, value_of
 from jobgen.pipeline.config import read_traced_source
 from jobgen.pipeline.environment import Rendered
 from jobgen.pipeline.parallel import parallel_map
@@ -141,14 +141,19 @@ def list_manifest_lines(
     tracer: Tracer, job: Job, cells: Sequence[Sequence[Rendered]], secrets: frozenset[str]
 ) -> list[list[Line]]:
     """List the lines of the objects of a job in each of its environments, without secrets."""
-    ordered = sorted(secrets | _find_object_secrets(cells), key=len, reverse=True)
+    whole = secrets | _find_object_secrets(cells)
+    ordered = order_secrets(whole)
     # All trees stay alive here, because lines are known by the `id` of their nodes.
     traces = list(tracer.trace_each(job, [objects[0].env for objects in cells]))
     listed: ListedLines[Line] = {}
     manifests: list[list[Line]] = []
 
     def describe(text: str, key: Node, value: Node, items: Node) -> Line:
-        return _describe_line(text, _list_sources(key, value, items), ordered)
+        sources = _list_sources(key, value, items)
+        if len(sources) > 1 and not whole.isdisjoint(map(str.strip, str(value_of(value)).split("\n"))):
+            # What a secret overrides is a secret, too.
+            sources = (sources[0], *((*source[:3], MASK) for source in sources[1:]))
+        return _describe_line(text, sources, ordered)
 
     for objects, traced in zip(cells, traces, strict=True):
         lines: list[Line] = []

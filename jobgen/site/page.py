@@ -9,6 +9,7 @@ from html import escape
 from importlib.resources import files
 from urllib.parse import quote
 
+from jobgen.k8s.secrets import hide_credentials
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.report.escape import visible
 
@@ -18,6 +19,7 @@ _ELEMENT = lazy_pattern(r"<(style|script)>(.*?)</\1>", re.DOTALL)
 
 def assemble_page(title: str, data: str) -> str:
     """Return the page. `data` is the JSON of `encode`; the title is the only other text that users write."""
+    title = visible(hide_credentials(title))
     assets = files("jobgen").joinpath("data", "page")
 
     def read_assets(names: str) -> str:
@@ -27,7 +29,7 @@ def assemble_page(title: str, data: str) -> str:
     fixed = _TOKEN.sub(lambda token: read_assets(token[2]) if token[1] == "files" else token[0], shell)
     values = {
         "policy": _make_policy(fixed),
-        "title": escape(visible(title)),
+        "title": escape(title),
         "favicon": _make_favicon(title),
         "data": data,
     }
