@@ -97,6 +97,7 @@ def test_a_dash_prints_the_page(repository):
         (("-o", "jobgen.yaml/site"), "jobgen.yaml` is not a folder; choose another one"),
         (("-o", "blocked"), "index.html` is a folder; choose another one than `blocked`"),
         (("-o", "outside"), "outside` is outside the repository through a symbolic link; choose another folder"),
+        (("-o", "linked"), "linked/index.html` is not a regular file; remove it, or choose another folder"),
         ((), "missing option '-o' / '--output'"),
         (("-o", "site", "-e", "prodd"), "there is no environment `prodd`; did you mean `prod`? (known: prod)"),
         (("-o", "site", "--since", "HEAD"), "this is not a Git repository, so it has no revisions"),
@@ -109,12 +110,15 @@ def test_a_dash_prints_the_page(repository):
 def test_wrong_usage_writes_nothing(repository, tmp_path, words, message):
     (repository / "outside").symlink_to(tmp_path / "elsewhere")
     write(repository, {"blocked/index.html/file": "", "overlays/prod/overlay.yaml": OVERLAY})
+    (repository / "linked").mkdir()
+    (repository / "linked/index.html").symlink_to("../overlays/prod/overlay.yaml")
     before = sorted(tmp_path.rglob("*"))
     code, out, err = run(repository, *words)
 
     assert (code, out) == (2, "")
     assert message in err
     assert sorted(tmp_path.rglob("*")) == before
+    assert (repository / "overlays/prod/overlay.yaml").read_text() == OVERLAY
 
 
 @pytest.mark.parametrize("files", [{"jobgen.yaml": ""}, {"jobs/a.yaml": "# nothing\n"}, {"jobs/README.md": ""}])

@@ -65,6 +65,9 @@ def check_folder(root: Path, folder: Path, output: str) -> None:
         raise UsageError(f"`{folder / PAGE}` is a folder; choose another one than `{output}`")
     if links_outside(folder / PAGE, root):
         raise UsageError(f"`{folder}` is outside the repository through a symbolic link; choose another folder")
+    if os.path.lexists(folder / PAGE) and (os.path.islink(folder / PAGE) or not os.path.isfile(folder / PAGE)):
+        # The file of a link, such as a job, would be replaced by the page.
+        raise UsageError(f"`{folder / PAGE}` is not a regular file; remove it, or choose another folder")
 
 
 def _choose_code(found: ReportResult) -> ExitCode:
