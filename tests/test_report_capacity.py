@@ -431,7 +431,7 @@ def test_the_page_says_why_jobs_wait_and_links_them(open_page, html, decided):
     shown = open_page(html)
     counts = decided[0]["summary"]
     lead = shown.locator(".lead").inner_text()
-    assert lead.startswith("7 workloads: ")
+    assert lead.startswith("prod · 7 workloads: ")
     assert f"{counts['waits']} waits" in lead
     waiting = shown.locator(".workload", has_text="ml/b-owner evicts it")
     assert "it lacks 12 of nvidia.com/gpu in flavor h100" in waiting.inner_text()

@@ -52,6 +52,11 @@ def title_of(page: str) -> str:
     return re.search("<title>(.*)</title>", page)[1]
 
 
+def test_objects_without_pods_are_not_counted_as_jobs(repository):
+    write(repository, {"jobs/notes.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: notes}\n"})
+    assert run(repository, "-o", "-")[2].startswith("1 job, ")
+
+
 def test_other_files_of_the_folder_stay(repository):
     write(repository, {"site/index.html": "old", "site/keep.txt": "mine"})
     code, out, err = run(repository, "-o", "site")

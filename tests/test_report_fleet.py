@@ -97,9 +97,23 @@ def test_states_have_words_and_the_help_explains_them(visit):
     assert all("broken" in text for text in texts(page, ".row:not(.is-sweep) .cell:not(.is-absent) .cell-more"))
     page.keyboard.press("?")
     words = texts(page, "dialog dt.state")
-    assert words == ["active", "suspended", "inactive", "broken", "absent"]
+    assert words[:5] == ["active", "suspended", "inactive", "broken", "absent"]
+    assert {"never admitted", "waits", "preempts", "borrows", "admitted"} <= set(words[5:])
+    assert all(texts(page, "dialog dd")), "each word is explained"
     assert page.locator("dialog dd", has_text="suspended in Git").is_visible()
     page.keyboard.press("Escape")
+
+
+def test_the_name_of_a_sweep_leads_to_its_jobs(visit):
+    page = visit("fleet", "#/fleet?q=sweep")
+    sweep = page.locator(".is-sweep .job-name").first.evaluate("(name) => name.childNodes[1].textContent")
+    go(page, f"#/job/{sweep}")
+    members = texts(page, "main a.job-name")
+    assert members
+    assert all(name.startswith(sweep) for name in members)
+    page.get_by_text("Show them in the fleet").click()
+    page.wait_for_selector(".row.is-member")
+    assert set(texts(page, ".row.is-member .job-name")) <= set(members)
 
 
 def test_the_link_to_what_is_shown_can_be_copied(visit):

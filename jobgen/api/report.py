@@ -37,7 +37,7 @@ class ReportResult(NamedTuple):
     data: str
     """The JSON in the page; docs/report_data.md describes it."""
     jobs: int
-    """The number of jobs, members of sweeps included."""
+    """The number of jobs, members of sweeps included; objects without pods, such as ConfigMaps, are not."""
     findings: tuple[Finding, ...]
     """Those of `lint`, sorted by location."""
     errors: tuple[Finding, ...]
@@ -107,7 +107,7 @@ def report(
     return ReportResult(
         assemble_page(make_title(head, changed), text),
         text,
-        len(fleet.jobs),
+        sum(job.is_job for job in fleet.jobs),
         linted.findings,
         tuple(errors),
         dict(capacity.errors),

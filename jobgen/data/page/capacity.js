@@ -19,10 +19,10 @@ function showCapacity(model, place, route) {
     show(results, listResults(model, env, toWords(text)));
   }
 
-  const workloads = ofEnvironment(model.capacity.workloads, env);
+  const lead = [model.environments[env], summarizeWorkloads(ofEnvironment(model.capacity.workloads, env))];
   show(
     place,
-    makePage("Capacity", summarizeWorkloads(workloads), makeCapacityControls(model, env, search), results),
+    makePage("Capacity", lead.filter(Boolean).join(" · "), makeCapacityControls(model, env, search), results),
   );
   show(results, listResults(model, env, toWords(query.q)));
   return {

@@ -59,7 +59,9 @@ function makeCompareSection(model, job, environments, compare, route) {
       "p",
       { class: "hint" },
       "Click on a line, or press Enter, to see who set it. The mark in the margin is the layer: ",
-      ["job", "patch", "defaults", "kind"].map((tone) => make("span", { class: `layer-name layer-${tone}` }, tone)),
+      ["job", "patch", "defaults", "kind", "other"].map((tone) =>
+        make("span", { class: `layer-name layer-${tone}` }, tone),
+      ),
     ),
     compare.element,
   );

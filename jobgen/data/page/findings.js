@@ -135,7 +135,8 @@ function makeRule(model, rule, found) {
   const fill = () => {
     if (!place.childElementCount) show(place, makeFindingList(model, found));
   };
-  const text = [count(found.length, "finding"), model.rules.get(rule)].filter(Boolean).join(" · ");
+  const about = model.rules.get(rule);
+  const text = [count(found.length, "finding"), about ? [" · ", makeMessage(about)] : null];
   const summary = [
     makeSeverity(found[0].severity),
     make("span", { class: "rule" }, rule),

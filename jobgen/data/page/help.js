@@ -5,7 +5,7 @@ const SHORTCUTS = [
   ["j  k", "next and previous row, line or change"],
   ["Enter", "open it"],
   ["Esc", "close, clear the filters, or go back"],
-  ["1 … 5", "go to a view"],
+  ["1 … 4", "go to a view of the fleet"],
   ["d", "only differences between environments (job)"],
   ["c", "copy the link to what is shown"],
   ["t", "light, dark, or as the system"],
@@ -25,6 +25,10 @@ function showHelp(dialog) {
     make("dt", { class: `state tone-text-${tone}` }, makeIcon(icon), label),
     make("dd", {}, help),
   ]);
+  const decisions = DECISIONS.map(([, { label, icon, tone, help }]) => [
+    make("dt", { class: `state tone-text-${tone}` }, makeIcon(icon), label),
+    make("dd", {}, help),
+  ]);
   const absent = [
     make("dt", { class: "state tone-text-note" }, makeIcon("dash"), "absent"),
     make("dd", {}, "not in this environment, or filtered out"),
@@ -40,6 +44,8 @@ function showHelp(dialog) {
     make("dl", {}, keys),
     make("h3", {}, "A job in an environment"),
     make("dl", {}, states, absent),
+    make("h3", {}, "What Kueue decides"),
+    make("dl", {}, decisions),
     make("h3", {}, "Findings"),
     make("dl", {}, severities),
     make("form", { method: "dialog" }, make("button", { type: "submit" }, "Close")),

@@ -14,10 +14,7 @@ function findJob(model, key) {
 function showJob(model, place, route) {
   const job = findJob(model, route.parts[1]);
   if (!job) {
-    show(
-      place,
-      makePage("No such job", route.parts[1] || "", make("p", {}, make("a", { href: "#/fleet" }, "All jobs"))),
-    );
+    show(place, makeSweepPage(model, route.parts[1]) || makeNoJob(route.parts[1]));
     return { back: backToFleet };
   }
   const page = model.readJob(job);
@@ -44,6 +41,19 @@ function showJob(model, place, route) {
     move: compare.move,
     differences: () => compare.toggle(),
   };
+}
+
+function makeNoJob(name) {
+  return makePage("No such job", name || "", make("p", {}, make("a", { href: "#/fleet" }, "All jobs")));
+}
+
+/* The name of a sweep leads to its jobs. */
+function makeSweepPage(model, name) {
+  const members = name ? model.jobs.filter((job) => job.sweep === name) : [];
+  if (!members.length) return null;
+  const items = members.map((job) => make("li", {}, makeJobLink(job, job.name)));
+  const link = make("a", { href: formatRoute(["fleet"], { q: name, open: name }) }, "Show them in the fleet");
+  return makePage(name, `${count(members.length, "job")} of a sweep`, make("ul", {}, items), make("p", {}, link));
 }
 
 /* Go back to the fleet as it was left. */

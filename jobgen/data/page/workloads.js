@@ -1,13 +1,13 @@
 /* What Kueue decides about each workload: what needs attention first, with the reason and the smallest change. */
 
 const DECISIONS = [
-  ["never", { label: "never admitted", icon: "ban", tone: "bad" }],
-  ["waits", { label: "waits", icon: "clock", tone: "warn" }],
-  ["preempts", { label: "preempts", icon: "bolt", tone: "warn" }],
-  ["borrows", { label: "borrows", icon: "check", tone: "note" }],
-  ["admitted", { label: "admitted", icon: "check", tone: "good" }],
-  ["running", { label: "runs already", icon: "play", tone: "good" }],
-  ["unmanaged", { label: "not managed by Kueue", icon: "dash", tone: "note" }],
+  ["never", { label: "never admitted", icon: "ban", tone: "bad", help: "it does not fit, however empty the cluster is, or Kueue does not manage it" }],
+  ["waits", { label: "waits", icon: "clock", tone: "warn", help: "it lacks quota now, or a job is before it" }],
+  ["preempts", { label: "preempts", icon: "bolt", tone: "warn", help: "it evicts other jobs" }],
+  ["borrows", { label: "borrows", icon: "check", tone: "note", help: "it uses quota of other queues in the cohort" }],
+  ["admitted", { label: "admitted", icon: "check", tone: "good", help: "its queue has quota for it" }],
+  ["running", { label: "runs already", icon: "play", tone: "good", help: "it is assumed to run from the start" }],
+  ["unmanaged", { label: "not managed by Kueue", icon: "dash", tone: "note", help: "it names no queue, so it starts at once" }],
 ];
 const OPEN_WORKLOADS = 40;
 
