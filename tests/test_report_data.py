@@ -570,6 +570,15 @@ def test_objects_with_pods_are_jobs_and_their_pods_are_counted(tmp_path):
     assert sum(cell["gpus"] for cell in page.table("cells")) == page.table("totals")[0]["gpus"]
 
 
+def test_a_job_without_a_name_has_that_of_its_object_or_file(tmp_path):
+    generated = {**RUN, "metadata": {"generateName": "run-"}}
+    unnamed = {**RUN, "metadata": {"name": ""}}
+    files = {"jobs/a.yaml": json.dumps(generated), "jobs/b.yaml": json.dumps(unnamed)}
+    page = PageData(report(write(tmp_path, files)).data)
+
+    assert [job["name"] for job in page.table("jobs")] == ["run-", "jobs/b.yaml"]
+
+
 def test_a_finding_belongs_to_the_job_of_its_line(tmp_path):
     job = JOB.format(name="bert", team="nlp", replicas=2, tag="1.0.0")
     page = PageData(report(write(tmp_path, {"jobs/a.yaml": job, "jobs/b.yaml": job})).data)

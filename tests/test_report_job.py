@@ -144,6 +144,9 @@ def test_a_link_to_a_line_opens_it_with_all_layers(visit):
     )
     command = page.locator(".blame-command code").inner_text()
     assert re.fullmatch(r"jobgen explain bert 'spec\.pytorchReplicaSpecs\.Master.*\.value' -e prod", command)
+    # A repository without overlays has no environment to choose.
+    command = page.evaluate("makeExplainCommand({ name: 'bert' }, 'spec', WITHOUT_OVERLAYS).textContent")
+    assert command == "jobgen explain bert specCopy"
     route = page.evaluate("location.hash")
     assert re.search(r"[?&]line=\d+", route)
     page.reload()

@@ -97,9 +97,9 @@ def build_fleet(snapshot: Snapshot, jobs: Iterable[Job], find_owners: Callable[[
         is_job = not first or any(each.pods or runs_pods(each.manifest) for each in first)
         framework = runners[0].attributes(job).framework if runners else ""
         document = job.document
-        found.append(
-            FleetJob(document.name, document.sweep, framework, is_job, job.file.path, job.location.line, place)
-        )
+        # The cluster names an object with `generateName`.
+        name = document.name or next((each.rendered.identity.name for each in first), "") or job.file.path
+        found.append(FleetJob(name, document.sweep, framework, is_job, job.file.path, job.location.line, place))
     return Fleet(tuple(snapshot.environments), tuple(found), tuple(cells), totals)
 
 

@@ -86,7 +86,8 @@ function describeSource(source) {
 
 /* The command that explains the value in a terminal. */
 function makeExplainCommand(job, field, environment) {
-  const command = `jobgen explain ${[job.name, field].map(quoteWord).join(" ")} -e ${quoteWord(environment)}`;
+  const chosen = environment === WITHOUT_OVERLAYS ? "" : ` -e ${quoteWord(environment)}`;
+  const command = `jobgen explain ${[job.name, field].map(quoteWord).join(" ")}${chosen}`;
   return make(
     "p",
     { class: "blame-command" },
