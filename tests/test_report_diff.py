@@ -281,6 +281,11 @@ NO_FLAGS = {
     "queue": ("exceeds-quota", {**JOB_A, **QUEUES}, SCALED[3]),
     "quota of a namespace": ("exceeds-quota", {**FREE[1], **RESOURCE_QUOTA}, FREE[2]),
     "budget": ("exceeds-quota", {**JOB_A, **BUDGET}, SCALED[2]),
+    "less above the budget": (
+        "exceeds-quota",
+        {**SCALED[5], "jobs/b.yaml": make_job("b", 3), **BUDGET},
+        {"jobs/a.yaml": None},
+    ),
     "production": ("touches-production", {"jobs/job-1.yaml": make_job("job-1"), **PROD}, BUMPED),
 }
 
@@ -299,6 +304,25 @@ def test_what_is_not_dangerous_is_not_flagged(tmp_path, name):
     page = PageData(find_data(made.write_page("HEAD~1..HEAD")))
     assert page.table("changes")
     assert code not in {row["code"] for row in page.table("dangers")}
+
+
+def test_a_job_that_does_not_fit_is_linked_and_says_why(tmp_path):
+    page = PageData(find_data(make_pair(tmp_path, {**JOB_A, **QUEUES}, SCALED[5]).write_page("HEAD~1..HEAD")))
+    (danger,) = (row for row in page.table("dangers") if row["code"] == "exceeds-quota")
+    assert page.table("changes")[danger["change"]]["name"] == "a"
+    assert danger["message"].startswith("was `admitted` and now is never admitted: it requests `20` of")
+    added = {"jobs/b.yaml": make_job("b", 5)}
+    (tmp_path / "new").mkdir()
+    page = PageData(find_data(make_pair(tmp_path / "new", {**JOB_A, **QUEUES}, added).write_page("HEAD~1..HEAD")))
+    (danger,) = (row for row in page.table("dangers") if row["code"] == "exceeds-quota")
+    assert danger["message"].startswith("is new and never admitted: it requests `20` of")
+
+
+def test_environments_have_the_order_of_the_settings(tmp_path):
+    before = {"jobgen.yaml": "environments: [prod, dev]\n", **JOB_A, **PROD}
+    page = PageData(find_data(make_pair(tmp_path, before, SCALED[2]).write_page("HEAD~1..HEAD")))
+    totals = [row["environment"] for row in page.table("totals") if row["by"] == "environment"]
+    assert totals == [row["name"] for row in page.table("environments")] == ["prod", "dev"]
 
 
 def test_a_change_of_a_comment_changes_nothing(tmp_path):
@@ -476,6 +500,7 @@ def test_browser_shows_flags_groups_and_lines_of_each_side(visit, project):
     links = [each.get_attribute("href") for each in card.locator(".lines a").all()]
     assert links[:2] == [f"{URL}/blob/{revision}/overlays/dev/overlay.yaml#L9" for revision in (new, old)]
     card.get_by_text("All 60 objects").click()
+    card.locator(".members li").nth(59).wait_for()
     assert card.locator(".members li").count() == 60
     fixed = page.locator(".panel", has_text="fixed finding").locator("a").first
     assert fixed.get_attribute("href").startswith(f"{URL}/blob/{old}/jobs/")

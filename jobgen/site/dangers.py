@@ -10,8 +10,8 @@ from jobgen.diff.changes import ChangeSet
 from jobgen.diff.effects import Effect
 from jobgen.diff.impact import Impact
 from jobgen.kueue.decision.answers import NEVER, WAITS
-from jobgen.model.finding import Finding
-from jobgen.queues.changes import PREEMPTED, QueueChanges
+from jobgen.model.finding import Finding, Identity
+from jobgen.queues.changes import PREEMPTED, UNKNOWN, WorkloadChange
 from jobgen.site.deadlines import find_deadline
 from jobgen.site.encode import NONE
 
@@ -42,7 +42,7 @@ def find_dangers(changes: ChangeSet, new: Iterable[Finding] = ()) -> Iterator[Da
         found = _find_danger(changes, one)
         if found:
             yield Danger(*found, number)
-    yield from _find_quota_dangers(changes.queues, new)
+    yield from _find_quota_dangers(changes, new)
     yield from _find_production(changes.impacts)
 
 
@@ -67,20 +67,36 @@ def _format_time(seconds: int) -> str:
     return f"{hours} hours" if hours < 72 else f"{round(hours / 24)} days"
 
 
-def _find_quota_dangers(queues: Iterable[QueueChanges], new: Iterable[Finding]) -> Iterator[Danger]:
+def _find_quota_dangers(changes: ChangeSet, new: Iterable[Finding]) -> Iterator[Danger]:
     """Yield the workloads that no longer fit, and new findings about quotas and budgets of other objects."""
+    names = ((one.current.env, one.current.identity) for one in changes.impacts)
+    numbers = {(env, named.kind, _name_workload(named)): number for number, (env, named) in enumerate(names)}
     known: set[tuple[str, str]] = set()
-    for environment in queues:
+    for environment in changes.queues:
+        env = environment.environment
         for each in environment.workloads:
             if each.after in (NEVER, WAITS, PREEMPTED) and each.before != each.after:
-                known.add((environment.environment, each.workload))
-                name = f"`{each.workload}`{_name_place(environment.environment)}"
-                yield Danger("exceeds-quota", f"{name}: {each.before or 'new'} → {each.after}; {each.reason}", NONE)
+                known.add((env, each.workload))
+                change = numbers.get((env, each.kind, each.workload), NONE)
+                subject = f"`{each.workload}`{_name_place(env)} " if change == NONE else ""
+                yield Danger("exceeds-quota", f"{subject}{_describe_decision(each)}", change)
     for finding in new:
-        named = finding.object
-        workload = f"{named.namespace}/{named.name}" if named else ""
+        workload = _name_workload(finding.object) if finding.object else ""
         if finding.rule in _QUOTA_RULES and (finding.env, workload) not in known:
             yield Danger("exceeds-quota", f"{finding.message}{_name_place(finding.env)}", NONE)
+
+
+def _name_workload(identity: Identity) -> str:
+    return f"{identity.namespace}/{identity.name}"
+
+
+def _describe_decision(one: WorkloadChange) -> str:
+    """Say what becomes of a workload, and why."""
+    after = "is never admitted" if one.after == NEVER else f"is {one.after}" if one.after == PREEMPTED else one.after
+    if not one.before:
+        return f"is new and {after.removeprefix('is ')}: {one.reason}"
+    was = "" if one.before == UNKNOWN else f"was `{one.before}` and "
+    return f"{was}now {after}: {one.reason}"
 
 
 def _find_production(impacts: Iterable[Impact]) -> Iterator[Danger]:

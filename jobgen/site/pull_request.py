@@ -53,7 +53,8 @@ def list_tables(request: PullRequest) -> list[Table]:
     environments = {env: number for number, env in enumerate(dict.fromkeys(names))}
     groups = list(group_fields(changes, _MAX_FIELDS))
     totals: list[Row] = [
-        (environments[each.env], each.by, each.name, *_list_amounts(each.before, each.after)) for each in changes.totals
+        (environments[each.env], each.by, each.name, *_list_amounts(each.before, each.after))
+        for each in sorted(changes.totals, key=lambda total: environments[total.env])
     ]
     dangers = list(find_dangers(changes, request.new))
     return [

@@ -8,7 +8,8 @@ const MAX_LINES = 3;
 function makeGroup(group, members, mayOpen) {
   const first = members[0];
   const names = members.length === 1 ? nameChange(first) : count(members.length, first.kind);
-  const environments = [...new Set(members.map((change) => change.env))].filter(Boolean);
+  const ordered = [...members].sort((one, other) => one.environment - other.environment);
+  const environments = [...new Set(ordered.map((change) => change.env))].filter(Boolean);
   const where = environments.length ? ` in ${joinNames(environments, 4)}` : "";
   const total = members.length < group.changes.length ? ` of ${formatNumber(group.changes.length)}` : "";
   const sum = (name) => members.reduce((so, change) => so + change[name], 0);

@@ -35,7 +35,7 @@ function makeDangers({ dangers }) {
 /* "14 jobs, which hold 224 GPUs", for flags about single changes. */
 function makeDangerSum(found) {
   const changes = found.map((danger) => danger.change).filter(Boolean);
-  if (!changes.length) return null;
+  if (!changes.length || changes.length < found.length) return null;
   const gpus = changes.reduce((sum, change) => sum + change.gpusBefore, 0);
   const held = gpus ? `, which ${changes.length === 1 ? "holds" : "hold"} ${count(gpus, "GPU")}` : "";
   return make("span", { class: "danger-sum" }, ` ${count(changes.length, "object")}${held}`);
