@@ -153,6 +153,7 @@ def test_a_repository_without_jobs_has_no_page(tmp_path, files):
             {"overlays/prod/overlay.yaml": OVERLAY, "cluster/state.json": "{"},
             *(1, ("the queues of `prod` are unknown: cluster/state.json:1: not JSON", "1 error, so the page")),
         ),
+        ({"policies/a.yaml": NOT_YAML}, 1, ("policies/a.yaml:2:1: error: not YAML", "1 error, so the page is not")),
         ({"policies/a.yaml": POLICY}, 4, ("a broken schema or policy prevented checks, see the findings",)),
     ],
 )

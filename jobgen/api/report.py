@@ -11,6 +11,7 @@ from jobgen.api.errors import NotFoundError, UsageError, check_names
 from jobgen.api.lint import LintResult, lint
 from jobgen.api.page_head import describe_repository, make_changed_table, make_title
 from jobgen.api.project import Project, ProjectPath, open_project, select_environments
+from jobgen.check.builtin_rules import UNREADABLE_RULES
 from jobgen.check.rule_docs import all_docs
 from jobgen.diff.snapshot import snapshot_repository
 from jobgen.model.finding import Finding, Severity
@@ -41,7 +42,7 @@ class ReportResult(NamedTuple):
     findings: tuple[Finding, ...]
     """Those of `lint`, sorted by location."""
     errors: tuple[Finding, ...]
-    """What cannot be read or rendered, so that it is not in the page, or broken there."""
+    """What cannot be read or rendered, so that it is not in the page, or broken there; also unreadable policies."""
     unknown_queues: Mapping[str, str]
     """Environments whose queues cannot be read, and why."""
     incomplete: bool
@@ -94,6 +95,7 @@ def report(
         capacity = build_capacity(snapshot, fleet, known_prices)
         pages = build_pages(snapshot, fleet, jobs)
         linted, new, gone = wait_for_findings()
+    errors |= dict.fromkeys(filter(_hides_policy, linted.findings))
     found, fixed = list(place_findings(fleet, linted.findings, new)), list(place_findings(fleet, gone))
     data = FleetData(fleet, found, fixed, all_docs(opened.root), capacity, pages, tuple(errors))
     changed = make_changed_table(opened.root, head["revision"])
@@ -113,6 +115,12 @@ def report(
         dict(capacity.errors),
         linted.incomplete,
     )
+
+
+def _hides_policy(finding: Finding) -> bool:
+    """Whether a policy cannot be read, so that the findings of it are not in the page."""
+    is_error = finding.severity is Severity.ERROR and finding.rule in UNREADABLE_RULES
+    return is_error and finding.location.file.startswith("policies/")
 
 
 def _find_findings(

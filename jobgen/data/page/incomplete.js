@@ -6,7 +6,7 @@ const SHOWN_ERRORS = 20;
 function makeIncomplete(model) {
   const queues = model.capacity.notes.filter((note) => note.level === "error");
   const parts = [
-    model.errors.length && `${count(model.errors.length, "error")} in files, so jobs are missing or broken`,
+    model.errors.length && `${count(model.errors.length, "error")} in files, so jobs are missing, broken or not checked`,
     queues.length && `the queues of ${listEnvironments(model, queues).join(", ")} are not known`,
     model.head.unchecked && "a broken schema or policy prevented checks, see the findings",
   ].filter(Boolean);
