@@ -558,6 +558,13 @@ def test_browser_says_when_nothing_changes_or_is_compared(visit):
     assert page.get_by_text("cannot be rendered").is_visible()
     assert page.locator(".finding").count() >= 1
     assert page.locator(".finding a").first.get_attribute("href").startswith(f"{URL}/blob/")
+    place = {"severity": "error", "rule": "r", "message": "m", "file": "jobs/a.yaml", "line": 3, "column": 1}
+    several = [{**place, "environment": at, "envs": [env]} for at, env in ((2, "prod"), (0, "dev"))]
+    merged = page.evaluate(
+        "(found) => mergeEnvironments(found).map((each) => [each.line, each.envs])",
+        [*several, {**several[0], "line": 4}],
+    )
+    assert merged == [[3, ["dev", "prod"]], [4, ["prod"]]]
 
 
 def test_browser_opens_5000_changes_in_a_second(visit):

@@ -77,9 +77,15 @@ function makeFailures({ errors, sides }) {
         { class: "panel failure" },
         make("h2", { class: "tone-text-bad" }, makeIcon("alert"), ` ${sides[side].name} cannot be rendered`),
         make("p", { class: "hint" }, "Nothing was compared. Fix these errors first."),
-        makeShortList({ class: "findings" }, errors[side], 100, (each) => makeFinding(sides[side], each, each.envs)),
+        makeErrorList(errors[side], 100, sides[side]),
       ),
     );
+}
+
+function makeErrorList(errors, limit, side) {
+  return makeShortList({ class: "findings" }, mergeEnvironments(errors), limit, (each) =>
+    makeFinding(side, each, each.envs),
+  );
 }
 
 function makeChangeNotes(notes) {

@@ -18,7 +18,7 @@ function makeIncomplete(model) {
   const links = queues.length ? make("p", {}, why()) : null;
   if (!model.errors.length && !links) return make("p", note, summary);
   return makeLazyDetails(note, summary, () => [
-    makeShortList({ class: "findings" }, model.errors, SHOWN_ERRORS, (error) => makeFinding(model, error, error.envs)),
+    makeErrorList(model.errors, SHOWN_ERRORS, model),
     links,
   ]);
 }

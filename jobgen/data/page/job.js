@@ -138,24 +138,29 @@ function makeDecisions(model, cell) {
   });
 }
 
-/* The findings of a job; one that several environments share is listed once. */
-function makeJobFindings(model, job) {
-  const groups = new Map();
-  for (const finding of job.findings) {
-    const key = [finding.rule, finding.message, finding.file, finding.line].join("\n");
-    if (!groups.has(key)) groups.set(key, { finding, envs: [] });
-    groups.get(key).envs.push(...finding.envs);
+/* List a finding that several environments share once, with the environments in the order of the page. */
+function mergeEnvironments(findings) {
+  const merged = new Map();
+  for (const finding of [...findings].sort((one, other) => one.environment - other.environment)) {
+    const key = [finding.severity, finding.rule, finding.message, finding.file, finding.line, finding.column].join("\n");
+    if (!merged.has(key)) merged.set(key, { ...finding, envs: [] });
+    const { envs } = merged.get(key);
+    envs.push(...finding.envs.filter((env) => !envs.includes(env)));
   }
-  if (!groups.size)
+  return [...merged.values()];
+}
+
+/* The findings of a job. */
+function makeJobFindings(model, job) {
+  const found = mergeEnvironments(job.findings);
+  if (!found.length)
     return make(
       "section",
       { class: "panel", "aria-label": "Findings" },
       make("h2", {}, "Findings"),
       make("p", { class: "all-good tone-text-good" }, makeIcon("check"), "None"),
     );
-  const items = [...groups.values()].sort(
-    (one, other) => SEVERITIES.indexOf(one.finding.severity) - SEVERITIES.indexOf(other.finding.severity),
-  );
+  const items = found.sort((one, other) => SEVERITIES.indexOf(one.severity) - SEVERITIES.indexOf(other.severity));
   return make(
     "section",
     { class: "panel", "aria-label": "Findings" },
@@ -163,7 +168,7 @@ function makeJobFindings(model, job) {
     make(
       "ul",
       { class: "findings" },
-      items.map(({ finding, envs }) => makeFinding(model, finding, envs)),
+      items.map((finding) => makeFinding(model, finding, finding.envs)),
     ),
   );
 }
