@@ -337,6 +337,12 @@ def test_a_hostile_address_is_ignored(visit):
     ):
         go(page, route)
         assert page.locator("main > *").count() == 1
+    go(page, "#/findings?severity=errors")
+    assert not page.get_by_text("Every job of every environment passes").is_visible()
+    page.evaluate("localStorage.setItem('jobgen-theme', 'constructor')")
+    page.reload()
+    assert page.locator("#theme").inner_text() == "System"
+    page.evaluate("localStorage.clear()")
 
 
 def test_the_policy_allows_no_other_script(visit, browser, pages):

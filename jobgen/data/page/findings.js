@@ -3,7 +3,9 @@
 const MAX_FINDINGS = 100;
 
 function showFindings(model, place, route) {
-  const { severity = "", rule = "", team = "" } = route.query;
+  const { rule = "", team = "" } = route.query;
+  // A wrong severity would show a fleet without findings.
+  const severity = SEVERITIES.find((each) => each === route.query.severity) || "";
   const query = { severity, rule, team };
   const ofSeverity = (finding) => !severity || finding.severity === severity;
   const isChosen = (finding) =>

@@ -175,7 +175,7 @@ function switchTheme() {
 
 function startTheme() {
   const theme = readTheme();
-  setTheme(theme in THEMES ? theme : "system");
+  setTheme(Object.hasOwn(THEMES, theme) ? theme : "system");
   document.getElementById("theme").addEventListener("click", switchTheme);
 }
 
