@@ -534,7 +534,7 @@ def test_command_writes_the_page(folder, tmp_path):
 
     page = (tmp_path / "site" / "index.html").read_text("utf-8")
     assert (code, out) == (1, "")
-    assert "index.html: 7 jobs, " in err
+    assert "index.html: 6 jobs, " in err
     assert page == report(folder).page
 
 
