@@ -233,6 +233,7 @@ class _FleetMaker:
                         "change:text",
                         "behind:text",
                         "evictedBy:text",
+                        "obstacle:text",
                     ),
                 ),
                 [
@@ -246,6 +247,7 @@ class _FleetMaker:
                         "research",
                         *_DECISIONS[number % len(_DECISIONS)],
                         self.names[0] if self.names else "",
+                        "",
                         "",
                     )
                     for number, row in enumerate(waiting)

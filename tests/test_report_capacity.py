@@ -74,6 +74,7 @@ def test_answers_are_those_of_queue(page, decided):
     ]
     assert [row["behind"] for row in rows] == [", ".join(each["behind"]) for _, each in answers]
     assert [row["change"] for row in rows] == [(each["obstacle"] or {"change": ""})["change"] for _, each in answers]
+    assert [row["obstacle"] for row in rows] == [(each["obstacle"] or {"code": ""})["code"] for _, each in answers]
     evicted = next(row for row in rows if row["evictedBy"])
     assert (evicted["name"], evicted["evictedBy"], evicted["decision"]) == ("a-first", "ml/b-owner", "waits")
     jobs, cells = page.table("jobs"), page.table("cells")
@@ -427,6 +428,18 @@ def test_the_page_shows_the_tree_of_cohorts(open_page, html, page):
     assert "lends at most 12" in find_queue(shown, "team-b").inner_text()
 
 
+def test_a_job_that_kueue_ignores_is_not_called_never_admitted(open_page, tmp_path):
+    ignored = make_job("tf", "team-a", 1, 4, framework="tensorflow")
+    shown = open_page(report(write(tmp_path, {**FILES, "jobs/tf.yaml": ignored})).page)
+    assert "1 ignored by Kueue" in shown.locator(".lead").inner_text()
+    group = shown.locator("details.decision", has_text="ignored by Kueue").first
+    assert "so it starts at once" in group.locator(".workload", has_text="tf").inner_text()
+    shown.evaluate("location.hash = '#/fleet?decision=ignored'")
+    shown.wait_for_selector(".row")
+    assert shown.locator(".row .job-name").all_inner_texts() == ["tf"]
+    assert "ignored by Kueue" in shown.locator(".row .cell-more").first.inner_text()
+
+
 def test_the_page_says_why_jobs_wait_and_links_them(open_page, html, decided):
     shown = open_page(html)
     counts = decided[0]["summary"]
@@ -501,7 +514,7 @@ def make_large(queues, workloads):
         (0, "Cohort", f"cohort-{number}", "top", "flavor-0", GPU, 64000, 8000, 0, 0, 0, -1, -1) for number in range(10)
     ]
     rows = [
-        (0, -1, "Job", "ml", f"job-{number}", "q", f"queue-{number % queues}", "waits", "no quota", "", "", "")
+        (0, -1, "Job", "ml", f"job-{number}", "q", f"queue-{number % queues}", "waits", "no quota", "", "", "", "")
         for number in range(workloads)
     ]
     tables = [

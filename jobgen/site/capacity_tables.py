@@ -19,7 +19,7 @@ QUOTA = (
 )
 WORKLOAD = (
     *(_ENVIRONMENT, "cell:cells", "kind:text", "namespace:text", "name:text", "queue:text", "clusterQueue:text"),
-    *("decision:text", "reason:text", "change:text", "behind:text", "evictedBy:text"),
+    *("decision:text", "reason:text", "change:text", "behind:text", "evictedBy:text", "obstacle:text"),
 )
 _LIMIT = (*(_ENVIRONMENT, "kind:text", "owner:text", "name:text", "resource:text", "used:text", "limit:text", "share"),)
 _COST = (_ENVIRONMENT, "by:text", "name:text", "jobs", "bounded", "priced", "scheduled", "gpuSeconds", "cost")
@@ -57,6 +57,7 @@ def _list_quotas(state: QueueState) -> Iterator[Row]:
 
 
 def _describe_answer(answer: Answer) -> Row:
-    job, change = answer.job, answer.obstacle.change if answer.obstacle else ""
+    job = answer.job
+    obstacle, change = (answer.obstacle.code, answer.obstacle.change) if answer.obstacle else ("", "")
     names = (job.kind, job.namespace, job.name, job.queue, answer.cluster_queue)
-    return (*names, answer.decision, answer.reason, change, ", ".join(answer.blockers), answer.evicted_by)
+    return (*names, answer.decision, answer.reason, change, ", ".join(answer.blockers), answer.evicted_by, obstacle)

@@ -87,14 +87,26 @@ function joinTrend(model, data, files) {
 
 /* Queues, cohorts, workloads and costs. */
 function joinCapacity(model, data) {
+  const workloads = data.table("workloads").map((row) => ({ ...row, decision: nameDecision(row) }));
+  for (const row of workloads) {
+    const cell = model.cells[row.cell];
+    if (cell && row.decision === IGNORED) cell.decision = IGNORED;
+  }
   return {
     quotas: data.table("quotas"),
-    workloads: data.table("workloads"),
+    workloads,
     notes: data.table("notes"),
     limits: data.table("limits"),
     costs: data.table("costs"),
     runs: data.table("runs").map((row) => ({ ...row, cell: model.cells[row.cell] })),
   };
+}
+
+/* A job that names a queue, but that Kueue does not manage, is never admitted, and starts all the same. */
+const IGNORED = "ignored";
+
+function nameDecision(row) {
+  return row.decision === "never" && row.obstacle === "unmanaged" ? IGNORED : row.decision;
 }
 
 /* Return the spec and the manifests of a job, with the layer and the file of every source. */

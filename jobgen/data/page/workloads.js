@@ -1,7 +1,8 @@
 /* What Kueue decides about each workload: what needs attention first, with the reason and the smallest change. */
 
 const DECISIONS = [
-  ["never", { label: "never admitted", icon: "ban", tone: "bad", help: "it does not fit, however empty the cluster is, or Kueue does not manage it" }],
+  ["never", { label: "never admitted", icon: "ban", tone: "bad", help: "it cannot be admitted, however empty the cluster is" }],
+  ["ignored", { label: "ignored by Kueue", icon: "alert", tone: "warn", help: "it names a queue, but Kueue does not manage it, so no quota limits it" }],
   ["waits", { label: "waits", icon: "clock", tone: "warn", help: "it lacks quota now, or a job is before it" }],
   ["preempts", { label: "preempts", icon: "bolt", tone: "warn", help: "it evicts other jobs" }],
   ["borrows", { label: "borrows", icon: "check", tone: "note", help: "it uses quota of other queues in the cohort" }],
