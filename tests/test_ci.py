@@ -313,7 +313,10 @@ def test_gitlab_template_fails_for_an_invalid_change_and_explains_it(repository:
     assert bad.returncode == 1
     assert "the note was not written" in bad.stderr
     assert {"path": "jobs/pytorch.yaml", "lines": {"begin": 12}} in [each["location"] for each in found]
-    assert text.startswith("### jobgen diff: the change cannot be compared\n\n    jobs/")
+    heading, _, link, _, first, *_ = text.splitlines()
+    assert heading == "### jobgen diff: the change cannot be compared"
+    assert re.fullmatch(r"\[Page of this change\]\(\S+/artifacts/file/jobgen-report/change\.html\)", link)
+    assert first.startswith("    jobs/")
     assert not list(repository.folder.parent.rglob("pwned"))
 
 
