@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""The first one takes half the time: it draws no window around the page."""
+CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 ROOT = Path(__file__).parent.parent
 URL = "https://git.example.com/ml/jobs"
 HOSTILE = (
@@ -31,7 +33,7 @@ def browser():
     """One browser for all tests: that of the system, never one that Playwright downloads."""
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     if CHROMIUM is None:
-        pytest.skip("there is no Chromium; `apt-get install chromium` installs it")
+        pytest.skip("there is no Chromium; `apt-get install chromium-headless-shell` installs it")
     with playwright.sync_playwright() as started:
         launched = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         yield launched
