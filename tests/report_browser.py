@@ -28,6 +28,15 @@ HOSTILE = (
 )
 
 
+def wait_until(page, expression: str) -> None:
+    """Wait until an expression is true. Playwright's own function evaluates text in the page, which it forbids."""
+    for _ in range(500):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError(expression)
+
+
 @pytest.fixture(scope="module")
 def browser():
     """One browser for all tests: that of the system, never one that Playwright downloads."""

@@ -9,6 +9,7 @@ import pytest
 from capacity_repository import FILES, GPU, PRICES, make_job, write
 from jobgenprocess import run_here
 from pagedata import PageData
+from report_browser import wait_until
 
 from jobgen.api.errors import UsageError
 from jobgen.api.lint import lint
@@ -532,7 +533,7 @@ def test_many_queues_and_workloads_stay_usable(open_page):
         " goTo(['capacity'], {}); dispatchEvent(new Event('hashchange')); return performance.now() - start }"
     )
     assert took < 1000
-    shown.wait_for_function("document.querySelectorAll('.cohort').length === 1")
+    wait_until(shown, "document.querySelectorAll('.cohort').length === 1")
     assert shown.locator("main *").count() < 1000
     shown.locator(".cohort > summary").first.click()
     shown.locator(".cohort .cohort > summary").first.click()

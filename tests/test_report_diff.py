@@ -506,6 +506,7 @@ def test_browser_shows_flags_groups_and_lines_of_each_side(visit, project):
     assert fixed.get_attribute("href").startswith(f"{URL}/blob/{old}/jobs/")
     removed = page.locator(".group", has_text="removed")
     removed.get_by_text("All 6 objects").click()
+    removed.locator(".members li").nth(5).wait_for()
     assert f"{URL}/blob/{old}/jobs/gone.yaml#L1" in [each.get_attribute("href") for each in removed.locator("a").all()]
 
 

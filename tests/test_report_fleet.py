@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from report_browser import go, texts
+from report_browser import go, texts, wait_until
 
 
 def count_jobs(page) -> tuple[int, int]:
@@ -121,7 +121,7 @@ def test_the_link_to_what_is_shown_can_be_copied(visit):
     page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     page.evaluate("document.addEventListener('copy', () => { window.copied = document.activeElement.value })")
     page.get_by_role("button", name="Copy the link").click()
-    page.wait_for_function("document.getElementById('status').textContent === 'Link copied'")
+    wait_until(page, "document.getElementById('status').textContent === 'Link copied'")
     assert page.evaluate("window.copied === location.href")
 
 
@@ -171,9 +171,9 @@ def test_a_cell_of_the_heat_map_filters_the_findings(visit):
     assert texts(page, ".chip") == ["Team: vision", "Rule: mutable-image-tag"]
     page.go_back()
     page.get_by_role("button", name="Remove the filter Team").click()
-    page.wait_for_function("location.hash === '#/findings?rule=mutable-image-tag'")
+    wait_until(page, "location.hash === '#/findings?rule=mutable-image-tag'")
     page.locator(".heat-rule a", has_text="mutable-image-tag").click()
-    page.wait_for_function("location.hash === '#/findings'")
+    wait_until(page, "location.hash === '#/findings'")
     assert page.locator(".chosen h2").inner_text() == "All findings"
 
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 from pagedata import PageData
-from report_browser import URL, go, texts
+from report_browser import URL, go, texts, wait_until
 from report_jobs import ENVIRONMENTS, HOSTILE_FILE, write_jobs
 
 from jobgen.api.explain import explain
@@ -200,7 +200,7 @@ def test_keys_move_between_lines_and_environments(visit):
     page.get_by_text("Copied").first.wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == "jobgen explain bert metadata.namespace -e prod"
     page.get_by_role("button", name="Copy the manifest of dev").click()
-    page.wait_for_function("document.querySelectorAll('.side-head .copy')[0].textContent === 'Copied'")
+    wait_until(page, "document.querySelectorAll('.side-head .copy')[0].textContent === 'Copied'")
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("apiVersion: kubeflow.org/v1\nkind: PyTorchJob\n")
     assert "\n---\napiVersion: v1\nkind: ConfigMap\n" in copied

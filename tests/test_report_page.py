@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from report_browser import ROOT, URL, go, texts
+from report_browser import ROOT, URL, go, texts, wait_until
 
 from jobgen.api.lint import lint
 from jobgen.site.encode import encode_distances
@@ -216,7 +216,7 @@ def test_charts_are_drawn_and_lead_to_the_fleet(visit):
     lead = page.locator(".lead").inner_text()
     assert int(lead.split()[0].replace(",", "")) == sum(numbers)
     page.get_by_role("group", name="GPUs by").get_by_role("button", name="Environment").click()
-    page.wait_for_function("document.querySelectorAll('.bars .bar').length === 5")
+    wait_until(page, "document.querySelectorAll('.bars .bar').length === 5")
     assert page.locator(".treemap .tile").count() > 5
     page.locator(".bars .bar").first.click()
     assert route_of(page).startswith("#/fleet?env=")
@@ -267,7 +267,7 @@ def test_pull_request_shows_effects_dangers_and_causes(visit):
     assert page.locator(".group").count() == 1
     assert route_of(page) == "#/changes?effect=restart"
     page.keyboard.press("Escape")
-    page.wait_for_function("document.querySelectorAll('.group').length === 6")
+    wait_until(page, "document.querySelectorAll('.group').length === 6")
     page.keyboard.press("j")
     assert page.locator(".group.is-active").count() == 1
 
