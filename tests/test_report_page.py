@@ -147,9 +147,9 @@ def test_keyboard_moves_opens_and_goes_back(visit):
     assert page.locator(".row[aria-selected=true] .job-name").inner_text() == name
     assert page.evaluate("document.activeElement.className") == "matrix"
     page.keyboard.press("2")
-    assert page.locator("h1").inner_text() == "GPUs"
+    wait_until(page, "document.querySelector('h1').textContent === 'GPUs'")
     page.keyboard.press("?")
-    assert page.locator("dialog").is_visible()
+    wait_until(page, "document.querySelector('dialog').open")
     page.keyboard.press("Escape")
     assert not page.locator("dialog").is_visible()
 
