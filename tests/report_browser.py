@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 
 import pytest
@@ -28,6 +28,26 @@ HOSTILE = (
 )
 
 
+ACTIONS = ("click", "fill", "focus", "press", "select_option", "type")
+"""What a test does to a page, through a locator, the page or its keyboard."""
+
+
+def settle(page) -> None:
+    """Wait until the page has handled what has just happened: the browser sends `toggle` and `hashchange` later."""
+    page.evaluate("() => new Promise((done) => setTimeout(() => requestAnimationFrame(() => setTimeout(done))))")
+
+
+def settle_after(action, find_page):
+    """Return an action of Playwright that ends when the page has drawn its effect."""
+
+    @wraps(action)
+    def act(target, *arguments, **options):
+        action(target, *arguments, **options)
+        settle(find_page(target))
+
+    return act
+
+
 def wait_until(page, expression: str) -> None:
     """Wait until an expression is true. Playwright's own function evaluates text in the page, which it forbids."""
     for _ in range(500):
@@ -43,7 +63,12 @@ def browser():
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     if CHROMIUM is None:
         pytest.skip("there is no Chromium; `apt-get install chromium-headless-shell` installs it")
-    with playwright.sync_playwright() as started:
+    with playwright.sync_playwright() as started, pytest.MonkeyPatch.context() as patch:
+        for action in ACTIONS:
+            patch.setattr(
+                playwright.Locator, action, settle_after(getattr(playwright.Locator, action), lambda it: it.page)
+            )
+            patch.setattr(playwright.Page, action, settle_after(getattr(playwright.Page, action), lambda it: it))
         launched = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         yield launched
         launched.close()
@@ -104,6 +129,9 @@ def visit(browser, pages):
     def open_page(name: str, route: str = "", **options):
         page = browser.new_page(**{"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce", **options})
         pages_open.append(page)
+        for action in ("press", "type"):
+            act = getattr(page.keyboard, action)
+            setattr(page.keyboard, action, lambda keys, act=act: (act(keys), settle(page)))
         page.set_default_timeout(20_000)
         page.on(
             "console", lambda message: problems.append(message.text) if message.type in {"error", "warning"} else None
