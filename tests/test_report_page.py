@@ -288,15 +288,6 @@ def test_themes(visit):
     assert ground(dark) == day
 
 
-def test_the_palettes_are_the_same_in_both_places():
-    style = ASSETS.joinpath("style.css").read_text("utf-8")
-    wish = re.search(r'not\(\[data-theme="light"\]\) \{(.*?)\}', style, re.DOTALL)
-    button = re.search(r':root\[data-theme="dark"\] \{(.*?)\}', style, re.DOTALL)
-    assert wish is not None
-    assert button is not None
-    assert wish[1].split() == button[1].split()
-
-
 @pytest.mark.parametrize("name", ["hostile", "hostile-changes"])
 def test_hostile_data_stays_text(visit, name):
     page = visit(name)

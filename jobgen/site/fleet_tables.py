@@ -37,7 +37,7 @@ class FleetData(NamedTuple):
     rules: Mapping[str, RuleDoc]
     capacity: Capacity
     pages: JobPages
-    errors: Sequence[Finding] = ()
+    errors: tuple[Finding, ...] = ()
     """What cannot be read or rendered, so that it is not in the page, or broken there."""
 
 

@@ -224,7 +224,7 @@ function makeSpec(model, job, page) {
   );
 }
 
-/* A line of YAML: the key, the value and the comment are told apart. */
+/* A line of YAML: the key, the value and the comment each have their own element. */
 function makeYaml(text) {
   const match = /^(\s*(?:- )*)([^\s#:"'][^:#]*|"[^"]*"|'[^']*')(:)(\s.*|)$/.exec(text);
   if (/^\s*#/.test(text)) return make("span", { class: "yaml-comment" }, text);

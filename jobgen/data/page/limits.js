@@ -30,12 +30,7 @@ function makeLimit(row) {
   return make(
     "div",
     { class: "quota" },
-    make(
-      "div",
-      { class: "quota-head" },
-      make("span", { class: "quota-name" }, row.owner, make("span", { class: "hint" }, row.resource)),
-      make("span", { class: "quota-text" }, make("b", {}, row.used), ` of ${row.limit}`),
-    ),
+    makeQuotaHead(row.owner, row.resource, row.used, row.limit),
     bar,
     make(
       "p",

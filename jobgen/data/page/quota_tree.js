@@ -164,24 +164,23 @@ function makeQuota(row, scale) {
   return make(
     "div",
     { class: "quota" },
-    make(
-      "div",
-      { class: "quota-head" },
-      make(
-        "span",
-        { class: "quota-name" },
-        row.resource,
-        row.flavor ? make("span", { class: "hint" }, row.flavor) : null,
-      ),
-      make(
-        "span",
-        { class: "quota-text" },
-        make("b", {}, formatAmount(row.resource, row.used)),
-        ` of ${formatAmount(row.resource, row.nominal)}`,
-      ),
+    makeQuotaHead(
+      row.resource,
+      row.flavor,
+      formatAmount(row.resource, row.used),
+      formatAmount(row.resource, row.nominal),
     ),
     makeMeter(row, (scale.get(`${row.kind}/${row.resource}`) || 1) * ROOM_AFTER_QUOTA),
     loans ? make("p", { class: "hint" }, loans) : null,
+  );
+}
+
+function makeQuotaHead(name, hint, used, limit) {
+  return make(
+    "div",
+    { class: "quota-head" },
+    make("span", { class: "quota-name" }, name, hint ? make("span", { class: "hint" }, hint) : null),
+    make("span", { class: "quota-text" }, make("b", {}, used), ` of ${limit}`),
   );
 }
 
