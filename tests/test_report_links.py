@@ -213,3 +213,13 @@ def test_a_comparison_links_to_the_state_that_it_shows(repository):
     write(repository.folder / "other", {f"{name}/a.json": manifest for name in ("one", "two")})
     head, changed, _ = describe(diff(root, folders=folders, format="html").text)
     assert (head["revision"], changed) == ("", [])
+
+
+def test_a_damaged_repository_has_a_page_without_links(repository):
+    tree = repository.run("git", "rev-parse", "HEAD:ml/jobs").stdout.strip()
+    (repository.folder / ".git/objects" / tree[:2] / tree[2:]).unlink()
+
+    head, changed, _ = describe(report(repository.folder / "ml", repo_url="https://github.com/example/jobs").page)
+
+    assert (head["link"], changed) == ("", [])
+    assert head["revision"] == resolve(repository)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.lint_files import LintRequest
 from jobgen.api.lint_run import run_lint
-from jobgen.api.page_head import describe_repository, make_changed_table, make_title
+from jobgen.api.page_head import describe_repository, make_title
 from jobgen.api.pair_findings import Side, find_new
 from jobgen.diff.changes import ChangeSet
 from jobgen.diff.snapshot import Snapshot
 from jobgen.model.finding import Finding, Severity
 from jobgen.repo import git
-from jobgen.repo.commit import CommitPath, Folder, open_commit
-from jobgen.repo.named_paths import read_first
+from jobgen.repo.changed_files import find_uncommitted
+from jobgen.repo.commit import CommitPath, Folder
 from jobgen.report.duplicates import merge_duplicates
 from jobgen.site.encode import Table, encode
 from jobgen.site.page import assemble_page
@@ -48,12 +47,11 @@ def _assemble(
     facts: dict[str, str | int],
     tables: list[Table],
 ) -> str:
-    repository = describe_repository(directory, repo_url)
     new = sides[1].folder
+    repository, changed = describe_repository(directory, repo_url, shows_work_tree=new == directory)
     if new != directory:
         # The new side is not the work tree, but a commit or a folder.
         repository["revision"] = new.commit.name if isinstance(new, CommitPath) else ""
-    changed = make_changed_table(directory, repository["revision"] if new == directory else "")
     head: dict[str, str | int] = {**repository}
     unlinked: list[tuple[int, str]] = []
     for is_old, side in ((1, sides[0]), (0, sides[1])):
@@ -61,7 +59,8 @@ def _assemble(
         place = _find_place(side.folder)
         head |= {name: side.name, f"{name}Revision": place.revision, f"{name}Prefix": place.prefix}
         if repository["link"] and place.revision:
-            unlinked += ((is_old, file) for file in _find_uncommitted(side.folder, place, _list_files(tables)))
+            files = find_uncommitted(side.folder, place.revision, _list_files(tables))
+            unlinked += ((is_old, file) for file in files)
     tables = [*tables, changed, Table("unlinked", ("old", "file:files"), unlinked)]
     title = f"{sides[0].name} → {sides[1].name}, {make_title(repository, changed)}"
     return assemble_page(title, encode("changes", {**head, **facts}, tables))
@@ -87,20 +86,6 @@ def _find_place(folder: Folder) -> _Place:
 def _list_files(tables: Sequence[Table]) -> list[str]:
     columns = [(table, at) for table in tables for at, name in enumerate(table.columns) if name.endswith(":files")]
     return sorted({str(row[at]) for table, at in columns for row in table.rows} - {""})
-
-
-def _find_uncommitted(folder: Folder, place: _Place, files: Sequence[str]) -> Iterator[str]:
-    """Yield the files that the commit does not have, or not with this content, so that a link would mislead."""
-    with ExitStack() as stack:
-        committed = (
-            folder if isinstance(folder, CommitPath) else stack.enter_context(open_commit(folder, place.revision))
-        )
-        for file in files:
-            then = read_first((committed,), file)
-            now = then if committed is folder else read_first((folder,), file)
-            # Git may store other ends of lines than the work tree has.
-            if then is None or now is None or then.content not in (now.content, now.content.replace(b"\r\n", b"\n")):
-                yield file
 
 
 def _lint_side(side: Snapshot, directory: Path, environments: Sequence[str]) -> list[Finding]:

@@ -12,14 +12,24 @@ from jobgen.site.encode import Table
 from jobgen.site.links import InvalidRepoUrlError, Links, find_links, parse_repo_url
 
 
-def describe_repository(root: Path, repo_url: str | None) -> dict[str, str]:
-    """Return what the page says about the repository. Without a URL, the remote `origin` says where it is browsed."""
+def describe_repository(
+    root: Path, repo_url: str | None, *, shows_work_tree: bool = True
+) -> tuple[dict[str, str], Table]:
+    """Return what the page says about the repository, and the files of the work tree that differ from its revision.
+
+    Without a URL, the remote `origin` says where the repository is browsed. There are no links if Git cannot say which
+    files differ: a link to another content would mislead.
+    """
     links = parse_url(repo_url) if repo_url is not None else find_links(git.read_remote(root))
     try:
         revision, prefix = git.resolve_commit(root, "HEAD"), git.find_prefix(root)
     except git.GitError:
         revision = prefix = ""
-    return {
+    try:
+        changed = list_changed_files(root, revision) if revision and shows_work_tree else []
+    except git.GitError:
+        changed, links = [], links._replace(template="")
+    head = {
         "name": links.home.rpartition("/")[2] or root.name,
         "revision": revision,
         "url": links.home,
@@ -27,6 +37,7 @@ def describe_repository(root: Path, repo_url: str | None) -> dict[str, str]:
         "prefix": prefix,
         "jobgen": __version__,
     }
+    return head, Table("changedFiles", ("path:text",), [(path,) for path in changed])
 
 
 def parse_url(repo_url: str) -> Links:
@@ -35,15 +46,6 @@ def parse_url(repo_url: str) -> Links:
         return parse_repo_url(repo_url)
     except InvalidRepoUrlError as error:
         raise UsageError(str(error)) from error
-
-
-def make_changed_table(root: Path, revision: str) -> Table:
-    """Return the table of files that differ from a revision, which links must not lead to."""
-    try:
-        changed = list_changed_files(root, revision) if revision else []
-    except git.GitError:
-        changed = []
-    return Table("changedFiles", ("path:text",), [(path,) for path in changed])
 
 
 def make_title(head: dict[str, str], changed: Table) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_names
 from jobgen.api.lint import LintResult, lint
-from jobgen.api.page_head import describe_repository, make_changed_table, make_title
+from jobgen.api.page_head import describe_repository, make_title
 from jobgen.api.project import Project, ProjectPath, open_project, select_environments
 from jobgen.check.builtin_rules import UNREADABLE_RULES
 from jobgen.check.rule_docs import all_docs
@@ -81,26 +81,12 @@ def report(
     """
     check_names("environments", environments)
     opened = open_project(project)
-    head = describe_repository(opened.root, repo_url)
+    head, changed = describe_repository(opened.root, repo_url)
     known_prices = _read_prices(opened, prices) if prices else NO_PRICES
     select_environments(opened.config, environments)
-    snapshot = snapshot_repository(opened.root, opened.root.name, environments, opened.today)
-    errors = dict.fromkeys(each for each in snapshot.findings if each.severity is Severity.ERROR)
-    jobs = list(read_jobs(layout.find_jobs(opened.root), opened.config.frameworks, []))
-    if not jobs and not errors:
-        raise NotFoundError("there is no job under jobs/", snapshot.findings)
-    lint_all = partial(_find_findings, opened, environments, since)
-    with run_beside(lint_all, len(snapshot.objects)) as wait_for_findings:
-        fleet = build_fleet(snapshot, jobs, _read_code_owners(opened.root, head["prefix"]))
-        capacity = build_capacity(snapshot, fleet, known_prices)
-        pages = build_pages(snapshot, fleet, jobs)
-        linted, new, gone = wait_for_findings()
-    errors |= dict.fromkeys(filter(_hides_policy, linted.findings))
-    found, fixed = list(place_findings(fleet, linted.findings, new)), list(place_findings(fleet, gone))
-    data = FleetData(fleet, found, fixed, all_docs(opened.root), capacity, pages, tuple(errors))
-    changed = make_changed_table(opened.root, head["revision"])
+    data, linted = _collect_data(opened, environments, since, known_prices, head["prefix"])
     more: dict[str, str | int] = {
-        "date": snapshot.project.day(),
+        "date": opened.config.day(),
         "since": since,
         "currency": known_prices.currency,
         "unchecked": int(linted.incomplete),
@@ -109,12 +95,32 @@ def report(
     return ReportResult(
         assemble_page(make_title(head, changed), text),
         text,
-        sum(job.is_job for job in fleet.jobs),
+        sum(job.is_job for job in data.fleet.jobs),
         linted.findings,
-        tuple(errors),
-        dict(capacity.errors),
+        data.errors,
+        dict(data.capacity.errors),
         linted.incomplete,
     )
+
+
+def _collect_data(
+    project: Project, environments: Sequence[str], since: str, prices: Prices, prefix: str
+) -> tuple[FleetData, LintResult]:
+    """Render, lint and decide: return what the page shows. The lint runs in another process meanwhile."""
+    snapshot = snapshot_repository(project.root, project.root.name, environments, project.today)
+    errors = dict.fromkeys(each for each in snapshot.findings if each.severity is Severity.ERROR)
+    jobs = list(read_jobs(layout.find_jobs(project.root), project.config.frameworks, []))
+    if not jobs and not errors:
+        raise NotFoundError("there is no job under jobs/", snapshot.findings)
+    lint_all = partial(_find_findings, project, environments, since)
+    with run_beside(lint_all, len(snapshot.objects)) as wait_for_findings:
+        fleet = build_fleet(snapshot, jobs, _read_code_owners(project.root, prefix))
+        capacity = build_capacity(snapshot, fleet, prices)
+        pages = build_pages(snapshot, fleet, jobs)
+        linted, new, gone = wait_for_findings()
+    errors |= dict.fromkeys(filter(_hides_policy, linted.findings))
+    found, fixed = list(place_findings(fleet, linted.findings, new)), list(place_findings(fleet, gone))
+    return FleetData(fleet, found, fixed, all_docs(project.root), capacity, pages, tuple(errors)), linted
 
 
 def _hides_policy(finding: Finding) -> bool:

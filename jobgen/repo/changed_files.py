@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from hashlib import sha1, sha256
 from pathlib import Path
 
 from jobgen.repo import layout
-from jobgen.repo.commit import CommitPath, open_commit
+from jobgen.repo.commit import CommitPath, Folder, open_commit
 from jobgen.repo.files import File, read_file
+from jobgen.repo.named_paths import read_first
 
 _TOPS = ("jobs", "overlays", "policies", "runtimes", "schemas")
 
@@ -22,6 +24,16 @@ def list_changed_files(root: Path, commit: str) -> list[str]:
         found = {file.path for file in _read_files(root) if _is_changed(file, committed)}
         found.update(_list_deleted(root, committed))
     return sorted(found)
+
+
+def find_uncommitted(folder: Folder, commit: str, paths: Iterable[str]) -> Iterator[str]:
+    """Yield the files that a commit does not have, or not with the content that they have in a folder."""
+    with ExitStack() as stack:
+        committed = folder if isinstance(folder, CommitPath) else stack.enter_context(open_commit(folder, commit))
+        for path in paths:
+            file = read_first((folder,), path)
+            if file is None or _is_changed(file, committed):
+                yield path
 
 
 def _read_files(root: Path) -> Iterator[File]:
