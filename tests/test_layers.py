@@ -10,7 +10,7 @@ from moduletrees import parse_module
 
 ROOT = Path(__file__).parent.parent / "jobgen"
 # A package may import what is below it. ARCHITECTURE.md shows the same list.
-PACKAGES = """cli api gitops convert site diff queues pipeline report render check operators kueue k8s spec repo yamlio
+PACKAGES = """cli editor api gitops convert site diff queues pipeline report render check operators kueue k8s spec repo yamlio
     cache model""".split()
 
 MODULES = {
@@ -23,12 +23,15 @@ RESERVED = {
     "yaml": {"yamlio.read.events"},
     "click": {"cli"},
     "cel_expr_python": {"check.cel.engine"},
+    "pygls": {"editor.server"},
+    "lsprotocol": {"editor.server"},
     "print": set(),
     "exit": set(),
     "SystemExit": set(),
     "sys.exit": set(),
     "os._exit": {"cli.main", "pipeline.parallel"},  # a child process must not return into its parent's code
     "sys.stdout": {
+        "cli.commands.lsp",  # the background process of the language server writes frames
         "cli.terminal",
         "pipeline.parallel",
     },  # flushed before a fork

@@ -148,16 +148,10 @@ def lint(
         findings, known, pruned = apply_baseline(
             request, baseline, linted, prune=prune_baseline, all_findings=all_findings
         )
-    from jobgen.report.duplicates import merge_duplicates
-    from jobgen.report.unchecked import group_missing_schemas
-
-    kept = merge_duplicates(findings, linted.mandatory)
-    listed = {_key_of(finding) for finding in kept}
-    merged = [finding for finding in findings if _key_of(finding) not in listed]
-    kept, uncounted = group_missing_schemas(kept)
+    kept, merged = finish_findings(findings, linted.mandatory)
     by_comment = [Suppressed(each.finding, each.suppression.reason) for each in linted.suppressed]
     return LintResult(
-        tuple(kept),
+        kept,
         (*by_comment, *known),
         linted.files,
         linted.objects,
@@ -166,9 +160,23 @@ def lint(
         linted.root,
         directory,
         linted.skipped,
-        (*merged, *uncounted),
+        merged,
         pruned,
     )
+
+
+def finish_findings(
+    findings: Sequence[Finding], mandatory: frozenset[str]
+) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """Return one finding for each fault, and the findings that they stand for too."""
+    from jobgen.report.duplicates import merge_duplicates
+    from jobgen.report.unchecked import group_missing_schemas
+
+    kept = merge_duplicates(findings, mandatory)
+    listed = {_key_of(finding) for finding in kept}
+    merged = [finding for finding in findings if _key_of(finding) not in listed]
+    kept, uncounted = group_missing_schemas(kept)
+    return tuple(kept), (*merged, *uncounted)
 
 
 def _key_of(finding: Finding) -> tuple[object, ...]:

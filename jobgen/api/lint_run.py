@@ -20,6 +20,7 @@ from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.locate import locate
+from jobgen.pipeline.memory import RunMemory
 from jobgen.pipeline.read_jobs import collect_suppressions
 from jobgen.pipeline.run import Run, discard_object
 from jobgen.repo import git, layout
@@ -43,10 +44,17 @@ _KUBECONFORM_RULES = frozenset(("kubeconform-disagrees", "kubeconform-failed"))
 _RENDER_RULES = frozenset(("file-name-too-long", "shared-file-name"))
 
 
-def run_lint(request: LintRequest, files: LintFiles | None = None, layers: bytes = b"") -> LintRun:
+def run_lint(
+    request: LintRequest,
+    files: LintFiles | None = None,
+    layers: bytes = b"",
+    memory: RunMemory | None = None,
+    progress: Callable[[int, int], None] = lambda _, __: None,
+) -> LintRun:
     """Check a whole repository, or the manifests at some paths.
 
-    `files` if they have been resolved already; `layers` is the digest of the layers if results are cached.
+    `files` if they have been resolved already; `layers` is the digest of the layers if results are cached, or kept in
+    `memory`. `progress` is called with the number of processed and of all objects.
 
     Raises:
         UsageError: The settings have errors, there is no such environment, or kubeconform is not installed.
@@ -56,7 +64,7 @@ def run_lint(request: LintRequest, files: LintFiles | None = None, layers: bytes
     if request.kubeconform:
         _require_kubeconform()
     files = files or resolve_files(request)
-    runs = _start_runs(request, files, layers)
+    runs = _start_runs(request, files, layers, memory, progress)
     objects = sum(_check_objects(run, with_kubeconform=request.kubeconform) for run in runs)
     by_run = [_collect_comments(run) for run in runs]
     comments = [comment for several in by_run for comment in several]
@@ -83,6 +91,22 @@ def run_lint(request: LintRequest, files: LintFiles | None = None, layers: bytes
     )
 
 
+def finish_file(
+    project: ProjectConfig, findings: Iterable[Finding], comments: Sequence[Suppression], text: str
+) -> list[Finding]:
+    """Return what a lint reports about one file by itself, with severities, comments and placeholders applied."""
+    found = sorted(
+        set(filter(None, map(project.severities.apply, findings))),
+        key=lambda each: (each.location, each.rule, each.message, each.env),
+    )
+    if comments:
+        found, _, _ = apply_suppressions(found, comments, project.mandatory, project.day())
+    found = _report_templates(project, found, lambda _: text)
+    if comments:
+        found, _, _ = apply_suppressions(found, comments, project.mandatory, project.day())
+    return found
+
+
 def _require_kubeconform() -> None:
     # It imports modules for processes, which other lints do not need.
     from jobgen.api.kubeconform import check_installed
@@ -90,17 +114,25 @@ def _require_kubeconform() -> None:
     check_installed()
 
 
-def _start_runs(request: LintRequest, files: LintFiles, layers: bytes) -> list[Run]:
+def _start_runs(
+    request: LintRequest,
+    files: LintFiles,
+    layers: bytes,
+    memory: RunMemory | None,
+    progress: Callable[[int, int], None],
+) -> list[Run]:
     keep = _keep_object if request.kubeconform else discard_object
+    load = partial(config.load, files.root or request.folder, today=request.today)
+    start = partial(Run, finish=keep, progress=progress, checked=True, layers=layers, memory=memory)
     runs: list[Run] = []
     if files.whole and files.root is not None:
-        project = config.load(files.root, today=request.today)
-        selected = select_environments(project, request.envs)
-        runs.append(Run(project, selected, finish=keep, checked=True, layers=layers, jobs=files.jobs))
+        project = memory.load_project(layers, load) if memory else load()
+        runs.append(start(project, select_environments(project, request.envs), jobs=files.jobs))
     if files.standalone is not None:
-        project = config.load(files.root or request.folder, today=request.today)._replace(as_written=True)
+        # Files by themselves are checked as they are written.
+        project = (memory.load_project(layers, load) if memory else load())._replace(as_written=True)
         selected = select_environments(project, request.envs) if request.envs else [""]
-        runs.append(Run(project, selected, finish=keep, checked=True, layers=layers, entries=files.standalone))
+        runs.append(start(project, selected, entries=files.standalone))
     return runs
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -28,7 +29,11 @@ def parallel_map(items: Sequence[Item], work: Callable[[Sequence[Item]], list[Fo
     with suppress(OSError):
         for share in shares[:-1]:
             children.append(_start_child(share, work))
-    own = [work(share) for share in shares[len(children) :]]
+    try:
+        own = [work(share) for share in shares[len(children) :]]
+    except BaseException:
+        _stop_children(children)
+        raise
     found = [_read_result(child, share, work) for child, share in zip(children, shares, strict=False)]
     return _join_results([*found, *own])
 
@@ -109,6 +114,15 @@ def _start_child(share: Sequence[Item], work: Callable[[Sequence[Item]], list[Fo
     finally:
         # The child must not return into the parent's code, whatever happened.
         os._exit(status)
+
+
+def _stop_children(children: Sequence[tuple[int, BinaryIO]]) -> None:
+    """End children whose results are not wanted any more, because the run is interrupted."""
+    for pid, pipe in children:
+        pipe.close()
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 def _read_result(

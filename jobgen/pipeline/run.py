@@ -26,6 +26,7 @@ from jobgen.pipeline.environment import (
     valid_environments,
 )
 from jobgen.pipeline.locate import locate
+from jobgen.pipeline.memory import Prepared, RunMemory
 from jobgen.pipeline.own_definitions import suggest_own_definitions
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.pipeline.read_jobs import read_jobs
@@ -78,6 +79,7 @@ class Run:
         layers: bytes = b"",
         jobs: Sequence[FileEntry] | None = None,
         entries: Sequence[FileEntry] | None = None,
+        memory: RunMemory | None = None,
     ) -> None:
         self.project = project
         self.environments = environments
@@ -91,6 +93,8 @@ class Run:
         """The digest of all inputs besides jobs, taken before they were read; empty if results are not cached."""
         self.jobs = jobs
         self.entries = entries
+        self.memory = memory
+        """The results of the last run in this process, if they are kept."""
         self.findings: list[Finding] = []
         self.names: set[str] = set()
         self.wanted_files: set[str] = set()
@@ -126,15 +130,12 @@ class Run:
 
 
 def _process(run: Run) -> Iterator[Rendered]:
-    tracer = Tracer(run.project)
-    runners = _prepare_environments(run, tracer)
-    run.findings[:] = _redact_shared(run, run.findings) if run.findings else []
     entries = run.entries if run.entries is not None else run.jobs
     if entries is None:
         entries = list(layout.find_jobs(run.project.root))
-    parts = _process_changed(run, runners, tracer, entries) if _can_cache(run, runners) else None
-    if parts is None:
-        parts = parallel_map(entries, lambda share: _process_files(run, runners, tracer, share, len(entries)))
+    runners, tracer = _prepare(run, entries)
+    process = functools.partial(_process_entries, run, runners, tracer)
+    parts = run.memory.complete(entries, process) if run.memory else process(entries)
     run.files = sum(entry.finding is None for entry in entries) - sum(len(part.skipped) for part in parts)
     seen: dict[tuple[str, Identity], Rendered] = {}
     for entry, part in zip(entries, parts, strict=True):
@@ -227,6 +228,41 @@ def _find_cluster_problems(
     if folders and not folders <= layout.find_state_folders(run.project.root):
         # The key of the cache does not depend on these files, because the text of no layer names their folder.
         run.lasting = False
+
+
+def _prepare(run: Run, entries: Sequence[FileEntry]) -> tuple[list[EnvironmentRunner], Tracer]:
+    """Prepare the environments, or take them from the last run."""
+    make = functools.partial(prepare_run, run)
+    what = (*run.environments, run.entries is None)
+    prepared = run.memory.prepare(entries, what, make) if run.memory else make()
+    run.findings[:] = prepared.findings
+    run.environments = prepared.environments
+    run.policies, run.policy_files = prepared.policies, prepared.policy_files
+    run.membership, run.complete = prepared.membership, prepared.complete
+    run.unchecked_rules = prepared.unchecked_rules
+    return prepared.runners, prepared.tracer
+
+
+def prepare_run(run: Run) -> Prepared:
+    """Prepare the environments of a run."""
+    tracer = Tracer(run.project)
+    runners = _prepare_environments(run, tracer)
+    found = tuple(_redact_shared(run, run.findings)) if run.findings else ()
+    layers = (run.policies, run.policy_files, run.membership, run.complete, run.unchecked_rules)
+    return Prepared(runners, tracer, found, run.environments, *layers)
+
+
+def _process_entries(
+    run: Run, runners: list[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
+) -> list[FileResult]:
+    if _can_cache(run, runners):
+        return _process_changed(run, runners, tracer, entries)
+    return parallel_map(entries, lambda share: _process_files(run, runners, tracer, share, len(entries)))
+
+
+def process_file(run: Run, prepared: Prepared, entry: FileEntry) -> FileResult:
+    """Process one file with environments that a run has prepared."""
+    return _process_files(run, prepared.runners, prepared.tracer, [entry], 1)[0]
 
 
 def _prepare_environments(run: Run, tracer: Tracer) -> list[EnvironmentRunner]:

@@ -1,0 +1,34 @@
+"""`jobgen lsp`: the language server for editors."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from jobgen.cli.result import ExitCode, Result, error_result
+
+
+@click.command("lsp")
+@click.option("--stdio", is_flag=True, help="Use standard input and output, which is the only way; editors pass it.")
+@click.option("--background", default="", hidden=True, metavar="ROOT", help="Lint a workspace for a server.")
+@click.pass_obj
+def command(directory: Path, /, stdio: bool, background: str) -> Result:
+    """Start the language server for editors.
+
+    It shows findings, documentation and completions while you edit jobs and overlays. See docs/editors.md for the
+    settings of each editor. It needs the extra `jobgen[lsp]`.
+    """
+    if background:
+        from jobgen.editor.background import serve
+
+        serve(directory / background, sys.stdin.buffer, sys.stdout.buffer)
+        return Result(ExitCode.OK)
+    try:
+        from jobgen.editor.server.run import run_server
+    except ModuleNotFoundError as error:
+        message = f"the language server needs `{error.name}`; install it with `pip install 'jobgen[lsp]'`"
+        return error_result(ExitCode.USAGE, message)
+    run_server()
+    return Result(ExitCode.OK)

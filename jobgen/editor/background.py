@@ -1,0 +1,100 @@
+"""The background process: it lints the whole workspace while the server answers.
+
+It runs in its own process so that a lint of ten thousand jobs never delays an answer. Requests and answers are frames:
+four bytes for the length, then pickled data. Both ends are jobgen, so nothing that others wrote is unpickled.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from jobgen.editor.lint_workspace import WorkspaceLinter
+from jobgen.editor.snapshot import Snapshot
+
+_LENGTH = struct.Struct(">I")
+HEAD_BYTES = _LENGTH.size
+"""The length of what comes before the data of a frame."""
+
+
+class Request(NamedTuple):
+    """A request to lint a workspace with the contents of open documents."""
+
+    number: int
+    drafts: Mapping[str, bytes]
+    """By real path."""
+
+
+class SupersededError(Exception):
+    """A newer request has arrived, so the result of this one is not wanted any more."""
+
+
+def encode_frame(value: object) -> bytes:
+    """Return a value as one frame."""
+    content = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+    return _LENGTH.pack(len(content)) + content
+
+
+def decode_length(head: bytes) -> int:
+    """Return the length of the frame that follows its first four bytes."""
+    length: int = _LENGTH.unpack(head)[0]
+    return length
+
+
+def read_frame(stream: BinaryIO) -> Any:
+    """Read one frame; None at the end of the stream."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    return pickle.loads(stream.read(decode_length(head)))  # noqa: S301 -- written by the other end, which is jobgen
+
+
+class _Inbox:
+    """The newest request. Older ones that have not been answered are dropped."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._changed = threading.Condition()
+        self._newest: Request | None = None
+        self._is_closed = False
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        while (request := read_frame(self._stream)) is not None:
+            with self._changed:
+                self._newest = request
+                self._changed.notify()
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+
+    def take(self) -> Request | None:
+        """Wait for a request; None at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._newest is not None or self._is_closed)
+            request, self._newest = self._newest, None
+            return request if not self._is_closed else None
+
+    def check(self, *_: object) -> None:
+        """Raise a SupersededError if there is a newer request, or if the server has ended."""
+        if self._newest is not None or self._is_closed:
+            raise SupersededError
+
+
+def serve(root: Path, reading: BinaryIO, writing: BinaryIO) -> None:
+    """Answer requests until the stream ends."""
+    inbox = _Inbox(reading)
+    linter = WorkspaceLinter(root)
+    while (request := inbox.take()) is not None:
+        try:
+            snapshot = linter.lint(request.drafts, inbox.check)
+        except SupersededError:
+            continue
+        except Exception as error:  # noqa: BLE001 -- the server must live, and say what failed
+            snapshot = Snapshot(error=f"`{type(error).__name__}`: {error}; please report this bug in jobgen")
+        writing.write(encode_frame(snapshot._replace(number=request.number)))
+        writing.flush()

@@ -1,0 +1,97 @@
+"""Lint the whole workspace, again and again: only what changed since the last time is processed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from jobgen.api.errors import JobgenError
+from jobgen.api.lint import finish_findings
+from jobgen.api.lint_files import LintFiles, LintRequest, resolve_files
+from jobgen.api.lint_run import finish_file, run_lint
+from jobgen.editor.snapshot import Snapshot, group_findings, key_of
+from jobgen.model.finding import Finding
+from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.memory import Prepared, RunMemory
+from jobgen.pipeline.read_jobs import collect_suppressions
+from jobgen.pipeline.result_cache import digest_files
+from jobgen.repo import layout
+from jobgen.repo.files import File, FileEntry, edited, read_file
+from jobgen.repo.named_paths import read_first
+from jobgen.report.suppress import Suppression
+
+
+class WorkspaceLinter:
+    """Lints one workspace, and remembers the results of its files."""
+
+    def __init__(self, root: Path, today: str = "") -> None:
+        self._request = LintRequest(root, today=today)
+        self._memory = RunMemory()
+
+    def lint(self, drafts: Mapping[str, bytes], check: Callable[[int, int], None]) -> Snapshot:
+        """Lint the workspace with the contents of open documents, by real path.
+
+        `check` is called again and again; what it raises ends the lint.
+        """
+        with edited(drafts):
+            files = _use_drafts(resolve_files(self._request), drafts)
+            layers = digest_files(layout.read_inputs(files.root or self._request.directory))
+            try:
+                linted = run_lint(self._request, files, layers, self._memory, check)
+            except JobgenError as error:
+                found = getattr(error, "findings", ())
+                return Snapshot(findings=group_findings(found, {}), error=str(error))
+            entries = [*files.jobs, *(files.standalone or ())]
+            own = {entry.path: keys for entry in entries if (keys := self._list_own(entry))}
+            own |= self._list_own_of_layers()
+        return Snapshot(findings=group_findings(finish_findings(linted.findings, linted.mandatory)[0], own))
+
+    def _list_own(self, entry: FileEntry) -> frozenset[object]:
+        """Return the keys of the findings that a file has by itself."""
+        part, project = self._memory.find(entry), self._memory.project
+        if part is None or project is None or not part.findings:
+            return frozenset()
+        return frozenset(map(key_of, finish_own(project, part.findings, part.comments, read_file(entry))))
+
+    def _list_own_of_layers(self) -> dict[str, frozenset[object]]:
+        """Return the keys of the findings that settings, overlays, kinds and policies have by themselves, by file."""
+        prepared, project = self._memory.prepared, self._memory.project
+        if prepared is None or project is None:
+            return {}
+        return {file: frozenset(map(key_of, found)) for file, found in list_layer_findings(project, prepared).items()}
+
+
+def list_layer_findings(project: ProjectConfig, prepared: Prepared) -> dict[str, tuple[Finding, ...]]:
+    """Return the findings of settings, overlays, kinds and policies, by file."""
+    grouped: dict[str, list[Finding]] = {}
+    for finding in prepared.findings:
+        grouped.setdefault(finding.location.file, []).append(finding)
+    found: dict[str, tuple[Finding, ...]] = {}
+    for path, findings in grouped.items():
+        file = read_first((project.root,), path) or File(path)
+        comments: list[Suppression] = []
+        collect_suppressions(file, comments, [])
+        found[path] = finish_own(project, findings, comments, file)
+    return found
+
+
+def finish_own(
+    project: ProjectConfig, findings: Sequence[Finding], comments: Sequence[Suppression], file: File
+) -> tuple[Finding, ...]:
+    """Return one finding for each fault that a file has by itself, without those that its comments suppress."""
+    finished = finish_file(project, findings, comments, file.content.decode("utf-8", "replace"))
+    return finish_findings(finished, project.mandatory)[0]
+
+
+def _use_drafts(files: LintFiles, drafts: Mapping[str, bytes]) -> LintFiles:
+    """Give the entries of open documents their content, so that no cache looks at the files on disk."""
+    names = {os.path.basename(path) for path in drafts}
+
+    def use(entry: FileEntry) -> FileEntry:
+        if entry.finding or entry.skipped or os.path.basename(entry.full) not in names:
+            return entry
+        return entry._replace(content=drafts.get(os.path.realpath(entry.full)))
+
+    standalone = None if files.standalone is None else [use(entry) for entry in files.standalone]
+    return files._replace(jobs=[use(entry) for entry in files.jobs], standalone=standalone)

@@ -1,0 +1,115 @@
+"""A workspace as the server sees it: the contents of open documents, and the findings of the file that is edited.
+
+The file that is edited is linted at once, by itself. The background process lints everything, and finds what an edit
+causes in other files. Until it answers, what it found before stays.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from jobgen.api.errors import JobgenError
+from jobgen.api.project import select_environments
+from jobgen.editor.lint_workspace import finish_own, list_layer_findings
+from jobgen.editor.snapshot import FileFindings, Snapshot
+from jobgen.model.finding import Finding
+from jobgen.pipeline import config
+from jobgen.pipeline.memory import Prepared
+from jobgen.pipeline.result_cache import digest_files
+from jobgen.pipeline.run import Run, discard_object, prepare_run, process_file
+from jobgen.repo import layout
+from jobgen.repo.files import FileEntry, edited, read_file
+from jobgen.repo.root import find_root
+
+
+class Ready(NamedTuple):
+    """Settings, overlays, kinds and policies, loaded and ready to process jobs."""
+
+    layers: bytes
+    """The digest of all files that they were loaded from."""
+    run: Run
+    prepared: Prepared
+
+
+class Workspace:
+    """One folder of an editor."""
+
+    def __init__(self, folder: Path, today: str = "") -> None:
+        resolved = folder.resolve()
+        found = find_root(resolved)
+        self.is_repository = found is not None
+        """Whether it is a jobs repository, or below one; otherwise manifests are linted by themselves."""
+        self.root = found or resolved
+        self.snapshot = Snapshot()
+        self.drafts: dict[str, bytes] = {}
+        """The contents of open documents, by real path."""
+        self._today = today
+        self._ready: Ready | None = None
+
+    def open(self, path: str, text: str) -> None:
+        """Use the text of an editor instead of the file on disk."""
+        self.drafts[os.path.realpath(path)] = text.encode("utf-8", "surrogatepass")
+
+    def close(self, path: str) -> None:
+        """Use the file on disk again."""
+        self.drafts.pop(os.path.realpath(path), None)
+
+    def find_relative(self, path: str) -> str | None:
+        """Return the path of a file from the root; None if it is not below it."""
+        relative = os.path.relpath(os.path.realpath(path), os.path.realpath(self.root))
+        return None if relative.startswith(os.pardir) else Path(relative).as_posix()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Read the contents of open documents instead of their files."""
+        with edited(self.drafts):
+            yield
+
+    def is_job(self, file: str) -> bool:
+        """Whether a file, by its path from the root, is linted by itself: a job or a manifest, not a layer."""
+        return file.startswith("jobs/") if self.is_repository else True
+
+    def load(self) -> Ready:
+        """Return settings, overlays, kinds and policies as they are now.
+
+        Raises:
+            UsageError: The settings have errors.
+
+        """
+        with self.reading():
+            layers = digest_files(layout.read_inputs(self.root))
+            if self._ready is None or self._ready.layers != layers:
+                self._ready = self._prepare(layers)
+            return self._ready
+
+    def _prepare(self, layers: bytes) -> Ready:
+        project = config.load(self.root, today=self._today)._replace(as_written=not self.is_repository)
+        environments = select_environments(project, ()) if self.is_repository else [""]
+        run = Run(
+            project, environments, finish=discard_object, checked=True, entries=None if self.is_repository else []
+        )
+        return Ready(layers, run, prepare_run(run))
+
+    def lint_file(self, file: str) -> FileFindings:
+        """Lint a file, by its path from the root, with the results of the last lint of everything."""
+        before = self.snapshot.findings.get(file, FileFindings())
+        with self.reading():
+            try:
+                ready = self.load()
+            except JobgenError as error:
+                return FileFindings(tuple(each for each in error.findings if each.location.file == file))
+            if self.is_job(file):
+                return before._replace(own=self._lint_job(ready, file))
+            found = list_layer_findings(ready.run.project, ready.prepared)
+            return before._replace(own=found.get(file, ()))
+
+    def _lint_job(self, ready: Ready, file: str) -> tuple[Finding, ...]:
+        full = os.path.join(self.root, file)
+        entry = FileEntry(file, full, content=self.drafts.get(os.path.realpath(full)))
+        part = process_file(ready.run, ready.prepared, entry)
+        findings = finish_own(ready.run.project, part.findings, part.comments, read_file(entry))
+        return tuple(found for found in findings if found.location.file == file)
