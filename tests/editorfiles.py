@@ -1,4 +1,4 @@
-"""A repository to edit at random: jobs, overlays, policies, settings and manifests, and edits that keep or break them."""
+"""A repository to edit at random: jobs, overlays, settings and manifests, and edits that keep or break them."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from jobgen.api.errors import JobgenError
 from jobgen.api.lint import finish_findings
 from jobgen.api.lint_files import LintFiles, LintRequest, resolve_files
 from jobgen.api.lint_run import finish_file, run_lint
+from jobgen.editor.index import IndexBuilder, IndexChange
 from jobgen.editor.snapshot import Snapshot, group_findings, key_of
 from jobgen.model.finding import Finding
 from jobgen.pipeline.config import ProjectConfig
@@ -28,6 +29,7 @@ class WorkspaceLinter:
     def __init__(self, root: Path, today: str = "") -> None:
         self._request = LintRequest(root, today=today)
         self._memory = RunMemory()
+        self._index = IndexBuilder()
 
     def lint(self, drafts: Mapping[str, bytes], check: Callable[[int, int], None]) -> Snapshot:
         """Lint the workspace with the contents of open documents, by real path.
@@ -45,7 +47,16 @@ class WorkspaceLinter:
             entries = [*files.jobs, *(files.standalone or ())]
             own = {entry.path: keys for entry in entries if (keys := self._list_own(entry))}
             own |= self._list_own_of_layers()
-        return Snapshot(findings=group_findings(finish_findings(linted.findings, linted.mandatory)[0], own))
+            index = self._update_index(entries)
+        grouped = group_findings(finish_findings(linted.findings, linted.mandatory)[0], own)
+        return Snapshot(findings=grouped, index_change=index)
+
+    def _update_index(self, entries: Sequence[FileEntry]) -> IndexChange:
+        prepared, project = self._memory.prepared, self._memory.project
+        if prepared is None or project is None:
+            return IndexChange()
+        known = ((entry, part) for entry in entries if (part := self._memory.find(entry)))
+        return self._index.update(known, prepared.runners, project.frameworks)
 
     def _list_own(self, entry: FileEntry) -> frozenset[object]:
         """Return the keys of the findings that a file has by itself."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from jobgen.editor.index import IndexChange
 from jobgen.model.finding import Finding
 
 
@@ -29,6 +30,8 @@ class Snapshot(NamedTuple):
     """The request that it answers."""
     findings: Mapping[str, FileFindings] = {}
     """By path from the root; files without findings are left out."""
+    index_change: IndexChange = IndexChange()
+    """What changed in the index of the workspace since the snapshot before."""
     error: str = ""
     """Why there are no findings: the settings have errors, or something failed."""
 

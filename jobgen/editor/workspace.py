@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.project import select_environments
+from jobgen.editor.index import FileIndex
 from jobgen.editor.lint_workspace import finish_own, list_layer_findings
 from jobgen.editor.snapshot import FileFindings, Snapshot
 from jobgen.model.finding import Finding
@@ -45,10 +46,19 @@ class Workspace:
         """Whether it is a jobs repository, or below one; otherwise manifests are linted by themselves."""
         self.root = found or resolved
         self.snapshot = Snapshot()
+        self.index: dict[str, FileIndex] = {}
+        """The index of all files, as the background process knows them."""
         self.drafts: dict[str, bytes] = {}
         """The contents of open documents, by real path."""
         self._today = today
         self._ready: Ready | None = None
+
+    def take(self, snapshot: Snapshot) -> None:
+        """Use what the background process found."""
+        self.snapshot = snapshot
+        self.index.update(snapshot.index_change.changed)
+        for path in snapshot.index_change.removed:
+            self.index.pop(path, None)
 
     def open(self, path: str, text: str) -> None:
         """Use the text of an editor instead of the file on disk."""

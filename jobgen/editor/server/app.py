@@ -31,7 +31,7 @@ class OpenWorkspace:
         self.worker.request(self.workspace.drafts, delay)
 
     def _take(self, snapshot: Snapshot) -> None:
-        self.workspace.snapshot = snapshot
+        self.workspace.take(snapshot)
         if snapshot.error:
             log.warning("the workspace %s was not linted: %s", self.workspace.root, snapshot.error)
         self._notify(self)

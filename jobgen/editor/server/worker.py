@@ -77,8 +77,7 @@ class Worker:
                 head = await process.stdout.readexactly(HEAD_BYTES)
                 content = await process.stdout.readexactly(decode_length(head))
                 snapshot: Snapshot = pickle.loads(content)  # noqa: S301 -- written by our own process
-                if snapshot.number == self._number:
-                    self._take(snapshot)
+                self._take(snapshot)
         await process.wait()
         if not self._is_stopped:
             log.warning("the background process of %s has ended with code %s", self._root, process.returncode)

@@ -1,0 +1,158 @@
+"""The index of a workspace: its jobs, the objects they become, the patches that touch them, and names that files use.
+
+The background process builds it file by file, and sends only what changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from jobgen.k8s.nodes import as_mapping
+from jobgen.model.data import Location, value_of
+from jobgen.model.finding import Identity
+from jobgen.pipeline.environment import EnvironmentRunner, PatchName
+from jobgen.pipeline.read_jobs import read_jobs
+from jobgen.pipeline.result_cache import FileResult
+from jobgen.pipeline.trace import Job
+from jobgen.repo.files import FileEntry
+from jobgen.spec.frameworks import Frameworks
+
+USED_KINDS = {
+    "claimName": "PersistentVolumeClaim",
+    "configMap": "ConfigMap",
+    "namespace": "Namespace",
+    "priorityClass": "PriorityClass",
+    "priorityClassName": "PriorityClass",
+    "pvc": "PersistentVolumeClaim",
+    "queue": "LocalQueue",
+    "runtime": "ClusterTrainingRuntime",
+    "secret": "Secret",
+    "secretName": "Secret",
+    "serviceAccount": "ServiceAccount",
+    "serviceAccountName": "ServiceAccount",
+}
+"""Fields that name an object, and the kind of it."""
+
+
+class RenderedJob(NamedTuple):
+    """A job in one environment."""
+
+    environment: str
+    objects: tuple[Identity, ...]
+    """The object of the job, then its companions; none if it has errors or is inactive."""
+    patches: tuple[PatchName, ...]
+    """The patches that match it: overlay, and index there."""
+
+
+class IndexedJob(NamedTuple):
+    """A job spec or a manifest."""
+
+    name: str
+    kind: str
+    """`TrainingJob`, or the kind of a manifest."""
+    framework: str
+    sweep: str
+    location: Location
+    position: int
+    item: int
+    environments: tuple[RenderedJob, ...]
+
+
+class FileIndex(NamedTuple):
+    """The jobs of a file, and the names of objects in it, by kind."""
+
+    jobs: tuple[IndexedJob, ...] = ()
+    names: tuple[tuple[str, str], ...] = ()
+    """Kind and name of each object that the file defines or uses."""
+
+
+class IndexChange(NamedTuple):
+    """What changed in an index."""
+
+    changed: Mapping[str, FileIndex] = {}
+    removed: tuple[str, ...] = ()
+
+
+class IndexBuilder:
+    """Builds the index of a workspace again and again. A file whose result is the same object has not changed."""
+
+    def __init__(self) -> None:
+        self._results: dict[str, FileResult] = {}
+
+    def update(
+        self,
+        results: Iterable[tuple[FileEntry, FileResult]],
+        runners: Sequence[EnvironmentRunner],
+        frameworks: Frameworks,
+    ) -> IndexChange:
+        """Return what changed since the last update."""
+        current = {entry.path: (entry, part) for entry, part in results}
+        changed = {
+            path: index_file(entry, part, runners, frameworks)
+            for path, (entry, part) in current.items()
+            if self._results.get(path) is not part
+        }
+        removed = tuple(path for path in self._results if path not in current)
+        self._results = {path: part for path, (_, part) in current.items()}
+        return IndexChange(changed, removed)
+
+
+def index_file(
+    entry: FileEntry, part: FileResult, runners: Sequence[EnvironmentRunner], frameworks: Frameworks
+) -> FileIndex:
+    """Return the index of a file."""
+    made: dict[tuple[int, int, str], list[Identity]] = {}
+    for each in part.made:
+        made.setdefault((each.position, each.item, each.env), []).append(each.identity)
+    jobs: list[IndexedJob] = []
+    names: set[tuple[str, str]] = set()
+    for job in read_jobs([entry], frameworks, []):
+        names.update(list_names(job.document.data))
+        jobs.append(_index_job(job, made, runners))
+    return FileIndex(tuple(jobs), tuple(sorted(names)))
+
+
+def _index_job(
+    job: Job, made: Mapping[tuple[int, int, str], list[Identity]], runners: Sequence[EnvironmentRunner]
+) -> IndexedJob:
+    environments: list[RenderedJob] = []
+    for runner in runners:
+        patches = runner.patches_for(job)
+        if patches is not None:
+            objects = tuple(made.get((job.position, job.item, runner.name), ()))
+            used = tuple((patch.overlay, patch.place) for patch in patches)
+            environments.append(RenderedJob(runner.name, objects, used))
+    data = job.document.data
+    framework = value_of(as_mapping(data.get("spec")).get("framework"))
+    return IndexedJob(
+        job.document.name,
+        str(value_of(data.get("kind"))),
+        framework if isinstance(framework, str) else "",
+        job.document.sweep,
+        job.location,
+        job.position,
+        job.item,
+        tuple(environments),
+    )
+
+
+def list_names(data: Any) -> Iterator[tuple[str, str]]:
+    """Return kind and name of the objects that a document defines or uses."""
+    kind, name = data.get("kind"), as_mapping(data.get("metadata")).get("name")
+    if isinstance(kind, str) and kind != "TrainingJob" and isinstance(name, str):
+        yield kind, name
+    pending: list[Any] = [data]
+    while pending:
+        tree = pending.pop()
+        if isinstance(tree, dict):
+            yield from (
+                (USED_KINDS[key], child) for key, child in tree.items() if key in USED_KINDS and _is_name(child)
+            )
+            pending += tree.values()
+        elif isinstance(tree, list):
+            pending += tree
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value) and "{{" not in value
