@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo compile test test-fast stress bench docs conformance clean
+.PHONY: demo compile test test-fast stress bench docs conformance vscode clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -59,6 +59,12 @@ docs: .venv/ready
 # Needs the suites in ../shared.
 conformance: .venv/ready
 	$(BIN)/python docs/build_conformance.py
+
+# The extension for VS Code, as editors/vscode/dist/jobgen.vsix. Needs Node.js 20 or newer.
+vscode: .venv/ready
+	cd editors/vscode && npm ci
+	cd editors/vscode && JOBGEN_COMMAND='$(CURDIR)/$(BIN)/jobgen' npm test
+	cd editors/vscode && npm run package
 
 clean:
 	rm -rf .venv rendered site dist build

@@ -62,13 +62,13 @@ def test_ci_runs_the_test_command_of_the_readme(job):
     assert command in (ROOT / ".ci/run").read_text("utf-8").splitlines()
 
 
-def test_a_run_goes_on_if_no_browser_can_be_installed(tmp_path):
-    """Without Chromium, the tests of the HTML page are skipped; a failing package manager must not end the run."""
+def test_a_run_goes_on_if_nothing_can_be_installed(tmp_path):
+    """Tests that need another program are skipped without it; a failing package manager must not end the run."""
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in ("bash", "dirname", "env", "id"):
         (tools / name).symlink_to(shutil.which(name))
-    for name, script in {"apt-get": "exit 100", "sudo": "exit 1", "make": 'echo "make $@"'}.items():
+    for name, script in {"apt-get": "exit 100", "sudo": "exit 1", "npm": "exit 1", "make": 'echo "make $@"'}.items():
         (tools / name).write_text(f"#!/bin/sh\n{script}\n")
         (tools / name).chmod(0o755)
     done = subprocess.run(
@@ -76,7 +76,11 @@ def test_a_run_goes_on_if_no_browser_can_be_installed(tmp_path):
     )
 
     assert (done.returncode, done.stdout) == (0, "make test\n")
-    assert done.stderr == "chromium could not be installed; the tests of the HTML page are skipped\n"
+    assert done.stderr.splitlines() == [
+        "chromium could not be installed; the tests of the HTML page are skipped",
+        "neovim could not be installed; the tests with Neovim are skipped",
+        "npm ci has failed; the tests of the VS Code extension are skipped",
+    ]
 
 
 def test_ci_runs_for_pull_requests_and_main_with_least_permissions(workflow):
