@@ -126,7 +126,7 @@ def explain(
         return _explain_job(project, name, field, environments)
     if field:
         raise UsageError(f"`{name}` is a rule, and a rule has no field `{field}`")
-    return Explanation((), _explain_rule(root, name))
+    return Explanation((), explain_rule(root, name))
 
 
 def list_names(path: ProjectPath) -> list[str]:
@@ -167,7 +167,13 @@ def _is_job(project: Project, name: str) -> bool:
     return any(name in (job.document.name, job.document.sweep) for job in jobs)
 
 
-def _explain_rule(root: Path | None, name: str) -> RuleExplanation:
+def explain_rule(root: Path | None, name: str) -> RuleExplanation:
+    """Explain a rule or a policy.
+
+    Raises:
+        NotFoundError: There is no such rule.
+
+    """
     docs = all_docs(root)
     current = canonical_rule_name(name)
     if current not in docs:
@@ -292,6 +298,16 @@ def _list_sources(assignments: Iterable[Assignment], secrets: frozenset[str]) ->
         ValueSource(redact_tree(untraced(each.value), secrets), each.layer or "jobgen", each.location)
         for each in assignments
     )
+
+
+def explain_for_job(
+    tracer: Tracer, job: Job, environments: Iterable[str], path: tuple[Step, ...]
+) -> list[ExplainedField]:
+    """Explain a field of a job in those of some environments that have the job and the field."""
+    expanders = {env: tracer.expander(env) for env in environments}
+    own = [env for env, each in expanders.items() if each.environment.matches(job_attributes(job.document, each))]
+    traces = (_Trace(env, job, made) for env, made in zip(own, tracer.trace_each(job, own), strict=True))
+    return _explain_fields((trace for trace in traces if not trace.traced.problems), path, tracer)
 
 
 def _explain_fields(traces: Iterable[_Trace], path: tuple[Step, ...], tracer: Tracer) -> list[ExplainedField]:

@@ -101,6 +101,19 @@ def read_text(text: str, file: str) -> Source:
     return read(text.encode("utf-8", "surrogatepass"), file, traced=True)
 
 
+def read_trees(text: str, file: str = "") -> Iterator[Any]:
+    """Yield the data of all documents with locations; of those that are half typed, what can be recognized."""
+    text = text.replace("\r\n", "\n")
+    lines = text.split("\n")
+    source = read_text(text, file)
+    line = 1
+    while line <= len(lines):
+        region = _find_region(source, lines, line)
+        found = [each.data for each in source.documents if region.start <= each.location.line < region.end]
+        yield from found or [_read_region(lines, region, file)]
+        line = region.end
+
+
 def walk(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Yield all keys, each with the path to its value, and all values that are not mappings or lists."""
     pending: list[tuple[Path, Any]] = [(path, tree)]

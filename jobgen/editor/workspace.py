@@ -117,9 +117,13 @@ class Workspace:
             found = list_layer_findings(ready.run.project, ready.prepared)
             return before._replace(own=found.get(file, ()))
 
-    def _lint_job(self, ready: Ready, file: str) -> tuple[Finding, ...]:
+    def find_entry(self, file: str) -> FileEntry:
+        """Return a file, by its path from the root, with the content of its document if it is open."""
         full = os.path.join(self.root, file)
-        entry = FileEntry(file, full, content=self.drafts.get(os.path.realpath(full)))
+        return FileEntry(file, full, content=self.drafts.get(os.path.realpath(full)))
+
+    def _lint_job(self, ready: Ready, file: str) -> tuple[Finding, ...]:
+        entry = self.find_entry(file)
         part = process_file(ready.run, ready.prepared, entry)
         findings = finish_own(ready.run.project, part.findings, part.comments, read_file(entry))
         return tuple(found for found in findings if found.location.file == file)

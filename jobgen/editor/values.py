@@ -1,0 +1,78 @@
+"""The value at a position in every environment, with the layers that set it: `jobgen explain` for an editor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jobgen.api.errors import JobgenError
+from jobgen.api.explain import ExplainedField, explain_for_job
+from jobgen.editor.cursor import Cursor, Part
+from jobgen.editor.workspace import Ready, Workspace
+from jobgen.model.data import Location, value_of
+from jobgen.model.path import Step
+from jobgen.pipeline.read_jobs import read_jobs
+from jobgen.pipeline.trace import Job
+from jobgen.render.build import is_spec
+from jobgen.repo.shipped import BUILT_IN, find_shipped
+
+_WITHOUT_VALUE = frozenset(("apiVersion", "kind"))
+"""Fields of a job spec that name its format. Those of its object come from the framework."""
+
+
+def load_ready(workspace: Workspace) -> Ready | None:
+    """Load settings, overlays, kinds and policies; None if the settings have errors."""
+    try:
+        return workspace.load()
+    except JobgenError:
+        return None
+
+
+def explain_value(workspace: Workspace, ready: Ready, file: str, cursor: Cursor) -> list[ExplainedField]:
+    """Explain the field at a position in every environment; nothing if no valid job is there."""
+    if not workspace.is_repository or not workspace.is_job(file) or cursor.part is Part.COMMENT:
+        return []
+    with workspace.reading():
+        found = find_job(workspace, ready, file, cursor)
+        if found is None or not found[1]:
+            return []
+        job, path = found
+        return explain_for_job(ready.prepared.tracer, job, [each.name for each in ready.prepared.runners], path)
+
+
+def find_job(workspace: Workspace, ready: Ready, file: str, cursor: Cursor) -> tuple[Job, tuple[Step, ...]] | None:
+    """Return the job at a position, and the path in it that `explain` takes. Of a sweep it is the first job."""
+    if not cursor.is_complete or not isinstance(cursor.tree, dict):
+        return None
+    jobs = read_jobs([workspace.find_entry(file)], ready.run.project.frameworks, [])
+    own = [job for job in jobs if job.position == cursor.document]
+    path: tuple[Step, ...] = cursor.path
+    if isinstance(cursor.tree.get("items"), list) and str(value_of(cursor.tree.get("kind"))).endswith("List"):
+        number = path[1] if len(path) > 1 and path[0] == "items" else None
+        own, path = [job for job in own if job.item == number], path[2:]
+    return (own[0], _to_explained_path(own[0], path)) if own else None
+
+
+def _to_explained_path(job: Job, path: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Return the path as `explain` takes it: without `spec` for the fields of a job spec."""
+    if not is_spec(job.document.data) or path[:1] == ("metadata",):
+        return path
+    is_value = len(path) > 1 and path[0] == "spec" and path[1] != "matrix"
+    return path[1:] if is_value else ()
+
+
+def find_winners(fields: Sequence[ExplainedField]) -> dict[Location, list[str]]:
+    """Return the locations that set a value, each with the environments where it wins."""
+    found: dict[Location, list[str]] = {}
+    for field in fields:
+        location = field.sources[0].location
+        if location is not None and field.environment not in found.setdefault(location, []):
+            found[location].append(field.environment)
+    return found
+
+
+def to_real_file(location: Location) -> Location:
+    """Return a location whose file an editor can open: for a shipped file its full path."""
+    if not location.file.startswith(BUILT_IN):
+        return location
+    home = find_shipped("schemas").parent
+    return location._replace(file=str(home / location.file.removeprefix(BUILT_IN)))
