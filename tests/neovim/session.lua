@@ -1,0 +1,221 @@
+-- A session of a user in Neovim, with the configuration of docs/editors.md: opens files, waits for findings, hovers, applies
+-- a code action. It calls what the keys of a user call (vim.lsp.buf.*), so that Neovim itself shows and applies what the
+-- server answers. Reads the steps from the file $SESSION_STEPS and writes what each saw to $SESSION_RESULT, both as JSON.
+local TIMEOUT = 20000
+
+local function read_json(path)
+  local file = assert(io.open(path))
+  local text = file:read("*a")
+  file:close()
+  return vim.json.decode(text)
+end
+
+local function write_json(path, value)
+  local file = assert(io.open(path, "w"))
+  file:write(vim.json.encode(value))
+  file:close()
+end
+
+local function wait_for(what, condition)
+  if not vim.wait(TIMEOUT, condition, 20) then
+    error("timeout: " .. what)
+  end
+end
+
+local function wait_for_client()
+  local client
+  wait_for("a server for the buffer", function()
+    client = vim.lsp.get_clients and vim.lsp.get_clients({ bufnr = 0 })[1]
+      or vim.tbl_values(vim.lsp.buf_get_clients(0))[1]
+    return client and client.initialized
+  end)
+  return client
+end
+
+local function find_floats()
+  local found = {}
+  for _, window in ipairs(vim.api.nvim_list_wins()) do
+    if vim.api.nvim_win_get_config(window).relative ~= "" then
+      table.insert(found, window)
+    end
+  end
+  return found
+end
+
+local function read_screen()
+  vim.cmd("redraw")
+  local rows = {}
+  for row = 1, vim.o.lines do
+    local cells = {}
+    for column = 1, vim.o.columns do
+      cells[column] = vim.fn.screenstring(row, column)
+    end
+    table.insert(rows, (table.concat(cells):gsub("%s+$", "")))
+  end
+  return rows
+end
+
+local steps = {}
+
+function steps.open(step, settings, state)
+  vim.cmd("edit " .. vim.fn.fnameescape(settings.root .. "/" .. step.file))
+  state.client = wait_for_client()
+  return { name = vim.api.nvim_buf_get_name(0), client = state.client.name, root = state.client.config.root_dir }
+end
+
+-- Waits until the findings of the buffer are those of the named rules.
+function steps.findings(step)
+  local found = {}
+  local wanted = table.concat(step.rules, " ")
+  vim.wait(TIMEOUT, function()
+    found = vim.diagnostic.get(0)
+    local rules = {}
+    for _, each in ipairs(found) do
+      local code = each.code or (each.user_data and each.user_data.lsp and each.user_data.lsp.code)
+      each.code = code
+      table.insert(rules, tostring(code))
+    end
+    table.sort(rules)
+    return table.concat(rules, " ") == wanted
+  end, 20)
+  local shown = {}
+  for _, each in ipairs(found) do
+    local text = vim.api.nvim_buf_get_lines(0, each.lnum, each.lnum + 1, false)[1] or ""
+    table.insert(shown, {
+      rule = each.code,
+      message = each.message,
+      line = each.lnum + 1,
+      text = text:sub(each.col + 1, each.end_col),
+    })
+  end
+  return shown
+end
+
+-- Puts the cursor on the first place of a text.
+function steps.cursor(step)
+  for number, line in ipairs(vim.api.nvim_buf_get_lines(0, 0, -1, false)) do
+    local start = line:find(step.text, 1, true)
+    if start then
+      vim.api.nvim_win_set_cursor(0, { number, start - 1 })
+      return { number, start }
+    end
+  end
+  error("not in the buffer: " .. step.text)
+end
+
+function steps.hover()
+  vim.lsp.buf.hover()
+  wait_for("a window with documentation", function()
+    return #find_floats() > 0
+  end)
+  local window = find_floats()[1]
+  return vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(window), 0, -1, false)
+end
+
+function steps.close_floats()
+  for _, window in ipairs(find_floats()) do
+    vim.api.nvim_win_close(window, true)
+  end
+  return #find_floats()
+end
+
+-- Applies the first code action whose title contains the text. Returns all titles.
+function steps.code_action(step)
+  local titles = {}
+  local before = vim.api.nvim_buf_get_changedtick(0)
+  vim.ui.select = function(items, options, choose)
+    local chosen
+    for number, item in ipairs(items) do
+      local title = options.format_item(item)
+      table.insert(titles, title)
+      if not chosen and title:find(step.title, 1, true) then
+        chosen = number
+      end
+    end
+    choose(chosen and items[chosen], chosen)
+  end
+  vim.lsp.buf.code_action()
+  vim.wait(step.timeout or TIMEOUT, function()
+    return vim.api.nvim_buf_get_changedtick(0) ~= before
+  end, 20)
+  return titles
+end
+
+function steps.definition(step)
+  local from = vim.api.nvim_buf_get_name(0)
+  local line = vim.api.nvim_win_get_cursor(0)[1]
+  vim.lsp.buf.definition()
+  wait_for("the definition", function()
+    return vim.api.nvim_buf_get_name(0) ~= from or vim.api.nvim_win_get_cursor(0)[1] ~= line
+  end)
+  return { vim.api.nvim_buf_get_name(0), vim.api.nvim_win_get_cursor(0)[1], vim.api.nvim_get_current_line() }
+end
+
+-- Types text at the end of a line, and completes it as CTRL-X CTRL-O does.
+function steps.complete(step)
+  vim.bo.omnifunc = "v:lua.vim.lsp.omnifunc"
+  vim.api.nvim_win_set_cursor(0, { step.line, 0 })
+  vim.api.nvim_buf_set_lines(0, step.line, step.line, false, { step.text })
+  vim.api.nvim_win_set_cursor(0, { step.line + 1, #step.text })
+  local params = vim.lsp.util.make_position_params()
+  params.position.character = #step.text
+  local answers = vim.lsp.buf_request_sync(0, "textDocument/completion", params, TIMEOUT)
+  local words = {}
+  for _, answer in pairs(answers or {}) do
+    for _, item in ipairs(answer.result and (answer.result.items or answer.result) or {}) do
+      table.insert(words, item.label)
+    end
+  end
+  return words
+end
+
+function steps.undo()
+  vim.cmd("silent! undo")
+  return vim.api.nvim_buf_get_lines(0, 0, -1, false)
+end
+
+function steps.type(step)
+  vim.cmd("silent! %substitute/" .. step.from .. "/" .. step.to .. "/")
+  return vim.api.nvim_buf_get_lines(0, 0, -1, false)
+end
+
+function steps.buffer()
+  return vim.api.nvim_buf_get_lines(0, 0, -1, false)
+end
+
+function steps.screen()
+  return read_screen()
+end
+
+local function stop(client)
+  vim.lsp.stop_client(client.id)
+  vim.wait(5000, function()
+    return client:is_stopped()
+  end, 20)
+end
+
+local function run()
+  local settings = read_json(vim.env.SESSION_STEPS)
+  vim.o.swapfile = false
+  vim.o.columns = 110
+  vim.o.lines = 26
+  dofile(settings.config)
+  local state, results = {}, {}
+  for _, step in ipairs(settings.steps) do
+    local ok, value = pcall(steps[step.step], step, settings, state)
+    table.insert(results, { step = step.step, ok = ok, value = value })
+    if not ok then
+      break
+    end
+  end
+  write_json(vim.env.SESSION_RESULT, results)
+  if state.client then
+    stop(state.client)
+  end
+end
+
+local ok, problem = xpcall(run, debug.traceback)
+if not ok then
+  io.stderr:write(tostring(problem) .. "\n")
+end
+vim.cmd(ok and "qall!" or "cquit!")

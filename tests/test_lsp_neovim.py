@@ -1,0 +1,140 @@
+"""The language server in a real editor: Neovim without a screen opens files, hovers and applies a code action."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SESSION = ROOT / "tests/neovim/session.lua"
+FILES = {
+    "jobgen.yaml": "environments: [prod]\n",
+    "overlays/prod/overlay.yaml": """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+spec:
+  namespace: ml-prod
+  cluster: {platform: kubeflow}
+  defaults: {labels: {team: nlp}, roles: {worker: {replicas: 4}}}
+""",
+    "jobs/bert.yaml": """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: bert}
+spec:
+  framework: pytorch
+  image: registry.example.com/train:1.2
+  resources: {cpu: 4, memory: 16Gi, gpus: 1}
+  roles:
+    master: {}
+    worker: {}
+""",
+    # An é and an emoji before the fault: Neovim counts bytes, the protocol UTF-16 units.
+    "jobs/wide.yaml": """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: wide, annotations: {note: "é 🚀"}, lables: {a: b}}
+spec: {framework: pytorch, image: registry.example.com/train:1.2}
+""",
+}
+STEPS = [
+    {"step": "open", "file": "jobs/bert.yaml"},
+    {"step": "findings", "rules": ["unknown-resource"]},
+    {"step": "screen"},
+    {"step": "type", "from": "gpus", "to": "gpu"},
+    {"step": "findings", "rules": []},
+    {"step": "undo"},
+    {"step": "findings", "rules": ["unknown-resource"]},
+    {"step": "open", "file": "jobs/wide.yaml"},
+    {"step": "findings", "rules": ["unknown-field"]},
+]
+
+
+def find_configuration(nvim: str) -> str:
+    """Return the configuration that docs/editors.md has for the version of Neovim."""
+    printed = subprocess.run([nvim, "--version"], capture_output=True, text=True, check=True).stdout
+    minor = int(re.match(r"NVIM v0\.(\d+)", printed)[1])
+    page = (ROOT / "docs/editors.md").read_text().partition("## Neovim")[2]
+    newest, older = re.findall(r"^```lua\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[:2]
+    return newest if minor >= 11 else older
+
+
+def run_session(folder: Path, steps: list[dict]) -> list[dict]:
+    """Run the steps in Neovim, and return what each of them saw."""
+    nvim = shutil.which("nvim")
+    if nvim is None:
+        pytest.skip("nvim is not installed")
+    for path, text in FILES.items():
+        (folder / "repository" / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "repository" / path).write_text(text)
+    (folder / "init.lua").write_text(find_configuration(nvim))
+    settings = {"root": str(folder / "repository"), "config": str(folder / "init.lua"), "steps": steps}
+    (folder / "steps.json").write_text(json.dumps(settings))
+    variables = {
+        "SESSION_STEPS": str(folder / "steps.json"),
+        "SESSION_RESULT": str(folder / "result.json"),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        # Its log and state must not be those of the user.
+        **{name: str(folder / name) for name in ("HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME")},
+    }
+    done = subprocess.run(
+        [nvim, "--headless", "--clean", "-n", "-S", SESSION],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads((folder / "result.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory):
+    results = run_session(tmp_path_factory.mktemp("neovim"), STEPS)
+
+    assert [(each["step"], each["value"]) for each in results if not each["ok"]] == []
+    assert len(results) == len(STEPS)
+    return results
+
+
+def seen(session: list[dict], step: str) -> list:
+    return [each["value"] for each in session if each["step"] == step]
+
+
+def test_documented_configuration_starts_one_server_for_a_repository(session):
+    opened = seen(session, "open")
+
+    assert {each["client"] for each in opened} == {"jobgen"}
+    assert [Path(each["name"]).name for each in opened] == ["bert.yaml", "wide.yaml"]
+    assert {Path(each["root"]).name for each in opened} == {"repository"}
+
+
+def test_findings_are_shown_on_their_text_and_follow_the_buffer(session):
+    first, fixed, again, _ = seen(session, "findings")
+
+    assert [(each["rule"], each["line"], each["text"]) for each in first] == [("unknown-resource", 7, "gpus")]
+    assert "write `gpu`" in first[0]["message"]
+    assert fixed == []
+    assert again == first
+
+
+def test_findings_after_wide_characters_are_on_their_text(session):
+    (finding,) = seen(session, "findings")[3]
+
+    assert (finding["line"], finding["text"]) == (3, "lables")
+
+
+def test_screen_shows_the_finding_beside_its_line(session):
+    (screen,) = seen(session, "screen")
+    (line,) = [line for line in screen if "gpus: 1" in line]
+
+    assert line.startswith("E ")
+    assert "containers cannot request the resource `gpus`" in line
