@@ -55,13 +55,13 @@ def find_document(server: JobgenServer, uri: str) -> Asked | None:
     return Asked(*found, uri, text)
 
 
-def find_position(server: JobgenServer, params: types.TextDocumentPositionParams) -> tuple[Asked, Cursor] | None:
+def find_position(server: JobgenServer, uri: str, position: types.Position) -> tuple[Asked, Cursor] | None:
     """Return the document of a request and what is at its position; None if the document is not known."""
-    asked = find_document(server, params.text_document.uri)
+    asked = find_document(server, uri)
     if asked is None:
         return None
     lines = asked.text.split("\n")
-    if params.position.line >= len(lines):
-        return asked, find_cursor(asked.text, params.position.line + 1, 1, asked.file)
-    place = server.workspace.position_codec.position_from_client_units(lines, params.position)
+    if position.line >= len(lines):
+        return asked, find_cursor(asked.text, position.line + 1, 1, asked.file)
+    place = server.workspace.position_codec.position_from_client_units(lines, position)
     return asked, find_cursor(asked.text, place.line + 1, place.character + 1, asked.file)

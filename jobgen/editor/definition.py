@@ -1,0 +1,144 @@
+"""Go to definition: where a value is set, and where what a name stands for is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+from jobgen.editor.context import Context, find_framework_name, find_kind_name, find_overlay_name, find_rule_name
+from jobgen.editor.cursor import Part
+from jobgen.editor.index import IndexedJob
+from jobgen.editor.policies import list_policies
+from jobgen.editor.values import explain_value, find_winners, to_real_file
+from jobgen.model.data import Location, location_of
+from jobgen.render.runs import SOURCE_ANNOTATION
+from jobgen.repo import layout
+from jobgen.repo.lock import LOCK
+
+MAX_LOCATIONS = 1000
+_INPUTS = frozenset(("jobs", "overlays", "policies", "runtimes", "schemas"))
+"""Folders that hold no rendered tree."""
+
+
+def find_definitions(context: Context) -> list[Location]:
+    """Return the locations of what is at a position, without that position itself."""
+    with context.workspace.reading():
+        found = dict.fromkeys(to_real_file(place) for find in _FINDERS for place in find(context))
+        own = context.cursor.location
+        others = [place for place in found if (place.file, place.line) != (context.file, own.line)]
+        return (others or list(_find_overridden(context)))[:MAX_LOCATIONS]
+
+
+def _find_policy(context: Context) -> Iterator[Location]:
+    name = find_rule_name(context)
+    yield from (place for known, place in list_policies(context.workspace.root) if name and known == name)
+
+
+def _find_overlay(context: Context) -> Iterator[Location]:
+    name = find_overlay_name(context)
+    if name:
+        yield from (
+            Location(file.path) for known, file in layout.read_overlays(context.workspace.root) if known == name
+        )
+
+
+def _find_kinds(context: Context) -> Iterator[Location]:
+    """Yield the kinds of a framework: those of the job at the position, else all of them."""
+    framework, name = find_framework_name(context), find_kind_name(context)
+    if context.ready is None or not (framework or name):
+        return
+    kinds = [
+        kind
+        for kind in context.ready.prepared.tracer.traced_project().kinds
+        if framework in kind.frameworks or name in (kind.name, *kind.aliases)
+    ]
+    own = _find_kinds_of_job(context) if framework else frozenset()
+    for kind in kinds:
+        place = location_of(kind.kind)
+        if place is not None and (not own or kind.name in own):
+            yield place
+
+
+def _find_kinds_of_job(context: Context) -> frozenset[str]:
+    job = find_indexed_job(context)
+    return frozenset(each.objects[0].kind for each in job.environments if each.objects) if job else frozenset()
+
+
+def _find_runtime(context: Context) -> Iterator[Location]:
+    cursor = context.cursor
+    match cursor.path:
+        case (*_, "runtime") | (*_, "runtimeRef", "name") if cursor.part is Part.VALUE and context.ready:
+            runtime = context.ready.prepared.tracer.traced_project().runtimes.get(cursor.text)
+            place = location_of(runtime["metadata"]["name"]) if runtime else None
+            if place is not None:
+                yield place
+        case _:
+            return
+
+
+def _find_source(context: Context) -> Iterator[Location]:
+    """Yield the job that a rendered object comes from: the annotation names its file."""
+    cursor = context.cursor
+    if cursor.path[-1:] != (SOURCE_ANNOTATION,) or cursor.part is not Part.VALUE:
+        return
+    known = context.workspace.index.get(cursor.text)
+    jobs = list(known.jobs) if known else []
+    named = [
+        job for job in jobs if any(made.name == context.name for each in job.environments for made in each.objects)
+    ]
+    if jobs:
+        yield (named or jobs)[0].location
+        return
+    is_inside = cursor.text.startswith("jobs/") and ".." not in cursor.text.split("/")
+    if is_inside and (context.workspace.root / cursor.text).is_file():
+        yield Location(cursor.text)
+
+
+def _find_winners(context: Context) -> Iterator[Location]:
+    """Yield the lines that set the value in each environment."""
+    if context.ready is not None and context.cursor.text:
+        yield from find_winners(explain_value(context.workspace, context.ready, context.file, context.cursor))
+
+
+def _find_overridden(context: Context) -> Iterator[Location]:
+    """Yield the lines that a value overrides: what the definition is if the value itself wins everywhere."""
+    if context.ready is None or not context.cursor.text:
+        return
+    for field in explain_value(context.workspace, context.ready, context.file, context.cursor):
+        for source in field.sources[1:2]:
+            if source.location is not None:
+                yield to_real_file(source.location)
+
+
+def _find_rendered(context: Context) -> Iterator[Location]:
+    """Yield the rendered objects of a job, if a rendered tree is committed."""
+    job = find_indexed_job(context) if context.cursor.path == ("metadata", "name") else None
+    if job is None:
+        return
+    root = context.workspace.root
+    for folder in sorted({each.name for each in os.scandir(root) if each.is_dir()} - _INPUTS):
+        for each in job.environments:
+            for made in each.objects if (root / folder / each.environment / LOCK).is_file() else ():
+                stem = f"{each.environment}/{made.namespace or 'default'}/{made.kind.lower()}-{made.name}"
+                for path in (f"{folder}/{stem}.yaml", f"{folder}/{stem}.json"):
+                    if (root / path).is_file():
+                        yield Location(path)
+
+
+def find_indexed_job(context: Context) -> IndexedJob | None:
+    """Return the job at a position as the background process knows it; of a sweep, the first one."""
+    known = context.workspace.index.get(context.file)
+    jobs = [job for job in known.jobs if job.position == context.cursor.document] if known else []
+    named = [job for job in jobs if job.name == context.name]
+    return next(iter(named or jobs), None)
+
+
+_FINDERS: tuple[Callable[[Context], Iterator[Location]], ...] = (
+    _find_policy,
+    _find_overlay,
+    _find_winners,
+    _find_runtime,
+    _find_kinds,
+    _find_source,
+    _find_rendered,
+)
