@@ -105,12 +105,12 @@ class AdmissionScope:
         variables += [("variables", _VARIABLES_TYPE)] if self._has_variables else []
         own = [(_VARIABLES_TYPE, name, kind) for name, kind in self._policy_variables.items()]
         names = fields.find_names(text)
-        known = [entry for entry in (*_list_fields(), *own) if f".{entry[1]}" in names]
+        known = [entry for entry in (*list_typed_fields(), *own) if f".{entry[1]}" in names]
         return ObjectTypes(tuple(variables), tuple(known), tuple(sorted(names)))
 
 
 @lru_cache(maxsize=1)
-def _list_fields() -> tuple[tuple[str, str, str], ...]:
+def list_typed_fields() -> tuple[tuple[str, str, str], ...]:
     """The fields of the types: the type, the name of the field, its type."""
     found = []
     for line in _TEXT_OF_TYPES.strip().replace("\n ", " ").splitlines():

@@ -59,13 +59,15 @@ def find_shipped_schema(
 
 def is_shipped_kind(api_version: str, kind: str) -> bool:
     """Whether any release has a kind, and jobgen ships its schema."""
+    return bool(_read_custom(api_version, kind) or name_type(api_version, kind))
+
+
+def name_type(api_version: str, kind: str) -> str:
+    """Return the name of the type of one of Kubernetes' own kinds, such as `core_v1.Pod`; empty for other kinds."""
     group, _, version = api_version.rpartition("/")
-    if _read_custom(api_version, kind):
-        return True
-    if not _is_of_kubernetes(group):
-        return False
-    known = read_types(f"{_name_place(group)}_{version}")
-    return known.get("apiVersion") == api_version and kind in known["kinds"]
+    place = f"{_name_place(group)}_{version}"
+    known = read_types(place) if _is_of_kubernetes(group) else {}
+    return f"{place}.{kind}" if known.get("apiVersion") == api_version and kind in known["kinds"] else ""
 
 
 @lru_cache(maxsize=512)
@@ -287,18 +289,48 @@ class ShippedKind(NamedTuple):
     api_version: str
     name: str
     source: str
+    since: str = ""
+    """The first release of its source that has it; empty if all known ones before `until` do."""
+    until: str = ""
+    """The first release that does not have it anymore."""
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether its version is neither alpha nor beta."""
+        return all(_rank_version(self.api_version)[:2])
+
+    def find_release(self, cluster: Cluster) -> str:
+        """Return the release of its source that a cluster has; empty for the newest."""
+        own = format_release(parse_release(cluster.kubernetes))
+        return own if self.source == "kubernetes" else str(cluster.operators.get(self.source, ""))
+
+    def is_served(self, cluster: Cluster) -> bool:
+        """Whether a cluster has it."""
+        range_ = {word: value for word, value in (("since", self.since), ("until", self.until)) if value}
+        return contains(range_, self.find_release(cluster))
 
 
 def list_shipped_kinds() -> Iterator[ShippedKind]:
     """Yield all kinds whose schemas are shipped, the most stable version of each kind of Kubernetes first."""
     types = [read_types(name.removesuffix(".json")) for name in list_shipped_schemas("kubernetes")]
-    groups = {known["apiVersion"]: known["kinds"] for known in types if "apiVersion" in known}
+    groups = {known["apiVersion"]: known for known in types if "apiVersion" in known}
     for api_version in sorted(groups, key=_rank_version, reverse=True):
-        yield from (ShippedKind(api_version, kind, "kubernetes") for kind in groups[api_version])
+        known = groups[api_version]
+        for kind in known["kinds"]:
+            yield ShippedKind(api_version, kind, "kubernetes", *_read_range(known["types"][kind]))
     for group in list_shipped_schemas("crds"):
         for name in list_shipped_schemas(f"crds/{group}"):
             known = json.loads(read_shipped_schema(f"crds/{group}/{name}") or b"{}")
-            yield ShippedKind(known["apiVersion"], known["kind"], known["operator"])
+            yield ShippedKind(known["apiVersion"], known["kind"], known["operator"], *_read_range(known["schema"]))
+
+
+def _read_range(node: Schema) -> tuple[str, str]:
+    return node.get("since", ""), node.get("until", "")
+
+
+def rank_kind(kind: ShippedKind) -> tuple[bool, bool, str]:
+    """The order of the versions of a kind, the most stable one last."""
+    return _rank_version(kind.api_version)
 
 
 def _rank_version(api_version: str) -> tuple[bool, bool, str]:

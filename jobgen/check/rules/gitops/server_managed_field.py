@@ -6,7 +6,7 @@ from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest
 from jobgen.model.finding import FixStep
 
-_SERVER_FIELDS = frozenset(
+SERVER_FIELDS = frozenset(
     ("creationTimestamp", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 )
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -23,7 +23,7 @@ def server_managed_field(manifest: Manifest) -> Iterator[Violation]:
     if "status" in manifest.object:
         yield from (_report(key) for key in manifest.object if key == "status")
     for key in manifest.metadata:
-        if key in _SERVER_FIELDS:
+        if key in SERVER_FIELDS:
             yield _report(key)
     annotations = manifest.metadata.get("annotations")
     if isinstance(annotations, dict) and _LAST_APPLIED in annotations:
