@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location, value_of
 from jobgen.model.finding import Identity
@@ -33,6 +34,20 @@ USED_KINDS = {
     "serviceAccountName": "ServiceAccount",
 }
 """Fields that name an object, and the kind of it."""
+REFERRED_KINDS = {
+    "configMap": "ConfigMap",
+    "configMapKeyRef": "ConfigMap",
+    "configMapRef": "ConfigMap",
+    "imagePullSecrets": "Secret",
+    "runtimeRef": "ClusterTrainingRuntime",
+    "secretKeyRef": "Secret",
+    "secretRef": "Secret",
+}
+"""Fields with a mapping, or a list of them, whose `name` is that of an object."""
+KEYED_KINDS = {"configs": "ConfigMap", "secrets": "Secret"}
+"""Fields of jobs with a mapping whose keys are names of objects."""
+LABEL = "label:"
+"""Before the key of a label, in place of a kind: the names are its values."""
 
 
 class RenderedJob(NamedTuple):
@@ -146,12 +161,30 @@ def list_names(data: Any) -> Iterator[tuple[str, str]]:
     while pending:
         tree = pending.pop()
         if isinstance(tree, dict):
-            yield from (
-                (USED_KINDS[key], child) for key, child in tree.items() if key in USED_KINDS and _is_name(child)
-            )
+            for key, child in tree.items():
+                yield from _list_named(key, child)
             pending += tree.values()
         elif isinstance(tree, list):
             pending += tree
+
+
+def _list_named(key: Any, child: Any) -> Iterator[tuple[str, str]]:
+    """Return kind and name of the objects that one field names."""
+    if _is_name(child):
+        if key in USED_KINDS:
+            yield USED_KINDS[key], child
+    elif key in REFERRED_KINDS:
+        for each in child if isinstance(child, list) else [child]:
+            name = each.get("name") if isinstance(each, dict) else each
+            if isinstance(name, str) and _is_name(name):
+                yield REFERRED_KINDS[key], name
+    elif key == "labels" and isinstance(child, dict):
+        yield from ((f"{LABEL}{label}", value) for label, value in child.items() if _is_name(value))
+        queue = child.get(QUEUE_LABEL)
+        if isinstance(queue, str) and _is_name(queue):
+            yield "LocalQueue", queue
+    elif key in KEYED_KINDS and isinstance(child, dict):
+        yield from ((KEYED_KINDS[key], name) for name in child if _is_name(name))
 
 
 def _is_name(value: Any) -> bool:
