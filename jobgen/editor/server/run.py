@@ -11,12 +11,12 @@ from pathlib import Path
 from lsprotocol import types
 from pygls.uris import to_fs_path
 
-from jobgen.editor.server import diagnostics, documents, navigation, symbols
+from jobgen.editor.server import completion, diagnostics, documents, navigation, symbols
 from jobgen.editor.server.app import JobgenServer
 
 log = logging.getLogger("jobgen.lsp")
 
-FEATURES = (documents, diagnostics, symbols, navigation)
+FEATURES = (documents, diagnostics, completion, symbols, navigation)
 """The modules that answer requests. Each has a function `register`."""
 
 

@@ -1,0 +1,219 @@
+"""The keys and values that a document can have at a path, from its schema and from the names of the repository."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from jobgen.check.rules.gitops.server_managed_field import SERVER_FIELDS
+from jobgen.editor.completion import own_formats, rules
+from jobgen.editor.completion.items import Item, ItemKind, Rank
+from jobgen.editor.completion.known import Known
+from jobgen.editor.completion.kubernetes_values import list_known_values
+from jobgen.editor.completion.manifests import describe_framework, find_object_schema, list_kinds
+from jobgen.editor.completion.names import find_keyed_kind, find_named_kind
+from jobgen.editor.completion.schema_nodes import (
+    Field,
+    SchemaNode,
+    list_fields,
+    list_types,
+    list_values,
+    walk_path,
+    write_scalar,
+)
+from jobgen.editor.cursor import Cursor
+from jobgen.editor.index import LABEL
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.model.data import API_VERSION, value_of
+from jobgen.model.path import Step
+
+_COMMON = frozenset(
+    """framework replicas image command args resources roles env volumes shm queue name namespace labels annotations
+    match merge manifest extends cluster defaults patches platform operators kubernetes gpu cpu memory containers
+    volumeMounts ports mountPath key value rules environments apiVersion kind metadata spec template""".split()
+)
+"""Fields that are used often, in any format."""
+
+
+class Document(NamedTuple):
+    """The document that a position is in."""
+
+    file: str
+    format: str
+    """One of jobgen's own formats; empty for a manifest."""
+    api_version: str
+    kind: str
+    data: Any
+    is_empty: bool
+    """Whether nothing, or one word, is typed."""
+
+
+def read_document(cursor: Cursor, file: str, known: Known) -> Document:
+    """Return the document that a position is in."""
+    data = as_mapping(cursor.tree)
+    kind, api_version = as_text(data.get("kind")), as_text(data.get("apiVersion"))
+    # A folder without jobgen.yaml has manifests only.
+    found = own_formats.find_format(file, kind)
+    is_alone = not data or (len(data) == 1 and cursor.path == (next(iter(data)),) and not cursor.is_complete)
+    if found == "trainingjob" and not kind and api_version not in ("", API_VERSION):
+        found = ""
+    return Document(file, found, api_version, kind, data, is_alone and len(cursor.path) <= 1)
+
+
+def find_forms(path: Sequence[Step], document: Document, known: Known) -> tuple[SchemaNode, ...]:
+    """Return the schema at a path of a document."""
+    if document.format:
+        manifests = _find_manifests(path, document, known) if "manifest" in path else ()
+        return own_formats.find_forms(document.format, known.frameworks, path, manifests)
+    root = find_object_schema(known.root, document.api_version, document.kind, known.clusters)
+    return walk_path(root, path)
+
+
+def _find_manifests(path: Sequence[Step], document: Document, known: Known) -> list[SchemaNode]:
+    """Return the schemas of the objects that a `manifest` is merged into."""
+    framework = as_text(as_mapping(document.data.get("spec")).get("framework"))
+    if document.format == "overlay":
+        framework = ""
+    return [
+        node
+        for kind in known.list_job_kinds(framework)
+        for node in find_object_schema(known.root, as_text(kind.api_version), kind.name, known.clusters)
+    ]
+
+
+def list_keys(
+    path: Sequence[Step], document: Document, known: Known, taken: Collection[str]
+) -> Iterator[tuple[Item, Sequence[str]]]:
+    """Yield the keys that the mapping at a path can have, each with the types of its value."""
+    forms = find_forms(path, document, known)
+    allowed = _list_roles(path, document, known)
+    for field in list_fields(forms):
+        hidden = field.name in taken or (allowed is not None and field.name not in allowed)
+        if not hidden and not _is_server_field(path, field.name, document):
+            yield _make_field(field, path, document), field.types
+    if not document.format and not path and not forms:
+        for name, types in (("apiVersion", "string"), ("kind", "string"), ("metadata", "object"), ("spec", "object")):
+            if name not in taken:
+                yield Item(name, ItemKind.FIELD, "", types, "", Rank.REQUIRED), (types,)
+    yield from ((item, types) for item, types in _list_named_keys(path, document, known) if item.label not in taken)
+
+
+def _is_server_field(path: Sequence[Step], name: str, document: Document) -> bool:
+    """Whether only the cluster sets a field."""
+    if document.format:
+        return False
+    return (path[-1:] == ("metadata",) and name in SERVER_FIELDS) or (not path and name == "status")
+
+
+def _make_field(field: Field, path: Sequence[Step], document: Document) -> Item:
+    rank = field.rank
+    if rank is not Rank.REQUIRED and field.name not in _COMMON:
+        rank = Rank.OTHER
+    values = [value.text for value in list_values([field.node])]
+    insert = ""
+    if not path and field.name in ("apiVersion", "kind") and len(values) == 1:
+        insert = f"{field.name}: {values[0]}"
+    parts = [field.description, f"Default: `{_show(field)}`" if "default" in field.node.schema else ""]
+    detail = " or ".join(field.types) + (", required" if field.is_required else "")
+    deprecated = "deprecated" if field.node.schema.get("deprecated") is True else ""
+    return Item(field.name, ItemKind.FIELD, insert, detail, "\n\n".join(filter(None, parts)), rank, deprecated)
+
+
+def _show(field: Field) -> str:
+    return write_scalar(field.node.schema["default"])
+
+
+def _list_roles(path: Sequence[Step], document: Document, known: Known) -> Collection[str] | None:
+    """Return the roles of the job's framework, if the mapping at a path has roles; None if it has others."""
+    if path != ("spec", "roles") or document.format != "trainingjob":
+        return None
+    framework = as_text(as_mapping(document.data.get("spec")).get("framework"))
+    roles = {role for kind in known.list_job_kinds(framework) for role in kind.frameworks[framework].roles}
+    return roles if framework and roles and "*" not in roles else None
+
+
+def _list_named_keys(path: Sequence[Step], document: Document, known: Known) -> Iterator[tuple[Item, Sequence[str]]]:
+    if document.format == "settings" and path == ("rules",):
+        for item in rules.list_rules(known.read_docs().values()):
+            yield item, ("string",)
+        return
+    kind = find_keyed_kind(path)
+    names = known.names.label_keys() if kind == LABEL else known.names.find(kind)
+    types = ("string",) if kind == LABEL else ("object",)
+    for name in names:
+        yield Item(name, ItemKind.NAME, write_scalar(name), "label" if kind == LABEL else kind), types
+
+
+def list_scalars(path: Sequence[Step], document: Document, known: Known, taken: Collection[str]) -> Iterator[Item]:
+    """Yield the values that can be written at a path; `taken` has the other items of a list."""
+    if path in (("kind",), ("apiVersion",)) and document.format in ("", "trainingjob"):
+        yield from _list_kinds(path[0], document, known)
+        return
+    forms = find_forms(path, document, known)
+    is_item = bool(path) and isinstance(path[-1], int)
+    values = [*list_values(forms), *list_known_values(path, forms)]
+    for value in values:
+        label = value.text.strip('"')
+        if not (is_item and label in taken):
+            yield _make_value(path, label, value.text, value.detail, known)
+    if set(list_types(forms)) <= {"object", "array"} and forms:
+        return
+    yield from (item for item in _list_named_values(path, document, known) if not (is_item and item.label in taken))
+
+
+def _make_value(path: Sequence[Step], label: str, text: str, detail: str, known: Known) -> Item:
+    is_framework = path[-1:] == ("framework",) or "frameworks" in path[-2:]
+    reason = describe_framework(label, known.kinds, known.clusters) if is_framework else ""
+    rank = Rank.DEPRECATED if reason else Rank.COMMON
+    return Item(label, ItemKind.VALUE, text, detail, "", rank, reason)
+
+
+def _list_kinds(field: Step, document: Document, known: Known) -> Iterator[Item]:
+    """Yield kinds or versions for manifests; those that fit what is written already."""
+    in_jobs = document.file.startswith("jobs/")
+    if in_jobs and document.format == "trainingjob":
+        yield Item("TrainingJob" if field == "kind" else API_VERSION, ItemKind.KIND, "", "jobgen", "", Rank.REQUIRED)
+    kinds = list(list_kinds(known.kinds, known.clusters))
+    if field == "kind":
+        fitting = [kind for kind in kinds if kind.api_version == document.api_version] or kinds
+        labels = [(kind.name, kind.api_version, kind.deprecated) for kind in fitting]
+    else:
+        fitting = [kind for kind in kinds if kind.name == document.kind] or kinds
+        labels = [(kind.api_version, kind.source, kind.deprecated) for kind in fitting]
+    best: dict[str, tuple[str, str]] = {}
+    for label, detail, reason in labels:
+        # Of several versions or kinds with the same label, one that is not deprecated counts.
+        if label not in best or (best[label][1] and not reason):
+            best[label] = detail, reason
+    for label, (detail, reason) in best.items():
+        rank = Rank.DEPRECATED if reason else Rank.COMMON
+        yield Item(label, ItemKind.KIND, "", detail, "", rank, reason)
+
+
+def _list_named_values(path: Sequence[Step], document: Document, known: Known) -> Iterator[Item]:
+    keys = [step for step in path if isinstance(step, str)]
+    last = keys[-1] if keys else ""
+    if document.format == "settings" and last == "mandatory":
+        yield from rules.list_rules(known.read_docs().values())
+        return
+    if document.format == "overlay" and last in ("kinds", "platforms") and "cluster" not in keys:
+        found = {kind.name if last == "kinds" else kind.platform: kind.operator for kind in known.kinds}
+        yield from (Item(name, ItemKind.VALUE, "", source) for name, source in sorted(found.items()))
+        return
+    if last == "policyName":
+        docs = known.read_docs().values()
+        yield from (item for item in rules.list_rules(doc for doc in docs if doc.category == "policy"))
+        return
+    holder: Any = document.data
+    for step in path[:-1]:
+        holder = as_mapping(holder).get(step) if isinstance(step, str) else _get_item(holder, step)
+    kind = find_named_kind(path, holder)
+    own = as_text(value_of(as_mapping(holder).get(last)))
+    for name in known.names.find(kind):
+        if name != own or own != as_text(document.data.get(last)):
+            yield Item(name, ItemKind.NAME, write_scalar(name), kind.replace(LABEL, "label "))
+
+
+def _get_item(holder: Any, index: Any) -> Any:
+    items = as_list(holder)
+    return items[index] if isinstance(index, int) and index < len(items) else None

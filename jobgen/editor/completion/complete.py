@@ -1,0 +1,109 @@
+"""Complete what is typed at a position: choose what to offer, and the text that replaces what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from jobgen.editor.completion import cel, rules, snippets
+from jobgen.editor.completion.candidates import Document, list_keys, list_scalars, read_document
+from jobgen.editor.completion.items import Item, ItemKind, Offer
+from jobgen.editor.completion.known import Known
+from jobgen.editor.completion.manifests import find_object_schema, list_kinds
+from jobgen.editor.completion.place import Place, find_place
+from jobgen.editor.completion.schema_nodes import SchemaNode
+from jobgen.editor.cursor import Cursor, Part, find_cursor
+from jobgen.k8s.nodes import as_mapping
+from jobgen.model.data import untraced
+
+MAX_ITEMS = 400
+"""The items that are sent at once; of more, those that match what is typed."""
+_POLICY_KINDS = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
+
+
+class Completion(NamedTuple):
+    """What is offered at a position."""
+
+    offers: tuple[Offer, ...] = ()
+    is_incomplete: bool = False
+    """Whether more text leads to other offers."""
+
+
+def complete(text: str, line: int, column: int, file: str, known: Known, found: Iterable[str] = ()) -> Completion:
+    """Return what can be written at a position; lines and columns count from 1.
+
+    `file` is the path from the root of the repository; `found` has the rules with findings near the line.
+    """
+    lines = text.replace("\r\n", "\n").split("\n")
+    if not 1 <= line <= len(lines):
+        return Completion()
+    column = min(max(column, 1), len(lines[line - 1]) + 1)
+    cursor = find_cursor(text, line, column, file)
+    before = lines[line - 1][: column - 1]
+    if cursor.part is Part.COMMENT:
+        comment = before[cursor.location.column - 1 :]
+        return _replace_before(column, *rules.complete_comment(comment, known.read_docs, found))
+    document = read_document(cursor, file, known)
+    place = find_place(cursor, lines, line, column)
+    if document.kind in _POLICY_KINDS and cursor.path and cursor.path[-1] in cel.EXPRESSIONS:
+        policy = _read_policy(document, known)
+        return _replace_before(column, *cel.complete_expression(place.expression, policy))
+    if place.spans_lines:
+        return Completion()
+    return _limit([*_list_offers(cursor, document, place, known)], place)
+
+
+def _list_offers(cursor: Cursor, document: Document, place: Place, known: Known) -> Iterator[Offer]:
+    if document.is_empty:
+        names = [framework.name for framework in known.frameworks]
+        for item in snippets.list_documents(document.file, names):
+            yield Offer(item, place.start, place.end, item.text, item.label)
+    path = cursor.path
+    if cursor.part is Part.KEY:
+        for item, types in list_keys(path[:-1], document, known, place.siblings):
+            yield place.write_key(item, types)
+        return
+    if path and isinstance(path[-1], int) and not place.is_quoted:
+        if path[-2:-1] == ("patches",) and document.format == "overlay" and not place.is_flow:
+            yield place.write_item(snippets.make_patch())
+        for item, types in list_keys(path, document, known, ()):
+            if item.kind is ItemKind.FIELD:
+                yield place.write_key(item, types)
+    for item in list_scalars(path, document, known, place.siblings):
+        yield place.write_value(item)
+
+
+def _replace_before(column: int, typed: int, items: Sequence[Item]) -> Completion:
+    """Offer items in the place of some characters before the cursor."""
+    ordered = sorted(items, key=lambda item: item.rank)
+    return Completion(tuple(Offer(item, column - typed, column, item.text, item.label) for item in ordered))
+
+
+def _limit(offers: Sequence[Offer], place: Place) -> Completion:
+    """Offer the best items, each once."""
+    unique = list({(offer.item.label, offer.item.kind): offer for offer in reversed(offers)}.values())[::-1]
+    ordered = sorted(unique, key=lambda offer: offer.item.rank)
+    if len(ordered) <= MAX_ITEMS:
+        return Completion(tuple(ordered))
+    typed = place.typed.lower()
+    matching = [offer for offer in ordered if typed in offer.item.label.lower()]
+    return Completion(tuple(matching[:MAX_ITEMS]), is_incomplete=True)
+
+
+def _read_policy(document: Document, known: Known) -> cel.Policy:
+    def find_schema(api_version: str, kind: str) -> Sequence[SchemaNode]:
+        return find_object_schema(known.root, api_version, kind, known.clusters)
+
+    def find_object(group: str, version: str, resource: str) -> Sequence[SchemaNode]:
+        api_version = f"{group}/{version}" if group else version
+        for kind in list_kinds(known.kinds, known.clusters):
+            if kind.api_version == api_version and resource in _list_plurals(kind.name.lower()):
+                return find_schema(api_version, kind.name)
+        return ()
+
+    plain: Any = untraced(document.data)
+    return cel.read_policy(as_mapping(plain), find_object, find_schema)
+
+
+def _list_plurals(name: str) -> tuple[str, ...]:
+    return f"{name}s", f"{name}es", f"{name[:-1]}ies"

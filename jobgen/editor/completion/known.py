@@ -1,0 +1,77 @@
+"""What a repository knows: its kinds, clusters, names and rules, for completion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import NamedTuple
+
+from jobgen.api.errors import JobgenError
+from jobgen.check.rule_docs import RuleDoc, all_docs
+from jobgen.editor.completion.names import KnownNames, list_index_names, list_layer_names, merge_names
+from jobgen.editor.snapshot import Snapshot
+from jobgen.editor.workspace import Workspace
+from jobgen.pipeline import config
+from jobgen.pipeline.config import ProjectConfig
+from jobgen.repo.commit import Folder
+from jobgen.spec.frameworks import Frameworks
+from jobgen.spec.kinds import Kind
+from jobgen.spec.overlay import Cluster
+
+
+class Known(NamedTuple):
+    """What a repository knows."""
+
+    root: Folder
+    kinds: tuple[Kind, ...]
+    frameworks: Frameworks
+    clusters: tuple[Cluster, ...]
+    """Those of its environments; the newest releases if it has none."""
+    names: KnownNames = KnownNames()
+    read_docs: Callable[[], dict[str, RuleDoc]] = dict
+    """Reads the documentation of all rules and policies."""
+
+    def list_job_kinds(self, framework: str) -> list[Kind]:
+        """Return the kinds that a job of a framework, or of any if it is empty, becomes in some environment."""
+        platforms = {platform for cluster in self.clusters for platform in cluster.list_platforms()}
+        return [
+            kind
+            for kind in self.kinds
+            if kind.platform in platforms and (framework in kind.frameworks if framework else kind.frameworks)
+        ]
+
+
+class KnownCache:
+    """What a workspace knows, collected again when its layers or its index have changed."""
+
+    def __init__(self) -> None:
+        self._project: ProjectConfig | None = None
+        self._snapshot: Snapshot | None = None
+        self._known: Known | None = None
+
+    def find(self, workspace: Workspace) -> Known:
+        """Return what a workspace knows now."""
+        with workspace.reading():
+            project, clusters = _load(workspace)
+            if self._known is None or self._project is not project or self._snapshot is not workspace.snapshot:
+                self._known = _collect(workspace, project, clusters)
+                self._project, self._snapshot = project, workspace.snapshot
+        return self._known
+
+
+def _load(workspace: Workspace) -> tuple[ProjectConfig, tuple[Cluster, ...]]:
+    """Load kinds and clusters. While the settings have errors, those of the newest releases are used."""
+    try:
+        ready = workspace.load()
+    except JobgenError:
+        return config.load(workspace.root), (Cluster(),)
+    clusters = tuple(runner.expander.environment.cluster for runner in ready.prepared.runners)
+    return ready.run.project, clusters or (Cluster(),)
+
+
+def _collect(workspace: Workspace, project: ProjectConfig, clusters: Sequence[Cluster]) -> Known:
+    states = sorted({cluster.state for cluster in clusters if cluster.state})
+    names = merge_names(list_index_names(workspace.index), list_layer_names(project, states))
+    docs = cache(partial(all_docs, workspace.root if workspace.is_repository else None))
+    return Known(Path(workspace.root), project.kinds, project.frameworks, tuple(clusters), names, docs)

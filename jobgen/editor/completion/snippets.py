@@ -1,0 +1,94 @@
+"""Whole documents to begin with: the examples of `jobgen init`, with the parts to fill in marked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from functools import cache
+
+from jobgen.editor.completion.items import Item, ItemKind, Rank
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.repo import layout
+from jobgen.repo.shipped import find_shipped
+
+_MODELINE = lazy_pattern(r"\A(?:#.*\n)+")
+_NAME = lazy_pattern(r"(?<=name: )[\w-]+-example\b")
+_IMAGE = lazy_pattern(r"(?<=image: )\S+")
+_OVERLAY = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+spec:
+  namespace: ${1:ml-prod}
+  cluster:
+    platform: ${2:kubeflow}
+  defaults:
+    labels: {team: ${3:research}}
+"""
+_PATCHED_OVERLAY = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+spec:
+  patches:
+    - match: {names: [${1:"*"}]}
+      merge:
+        env: {${2:LOG_LEVEL}: ${3:info}}
+"""
+_PATCH = """\
+match: {names: [${1:"*"}]}
+merge:
+  env: {${2:LOG_LEVEL}: ${3:info}}"""
+_DOLLAR = lazy_pattern(r"[\\$]")
+_STOP = lazy_pattern(r"(?<!\\)\$\d+")
+_PLACEHOLDER = lazy_pattern(r"\$\{\d+:((?:[^\\}]|\\.)*)\}")
+
+
+def list_documents(file: str, frameworks: Collection[str]) -> Iterator[Item]:
+    """Yield the documents that an empty file, or an empty document of a file, can become; by its path from the root."""
+    if file.startswith("jobs/"):
+        for name, text in read_examples().items():
+            if name in frameworks:
+                yield _make_item(f"job: {name}", text, f"A new job of {name}.")
+    elif file.startswith("overlays/"):
+        yield _make_item("overlay", _OVERLAY, "A new overlay: namespace, cluster and defaults of an environment.")
+        yield _make_item("overlay with a patch", _PATCHED_OVERLAY, "An overlay that changes some jobs.")
+    elif file.startswith("policies/"):
+        yield _make_item("policy", _read_policy(), "A rule of your own, with the binding that turns it on.")
+
+
+def make_patch() -> Item:
+    """Return an item for the list `patches` of an overlay."""
+    return _make_item("patch", _PATCH, "Changes the jobs that it matches.")._replace(rank=Rank.COMMON)
+
+
+def _make_item(label: str, text: str, documentation: str) -> Item:
+    return Item(label, ItemKind.SNIPPET, text, "snippet", documentation, Rank.REQUIRED, is_snippet=True)
+
+
+@cache
+def read_examples() -> dict[str, str]:
+    """Return the example jobs of `jobgen init` as snippets, by framework."""
+    home = find_shipped("starter")
+    texts = {name: (home / f"jobs/{name}.yaml").read_text("utf-8") for name in layout.list_starter_frameworks()}
+    return {name: _mark_parts(_MODELINE.sub("", text)) for name, text in texts.items()}
+
+
+def _mark_parts(text: str) -> str:
+    """Mark the name and the image as parts to fill in."""
+    named = _NAME.sub(r"${1:\g<0>}", escape(text), count=1)
+    return _IMAGE.sub(r"${2:\g<0>}", named, count=1)
+
+
+@cache
+def _read_policy() -> str:
+    text = (find_shipped("starter") / "policies/team-label.yaml").read_text("utf-8")
+    return re.sub(r"(?<=[nN]ame: )team-label", r"${1:\g<0>}", escape(text))
+
+
+def fill_in(text: str) -> str:
+    """Return the text of a snippet with its own values, for clients that do not support snippets."""
+    return re.sub(r"\\([\\$}])", r"\1", _STOP.sub("", _PLACEHOLDER.sub(r"\1", text)))
+
+
+def escape(text: str) -> str:
+    """Return text as a snippet has it."""
+    return _DOLLAR.sub(r"\\\g<0>", text)

@@ -1,0 +1,138 @@
+"""Completion: what can be written at a position. The documentation of an item is sent when an editor asks for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from lsprotocol import types
+
+from jobgen.editor.completion.complete import Completion, complete
+from jobgen.editor.completion.items import Item, ItemKind, Offer
+from jobgen.editor.completion.known import KnownCache
+from jobgen.editor.completion.snippets import fill_in
+from jobgen.editor.server.app import JobgenServer, OpenWorkspace
+from jobgen.editor.server.positions import to_range
+from jobgen.model.data import Location
+
+log = logging.getLogger("jobgen.lsp")
+
+_TRIGGERS = [".", "[", "{", " "]
+_AFTER_SPACE = (": ", "- ", "[ ", "{ ", ", ")
+_KINDS = {
+    ItemKind.FIELD: types.CompletionItemKind.Property,
+    ItemKind.VALUE: types.CompletionItemKind.EnumMember,
+    ItemKind.NAME: types.CompletionItemKind.Reference,
+    ItemKind.RULE: types.CompletionItemKind.Constant,
+    ItemKind.KIND: types.CompletionItemKind.Class,
+    ItemKind.FUNCTION: types.CompletionItemKind.Function,
+    ItemKind.VARIABLE: types.CompletionItemKind.Variable,
+    ItemKind.SNIPPET: types.CompletionItemKind.Snippet,
+}
+
+
+class _Answers:
+    """The caches of the workspaces, and the items of the last answer, whose documentation may be asked for."""
+
+    def __init__(self) -> None:
+        self.caches: dict[OpenWorkspace, KnownCache] = {}
+        self.items: tuple[Item, ...] = ()
+        self.number = 0
+
+
+def register(server: JobgenServer) -> None:
+    """Answer requests for completion."""
+    answers = _Answers()
+    options = types.CompletionOptions(trigger_characters=_TRIGGERS, resolve_provider=True)
+    server.feature(types.TEXT_DOCUMENT_COMPLETION, options)(partial(_complete, server, answers))
+    server.feature(types.COMPLETION_ITEM_RESOLVE)(partial(_resolve, answers))
+
+
+def _complete(server: JobgenServer, answers: _Answers, params: types.CompletionParams) -> types.CompletionList:
+    try:
+        return _answer(server, answers, params)
+    except Exception:
+        log.exception("completion failed; please report this bug in jobgen")
+        return types.CompletionList(is_incomplete=False, items=[])
+
+
+def _answer(server: JobgenServer, answers: _Answers, params: types.CompletionParams) -> types.CompletionList:
+    uri = params.text_document.uri
+    found = server.find_workspace(uri)
+    if found is None:
+        return types.CompletionList(is_incomplete=False, items=[])
+    opened, file = found
+    document = server.workspace.get_text_document(uri)
+    position = server.workspace.position_codec.position_from_client_units(document.lines, params.position)
+    line, column = position.line + 1, position.character + 1
+    if _is_stray_space(params, document.lines, line, column):
+        return types.CompletionList(is_incomplete=False, items=[])
+    known = answers.caches.setdefault(opened, KnownCache()).find(opened.workspace)
+    completion = complete(document.source, line, column, file, known, _find_rules(opened, file, line))
+    answers.number += 1
+    answers.items = tuple(offer.item for offer in completion.offers)
+    items = list(_to_items(server, answers, uri, line, completion))
+    return types.CompletionList(is_incomplete=completion.is_incomplete, items=items)
+
+
+def _is_stray_space(params: types.CompletionParams, lines: Sequence[str], line: int, column: int) -> bool:
+    """Whether a space was typed that begins no value: an editor must not offer something at each word of a text."""
+    is_typed = params.context is not None and params.context.trigger_character == " "
+    before = lines[line - 1][: column - 1] if line <= len(lines) else ""
+    return is_typed and not before.endswith(_AFTER_SPACE)
+
+
+def _find_rules(opened: OpenWorkspace, file: str, line: int) -> list[str]:
+    """Return the rules with findings on a line or the next one, which a comment there can suppress."""
+    findings = opened.workspace.snapshot.findings.get(file)
+    return [each.rule for each in findings.all if each.location.line in (line, line + 1)] if findings else []
+
+
+def _to_items(
+    server: JobgenServer, answers: _Answers, uri: str, line: int, completion: Completion
+) -> Iterator[types.CompletionItem]:
+    for index, offer in enumerate(completion.offers):
+        place = to_range(server, uri, Location("", line, offer.start, line, offer.end))
+        # A location without a length has one character elsewhere; here nothing is replaced.
+        end = place.start if offer.start == offer.end else place.end
+        yield _to_item(server, answers, offer, index, types.Range(place.start, end))
+
+
+def _to_item(
+    server: JobgenServer, answers: _Answers, offer: Offer, index: int, place: types.Range
+) -> types.CompletionItem:
+    item = offer.item
+    supported = _find_capabilities(server)
+    is_snippet = item.is_snippet and bool(supported.snippet_support)
+    text = offer.text if is_snippet or not item.is_snippet else fill_in(offer.text)
+    return types.CompletionItem(
+        label=item.label,
+        kind=_KINDS[item.kind],
+        tags=[types.CompletionItemTag.Deprecated] if item.deprecated and supported.tag_support else None,
+        deprecated=True if item.deprecated and not supported.tag_support else None,
+        detail=item.deprecated or item.detail or None,
+        sort_text=f"{item.rank}{index:05}",
+        filter_text=offer.typed,
+        insert_text_format=types.InsertTextFormat.Snippet if is_snippet else types.InsertTextFormat.PlainText,
+        insert_text_mode=types.InsertTextMode.AsIs if supported.insert_text_mode_support else None,
+        text_edit=types.TextEdit(place, text),
+        data=[answers.number, index],
+    )
+
+
+def _find_capabilities(server: JobgenServer) -> types.ClientCompletionItemOptions:
+    document = server.client_capabilities.text_document
+    found = document.completion.completion_item if document and document.completion else None
+    return found or types.ClientCompletionItemOptions()
+
+
+def _resolve(answers: _Answers, item: types.CompletionItem) -> types.CompletionItem:
+    """Add the documentation of an item."""
+    number, index = item.data if isinstance(item.data, (list, tuple)) and len(item.data) == 2 else (0, 0)
+    if number == answers.number and isinstance(index, int) and 0 <= index < len(answers.items):
+        known = answers.items[index]
+        parts = [f"Deprecated: {known.deprecated}." if known.deprecated else "", known.documentation]
+        text = "\n\n".join(filter(None, parts))
+        item.documentation = types.MarkupContent(types.MarkupKind.Markdown, text) if text else None
+    return item
