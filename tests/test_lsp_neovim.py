@@ -52,6 +52,7 @@ STEPS = [
     {"step": "findings", "rules": []},
     {"step": "undo"},
     {"step": "findings", "rules": ["unknown-resource"]},
+    {"step": "findings", "rules": ["unknown-field"], "file": "jobs/wide.yaml"},
     {"step": "open", "file": "jobs/wide.yaml"},
     {"step": "findings", "rules": ["unknown-field"]},
 ]
@@ -118,7 +119,7 @@ def test_documented_configuration_starts_one_server_for_a_repository(session):
 
 
 def test_findings_are_shown_on_their_text_and_follow_the_buffer(session):
-    first, fixed, again, _ = seen(session, "findings")
+    first, fixed, again, *_ = seen(session, "findings")
 
     assert [(each["rule"], each["line"], each["text"]) for each in first] == [("unknown-resource", 7, "gpus")]
     assert "write `gpu`" in first[0]["message"]
@@ -126,15 +127,17 @@ def test_findings_are_shown_on_their_text_and_follow_the_buffer(session):
     assert again == first
 
 
-def test_findings_after_wide_characters_are_on_their_text(session):
-    (finding,) = seen(session, "findings")[3]
+def test_findings_after_wide_characters_are_on_their_text_before_and_after_the_file_is_opened(session):
+    *_, closed, opened = seen(session, "findings")
 
-    assert (finding["line"], finding["text"]) == (3, "lables")
+    assert [(each["line"], each["text"]) for each in closed] == [(3, "lables")]
+    assert opened == closed
 
 
 def test_screen_shows_the_finding_beside_its_line(session):
     (screen,) = seen(session, "screen")
-    (line,) = [line for line in screen if "gpus: 1" in line]
+    (runs,) = [runs for runs in screen if "gpus: 1" in "".join(text for text, _ in runs)]
+    line = "".join(text for text, _ in runs)
 
     assert line.startswith("E ")
     assert "containers cannot request the resource `gpus`" in line

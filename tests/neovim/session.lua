@@ -42,15 +42,75 @@ local function find_floats()
   return found
 end
 
+-- Colors of the pictures. Each style is one group, or a group with another one over it.
+local COLORS = {
+  Identifier = "guifg=#0d5f66",
+  Special = "guifg=#6b7280",
+  String = "guifg=#7a4b00",
+  Number = "guifg=#7a3e9d",
+  Comment = "guifg=#5f6b76",
+  Statement = "guifg=#0d5f67",
+  NonText = "guifg=#c0c4c8",
+  DiagnosticError = "guifg=#b3261e",
+  DiagnosticWarn = "guifg=#8a5a00",
+  DiagnosticInfo = "guifg=#2456a6",
+  LspCodeLens = "guifg=#5f6b77",
+  FloatBorder = "guifg=#8c959d",
+  DiagnosticUnderlineError = "gui=underline guisp=#b3261e",
+}
+local STYLES = {
+  { "Identifier" }, { "Special" }, { "String" }, { "Number" }, { "Comment" }, { "Statement" }, { "NonText" },
+  { "DiagnosticError" }, { "DiagnosticWarn" }, { "DiagnosticInfo" }, { "LspCodeLens" }, { "FloatBorder" },
+  { "Identifier", "DiagnosticUnderlineError" }, { "DiagnosticUnderlineError" },
+}
+
+local function set_colors()
+  vim.o.termguicolors = true
+  vim.cmd("highlight clear NormalFloat")
+  for group, color in pairs(COLORS) do
+    vim.cmd("highlight clear " .. group)
+    vim.cmd("highlight " .. group .. " " .. color)
+  end
+end
+
+-- Returns the name of a style by the number that screenattr() has for it: shows each style on a page, and asks.
+local function find_styles()
+  vim.cmd("tabnew")
+  vim.api.nvim_buf_set_lines(0, 0, -1, false, { string.rep("x", #STYLES) })
+  local space = vim.api.nvim_create_namespace("styles")
+  for number, groups in ipairs(STYLES) do
+    for priority, group in ipairs(groups) do
+      local mark = { end_col = number, hl_group = group, priority = 100 + priority }
+      vim.api.nvim_buf_set_extmark(0, space, 0, number - 1, mark)
+    end
+  end
+  vim.cmd("redraw")
+  local found = {}
+  for number, groups in ipairs(STYLES) do
+    found[vim.fn.screenattr(1, number)] = table.concat(groups, " ")
+  end
+  vim.cmd("bdelete!")
+  return found
+end
+
+-- Returns the rows of the screen, each as a list of texts with their styles.
 local function read_screen()
+  local styles = find_styles()
   vim.cmd("redraw")
   local rows = {}
   for row = 1, vim.o.lines do
-    local cells = {}
+    local runs = {}
     for column = 1, vim.o.columns do
-      cells[column] = vim.fn.screenstring(row, column)
+      local style = styles[vim.fn.screenattr(row, column)] or ""
+      local cell = vim.fn.screenstring(row, column)
+      local last = runs[#runs]
+      if last and last[2] == style then
+        last[1] = last[1] .. cell
+      else
+        table.insert(runs, { cell, style })
+      end
     end
-    table.insert(rows, (table.concat(cells):gsub("%s+$", "")))
+    table.insert(rows, runs)
   end
   return rows
 end
@@ -63,30 +123,33 @@ function steps.open(step, settings, state)
   return { name = vim.api.nvim_buf_get_name(0), client = state.client.name, root = state.client.config.root_dir }
 end
 
--- Waits until the findings of the buffer are those of the named rules.
-function steps.findings(step)
+local function name_rules(found)
+  local rules = {}
+  for _, each in ipairs(found) do
+    each.code = each.code or (each.user_data and each.user_data.lsp and each.user_data.lsp.code)
+    table.insert(rules, tostring(each.code))
+  end
+  table.sort(rules)
+  return table.concat(rules, " ")
+end
+
+-- Waits until the findings of the buffer, or of a file that is not open, are those of the named rules.
+function steps.findings(step, settings)
+  local buffer, lines = vim.api.nvim_get_current_buf(), nil
+  if step.file then
+    local path = settings.root .. "/" .. step.file
+    buffer, lines = vim.fn.bufadd(path), vim.fn.readfile(path)
+  end
   local found = {}
-  local wanted = table.concat(step.rules, " ")
   vim.wait(TIMEOUT, function()
-    found = vim.diagnostic.get(0)
-    local rules = {}
-    for _, each in ipairs(found) do
-      local code = each.code or (each.user_data and each.user_data.lsp and each.user_data.lsp.code)
-      each.code = code
-      table.insert(rules, tostring(code))
-    end
-    table.sort(rules)
-    return table.concat(rules, " ") == wanted
+    found = vim.diagnostic.get(buffer)
+    return name_rules(found) == table.concat(step.rules, " ")
   end, 20)
+  lines = lines or vim.api.nvim_buf_get_lines(buffer, 0, -1, false)
   local shown = {}
   for _, each in ipairs(found) do
-    local text = vim.api.nvim_buf_get_lines(0, each.lnum, each.lnum + 1, false)[1] or ""
-    table.insert(shown, {
-      rule = each.code,
-      message = each.message,
-      line = each.lnum + 1,
-      text = text:sub(each.col + 1, each.end_col),
-    })
+    local text = (lines[each.lnum + 1] or ""):sub(each.col + 1, each.end_col)
+    table.insert(shown, { rule = each.code, message = each.message, line = each.lnum + 1, text = text })
   end
   return shown
 end
@@ -199,6 +262,8 @@ local function run()
   vim.o.swapfile = false
   vim.o.columns = 110
   vim.o.lines = 26
+  vim.o.showtabline = 0
+  set_colors()
   dofile(settings.config)
   local state, results = {}, {}
   for _, step in ipairs(settings.steps) do

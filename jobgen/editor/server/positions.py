@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import stat
+from collections.abc import Sequence
+from functools import lru_cache
+from io import StringIO
+from pathlib import Path
+
 from lsprotocol import types
+from pygls.uris import to_fs_path
 
 from jobgen.editor.server.app import JobgenServer, OpenWorkspace
 from jobgen.model.data import Location
+from jobgen.model.limits import MAX_BYTES
 
 
 def to_range(server: JobgenServer, uri: str, location: Location) -> types.Range:
@@ -14,10 +23,29 @@ def to_range(server: JobgenServer, uri: str, location: Location) -> types.Range:
     end_line = max(location.end_line or location.line, location.line)
     end_column = location.end_column or (location.column + 1 if end_line == location.line else 1)
     found = types.Range(start, types.Position(end_line - 1, max(end_column - 1, 0)))
-    if uri not in server.workspace.text_documents:
-        return found
-    document = server.workspace.get_text_document(uri)
-    return server.workspace.position_codec.range_to_client_units(document.lines, found)
+    lines = _find_lines(server, uri)
+    return server.workspace.position_codec.range_to_client_units(lines, found) if lines else found
+
+
+def _find_lines(server: JobgenServer, uri: str) -> Sequence[str]:
+    """Return the lines of a document, or of a file that is not open; none if all units count the same in it."""
+    if uri in server.workspace.text_documents:
+        return server.workspace.get_text_document(uri).lines
+    path = to_fs_path(uri) or ""
+    try:
+        found = os.lstat(path)
+        # A pipe would never end, and a link may lead out of the repository.
+        is_readable = stat.S_ISREG(found.st_mode) and found.st_size <= MAX_BYTES
+        return _read_lines(path, found.st_mtime_ns, found.st_size) if is_readable else ()
+    except OSError:
+        return ()
+
+
+@lru_cache(maxsize=4)
+def _read_lines(path: str, _changed: int, _size: int) -> Sequence[str]:
+    """Return the lines of a file. The findings of a file are converted one after the other, so few files are kept."""
+    content = Path(path).read_bytes()
+    return () if content.isascii() else StringIO(content.decode("utf-8", "replace"), newline="").readlines()
 
 
 def to_location(server: JobgenServer, opened: OpenWorkspace, location: Location) -> types.Location:
