@@ -52,7 +52,7 @@ REFERENCES = [
     (PROD, 'EXTRA: "¦1"', [f"{SWEEP}:1"]),
     (PROD, "patch¦es", []),
     (DEV, "name¦space", [f"{BERT}:1", f"{MANIFESTS}:1", f"{MANIFESTS}:7", f"{SWEEP}:1"]),
-    (BASE, "REG¦ION: eu", [f"{BERT}:1", f"{MANIFESTS}:1", f"{MANIFESTS}:7", f"{SWEEP}:1"]),
+    (BASE, "REG¦ION: eu", [f"{BERT}:1", f"{SWEEP}:1"]),
     (BERT, "name: be¦rt", [f"{PROD}:8", f"{PROD}:13"]),
     (BERT, "framework: py¦torch", [f"{BERT}:1", f"{SWEEP}:1"]),
     (PROD, "extends: [ba¦se]", [f"{DEV}:5"]),

@@ -97,14 +97,16 @@ def _find_source(context: Context) -> Iterator[Location]:
 def _find_winners(context: Context) -> Iterator[Location]:
     """Yield the lines that set the value in each environment."""
     if context.ready is not None and context.cursor.text:
-        yield from find_winners(explain_value(context.workspace, context.ready, context.file, context.cursor))
+        found = explain_value(context.workspace, context.ready, context.file, context.cursor)
+        yield from find_winners(found.fields if found else ())
 
 
 def _find_overridden(context: Context) -> Iterator[Location]:
     """Yield the lines that a value overrides: what the definition is if the value itself wins everywhere."""
     if context.ready is None or not context.cursor.text:
         return
-    for field in explain_value(context.workspace, context.ready, context.file, context.cursor):
+    found = explain_value(context.workspace, context.ready, context.file, context.cursor)
+    for field in found.fields if found else ():
         for source in field.sources[1:2]:
             if source.location is not None:
                 yield to_real_file(source.location)

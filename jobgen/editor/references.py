@@ -73,7 +73,10 @@ def list_reached(context: Context) -> list[IndexedJob]:
         return reach.list_patched_jobs(index, patch)
     if context.cursor.path[:2] == ("spec", "patches"):
         return []
-    return reach.list_jobs_in(index, _list_environments(context, overlay))
+    jobs = reach.list_jobs_in(index, _list_environments(context, overlay))
+    # Manifests have no defaults.
+    is_default = context.cursor.path[:2] == ("spec", "defaults")
+    return [job for job in jobs if job.kind == "TrainingJob"] if is_default else jobs
 
 
 def _list_environments(context: Context, overlay: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.explain import ExplainedField, explain_for_job
@@ -27,16 +28,25 @@ def load_ready(workspace: Workspace) -> Ready | None:
         return None
 
 
-def explain_value(workspace: Workspace, ready: Ready, file: str, cursor: Cursor) -> list[ExplainedField]:
-    """Explain the field at a position in every environment; nothing if no valid job is there."""
+class ExplainedValue(NamedTuple):
+    """A field of a job in its environments."""
+
+    job: Job
+    """Of a sweep, the first one."""
+    fields: Sequence[ExplainedField]
+
+
+def explain_value(workspace: Workspace, ready: Ready, file: str, cursor: Cursor) -> ExplainedValue | None:
+    """Explain the field at a position in every environment; None if no valid job is there."""
     if not workspace.is_repository or not workspace.is_job(file) or cursor.part is Part.COMMENT:
-        return []
+        return None
     with workspace.reading():
         found = find_job(workspace, ready, file, cursor)
         if found is None or not found[1]:
-            return []
+            return None
         job, path = found
-        return explain_for_job(ready.prepared.tracer, job, [each.name for each in ready.prepared.runners], path)
+        environments = [each.name for each in ready.prepared.runners]
+        return ExplainedValue(job, explain_for_job(ready.prepared.tracer, job, environments, path))
 
 
 def find_job(workspace: Workspace, ready: Ready, file: str, cursor: Cursor) -> tuple[Job, tuple[Step, ...]] | None:

@@ -1,0 +1,170 @@
+"""Hover: what a field means, what its value is in every environment and who sets it, and what a name stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from jobgen.api.errors import NotFoundError
+from jobgen.api.explain import ExplainedField, ValueSource, explain_rule
+from jobgen.editor import reach
+from jobgen.editor.context import Context, find_framework_name, find_overlay_name, find_rule_name
+from jobgen.editor.cursor import Part
+from jobgen.editor.markdown import block, code, escape, link, table, value_code
+from jobgen.editor.references import list_reached
+from jobgen.editor.values import explain_value
+from jobgen.model.data import Location
+from jobgen.report.summary import pluralize
+from jobgen.spec.overlay import list_ancestors
+
+_MAX_ROWS = 10
+_MAX_JOBS = 5
+_MAX_OVERRIDDEN = 3
+
+
+class Hover(NamedTuple):
+    """What an editor shows about a position."""
+
+    markdown: str
+    location: Location
+    """The range that it is about."""
+
+
+def find_hover(context: Context) -> Hover | None:
+    """Return what is known about a position; None if there is nothing to show."""
+    cursor = context.cursor
+    if not cursor.text:
+        return None
+    with context.workspace.reading():
+        page = next(_describe_rule(context), None)
+        parts = [page] if page else [part for describe in _PARTS for part in describe(context)]
+    return Hover("\n\n".join(parts), cursor.location) if parts else None
+
+
+def _describe_rule(context: Context) -> Iterator[str]:
+    """Yield the page of a rule."""
+    name = find_rule_name(context)
+    if not name:
+        return
+    try:
+        rule = explain_rule(context.workspace.root if context.workspace.is_repository else None, name)
+    except NotFoundError:
+        return
+    parts = [f"**{escape(rule.name)}**: {rule.severity} ({rule.category})", escape_text(rule.summary)]
+    parts += (escape_text(" ".join(paragraph.split())) for paragraph in rule.text.split("\n\n"))
+    if rule.bad:
+        parts += ["Reported:", block("yaml", rule.bad)]
+    if rule.good:
+        parts += ["Not reported:", block("yaml", rule.good)]
+    if rule.former_names:
+        parts.append(f"Former names: {', '.join(map(code, rule.former_names))}")
+    yield "\n\n".join(filter(None, parts))
+
+
+def escape_text(text: str) -> str:
+    """Return a sentence of jobgen or of a policy: its backticks stay, everything else is escaped."""
+    pieces = text.split("`")
+    if len(pieces) % 2 == 0:
+        return escape(text)
+    return "".join(code(piece) if number % 2 else escape(piece) for number, piece in enumerate(pieces))
+
+
+def _describe_environment(context: Context) -> Iterator[str]:
+    """Describe the overlay that a value names."""
+    name, ready = find_overlay_name(context), context.ready
+    if not name or ready is None or name not in ready.run.project.overlays:
+        return
+    project = ready.run.project
+    environment = project.environment(name, [])
+    cluster = environment.cluster
+    below = [other for other in list_ancestors(name, project.overlays) if other != name]
+    extends = f", extends {', '.join(map(code, below))}" if below else ""
+    yield f"**overlay {code(name)}**{extends}"
+    versions = [f"{escape(each)} {escape(str(version))}" for each, version in cluster.operators.items()]
+    kubernetes = [f"Kubernetes {escape(cluster.kubernetes)}"] if cluster.kubernetes else []
+    yield ", ".join([f"platform {code(cluster.platform)}", *kubernetes, *versions])
+    names = reach.list_environments(project, list(ready.prepared.environments), name)
+    jobs = reach.list_jobs_in(context.workspace.index, names)
+    counts = [
+        pluralize(len(jobs), "job"),
+        f"{len(environment.patches)} patch{'' if len(environment.patches) == 1 else 'es'}",
+    ]
+    yield ", ".join(counts) + (f" in {', '.join(map(code, names))}" if names != [name] else "")
+
+
+def _describe_framework(context: Context) -> Iterator[str]:
+    """Describe what a framework is rendered as."""
+    name, ready = find_framework_name(context), context.ready
+    if not name or ready is None:
+        return
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for runner in ready.prepared.runners:
+        platforms = runner.expander.environment.cluster.list_platforms()
+        kinds = [kind for kind in runner.expander.kinds if name in kind.frameworks and kind.platform in platforms]
+        for kind in kinds[:1]:
+            roles = ", ".join(map(code, kind.frameworks[name].roles or tuple(kind.roles)))
+            rows.setdefault((code(kind.name), escape(kind.operator), roles), []).append(runner.name)
+    if rows:
+        cells = ((", ".join(map(escape, names)) or "all", *row) for row, names in rows.items())
+        yield f"**framework {code(name)}**"
+        yield table(("environment", "rendered as", "operator", "roles"), cells)
+
+
+def _describe_values(context: Context) -> Iterator[str]:
+    """Show the value in every environment, and the layers that set it."""
+    if context.ready is None:
+        return
+    found = explain_value(context.workspace, context.ready, context.file, context.cursor)
+    fields = [field for field in found.fields if not _is_written_only(field)] if found else []
+    if not found or not fields:
+        return
+    if found.job.document.sweep:
+        yield f"In {code(found.job.document.name)}, the first job of the sweep:"
+    names = {field.field for field in fields}
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for field in fields:
+        row = (code(field.field), value_code(field.value), _format_sources(context, field))
+        rows.setdefault(row if len(names) > 1 else row[1:], []).append(field.environment)
+    cells = [(", ".join(map(escape, dict.fromkeys(envs))) or "all", *row) for row, envs in rows.items()]
+    head = ("environment", *(["field"] if len(names) > 1 else []), "value", "set by")
+    yield table(head, cells[:_MAX_ROWS])
+    if len(cells) > _MAX_ROWS:
+        yield f"and {len(cells) - _MAX_ROWS} more"
+
+
+def _is_written_only(field: ExplainedField) -> bool:
+    """Whether a value of a manifest is what its file says, so that there is nothing to explain."""
+    return [source.layer for source in field.sources] == ["manifest"]
+
+
+def _format_sources(context: Context, field: ExplainedField) -> str:
+    first, *others = field.sources
+    shown = [f"{value_code(each.value)} of {_format_source(context, each)}" for each in others[:_MAX_OVERRIDDEN]]
+    return _format_source(context, first) + (f", overrides {', '.join(shown)}" if shown else "")
+
+
+def _format_source(context: Context, source: ValueSource) -> str:
+    if source.location is None:
+        return escape(source.layer)
+    return link(context.workspace.root, source.location, source.layer)
+
+
+def _describe_reach(context: Context) -> Iterator[str]:
+    """Say how many jobs a line of an overlay reaches."""
+    is_field = context.cursor.part is not Part.COMMENT and len(context.cursor.path) > 1
+    if not is_field or context.cursor.path[0] != "spec" or not reach.find_overlay(context.file):
+        return
+    if not context.workspace.index or context.cursor.path[1:] in (("patches",), ("extends",)):
+        return
+    jobs = list_reached(context)
+    shown = [link(context.workspace.root, job.location, job.name) for job in jobs[:_MAX_JOBS]]
+    more = f" and {len(jobs) - _MAX_JOBS} more" if len(jobs) > _MAX_JOBS else ""
+    yield f"Reaches {pluralize(len(jobs), 'job')}" + (f": {', '.join(shown)}{more}" if jobs else "")
+
+
+_PARTS: Sequence[Callable[[Context], Iterator[str]]] = (
+    _describe_environment,
+    _describe_framework,
+    _describe_values,
+    _describe_reach,
+)

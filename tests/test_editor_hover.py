@@ -1,0 +1,157 @@
+"""Hover: documentation, the value in every environment, rules and names."""
+
+import re
+import time
+
+import pytest
+from navigationfiles import FILES, find_mark, write_files
+
+from jobgen.editor.context import make_context
+from jobgen.editor.cursor import find_cursor
+from jobgen.editor.definition import find_definitions
+from jobgen.editor.hover import find_hover
+from jobgen.editor.lint_workspace import WorkspaceLinter
+from jobgen.editor.markdown import code, escape, value_code
+from jobgen.editor.references import find_references
+from jobgen.editor.symbols import list_symbols
+from jobgen.editor.workspace import Workspace
+
+BERT, SWEEP, MANIFESTS = "jobs/nlp/bert.yaml", "jobs/sweep.yaml", "jobs/manifests.yaml"
+BASE, DEV, PROD = (f"overlays/{name}/overlay.yaml" for name in ("base", "dev", "prod"))
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory):
+    folder = write_files(tmp_path_factory.mktemp("repository"))
+    workspace = Workspace(folder)
+    workspace.take(WorkspaceLinter(folder).lint({}, lambda *_: None))
+    return workspace
+
+
+def hover(workspace, file, marked, text=None):
+    """The Markdown with links in short form: `job@jobs/a.yaml:3`."""
+    line, column = find_mark(FILES[file] if text is None else text, marked)
+    found = find_hover(make_context(workspace, file, find_cursor(text or FILES[file], line, column, file)))
+    if found is None:
+        return ""
+    shown = found.markdown.replace(workspace.root.as_uri() + "/", "")
+    return re.sub(r"\[([^\]]*)\]\(([^)#]*)#L(\d+)\)", r"\1@\2:\3", shown)
+
+
+CASES = [
+    (BERT, "repl¦icas: 3", f"| dev | `3` | job@{BERT}:8 |"),
+    (BERT, "repl¦icas: 3", f"| prod | `5` | patch of prod@{PROD}:10, overrides `3` of job@{BERT}:8 |"),
+    (BERT, "LOG_LEVEL: in¦fo", f"| dev | `info` | job@{BERT}:11, overrides `debug` of defaults of base@{BASE}:8 |"),
+    (BERT, "gp¦u: 1", f"| dev, prod | `1` | job@{BERT}:12 |"),
+    (BERT, "API_TOKEN: s3¦cr3t-value", f"| dev, prod | `…` | job@{BERT}:11 |"),
+    (BERT, "ro¦les:", "| dev, prod | `roles.master.restartPolicy` | `OnFailure` | kind PyTorchJob@"),
+    (BERT, "framework: py¦torch", "| dev, prod | `PyTorchJob` | training-operator | `master`, `worker` |"),
+    (BERT, "team: n¦lp", f"| dev, prod | `nlp` | job@{BERT}:5 |"),
+    (SWEEP, 'LR: "$¦{{', "In `sweep-0p1`, the first job of the sweep:"),
+    (PROD, "LOG_LEVEL: war¦ning", f"Reaches 1 job: bert@{BERT}:1"),
+    (PROD, "backoff¦Limit", "Reaches 3 jobs: bert@"),
+    (BASE, "REG¦ION: eu", "Reaches 3 jobs: bert@"),
+    (DEV, "name¦space", "Reaches 5 jobs: "),
+    (
+        "jobgen.yaml",
+        "dev, pr¦od",
+        "**overlay `prod`**, extends `base`\n\nplatform `kubeflow`, training-operator 1.8.1\n\n5 jobs, 3 pat",
+    ),
+    (PROD, "extends: [ba¦se]", "0 patches in `dev`, `prod`"),
+    ("jobgen.yaml", "own-¦policy", "**own-policy**: info (policy)\n\nNo x."),
+    ("jobgen.yaml", "mutable-¦image-tag", "**mutable-image-tag**: warning (image)"),
+    (MANIFESTS, "ignore[mutable-¦image-tag", "Reported:\n\n```yaml\napiVersion"),
+    (MANIFESTS, ", gpu-¦limits", "**gpu-limits-match-requests**"),
+]
+
+
+@pytest.mark.parametrize(("file", "marked", "expected"), CASES, ids=str)
+def test_hover(workspace, file, marked, expected):
+    assert expected in hover(workspace, file, marked)
+
+
+@pytest.mark.parametrize(
+    ("file", "marked"),
+    [
+        (BERT, "metadata:\n ¦"),
+        (MANIFESTS, "ignore¦["),
+        (MANIFESTS, "-- a t¦est"),
+    ],
+    ids=str,
+)
+def test_nothing_to_show(workspace, file, marked):
+    assert hover(workspace, file, marked) == ""
+
+
+def test_secret_is_redacted_in_lower_layers(workspace):
+    assert "s3cr3t" not in hover(workspace, BERT, "API_TO¦KEN")
+    assert "hunter2" not in hover(workspace, MANIFESTS, "hunter2-hun¦ter2")
+
+
+def test_hover_uses_the_text_of_the_editor(workspace):
+    text = FILES[BERT].replace("16Gi", "17Gi")
+    workspace.open(workspace.root / BERT, text)
+    try:
+        assert "| dev, prod | `17Gi` |" in hover(workspace, BERT, "mem¦ory", text)
+    finally:
+        workspace.close(workspace.root / BERT)
+
+
+def test_text_of_users_is_no_markup():
+    assert escape("[x](http://a) <b> ![i](j) `c`") == r"\[x\]\(http://a\) \<b\> \!\[i\]\(j\) \`c\`"
+    assert code("a|b") == r"`a\|b`"
+    assert code("a`b") == "``a`b``"
+    assert code("`") == "`` ` ``"
+    assert code("a\nb") == r"`a\nb`"
+    assert [value_code(each) for each in ("1", 1, "", None, True, "on")] == [
+        '`"1"`',
+        "`1`",
+        '`""`',
+        "`null`",
+        "`true`",
+        '`"on"`',
+    ]
+
+
+def test_warm_hover_takes_little_time(workspace):
+    hover(workspace, BERT, "LOG_LEVEL: in¦fo")
+    started = time.process_time()
+    for _ in range(5):
+        hover(workspace, BERT, "LOG_LEVEL: in¦fo")
+
+    assert (time.process_time() - started) / 5 < 0.1
+
+
+def make_texts():
+    """Texts of each kind of file, whole, truncated, and with other line ends, tabs and characters."""
+    for file, text in FILES.items():
+        if not file.endswith("lock.json"):
+            yield file, text
+    for file in (BERT, PROD, "jobgen.yaml"):
+        yield file, FILES[file][: len(FILES[file]) * 2 // 3]
+    yield BERT, FILES[BERT].replace("\n", "\r\n")
+    yield BERT, FILES[BERT].replace("  ", "\t")
+    yield BERT, FILES[BERT].replace("info", "é😀\u2028").replace("pytorch", "[")
+    yield PROD, "spec: {patches: [{match: 3}, 4], extends: [base, {a: b}], defaults: x}\n"
+    yield BERT, ""
+    yield "jobs/a.json", '{"kind": "TrainingJob", "spec": {"framework": ["x"]}}'
+
+
+def test_every_position_has_an_answer(workspace):
+    for file, text in make_texts():
+        workspace.open(workspace.root / file, text)
+        try:
+            count = 0
+            started = time.process_time()
+            for line, content in enumerate(text.split("\n"), 1):
+                for column in range(1, len(content) + 2, 11):
+                    context = make_context(workspace, file, find_cursor(text, line, column, file))
+                    found = find_hover(context)
+                    assert found is None or (found.markdown and found.location.line <= line)
+                    assert isinstance(find_definitions(context), list)
+                    assert isinstance(find_references(context), list)
+                    count += 1
+            assert isinstance(list_symbols(text, file), tuple)
+            assert time.process_time() - started < 0.3 * count + 2
+        finally:
+            workspace.close(workspace.root / file)
