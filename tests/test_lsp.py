@@ -91,3 +91,51 @@ async def test_completion(client, folder):
         types.CompletionParams(document, types.Position(4, 2), context)
     )
     assert list(nothing.items) == []
+
+
+def edit_text(text, edits):
+    """The text after edits of one document. Its characters are one unit each."""
+    lines = text.splitlines(keepends=True)
+    for edit in sorted(edits, key=lambda each: (each.range.start.line, each.range.start.character), reverse=True):
+        start, end = edit.range.start, edit.range.end
+        before, after = "".join(lines[: start.line]) + lines[start.line][: start.character], lines[end.line :]
+        lines = (before + edit.new_text + after[0][end.character :] + "".join(after[1:])).splitlines(keepends=True)
+    return "".join(lines)
+
+
+@pytest.mark.asyncio
+async def test_code_actions_fix_and_suppress_in_the_buffer(client, folder):
+    uri = (folder / "jobs/bert.yaml").as_uri()
+    broken = JOB.replace("gpu: 1", "gpus: 1").replace("image:", "# Größe 🚀\n  image:")
+    client.text_document_did_open(types.DidOpenTextDocumentParams(types.TextDocumentItem(uri, "yaml", 1, broken)))
+    await client.wait_for_notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+    [diagnostic] = client.diagnostics[uri]
+
+    async def ask(*only):
+        context = types.CodeActionContext([diagnostic], only=only or None)
+        return await client.text_document_code_action_async(
+            types.CodeActionParams(types.TextDocumentIdentifier(uri), diagnostic.range, context)
+        )
+
+    actions = {each.title: each for each in await ask()}
+    fix = actions["Fix unknown-resource: rename to `gpu`"]
+    assert (fix.is_preferred, fix.edit, list(fix.diagnostics)) == (True, None, [diagnostic])
+    [change] = (await client.code_action_resolve_async(fix)).edit.document_changes
+    assert (change.text_document.uri, change.text_document.version) == (uri, 1)
+    assert edit_text(broken, change.edits) == broken.replace("gpus", "gpu")
+    assert len(change.edits) == 1
+
+    [all_safe] = await ask("source.fixAll")
+    [change] = (await client.code_action_resolve_async(all_safe)).edit.document_changes
+    assert (all_safe.kind, edit_text(broken, change.edits)) == ("source.fixAll.jobgen", broken.replace("gpus", "gpu"))
+
+    suppress = actions["Suppress unknown-resource on this line with a reason"]
+    [change] = (await client.code_action_resolve_async(suppress)).edit.document_changes
+    assert "# jobgen: ignore[unknown-resource] -- TODO" in edit_text(broken, change.edits)
+
+    # The document has changed since the action was offered.
+    new = types.TextDocumentContentChangeWholeDocument(broken + "# more\n")
+    client.text_document_did_change(
+        types.DidChangeTextDocumentParams(types.VersionedTextDocumentIdentifier(2, uri), [new])
+    )
+    assert (await client.code_action_resolve_async(fix)).edit is None

@@ -21,7 +21,7 @@ from jobgen.yamlio.edit import EditRefusedError, apply_edits
 CHANGED = "was changed in the meantime"
 """The reason for which a file is not written although it could be: the next run can fix it."""
 
-_MAX_ROUNDS = 11
+MAX_ROUNDS = 11
 _WRITABLE = 0o222
 _SAFE, _ALL = 1, 2
 _OVERLAYS = "overlays/"
@@ -163,7 +163,7 @@ def _find_causes(paths: set[str], linted: LintRun | None, drafts: _Drafts) -> se
 
 def _fix_repeatedly(linted: LintRun, request: LintRequest, drafts: _Drafts, levels: FixLevels) -> LintRun | None:
     """Fix the files until nothing changes any more, and return the last lint; None if a fix broke the settings."""
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         if not _fix_once(linted, drafts, levels):
             break
         try:
@@ -194,7 +194,7 @@ def _fix_once(linted: LintRun, drafts: _Drafts, levels: FixLevels) -> bool:
             changed = drafts.load(path) or changed
             continue
         try:
-            new, count = _apply_fixes(content, path, fixes)
+            new, count = apply_fixes(content, path, fixes)
         except Exception as error:  # noqa: BLE001 -- a fault in one file must not keep the others from being fixed
             drafts.failed[path] = (
                 f"cannot be fixed: `{type(error).__name__}`: {error}; please report this bug in jobgen"
@@ -219,7 +219,7 @@ def _collect_fixes(linted: LintRun, drafts: _Drafts, levels: FixLevels) -> dict[
     return wanted
 
 
-def _apply_fixes(content: bytes, file: str, fixes: Sequence[tuple[TextEdit, ...]]) -> tuple[bytes, int]:
+def apply_fixes(content: bytes, file: str, fixes: Sequence[tuple[TextEdit, ...]]) -> tuple[bytes, int]:
     """Apply all fixes, or if they conflict, as many as possible."""
     try:
         return apply_edits(content, file, [edit for fix in fixes for edit in fix]), len(fixes)

@@ -7,7 +7,7 @@ causes in other files. Until it answers, what it found before stays.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from jobgen.pipeline.memory import Prepared
 from jobgen.pipeline.result_cache import digest_files
 from jobgen.pipeline.run import Run, discard_object, prepare_run, process_file
 from jobgen.repo import layout
-from jobgen.repo.files import FileEntry, edited, read_file
+from jobgen.repo.files import File, FileEntry, edited, read_file
 from jobgen.repo.root import find_root
 
 
@@ -79,6 +79,22 @@ class Workspace:
         with edited(self.drafts):
             yield
 
+    @contextmanager
+    def trying(self, contents: Mapping[str, bytes]) -> Iterator[None]:
+        """Use other contents for some files, by path from the root, to see what an edit leads to."""
+        drafts, ready = self.drafts, self._ready
+        self.drafts = drafts | {
+            os.path.realpath(os.path.join(self.root, file)): content for file, content in contents.items()
+        }
+        try:
+            yield
+        finally:
+            self.drafts, self._ready = drafts, ready
+
+    def read(self, file: str) -> File:
+        """Read a file, by its path from the root; an open document has the content of the editor."""
+        return read_file(self.find_entry(file))
+
     def is_job(self, file: str) -> bool:
         """Whether a file, by its path from the root, is linted by itself: a job or a manifest, not a layer."""
         return file.startswith("jobs/") if self.is_repository else True
@@ -113,7 +129,8 @@ class Workspace:
             except JobgenError as error:
                 return FileFindings(tuple(each for each in error.findings if each.location.file == file))
             if self.is_job(file):
-                return before._replace(own=self._lint_job(ready, file))
+                found_here = self.lint_job(ready, file)
+                return before._replace(own=tuple(each for each in found_here if each.location.file == file))
             found = list_layer_findings(ready.run.project, ready.prepared)
             return before._replace(own=found.get(file, ()))
 
@@ -122,8 +139,8 @@ class Workspace:
         full = os.path.join(self.root, file)
         return FileEntry(file, full, content=self.drafts.get(os.path.realpath(full)))
 
-    def _lint_job(self, ready: Ready, file: str) -> tuple[Finding, ...]:
+    def lint_job(self, ready: Ready, file: str) -> tuple[Finding, ...]:
+        """Return the findings of the jobs of a file, also those that are located in overlays."""
         entry = self.find_entry(file)
         part = process_file(ready.run, ready.prepared, entry)
-        findings = finish_own(ready.run.project, part.findings, part.comments, read_file(entry))
-        return tuple(found for found in findings if found.location.file == file)
+        return finish_own(ready.run.project, part.findings, part.comments, read_file(entry))

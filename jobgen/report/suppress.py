@@ -184,7 +184,7 @@ def apply_suppressions(
         suppressing = next((each for each in here if each.matches(finding)), None)
         if suppressing is None:
             kept.append(finding)
-        elif finding.rule in mandatory or _is_unreadable(finding):
+        elif finding.rule in mandatory or is_unreadable(finding):
             kept.append(finding)
             message = f"`{finding.rule}` is mandatory in this repository and cannot be suppressed"
             if finding.rule not in mandatory:
@@ -202,7 +202,8 @@ def apply_suppressions(
     return kept, suppressed, list(dict.fromkeys(errors))
 
 
-def _is_unreadable(finding: Finding) -> bool:
+def is_unreadable(finding: Finding) -> bool:
+    """Whether a finding means that a file was not read, so that it cannot be suppressed."""
     if finding.rule in UNREADABLE_RULES and finding.category in ("yaml", "meta"):
         return True
     # A template may be no YAML at all.
@@ -237,7 +238,7 @@ def find_unused(
             if not all(coverage.includes(comment.location.file, canonical_rule_name(rule)) for rule in comment.rules):
                 continue
             message = f"the suppression expired on `{comment.until}`; fix the problem, or change the date"
-            yield _finding("expired-suppression", message, comment.location, fix=_write_rules(comment))
+            yield _finding("expired-suppression", message, comment.location, fix=write_rules(comment))
             continue
         current = {rule: canonical_rule_name(rule) for rule in comment.rules}
         unused = [
@@ -247,7 +248,7 @@ def find_unused(
         ]
         similar = {rule: find_similar_rule(rule, known) for rule in unused if current[rule] not in names}
         # All findings about a comment have the same fix, because it replaces the whole comment.
-        fix = _write_rules(comment, [similar.get(rule, "") if rule in unused else rule for rule in comment.rules])
+        fix = write_rules(comment, [similar.get(rule, "") if rule in unused else rule for rule in comment.rules])
         for rule in unused:
             if rule in similar:
                 hint = f"; did you mean `{similar[rule]}`?" if similar[rule] else ""
@@ -260,7 +261,7 @@ def find_unused(
                 yield _finding("unused-suppression", message, comment.location, fix=fix, evidence=evidence)
 
 
-def _write_rules(comment: Suppression, rules: Iterable[str] = ()) -> Fix:
+def write_rules(comment: Suppression, rules: Iterable[str] = ()) -> Fix:
     """Return the fix that gives a comment other rules, or removes it if there are none."""
     left = ", ".join(dict.fromkeys(filter(None, rules)))
     keyword = "ignore" if comment.line else "ignore-file"

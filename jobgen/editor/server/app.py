@@ -26,6 +26,11 @@ class OpenWorkspace:
         self._notify = notify
         self.worker = Worker(self.workspace.root, self._take)
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the background process has linted the files as they are now."""
+        return self.workspace.snapshot.number == self.worker.number
+
     def request_lint(self, delay: float = 0) -> None:
         """Lint everything in the background, with the contents of open documents."""
         self.worker.request(self.workspace.drafts, delay)

@@ -11,12 +11,12 @@ from pathlib import Path
 from lsprotocol import types
 from pygls.uris import to_fs_path
 
-from jobgen.editor.server import completion, diagnostics, documents, hover, navigation, symbols
+from jobgen.editor.server import actions, completion, diagnostics, documents, hover, navigation, symbols
 from jobgen.editor.server.app import JobgenServer
 
 log = logging.getLogger("jobgen.lsp")
 
-FEATURES = (documents, diagnostics, completion, symbols, navigation, hover)
+FEATURES = (documents, diagnostics, completion, symbols, navigation, hover, actions)
 """The modules that answer requests. Each has a function `register`."""
 
 

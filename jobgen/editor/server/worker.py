@@ -24,7 +24,8 @@ class Worker:
     def __init__(self, root: Path, take: Callable[[Snapshot], None]) -> None:
         self._root = root
         self._take = take
-        self._number = 0
+        self.number = 0
+        """The number of the newest request."""
         self._starts = 0
         self._process: asyncio.subprocess.Process | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -33,10 +34,10 @@ class Worker:
 
     def request(self, drafts: Mapping[str, bytes], delay: float = 0) -> None:
         """Ask for a lint of everything, after a pause in which no other request arrives."""
-        self._number += 1
+        self.number += 1
         if self._waiting:
             self._waiting.cancel()
-        request = Request(self._number, dict(drafts))
+        request = Request(self.number, dict(drafts))
         loop = asyncio.get_running_loop()
         self._waiting = loop.call_later(delay, lambda: self._start(self._send(request)))
 

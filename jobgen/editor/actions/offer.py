@@ -1,0 +1,62 @@
+"""What an editor can offer at a position: a title, and the change that is computed when the user takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from jobgen.editor.workspace import Workspace
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding
+
+QUICK_FIX = "quickfix"
+FIX_ALL = "source.fixAll.jobgen"
+EXTRACT = "refactor.extract"
+REWRITE = "refactor.rewrite"
+KINDS = (QUICK_FIX, FIX_ALL, EXTRACT, REWRITE)
+"""The kinds of the protocol; a client asks for some of them."""
+
+
+class Change(NamedTuple):
+    """New contents of files, by path from the root. A file that does not exist is created."""
+
+    files: Mapping[str, bytes]
+    note: str = ""
+    """What the user has to confirm; empty if nothing can be lost."""
+
+
+class Offer(NamedTuple):
+    """An action: `make` returns the change, or why there is none."""
+
+    id: str
+    """Names it among the offers for one position."""
+    title: str
+    kind: str
+    make: Callable[[], Change | str]
+    findings: tuple[Finding, ...] = ()
+    """The findings that it removes."""
+    is_preferred: bool = False
+
+
+class ActionRequest(NamedTuple):
+    """A request for the actions at a range of a file, by its path from the root."""
+
+    workspace: Workspace
+    file: str
+    range: Location
+    findings: tuple[Finding, ...]
+    """All findings in the file. Their locations are valid in its current content."""
+
+    def is_selected(self, location: Location) -> bool:
+        """Whether the range touches a location of the file."""
+        if location.file != self.file:
+            return False
+        start, end = _bounds(self.range)
+        first, last = _bounds(location)
+        return first <= end and start <= last
+
+
+def _bounds(location: Location) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The first and the last position of a location. One without an end is one character."""
+    start = location.line, location.column
+    return start, max(start, (location.end_line, location.end_column))

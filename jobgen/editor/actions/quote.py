@@ -1,0 +1,42 @@
+"""Offer to quote a scalar that YAML reads as something else than the text that was written: `0755`, `yes`, `1.10`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from jobgen.editor.actions.fix import fix_findings
+from jobgen.editor.actions.offer import REWRITE, ActionRequest, Offer
+from jobgen.editor.actions.verify import read_editable
+from jobgen.model.data import Node, TracedKey, TracedScalar
+from jobgen.model.finding import Fix, TextEdit
+from jobgen.yamlio.read import read
+
+
+def list_quotes(request: ActionRequest) -> Iterator[Offer]:
+    """Offer to quote the selected scalars, except for those that a fix quotes."""
+    content = read_editable(request.workspace, request.file)
+    if isinstance(content, str) or request.file.endswith(".json"):
+        return
+    fixed = [edit for finding in request.findings if finding.fix for edit in finding.fix.edits]
+    for document in read(content, request.file, traced=True).documents:
+        for edit in _list_edits(document.data):
+            is_fixed = any(each.op == edit.op and each.location == edit.location for each in fixed)
+            if request.is_selected(edit.location) and not is_fixed:
+                make = partial(fix_findings, request.workspace, (), Fix((edit,), safe=False))
+                name = f"quote {edit.location.line}:{edit.location.column}"
+                yield Offer(name, "Quote this scalar", REWRITE, make)
+
+
+def _list_edits(tree: Node) -> Iterator[TextEdit]:
+    """Yield the edits that quote the keys and values that are read as another text."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            if isinstance(key, TracedKey) and key.written:
+                yield TextEdit("rename", key.location, key.written)
+            yield from _list_edits(value)
+    elif isinstance(tree, list):
+        for value in tree:
+            yield from _list_edits(value)
+    elif isinstance(tree, TracedScalar) and tree.written:
+        yield TextEdit("quote", tree.location)

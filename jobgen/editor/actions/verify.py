@@ -1,0 +1,97 @@
+"""Verify a change before it is made: lint the changed files, and count the errors before and after."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from jobgen.api.errors import JobgenError
+from jobgen.editor.lint_workspace import list_layer_findings
+from jobgen.editor.workspace import Workspace
+from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.repo.atomic import links_outside
+from jobgen.repo.root import SETTINGS
+
+MORE_ERRORS = "the file would have more errors than before"
+_OVERLAYS = "overlays/"
+_MAX_JOBS = 20
+"""How many jobs are linted to see what a change of an overlay, a kind or a policy leads to."""
+
+
+def read_editable(workspace: Workspace, file: str) -> bytes | str:
+    """Return the content of a file that may be edited; a text says why it may not."""
+    if workspace.find_relative(os.path.join(workspace.root, file)) is None:
+        return f"`{file}` is not in this folder"
+    if links_outside(os.path.join(workspace.root, file), workspace.root):
+        return f"`{file}` is a link that leads out of this folder"
+    read = workspace.read(file)
+    return read.finding.message if read.finding else read.content
+
+
+def list_checked_files(workspace: Workspace, changed: Iterable[str], findings: Iterable[Finding] = ()) -> list[str]:
+    """Return the files to lint when some files change.
+
+    A layer concerns many jobs, so a few of them are linted: those of the findings, then the first. The background
+    process lints all of them once the change is made.
+    """
+    files = dict.fromkeys(changed)
+    if not all(map(workspace.is_job, files)):
+        files |= dict.fromkeys(_find_files(workspace, {each.object for each in findings if each.object}))
+        files |= dict.fromkeys(list(workspace.index)[:_MAX_JOBS])
+    return list(files)
+
+
+def _find_files(workspace: Workspace, objects: set[Identity]) -> Iterator[str]:
+    for file, index in workspace.index.items():
+        if any(not objects.isdisjoint(made.objects) for job in index.jobs for made in job.environments):
+            yield file
+
+
+def find_findings(workspace: Workspace, files: Iterable[str]) -> list[Finding] | None:
+    """Lint files with the layers that they use; None if the settings have errors, so that nothing is known."""
+    with workspace.reading():
+        try:
+            ready = workspace.load()
+        except JobgenError:
+            return None
+        found: dict[Finding, None] = {}
+        layers = list_layer_findings(ready.run.project, ready.prepared)
+        for file in files:
+            found |= dict.fromkeys(workspace.lint_job(ready, file) if workspace.is_job(file) else layers.get(file, ()))
+    return list(found)
+
+
+class Outcome(NamedTuple):
+    """The findings before and after a change; None if the settings have errors."""
+
+    before: list[Finding] | None
+    after: list[Finding] | None
+
+    @property
+    def has_new_errors(self) -> bool:
+        """Whether the change leads to errors.
+
+        As `jobgen lint --fix` does, errors of a job are counted together: one that hides others may be replaced by one
+        of them.
+        """
+        return self.after is None or bool(_count_errors(self.after) - _count_errors(self.before))
+
+
+def try_change(workspace: Workspace, contents: Mapping[str, bytes], findings: Iterable[Finding] = ()) -> Outcome:
+    """Lint the files that a change concerns, before and after it."""
+    files = list_checked_files(workspace, contents, findings)
+    before = find_findings(workspace, files)
+    with workspace.trying(contents):
+        return Outcome(before, find_findings(workspace, files))
+
+
+def _count_errors(findings: Iterable[Finding] | None) -> Counter[tuple[str, str]]:
+    if findings is None:
+        return Counter({(SETTINGS, ""): 1})
+    return Counter(
+        (file := each.location.file, each.rule if file.startswith(_OVERLAYS) else "")
+        for each in findings
+        if each.severity is Severity.ERROR
+    )

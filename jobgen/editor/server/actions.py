@@ -1,0 +1,142 @@
+"""Code actions: offers for a range of a document, and the edits of the one that the user takes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from lsprotocol import types
+
+from jobgen.editor.actions.list_offers import list_offers
+from jobgen.editor.actions.offer import KINDS, ActionRequest, Change, Offer
+from jobgen.editor.server.app import JobgenServer, OpenWorkspace
+from jobgen.editor.server.diagnostics import to_diagnostic
+from jobgen.editor.server.edits import read_capabilities, to_workspace_edit
+from jobgen.model.data import Location
+
+log = logging.getLogger("jobgen.lsp")
+
+
+def register(server: JobgenServer) -> None:
+    """Answer requests for code actions."""
+    options = types.CodeActionOptions(code_action_kinds=list(KINDS), resolve_provider=True)
+    server.feature(types.TEXT_DOCUMENT_CODE_ACTION, options)(partial(_list_actions, server))
+    server.feature(types.CODE_ACTION_RESOLVE)(partial(_resolve, server))
+
+
+def _list_actions(server: JobgenServer, params: types.CodeActionParams) -> list[types.CodeAction]:
+    uri = params.text_document.uri
+    client = read_capabilities(server)
+    if not client.literals or uri not in server.workspace.text_documents:
+        return []
+    try:
+        return _make_actions(server, params, is_complete=not client.resolves)
+    except Exception:
+        log.exception("the code actions of %s could not be listed", uri)
+        return []
+
+
+def _make_actions(server: JobgenServer, params: types.CodeActionParams, *, is_complete: bool) -> list[types.CodeAction]:
+    """Return the actions; with their edits if they have to be complete, because the client asks only once."""
+    uri, context = params.text_document.uri, params.context
+    found = _find_offers(server, uri, params.range, context.only or ())
+    if found is None:
+        return []
+    opened, offers = found
+    data = {"uri": uri, "version": server.workspace.text_documents[uri].version, "range": _to_data(params.range)}
+    actions = [_to_action(server, opened, uri, offer, data, context.diagnostics) for offer in offers]
+    if not is_complete:
+        return actions
+    made = [(action, offer.make()) for action, offer in zip(actions, offers, strict=True)]
+    return [_with_edit(server, opened, action, change) for action, change in made if isinstance(change, Change)]
+
+
+def _find_offers(
+    server: JobgenServer, uri: str, range_: types.Range, only: Sequence[str]
+) -> tuple[OpenWorkspace, list[Offer]] | None:
+    found = server.find_workspace(uri)
+    if found is None:
+        return None
+    opened, file = found
+    document = server.workspace.get_text_document(uri)
+    inside = server.workspace.position_codec.range_from_client_units(document.lines, range_)
+    start, end = inside.start, inside.end
+    selected = Location(file, start.line + 1, start.character + 1, end.line + 1, end.character + 1)
+    findings = opened.workspace.lint_file(file)
+    # What the background process found in another version of the files may be somewhere else by now.
+    valid = findings.all if opened.is_current else findings.own
+    return opened, list_offers(ActionRequest(opened.workspace, file, selected, valid), only)
+
+
+def _to_action(
+    server: JobgenServer,
+    opened: OpenWorkspace,
+    uri: str,
+    offer: Offer,
+    data: dict[str, Any],
+    shown: Sequence[types.Diagnostic],
+) -> types.CodeAction:
+    own = [to_diagnostic(server, opened, uri, finding) for finding in offer.findings]
+    wanted = {(each.code, each.message, each.range.start.line, each.range.start.character) for each in own}
+    fixed = [
+        each for each in shown if (each.code, each.message, each.range.start.line, each.range.start.character) in wanted
+    ]
+    return types.CodeAction(
+        title=offer.title,
+        kind=offer.kind,
+        diagnostics=fixed or None,
+        is_preferred=True if offer.is_preferred else None,
+        data={**data, "kind": offer.kind, "id": offer.id},
+    )
+
+
+def _resolve(server: JobgenServer, action: types.CodeAction) -> types.CodeAction:
+    """Give an action its edit. One that was offered for another version of the document gets none."""
+    try:
+        data = _read_data(action.data)
+        document = server.workspace.text_documents.get(data.uri)
+        if document is None or document.version != data.version:
+            return action
+        found = _find_offers(server, data.uri, data.range, (data.kind,))
+        offer = next((each for each in found[1] if each.id == data.id), None) if found else None
+        if found is None or offer is None:
+            return action
+        change = offer.make()
+        if isinstance(change, str):
+            message = f"{offer.title}: nothing was changed, because {change}"
+            server.window_show_message(types.ShowMessageParams(types.MessageType.Info, message))
+            return action
+        return _with_edit(server, found[0], action, change)
+    except Exception:
+        log.exception("the code action %r could not be made", action.title)
+        return action
+
+
+class _Data(NamedTuple):
+    """What an action needs to be found again."""
+
+    uri: str
+    version: Any
+    range: types.Range
+    kind: str
+    id: str
+
+
+def _to_data(range_: types.Range) -> list[int]:
+    return [range_.start.line, range_.start.character, range_.end.line, range_.end.character]
+
+
+def _read_data(data: Any) -> _Data:
+    fields = data if isinstance(data, dict) else vars(data) if hasattr(data, "__dict__") else data._asdict()
+    first, column, last, end = fields["range"]
+    range_ = types.Range(types.Position(first, column), types.Position(last, end))
+    return _Data(str(fields["uri"]), fields["version"], range_, str(fields["kind"]), str(fields["id"]))
+
+
+def _with_edit(
+    server: JobgenServer, opened: OpenWorkspace, action: types.CodeAction, change: Change
+) -> types.CodeAction:
+    action.edit = to_workspace_edit(server, opened, change)
+    return action

@@ -1,0 +1,253 @@
+"""Code actions: what they change is what `jobgen lint --fix` writes, removes the finding and adds no error."""
+
+import re
+from collections import Counter
+
+import pytest
+from transcripts import files_below, find_transcripts, read_transcript
+
+from jobgen.api.fix import compute_fixes
+from jobgen.api.lint_files import LintRequest
+from jobgen.editor.actions.fix import list_fix_all, list_fixes
+from jobgen.editor.actions.list_offers import list_offers
+from jobgen.editor.actions.offer import ActionRequest, Change
+from jobgen.editor.actions.suppress import list_suppressions
+from jobgen.editor.actions.text_changes import LineMap, list_replacements
+from jobgen.editor.actions.verify import MORE_ERRORS
+from jobgen.editor.lint_workspace import WorkspaceLinter
+from jobgen.editor.workspace import Workspace
+from jobgen.model.data import Location
+from jobgen.model.finding import Severity
+from jobgen.yamlio.read import read
+
+TODAY = "2025-01-31"
+TRANSCRIPTS = [read_transcript(path) for path in find_transcripts("fix")]
+ENCODINGS = ("utf-8", "utf-16", "utf-32")
+
+
+def open_workspace(folder):
+    """A workspace with the results of the background process."""
+    workspace = Workspace(folder, TODAY)
+    workspace.linter = WorkspaceLinter(folder, TODAY)
+    return lint_all(workspace)
+
+
+def lint_all(workspace):
+    workspace.take(workspace.linter.lint(workspace.drafts, lambda *_: None))
+    return workspace
+
+
+def request(workspace, file, location=None):
+    """A request for the actions of a location, or of the whole file."""
+    everywhere = Location(file, 1, 1, 10**6, 1)
+    return ActionRequest(workspace, file, location or everywhere, workspace.lint_file(file).all)
+
+
+def files_with_findings(workspace):
+    return sorted(file for file in workspace.snapshot.findings if workspace.lint_file(file).all)
+
+
+def use(workspace, change):
+    """Make a change in the editor, as a client does: by replacing ranges."""
+    for file, new in change.files.items():
+        old = workspace.read(file).content.decode()
+        text = apply_as_client(old, list_replacements(old, new.decode()), "utf-16")
+        assert text == new.decode()
+        workspace.open(workspace.root / file, text)
+    lint_all(workspace)
+
+
+def apply_as_client(text, replacements, encoding):
+    """The text after replacements, each at positions that count units of an encoding."""
+    lines, units = LineMap(text, encoding), {"utf-8": 1, "utf-16": 2, "utf-32": 4}[encoding]
+    name = encoding if encoding == "utf-8" else f"{encoding}-le"
+    rows = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z|\Z", text)
+
+    def find(position):
+        row = rows[position.line]
+        content = row.rstrip("\r\n").encode(name)
+        assert position.character * units <= len(content), "after the end of the line"
+        return len("".join(rows[: position.line])) + len(content[: position.character * units].decode(name))
+
+    for each in reversed(replacements):
+        start, end = find(lines.position(each.start)), find(lines.position(each.end))
+        text = text[:start] + each.text + text[end:]
+    return text
+
+
+def errors(workspace):
+    found = [each for several in workspace.snapshot.findings.values() for each in several.all]
+    return Counter(each.location.file for each in found if each.severity is Severity.ERROR)
+
+
+def name_fault(finding):
+    return finding.rule, finding.message, finding.env, finding.location.file
+
+
+def faults(workspace):
+    return Counter(name_fault(each) for several in workspace.snapshot.findings.values() for each in several.all)
+
+
+def fix_one_by_one(workspace, *, unsafe):
+    """Take offers until there are none; check each. Return the files that changed."""
+    for _ in range(30):
+        offers = [
+            offer
+            for file in files_with_findings(workspace)
+            for offer in list_fixes(request(workspace, file))
+            if offer.is_preferred or unsafe
+        ]
+        taken = next(((offer, made) for offer in offers if isinstance(made := offer.make(), Change)), None)
+        if taken is None:
+            return {file: workspace.read(file).content for file in files_below(workspace.root)}
+        offer, change = taken
+        before, there = errors(workspace), faults(workspace)
+        use(workspace, change)
+        left = faults(workspace)
+        assert all(left[name] < there[name] for name in map(name_fault, offer.findings)), offer.title
+        assert not errors(workspace) - before, offer.title
+    raise AssertionError("there is always something to fix")
+
+
+@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda transcript: transcript.name)
+def test_quick_fixes_write_what_lint_fix_writes(transcript, tmp_path):
+    folder = transcript.write_repository(tmp_path)
+    unsafe = transcript.steps[0].arguments[-1] == "--fix-unsafe"
+
+    fixed = fix_one_by_one(open_workspace(folder), unsafe=unsafe)
+
+    expected = transcript.files() | {path: text for path, text in transcript.expected.items() if "diff" not in path}
+    assert fixed == expected
+    assert files_below(folder) == transcript.files(), "the disk stays as it is"
+
+
+@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda transcript: transcript.name)
+def test_fix_all_writes_what_lint_fix_writes(transcript, tmp_path):
+    workspace = open_workspace(transcript.write_repository(tmp_path))
+    changed = {}
+    for file in files_with_findings(workspace):
+        for offer in list_fix_all(request(workspace, file)):
+            made = offer.make()
+            changed |= made.files if isinstance(made, Change) else {}
+
+    expected = {each.path: each.new for each in compute_fixes(LintRequest(tmp_path, today=TODAY), unsafe=False).files}
+    assert changed == expected
+
+
+MANIFEST = """\
+# Größe 🚀
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: bert, namespace: ml}
+spec:
+  pytorchReplicaSpecs:
+    Master:
+      replicas: 1
+      template:
+        spec:
+          containers:
+            - {name: pytorch, args: ["größe 🚀"], securityContext: {privileged: true}, image: "example.com/bert:latest"}
+"""
+
+
+def write(folder, files):
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(text.encode())
+    return open_workspace(folder)
+
+
+def suppress_all(workspace, file):
+    """Take offers to suppress until there are none."""
+    for _ in range(20):
+        offers = list(list_suppressions(request(workspace, file)))
+        if not offers:
+            return workspace.read(file).content.decode()
+        before = faults(workspace)
+        use(workspace, offers[0].make())
+        left = faults(workspace)
+        assert all(left[name] < before[name] for name in map(name_fault, offers[0].findings)), offers[0].title
+        # Several rules may report one fault.
+        assert {rule for rule, *_ in left - before} <= {
+            each for one in offers[0].findings for each in one.also_reported_by
+        }
+    raise AssertionError("there is always something to suppress")
+
+
+def test_suppression_stands_on_the_line_or_above_it(tmp_path):
+    text = suppress_all(write(tmp_path, {"bert.yaml": MANIFEST}), "bert.yaml")
+
+    line = next(line for line in text.splitlines() if "latest" in line)
+    assert "            # jobgen: ignore[privileged-container, mutable-image-tag] -- TODO: state the reason\n" in text
+    assert "#" not in line
+    assert read(text.encode(), "").documents == read(MANIFEST.encode(), "").documents
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace('bert:latest"}', 'bert:latest"}  # a note'),
+        lambda text: text.replace('"example.com/bert:latest"', '"example.com/bert\\\n      :latest"'),
+        lambda text: text.replace("replicas: 1", "replicas: 1\t# one"),
+        lambda text: f"{text}---\n{text.replace('bert', 'bart')}",
+        lambda text: text.removesuffix("\n"),
+    ],
+)
+def test_suppression_keeps_the_data_of_any_text(change, tmp_path):
+    text = change(MANIFEST)
+    workspace = write(tmp_path, {"bert.yaml": text})
+    assert faults(workspace)
+
+    new = suppress_all(workspace, "bert.yaml")
+
+    before, after = (read(each.encode(), "") for each in (text, new))
+    assert [each.data for each in before.documents] == [each.data for each in after.documents]
+    assert ("\r\n" in new) == ("\r\n" in text)
+    assert not set(re.findall("(?<!\r)\n", new)) or "\r\n" not in text
+
+
+def test_suppression_joins_a_comment(tmp_path):
+    comment = "            # jobgen: ignore[mutable-image-tag] -- known\n"
+    text = MANIFEST.replace("            - {", f"{comment}            - {{")
+
+    new = suppress_all(write(tmp_path, {"bert.yaml": text}), "bert.yaml")
+
+    joined = comment.replace("mutable-image-tag", "mutable-image-tag, privileged-container")
+    assert new == text.replace(comment, joined)
+
+
+def test_suppression_stands_beside_a_short_line(tmp_path):
+    text = (
+        MANIFEST[: MANIFEST.index("            - {")] + "            - name: pytorch\n              image: a:latest\n"
+    )
+    new = suppress_all(write(tmp_path, {"bert.yaml": text}), "bert.yaml")
+
+    comment = "# jobgen: ignore[mutable-image-tag] -- TODO: state the reason"
+    assert new == text.replace("a:latest\n", f"a:latest  {comment}\n")
+
+
+def test_suppression_is_not_offered_where_it_has_no_effect(tmp_path):
+    settings = "mandatory: [mutable-image-tag]\n"
+    files = {"jobgen.yaml": settings, "jobs/bert.yaml": MANIFEST, "jobs/broken.yaml": "a: [", "jobs/a.json": "{}"}
+    workspace = write(tmp_path, files)
+    offered = [offer for file in files for offer in list_suppressions(request(workspace, file))]
+
+    rules = {each.rule for file in files for each in workspace.lint_file(file).all}
+    assert {"mutable-image-tag", "yaml-syntax"} <= rules
+    assert {(each.location.file, each.rule) for offer in offered for each in offer.findings} == {
+        ("jobs/bert.yaml", "privileged-container")
+    }
+
+
+def test_ambiguous_scalar_is_quoted_unless_that_is_an_error(tmp_path):
+    text = MANIFEST.replace("replicas: 1", "replicas: 0x1").replace(
+        "metadata: {name: bert, namespace: ml}", "metadata: {name: bert, namespace: ml, annotations: {on: 1.10}}"
+    )
+    workspace = write(tmp_path, {"bert.yaml": text})
+    offers = {offer.id: offer for offer in list_offers(request(workspace, "bert.yaml"))}
+
+    assert offers["quote 8:17"].title == "Quote this scalar"
+    assert offers["quote 8:17"].make() == MORE_ERRORS
+    quoted = [offer for offer in offers.values() if "1.10" in str(offer.make())]
+    assert quoted
