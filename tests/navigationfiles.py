@@ -88,6 +88,34 @@ spec:
     - match: {names: [sweep*]}
       merge: {env: {EXTRA: "1"}}
 """
+USES = """\
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: LocalQueue
+metadata: {name: team-a, namespace: ml-prod}
+spec: {clusterQueue: gpus}
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: tune, namespace: ml-prod}
+spec:
+  runtimeRef: {name: torch}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: uses, namespace: ml-prod}
+spec:
+  restartPolicy: Never
+  containers:
+    - name: main
+      image: registry.example/main:1
+      env: [{name: K, valueFrom: {secretKeyRef: {name: token, key: key}}}]
+"""
+RUNTIME = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: torch}
+spec: {template: {spec: {replicatedJobs: []}}}
+"""
 SETTINGS = """\
 environments: [dev, prod]
 rules: {mutable-image-tag: error}
@@ -115,6 +143,8 @@ FILES = {
     "jobs/nlp/bert.yaml": BERT,
     "jobs/sweep.yaml": SWEEP,
     "jobs/manifests.yaml": MANIFESTS,
+    "jobs/uses.yaml": USES,
+    "runtimes/torch.yaml": RUNTIME,
     "overlays/base/overlay.yaml": BASE,
     "overlays/dev/overlay.yaml": DEV,
     "overlays/prod/overlay.yaml": PROD,

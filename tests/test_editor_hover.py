@@ -17,6 +17,7 @@ from jobgen.editor.symbols import list_symbols
 from jobgen.editor.workspace import Workspace
 
 BERT, SWEEP, MANIFESTS = "jobs/nlp/bert.yaml", "jobs/sweep.yaml", "jobs/manifests.yaml"
+USES = "jobs/uses.yaml"
 BASE, DEV, PROD = (f"overlays/{name}/overlay.yaml" for name in ("base", "dev", "prod"))
 
 
@@ -51,11 +52,32 @@ CASES = [
     (PROD, "LOG_LEVEL: war¦ning", f"Reaches 1 job: bert@{BERT}:1"),
     (PROD, "backoff¦Limit", "Reaches 3 jobs: bert@"),
     (BASE, "REG¦ION: eu", "Reaches 3 jobs: bert@"),
-    (DEV, "name¦space", "Reaches 5 jobs: "),
+    (DEV, "name¦space", "Reaches 8 jobs: "),
+    (BERT, "que¦ue", "**`queue`**: string\n\nQueue that admits the job.\n\nExample: `queue: research`\n\n| env"),
+    (
+        BERT,
+        "queue: te¦am-a",
+        "**LocalQueue `team-a`**: defined in jobs/uses.yaml:1@jobs/uses.yaml:1; named in 2 files",
+    ),
+    (BERT, "[pyth¦on", "**`command`**: list of string"),
+    (BERT, "LOG_LEVEL: in¦fo", "**`LOG_LEVEL`**: string or"),
+    (PROD, "backoff¦Limit", "**`backoffLimit`**: integer\n\nReaches"),
+    (PROD, "names: [swe¦ep*]", "Matches 2 jobs"),
+    (
+        BASE,
+        "plat¦form",
+        "default `kubeflow`\n\nThe platform whose CRDs the cluster has.\n\nOne of `kubeflow`, `trainer`",
+    ),
+    ("jobgen.yaml", "mand¦atory", "**`mandatory`**: list of string"),
+    (MANIFESTS, "string¦Data", "**`stringData`**: mapping"),
+    (MANIFESTS, "dat¦a: {a: b}", "**`data`**: mapping"),
+    (USES, "restart¦Policy", "**`restartPolicy`**: string\n\nOne of `Always`, `OnFailure`, `Never`"),
+    (USES, "runtimeRef: {name: to¦rch", "**ClusterTrainingRuntime `torch`**: defined in runtimes/torch.yaml:3@"),
+    ("policies/own.yaml", "failure¦Policy", "**`failurePolicy`**: string"),
     (
         "jobgen.yaml",
         "dev, pr¦od",
-        "**overlay `prod`**, extends `base`\n\nplatform `kubeflow`, training-operator 1.8.1\n\n5 jobs, 3 pat",
+        "**overlay `prod`**, extends `base`\n\nplatform `kubeflow`, training-operator 1.8.1\n\n8 jobs, 3 pat",
     ),
     (PROD, "extends: [ba¦se]", "0 patches in `dev`, `prod`"),
     ("jobgen.yaml", "own-¦policy", "**own-policy**: info (policy)\n\nNo x."),

@@ -29,6 +29,7 @@ def ask(workspace, find, file, marked):
 
 BERT, SWEEP, MANIFESTS = "jobs/nlp/bert.yaml", "jobs/sweep.yaml", "jobs/manifests.yaml"
 BASE, DEV, PROD = (f"overlays/{name}/overlay.yaml" for name in ("base", "dev", "prod"))
+USES = "jobs/uses.yaml"
 OWN, RENDERED = "policies/own.yaml", "rendered/prod/ml-prod/pytorchjob-bert.yaml"
 DEFINITIONS = [
     (BERT, "repl¦icas: 3", [f"{PROD}:10"]),
@@ -44,6 +45,11 @@ DEFINITIONS = [
     (RENDERED, "jobgen.dev/source: jobs/n¦lp", [f"{BERT}:1"]),
     (RENDERED, "jobgen.dev/so¦urce", []),
     (MANIFESTS, "# jobgen: ig¦nore", []),
+    (BERT, "queue: te¦am-a", [f"{USES}:1"]),
+    (USES, "runtimeRef: {name: to¦rch", ["runtimes/torch.yaml:3"]),
+    (USES, "secretKeyRef: {name: tok¦en", [f"{MANIFESTS}:1"]),
+    (PROD, "names: [be¦rt]", [f"{BERT}:1"]),
+    (PROD, "names: [swe¦ep*]", [f"{SWEEP}:1"]),
 ]
 REFERENCES = [
     (PROD, "merge:\n        repl¦icas: 5", [f"{BERT}:1"]),
@@ -51,12 +57,22 @@ REFERENCES = [
     (PROD, "backoffLimit: ¦3", [f"{BERT}:1", f"{SWEEP}:1"]),
     (PROD, 'EXTRA: "¦1"', [f"{SWEEP}:1"]),
     (PROD, "patch¦es", []),
-    (DEV, "name¦space", [f"{BERT}:1", f"{MANIFESTS}:1", f"{MANIFESTS}:7", f"{SWEEP}:1"]),
+    (
+        DEV,
+        "name¦space",
+        [f"{BERT}:1", f"{MANIFESTS}:1", f"{MANIFESTS}:7", f"{SWEEP}:1", *(f"{USES}:{n}" for n in (1, 6, 12))],
+    ),
     (BASE, "REG¦ION: eu", [f"{BERT}:1", f"{SWEEP}:1"]),
     (BERT, "name: be¦rt", [f"{PROD}:8", f"{PROD}:13"]),
     (BERT, "framework: py¦torch", [f"{BERT}:1", f"{SWEEP}:1"]),
     (PROD, "extends: [ba¦se]", [f"{DEV}:5"]),
     (BERT, "im¦age:", []),
+    (BERT, "queue: te¦am-a", [f"{USES}:3"]),
+    (USES, "metadata: {name: te¦am-a", [f"{BERT}:13"]),
+    (USES, "secretKeyRef: {name: tok¦en", [f"{MANIFESTS}:3"]),
+    (MANIFESTS, "name: tok¦en", [f"{USES}:20"]),
+    (MANIFESTS, "namespace: ml-¦prod", [f"{USES}:3", f"{USES}:8", f"{USES}:14", f"{PROD}:6"]),
+    (PROD, "namespace: ml-¦prod", [f"{MANIFESTS}:3", f"{USES}:3", f"{USES}:8", f"{USES}:14"]),
 ]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from jobgen.editor.context import Context, find_framework_name, find_kind_name, find_overlay_name, find_rule_name
 from jobgen.editor.cursor import Part
 from jobgen.editor.index import IndexedJob
+from jobgen.editor.named import find_name, list_definitions
 from jobgen.editor.policies import list_policies
 from jobgen.editor.values import explain_value, find_winners, to_real_file
 from jobgen.model.data import Location, location_of
@@ -64,16 +65,11 @@ def _find_kinds_of_job(context: Context) -> frozenset[str]:
     return frozenset(each.objects[0].kind for each in job.environments if each.objects) if job else frozenset()
 
 
-def _find_runtime(context: Context) -> Iterator[Location]:
-    cursor = context.cursor
-    match cursor.path:
-        case (*_, "runtime") | (*_, "runtimeRef", "name") if cursor.part is Part.VALUE and context.ready:
-            runtime = context.ready.prepared.tracer.traced_project().runtimes.get(cursor.text)
-            place = location_of(runtime["metadata"]["name"]) if runtime else None
-            if place is not None:
-                yield place
-        case _:
-            return
+def _find_named(context: Context) -> Iterator[Location]:
+    """Yield the objects and jobs that a name stands for."""
+    name = find_name(context)
+    if name is not None:
+        yield from list_definitions(context, name)
 
 
 def _find_source(context: Context) -> Iterator[Location]:
@@ -139,7 +135,7 @@ _FINDERS: tuple[Callable[[Context], Iterator[Location]], ...] = (
     _find_policy,
     _find_overlay,
     _find_winners,
-    _find_runtime,
+    _find_named,
     _find_kinds,
     _find_source,
     _find_rendered,

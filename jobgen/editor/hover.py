@@ -8,9 +8,13 @@ from typing import NamedTuple
 from jobgen.api.errors import NotFoundError
 from jobgen.api.explain import ExplainedField, ValueSource, explain_rule
 from jobgen.editor import reach
+from jobgen.editor.completion.names import JOB
 from jobgen.editor.context import Context, find_framework_name, find_overlay_name, find_rule_name
 from jobgen.editor.cursor import Part
-from jobgen.editor.markdown import block, code, escape, link, table, value_code
+from jobgen.editor.field_docs import describe_field
+from jobgen.editor.index import LABEL
+from jobgen.editor.markdown import block, code, escape, escape_text, link, table, value_code
+from jobgen.editor.named import count_files, find_name, list_definitions
 from jobgen.editor.references import list_reached
 from jobgen.editor.values import explain_value
 from jobgen.model.data import Location
@@ -61,14 +65,6 @@ def _describe_rule(context: Context) -> Iterator[str]:
     yield "\n\n".join(filter(None, parts))
 
 
-def escape_text(text: str) -> str:
-    """Return a sentence of jobgen or of a policy: its backticks stay, everything else is escaped."""
-    pieces = text.split("`")
-    if len(pieces) % 2 == 0:
-        return escape(text)
-    return "".join(code(piece) if number % 2 else escape(piece) for number, piece in enumerate(pieces))
-
-
 def _describe_environment(context: Context) -> Iterator[str]:
     """Describe the overlay that a value names."""
     name, ready = find_overlay_name(context), context.ready
@@ -108,6 +104,22 @@ def _describe_framework(context: Context) -> Iterator[str]:
         cells = ((", ".join(map(escape, names)) or "all", *row) for row, names in rows.items())
         yield f"**framework {code(name)}**"
         yield table(("environment", "rendered as", "operator", "roles"), cells)
+
+
+def _describe_name(context: Context) -> Iterator[str]:
+    """Say where an object is defined, and how many files use its name."""
+    name = find_name(context)
+    if name is None or not context.workspace.index or name.kind.startswith(LABEL):
+        return
+    if name.kind == JOB:
+        jobs = [*list_definitions(context, name)]
+        yield f"Matches {pluralize(len(jobs), 'job')}"
+        return
+    places = [*dict.fromkeys(list_definitions(context, name))][:_MAX_JOBS]
+    defined = ", ".join(link(context.workspace.root, place) for place in places)
+    where = f"defined in {defined}" if defined else "not defined in this repository"
+    uses = pluralize(count_files(context, name), "file")
+    yield f"**{escape(name.kind)} {code(name.text)}**: {where}; named in {uses}"
 
 
 def _describe_values(context: Context) -> Iterator[str]:
@@ -163,8 +175,10 @@ def _describe_reach(context: Context) -> Iterator[str]:
 
 
 _PARTS: Sequence[Callable[[Context], Iterator[str]]] = (
+    describe_field,
     _describe_environment,
     _describe_framework,
+    _describe_name,
     _describe_values,
     _describe_reach,
 )

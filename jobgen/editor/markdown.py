@@ -31,6 +31,14 @@ def code(text: str) -> str:
     return f"{fence}{pad}{shown}{pad}{fence}".replace("|", "\\|") if shown else "``` ```"
 
 
+def escape_text(text: str) -> str:
+    """Return a sentence of jobgen or of a policy: what is in backticks becomes code, everything else is escaped."""
+    pieces = text.split("`")
+    if len(pieces) % 2 == 0:
+        return escape(text)
+    return "".join(code(piece) if number % 2 else escape(piece) for number, piece in enumerate(pieces))
+
+
 def value_code(value: Plain) -> str:
     """Return a value as code: text as it is, unless YAML would read it as something else."""
     if isinstance(value, str) and value and not re.fullmatch(r"[\d.]+|true|false|null|yes|no|on|off", value.lower()):

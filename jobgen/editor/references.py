@@ -9,6 +9,7 @@ from jobgen.editor.context import Context, find_framework_name, find_overlay_nam
 from jobgen.editor.cursor import Part
 from jobgen.editor.definition import MAX_LOCATIONS, find_indexed_job
 from jobgen.editor.index import IndexedJob
+from jobgen.editor.named import find_name, list_uses
 from jobgen.model.data import Location, location_of, value_of
 from jobgen.repo.root import SETTINGS
 
@@ -42,6 +43,12 @@ def _find_uses_of_framework(context: Context) -> Iterator[Location]:
     name = find_framework_name(context)
     jobs = (job for file in context.workspace.index.values() for job in file.jobs)
     yield from _locate([job for job in jobs if name and job.framework == name])
+
+
+def _find_uses_of_name(context: Context) -> Iterator[Location]:
+    name = find_name(context)
+    if name is not None:
+        yield from list_uses(context, name)
 
 
 def _find_patches_of_job(context: Context) -> Iterator[Location]:
@@ -92,6 +99,7 @@ def _locate(jobs: list[IndexedJob]) -> Iterator[Location]:
 _FINDERS: tuple[Callable[[Context], Iterator[Location]], ...] = (
     _find_uses_of_overlay,
     _find_uses_of_framework,
+    _find_uses_of_name,
     _find_patches_of_job,
     _find_reached_jobs,
 )

@@ -44,7 +44,7 @@ _OTHER_FIELDS = {
     "policyName": POLICY,
     "priority": "PriorityClass",
 }
-_KINDS_WITH_SCOPES = {"ClusterTrainingRuntime": ("TrainingRuntime",), "PriorityClass": ("WorkloadPriorityClass",)}
+KINDS_WITH_SCOPES = {"ClusterTrainingRuntime": ("TrainingRuntime",), "PriorityClass": ("WorkloadPriorityClass",)}
 """Other kinds that a field may name as well."""
 
 
@@ -55,7 +55,7 @@ class KnownNames(NamedTuple):
 
     def find(self, kind: str) -> tuple[str, ...]:
         """Return the names of a kind."""
-        others = _KINDS_WITH_SCOPES.get(kind, ())
+        others = KINDS_WITH_SCOPES.get(kind, ())
         found = self.by_kind.get(kind, ())
         return found if not others else (*found, *(name for each in others for name in self.by_kind.get(each, ())))
 
