@@ -26,6 +26,7 @@ from jobgen.editor.index import LABEL
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.data import API_VERSION, value_of
 from jobgen.model.path import Step
+from jobgen.spec.kinds import Kind
 
 _COMMON = frozenset(
     """framework replicas image command args resources roles env volumes shm queue name namespace labels annotations
@@ -33,6 +34,7 @@ _COMMON = frozenset(
     volumeMounts ports mountPath key value rules environments apiVersion kind metadata spec template""".split()
 )
 """Fields that are used often, in any format."""
+_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 
 
 class Document(NamedTuple):
@@ -52,10 +54,10 @@ def read_document(cursor: Cursor, file: str, known: Known) -> Document:
     """Return the document that a position is in."""
     data = as_mapping(cursor.tree)
     kind, api_version = as_text(data.get("kind")), as_text(data.get("apiVersion"))
-    # A folder without jobgen.yaml has manifests only.
-    found = own_formats.find_format(file, kind)
+    # A kind that is being typed says nothing yet.
+    found = own_formats.find_format(file, "" if cursor.path == ("kind",) else kind)
     is_alone = not data or (len(data) == 1 and cursor.path == (next(iter(data)),) and not cursor.is_complete)
-    if found == "trainingjob" and not kind and api_version not in ("", API_VERSION):
+    if found == "trainingjob" and kind != "TrainingJob" and api_version not in ("", API_VERSION):
         found = ""
     return Document(file, found, api_version, kind, data, is_alone and len(cursor.path) <= 1)
 
@@ -63,20 +65,54 @@ def read_document(cursor: Cursor, file: str, known: Known) -> Document:
 def find_forms(path: Sequence[Step], document: Document, known: Known) -> tuple[SchemaNode, ...]:
     """Return the schema at a path of a document."""
     if document.format:
-        manifests = _find_manifests(path, document, known) if "manifest" in path else ()
+        manifests = _find_manifests(document, known) if "manifest" in path else ()
         return own_formats.find_forms(document.format, known.frameworks, path, manifests)
-    root = find_object_schema(known.root, document.api_version, document.kind, known.clusters)
-    return walk_path(root, path)
+    kind = find_kind(document, known)
+    name = kind.name if kind else document.kind
+    return walk_path(find_object_schema(known.root, document.api_version, name, known.clusters), path)
 
 
-def _find_manifests(path: Sequence[Step], document: Document, known: Known) -> list[SchemaNode]:
+def find_kind(document: Document, known: Known) -> Kind | None:
+    """Return the description of the kind of a manifest, also by another spelling of its name."""
+    return next((kind for kind in known.kinds if kind.describes(document.api_version, document.kind)), None)
+
+
+def _list_rendered_kinds(
+    path: Sequence[Step], document: Document, known: Known
+) -> Iterator[tuple[Kind, Sequence[Step]]]:
+    """Yield the kinds of the object that a path is in, each with the path in the object."""
+    if document.format:
+        if "manifest" in path:
+            below = path[path.index("manifest") + 1 :]
+            yield from ((kind, below) for kind in known.list_job_kinds(_find_framework(document)))
+        return
+    kind = find_kind(document, known)
+    if kind:
+        yield kind, path
+
+
+def _find_framework(document: Document) -> str:
+    """Return the framework of a job; empty if it is not known, as in an overlay."""
+    spec = as_mapping(document.data.get("spec"))
+    return as_text(spec.get("framework")) if document.format == "trainingjob" else ""
+
+
+def _list_role_names(path: Sequence[Step], shape: str, document: Document, known: Known) -> Iterator[str]:
+    """Yield the names of roles in an object, if its kind has them at a path: as keys, or as values of a field."""
+    for kind, below in _list_rendered_kinds(path, document, known):
+        layout = kind.replicas
+        at = tuple(layout.at)
+        is_key = shape == "map" and tuple(below) == at
+        is_value = shape == "list" and len(below) == len(at) + 2 and tuple(below[: len(at)]) == at
+        if layout.shape == shape and (is_key or (is_value and below[-1] == layout.key)):
+            yield from (as_text(role.spelling) for role in kind.roles.values() if as_text(role.spelling) != "*")
+
+
+def _find_manifests(document: Document, known: Known) -> list[SchemaNode]:
     """Return the schemas of the objects that a `manifest` is merged into."""
-    framework = as_text(as_mapping(document.data.get("spec")).get("framework"))
-    if document.format == "overlay":
-        framework = ""
     return [
         node
-        for kind in known.list_job_kinds(framework)
+        for kind in known.list_job_kinds(_find_framework(document))
         for node in find_object_schema(known.root, as_text(kind.api_version), kind.name, known.clusters)
     ]
 
@@ -127,9 +163,10 @@ def _list_roles(path: Sequence[Step], document: Document, known: Known) -> Colle
     """Return the roles of the job's framework, if the mapping at a path has roles; None if it has others."""
     if path != ("spec", "roles") or document.format != "trainingjob":
         return None
-    framework = as_text(as_mapping(document.data.get("spec")).get("framework"))
-    roles = {role for kind in known.list_job_kinds(framework) for role in kind.frameworks[framework].roles}
-    return roles if framework and roles and "*" not in roles else None
+    framework = _find_framework(document)
+    kinds = known.list_job_kinds(framework) if framework else ()
+    roles = {role for kind in kinds for role in kind.frameworks[framework].roles}
+    return roles if roles and "*" not in roles else None
 
 
 def _list_named_keys(path: Sequence[Step], document: Document, known: Known) -> Iterator[tuple[Item, Sequence[str]]]:
@@ -137,6 +174,10 @@ def _list_named_keys(path: Sequence[Step], document: Document, known: Known) -> 
         for item in rules.list_rules(known.read_docs().values()):
             yield item, ("string",)
         return
+    for name in _list_role_names(path, "map", document, known):
+        yield Item(name, ItemKind.NAME, "", "role", "", Rank.REQUIRED), ("object",)
+    for name in _list_resources(path, known):
+        yield Item(name, ItemKind.NAME, "", "resource"), ("string",)
     kind = find_keyed_kind(path)
     names = known.names.label_keys() if kind == LABEL else known.names.find(kind)
     types = ("string",) if kind == LABEL else ("object",)
@@ -164,15 +205,16 @@ def list_scalars(path: Sequence[Step], document: Document, known: Known, taken: 
 def _make_value(path: Sequence[Step], label: str, text: str, detail: str, known: Known) -> Item:
     is_framework = path[-1:] == ("framework",) or "frameworks" in path[-2:]
     reason = describe_framework(label, known.kinds, known.clusters) if is_framework else ""
-    rank = Rank.DEPRECATED if reason else Rank.COMMON
+    rank = Rank.DEPRECATED if reason else Rank.OTHER if text == "null" else Rank.COMMON
     return Item(label, ItemKind.VALUE, text, detail, "", rank, reason)
 
 
 def _list_kinds(field: Step, document: Document, known: Known) -> Iterator[Item]:
     """Yield kinds or versions for manifests; those that fit what is written already."""
-    in_jobs = document.file.startswith("jobs/")
-    if in_jobs and document.format == "trainingjob":
+    if document.format == "trainingjob":
         yield Item("TrainingJob" if field == "kind" else API_VERSION, ItemKind.KIND, "", "jobgen", "", Rank.REQUIRED)
+        if document.api_version == API_VERSION and field == "kind":
+            return
     kinds = list(list_kinds(known.kinds, known.clusters))
     if field == "kind":
         fitting = [kind for kind in kinds if kind.api_version == document.api_version] or kinds
@@ -204,6 +246,8 @@ def _list_named_values(path: Sequence[Step], document: Document, known: Known) -
         docs = known.read_docs().values()
         yield from (item for item in rules.list_rules(doc for doc in docs if doc.category == "policy"))
         return
+    for name in _list_role_names(path, "list", document, known):
+        yield Item(name, ItemKind.NAME, write_scalar(name), "role")
     holder: Any = document.data
     for step in path[:-1]:
         holder = as_mapping(holder).get(step) if isinstance(step, str) else _get_item(holder, step)
@@ -212,6 +256,18 @@ def _list_named_values(path: Sequence[Step], document: Document, known: Known) -
     for name in known.names.find(kind):
         if name != own or own != as_text(document.data.get(last)):
             yield Item(name, ItemKind.NAME, write_scalar(name), kind.replace(LABEL, "label "))
+
+
+def _list_resources(path: Sequence[Step], known: Known) -> Iterator[str]:
+    """Yield the names of resources that the mapping at a path may have."""
+    devices = dict.fromkeys(cluster.gpu_resource for cluster in known.clusters)
+    if path[-1:] in (("limits",), ("requests",)):
+        yield from (*_RESOURCES, *devices)
+    elif path[-1:] == ("hard",):
+        for side in ("requests", "limits"):
+            yield from (f"{side}.{name}" for name in _RESOURCES)
+        yield from (f"requests.{name}" for name in devices)
+        yield "pods"
 
 
 def _get_item(holder: Any, index: Any) -> Any:

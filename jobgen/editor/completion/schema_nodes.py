@@ -189,10 +189,12 @@ def _list_values(schema: Mapping[str, Any]) -> Iterator[Value]:
     default, listed = schema.get("default"), schema.get("enum")
     allowed = listed if isinstance(listed, list) else []
     for value in allowed:
-        # Null deletes what a layer below has set; it is not a choice.
-        if value is False and "off" in allowed:
+        if value is None:
+            yield Value("null", "deletes the value of a layer below")
+        elif value is False and "off" in allowed:
+            # YAML reads `off` without quotes as false, which is the same here.
             yield Value("off")
-        elif value is not None and not (value == "off" and False in allowed):
+        elif not (value == "off" and False in allowed):
             yield Value(write_scalar(value), "default" if value == default else "")
     types = schema.get("type")
     # Where texts and numbers are allowed as well, true and false are no better than others.

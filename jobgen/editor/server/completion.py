@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -12,11 +11,10 @@ from jobgen.editor.completion.complete import Completion, complete
 from jobgen.editor.completion.items import Item, ItemKind, Offer
 from jobgen.editor.completion.known import KnownCache
 from jobgen.editor.completion.snippets import fill_in
+from jobgen.editor.server.answers import answer, find_document
 from jobgen.editor.server.app import JobgenServer, OpenWorkspace
 from jobgen.editor.server.positions import to_range
 from jobgen.model.data import Location
-
-log = logging.getLogger("jobgen.lsp")
 
 _TRIGGERS = [".", "[", "{", " "]
 _AFTER_SPACE = (": ", "- ", "[ ", "{ ", ", ")
@@ -45,34 +43,26 @@ def register(server: JobgenServer) -> None:
     """Answer requests for completion."""
     answers = _Answers()
     options = types.CompletionOptions(trigger_characters=_TRIGGERS, resolve_provider=True)
-    server.feature(types.TEXT_DOCUMENT_COMPLETION, options)(partial(_complete, server, answers))
-    server.feature(types.COMPLETION_ITEM_RESOLVE)(partial(_resolve, answers))
+    answer(server, types.TEXT_DOCUMENT_COMPLETION, partial(_complete, answers), options)
+    answer(server, types.COMPLETION_ITEM_RESOLVE, partial(_resolve, answers))
 
 
-def _complete(server: JobgenServer, answers: _Answers, params: types.CompletionParams) -> types.CompletionList:
-    try:
-        return _answer(server, answers, params)
-    except Exception:
-        log.exception("completion failed; please report this bug in jobgen")
-        return types.CompletionList(is_incomplete=False, items=[])
-
-
-def _answer(server: JobgenServer, answers: _Answers, params: types.CompletionParams) -> types.CompletionList:
-    uri = params.text_document.uri
-    found = server.find_workspace(uri)
-    if found is None:
-        return types.CompletionList(is_incomplete=False, items=[])
-    opened, file = found
-    document = server.workspace.get_text_document(uri)
-    position = server.workspace.position_codec.position_from_client_units(document.lines, params.position)
-    line, column = position.line + 1, position.character + 1
-    if _is_stray_space(params, document.lines, line, column):
-        return types.CompletionList(is_incomplete=False, items=[])
+def _complete(answers: _Answers, server: JobgenServer, params: types.CompletionParams) -> types.CompletionList | None:
+    asked = find_document(server, params.text_document.uri)
+    lines = asked.text.splitlines() if asked else []
+    if asked is None or params.position.line > len(lines):
+        return None
+    # A position after the last line break is on a line of its own.
+    place = server.workspace.position_codec.position_from_client_units([*lines, ""], params.position)
+    line, column = place.line + 1, place.character + 1
+    if _is_stray_space(params, lines, line, column):
+        return None
+    opened, file = asked.opened, asked.file
     known = answers.caches.setdefault(opened, KnownCache()).find(opened.workspace)
-    completion = complete(document.source, line, column, file, known, _find_rules(opened, file, line))
+    completion = complete(asked.text, line, column, file, known, _find_rules(opened, file, line))
     answers.number += 1
     answers.items = tuple(offer.item for offer in completion.offers)
-    items = list(_to_items(server, answers, uri, line, completion))
+    items = list(_to_items(server, answers, asked.uri, line, completion))
     return types.CompletionList(is_incomplete=completion.is_incomplete, items=items)
 
 
@@ -127,7 +117,7 @@ def _find_capabilities(server: JobgenServer) -> types.ClientCompletionItemOption
     return found or types.ClientCompletionItemOptions()
 
 
-def _resolve(answers: _Answers, item: types.CompletionItem) -> types.CompletionItem:
+def _resolve(answers: _Answers, _: JobgenServer, item: types.CompletionItem) -> types.CompletionItem:
     """Add the documentation of an item."""
     number, index = item.data if isinstance(item.data, (list, tuple)) and len(item.data) == 2 else (0, 0)
     if number == answers.number and isinstance(index, int) and 0 <= index < len(answers.items):
