@@ -8,6 +8,7 @@ from jobgen.editor.context import make_context
 from jobgen.editor.hover import find_hover
 from jobgen.editor.server.answers import answer, find_position
 from jobgen.editor.server.app import JobgenServer
+from jobgen.editor.server.markup import to_hover_markup
 from jobgen.editor.server.positions import to_range
 
 
@@ -24,5 +25,4 @@ def _hover(server: JobgenServer, params: types.HoverParams) -> types.Hover | Non
     hover = find_hover(make_context(asked.opened.workspace, asked.file, cursor))
     if hover is None:
         return None
-    content = types.MarkupContent(types.MarkupKind.Markdown, hover.markdown)
-    return types.Hover(content, to_range(server, asked.uri, hover.location))
+    return types.Hover(to_hover_markup(server, hover.markdown), to_range(server, asked.uri, hover.location))

@@ -1,0 +1,67 @@
+"""Markdown of hovers: as it is for clients that render it, easy to read in its source for others."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import pytest_lsp
+from lsprotocol import types
+
+from jobgen.editor.plain_markdown import simplify
+from jobgen.editor.server.markup import to_hover_markup
+
+TABLE = """\
+| environment | value | set by |
+| --- | --- | --- |
+| dev | `2` | [job](file:///r/jobs/a.yaml#L10) |
+| production | `a\\|b` | [patch of \\[x\\]](file:///r/o.yaml#L8), overrides `2` of [job](file:///r/jobs/a.yaml#L10) |"""
+PLAIN = """\
+| environment | value  | set by |
+| ----------- | ------ | --- |
+| dev         | `2`    | job |
+| production  | `a\\|b` | patch of \\[x\\], overrides `2` of job |"""
+
+
+def test_tables_are_aligned_and_links_lose_their_targets():
+    assert simplify(TABLE) == PLAIN
+    assert simplify(f"Reaches [a](file:///a#L1)\n\n{TABLE}\n\nend") == f"Reaches a\n\n{PLAIN}\n\nend"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no table",
+        "```yaml\n| a | b |\n[x](file:///y)\n```",
+        "| one |",
+        "[x](https://example.com)",
+        "\\[x\\](file:///y)",
+        "| a | b\n| c |",
+    ],
+)
+def test_other_text_stays(text):
+    assert simplify(text) == text
+
+
+@pytest.mark.parametrize("text", ["| a |\n| b | c | d |", "|  |", "| | |", "| \\| |"])
+def test_rows_of_any_length_are_kept(text):
+    assert [line.count("|") for line in simplify(text).split("\n")] == [line.count("|") for line in text.split("\n")]
+
+
+@pytest.mark.parametrize(
+    ("client", "is_rendered"),
+    [("visual-studio-code", True), ("neovim", False), ("neovim@0.7", False), ("emacs", False)],
+)
+def test_clients_get_what_they_can_show(client, is_rendered):
+    server = SimpleNamespace(client_capabilities=pytest_lsp.client_capabilities(client))
+    markup = to_hover_markup(server, TABLE)
+
+    assert markup.kind is types.MarkupKind.Markdown
+    assert markup.value == (TABLE if is_rendered else PLAIN)
+
+
+def test_a_client_without_markdown_gets_plain_text():
+    server = SimpleNamespace(client_capabilities=types.ClientCapabilities())
+
+    assert to_hover_markup(server, TABLE) == types.MarkupContent(types.MarkupKind.PlainText, PLAIN)
