@@ -15,14 +15,30 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SESSION = ROOT / "tests/neovim/session.lua"
 FILES = {
-    "jobgen.yaml": "environments: [prod]\n",
+    "jobgen.yaml": "environments: [dev, prod]\n",
+    "overlays/base/overlay.yaml": """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+spec:
+  cluster: {platform: kubeflow}
+  defaults: {labels: {team: nlp}}
+""",
+    "overlays/dev/overlay.yaml": """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+spec:
+  extends: [base]
+  namespace: ml-dev
+""",
     "overlays/prod/overlay.yaml": """\
 apiVersion: jobgen.dev/v1
 kind: Overlay
 spec:
+  extends: [base]
   namespace: ml-prod
-  cluster: {platform: kubeflow}
-  defaults: {labels: {team: nlp}, roles: {worker: {replicas: 4}}}
+  patches:
+    - match: {names: [bert]}
+      merge: {roles: {worker: {replicas: 8}}}
 """,
     "jobs/bert.yaml": """\
 apiVersion: jobgen.dev/v1
@@ -34,7 +50,7 @@ spec:
   resources: {cpu: 4, memory: 16Gi, gpus: 1}
   roles:
     master: {}
-    worker: {}
+    worker: {replicas: 2}
 """,
     # An é and an emoji before the fault: Neovim counts bytes, the protocol UTF-16 units.
     "jobs/wide.yaml": """\
@@ -44,14 +60,26 @@ metadata: {name: wide, annotations: {note: "é 🚀"}, lables: {a: b}}
 spec: {framework: pytorch, image: registry.example.com/train:1.2}
 """,
 }
+FAULTS = ["unknown-resource", "unknown-resource"]
 STEPS = [
     {"step": "open", "file": "jobs/bert.yaml"},
-    {"step": "findings", "rules": ["unknown-resource"]},
+    {"step": "findings", "rules": FAULTS},
     {"step": "screen"},
     {"step": "type", "from": "gpus", "to": "gpu"},
     {"step": "findings", "rules": []},
     {"step": "undo"},
-    {"step": "findings", "rules": ["unknown-resource"]},
+    {"step": "findings", "rules": FAULTS},
+    {"step": "cursor", "text": "gpus"},
+    {"step": "code_action", "title": "rename to `gpu`"},
+    {"step": "findings", "rules": []},
+    {"step": "buffer"},
+    {"step": "complete", "line": 6, "text": "  res"},
+    {"step": "undo"},
+    {"step": "cursor", "text": "replicas"},
+    {"step": "hover"},
+    {"step": "screen"},
+    {"step": "close_floats"},
+    {"step": "definition"},
     {"step": "findings", "rules": ["unknown-field"], "file": "jobs/wide.yaml"},
     {"step": "open", "file": "jobs/wide.yaml"},
     {"step": "findings", "rules": ["unknown-field"]},
@@ -121,7 +149,7 @@ def test_documented_configuration_starts_one_server_for_a_repository(session):
 def test_findings_are_shown_on_their_text_and_follow_the_buffer(session):
     first, fixed, again, *_ = seen(session, "findings")
 
-    assert [(each["rule"], each["line"], each["text"]) for each in first] == [("unknown-resource", 7, "gpus")]
+    assert {(each["rule"], each["line"], each["text"]) for each in first} == {("unknown-resource", 7, "gpus")}
     assert "write `gpu`" in first[0]["message"]
     assert fixed == []
     assert again == first
@@ -135,9 +163,44 @@ def test_findings_after_wide_characters_are_on_their_text_before_and_after_the_f
 
 
 def test_screen_shows_the_finding_beside_its_line(session):
-    (screen,) = seen(session, "screen")
-    (runs,) = [runs for runs in screen if "gpus: 1" in "".join(text for text, _ in runs)]
-    line = "".join(text for text, _ in runs)
+    rows = ["".join(text for text, _ in runs) for runs in seen(session, "screen")[0]["rows"]]
+    (line,) = [row for row in rows if "gpus: 1" in row]
 
     assert line.startswith("E ")
     assert "containers cannot request the resource `gpus`" in line
+
+
+def test_code_action_of_a_finding_edits_the_buffer(session):
+    (titles,) = seen(session, "code_action")
+    (lines,) = seen(session, "buffer")
+    _, _, _, after, *_ = seen(session, "findings")
+
+    assert any("rename to `gpu`" in title for title in titles)
+    assert any(title.startswith("Suppress unknown-resource") for title in titles)
+    assert "\n".join(lines) + "\n" == FILES["jobs/bert.yaml"].replace("gpus", "gpu")
+    assert after == []
+
+
+def test_hover_shows_the_value_in_each_environment(session):
+    (lines,) = seen(session, "hover")
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("|")]
+
+    assert cells[0] == ["environment", "value", "set by"]
+    assert [row[:2] for row in cells[2:]] == [["dev", "`2`"], ["prod", "`8`"]]
+    assert cells[3][2].startswith("patch of prod, overrides `2` of job")
+    assert len({line.index("|", 1) for line in lines if line.startswith("|")}) == 1
+
+
+def test_definition_of_a_value_is_the_patch_that_sets_it(session):
+    ((path, line, text),) = seen(session, "definition")
+
+    assert path.endswith("overlays/prod/overlay.yaml")
+    assert (line, text.strip()) == (8, "merge: {roles: {worker: {replicas: 8}}}")
+
+
+def test_completion_offers_the_fields_of_a_job(session):
+    (labels,) = seen(session, "complete")
+
+    assert {"command", "queue"} <= set(labels)
+    # Fields that the job has already are not offered again.
+    assert "image" not in labels

@@ -93,7 +93,23 @@ local function find_styles()
   return found
 end
 
--- Returns the rows of the screen, each as a list of texts with their styles.
+-- Returns the windows over the text. Without a terminal, Neovim does not draw them.
+local function read_floats()
+  local found = {}
+  for _, window in ipairs(find_floats()) do
+    local row, column = unpack(vim.api.nvim_win_get_position(window))
+    local height = vim.api.nvim_win_get_height(window)
+    table.insert(found, {
+      row = row,
+      column = column,
+      width = vim.api.nvim_win_get_width(window),
+      lines = vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(window), 0, height, false),
+    })
+  end
+  return found
+end
+
+-- Returns the rows of the screen, each as a list of texts with their styles, and the windows over them.
 local function read_screen()
   local styles = find_styles()
   vim.cmd("redraw")
@@ -112,7 +128,7 @@ local function read_screen()
     end
     table.insert(rows, runs)
   end
-  return rows
+  return { rows = rows, floats = read_floats() }
 end
 
 local steps = {}
@@ -214,22 +230,19 @@ function steps.definition(step)
   return { vim.api.nvim_buf_get_name(0), vim.api.nvim_win_get_cursor(0)[1], vim.api.nvim_get_current_line() }
 end
 
--- Types text at the end of a line, and completes it as CTRL-X CTRL-O does.
+-- Adds a line, and asks for completions at its end.
 function steps.complete(step)
-  vim.bo.omnifunc = "v:lua.vim.lsp.omnifunc"
-  vim.api.nvim_win_set_cursor(0, { step.line, 0 })
   vim.api.nvim_buf_set_lines(0, step.line, step.line, false, { step.text })
-  vim.api.nvim_win_set_cursor(0, { step.line + 1, #step.text })
   local params = vim.lsp.util.make_position_params()
-  params.position.character = #step.text
+  params.position = { line = step.line, character = #step.text }
   local answers = vim.lsp.buf_request_sync(0, "textDocument/completion", params, TIMEOUT)
-  local words = {}
+  local labels = {}
   for _, answer in pairs(answers or {}) do
     for _, item in ipairs(answer.result and (answer.result.items or answer.result) or {}) do
-      table.insert(words, item.label)
+      table.insert(labels, item.label)
     end
   end
-  return words
+  return labels
 end
 
 function steps.undo()
@@ -267,6 +280,8 @@ local function run()
   dofile(settings.config)
   local state, results = {}, {}
   for _, step in ipairs(settings.steps) do
+    -- Each step can be undone by itself.
+    vim.cmd("let &undolevels = &undolevels")
     local ok, value = pcall(steps[step.step], step, settings, state)
     table.insert(results, { step = step.step, ok = ok, value = value })
     if not ok then
