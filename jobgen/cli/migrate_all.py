@@ -9,6 +9,7 @@ from pathlib import Path
 
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.cli.write_files import write_files, write_new_files
+from jobgen.convert.migrate.convert_job import SOURCE, TARGET
 from jobgen.convert.migrate.prove import format_difference
 from jobgen.convert.migrate.prove_repository import RepositoryProof, complete_migration
 from jobgen.convert.migrate.repository import RepositoryMigration, migrate_repository
@@ -19,8 +20,6 @@ from jobgen.pipeline import config
 from jobgen.report.escape import visible
 from jobgen.report.summary import format_findings, pluralize
 from jobgen.spec.kinds import Kind
-
-SOURCE, TARGET = "PyTorchJob", "TrainJob"
 
 
 def migrate_all(root: Path, target: str, output: str | None, *, write: bool, force: bool) -> Result:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -25,6 +25,11 @@ class MigrationNote(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.change}: `{'.'.join(self.field)}`: {self.reason}"
+
+
+def list_lost_fields(notes: Iterable[MigrationNote]) -> tuple[str, ...]:
+    """Return the paths of the fields that the other kind does not have."""
+    return tuple(dict.fromkeys(".".join(map(str, note.field)) for note in notes if note.change == "lost"))
 
 
 class BuiltRuntime(NamedTuple):

@@ -1,4 +1,4 @@
-"""`jobgen migrate JOB... --runtimes`: convert some jobs to TrainJobs, with the runtimes that they need."""
+"""Convert some jobs to TrainJobs, with the runtimes that they need: `jobgen migrate JOB... --runtimes`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from jobgen.convert.importing.common_fields import Fields
 from jobgen.convert.importing.format_yaml import format_document
+from jobgen.convert.migrate.draft import list_lost_fields
 from jobgen.convert.migrate.prove import compare_created_pods, format_difference
 from jobgen.convert.migrate.repository_jobs import (
     MigratedDocument,
@@ -35,6 +36,7 @@ class RuntimeOutput(NamedTuple):
     path: str
     text: str
     report: str = ""
+    lost: tuple[str, ...] = ()
 
 
 def migrate_with_runtimes(
@@ -87,11 +89,12 @@ def _format_job(document: MigratedDocument, route: Route) -> RuntimeOutput:
     lines += (f"{path}:{line}: {note}" for line, note in list_notes(document))
     lines += (f"{source.where}: {line}" for line in _compare(document, route))
     report = "".join(f"{visible(line)}\n" for line in lines)
+    lost = list_lost_fields(note for _, note in list_notes(document))
     if is_spec(source.document):
         job = source.jobs[0]
-        return RuntimeOutput(f"{source.name}.yaml", rewrite_job(job.file, job.position, result.document), report)
+        return RuntimeOutput(f"{source.name}.yaml", rewrite_job(job.file, job.position, result.document), report, lost)
     assert result.rendered is not None, "a manifest is rendered"
-    return RuntimeOutput(f"{source.name}.yaml", to_yaml(refer_to_runtime(result.rendered)), report)
+    return RuntimeOutput(f"{source.name}.yaml", to_yaml(refer_to_runtime(result.rendered)), report, lost)
 
 
 def _compare(document: MigratedDocument, route: Route) -> Iterator[str]:
