@@ -73,6 +73,7 @@ CASES = [
     (MANIFESTS, "dat¦a: {a: b}", "**`data`**: mapping"),
     (USES, "restart¦Policy", "**`restartPolicy`**: string\n\nOne of `Always`, `OnFailure`, `Never`"),
     (USES, "runtimeRef: {name: to¦rch", "**ClusterTrainingRuntime `torch`**: defined in runtimes/torch.yaml:3@"),
+    (PROD, "kinds: [PyTorch¦Job]", "**PyTorchJob** of `kubeflow.org/v1`: operator training-operator"),
     ("policies/own.yaml", "failure¦Policy", "**`failurePolicy`**: string"),
     (
         "jobgen.yaml",

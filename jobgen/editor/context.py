@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from jobgen.editor.completion.names import OVERLAY, find_named_kind
 from jobgen.editor.cursor import Cursor, Part
 from jobgen.editor.values import load_ready
 from jobgen.editor.workspace import Ready, Workspace
@@ -76,19 +77,14 @@ def _find_suppressed(comment: str, at: int) -> str:
 
 
 def find_overlay_name(context: Context) -> str:
-    """Return the overlay that a value names: in `environments` or `extends`, or as its own name; empty without one."""
+    """Return the overlay that a value names, in `environments`, in `extends` or as its own name; empty without one."""
     cursor = context.cursor
     if cursor.part is not Part.VALUE:
         return ""
-    match cursor.path:
-        case ("environments", int()) if context.file == SETTINGS:
-            return cursor.text
-        case ("spec", "extends", int()) if context.kind == "Overlay":
-            return cursor.text
-        case ("metadata", "name") if context.kind == "Overlay":
-            return cursor.text
-        case _:
-            return ""
+    if context.file != SETTINGS and context.kind != "Overlay":
+        return ""
+    is_own_name = cursor.path == ("metadata", "name") and context.kind == "Overlay"
+    return cursor.text if is_own_name or find_named_kind(cursor.path, None) == OVERLAY else ""
 
 
 def find_framework_name(context: Context) -> str:

@@ -190,7 +190,8 @@ def _find_place(lines: list[str], region: _Region, line: int, column: int, file:
     """Find what would be typed at a position where there is nothing: put a character there, and find it again."""
     text = lines[line - 1]
     written = text[: column - 1] + _PLACEHOLDER + text[column - 1 :]
-    edited = [*lines[: line - 1], written, *lines[line:]]
+    # What follows the position does not change the path to it.
+    edited, region = [*lines[: line - 1], written], region._replace(end=line + 1)
     place = Location(file, line, column, line, column)
     for path, node in walk(_read_region(edited, region, file)):
         content = node.value if isinstance(node, TracedScalar) else node

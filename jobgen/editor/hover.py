@@ -8,8 +8,9 @@ from typing import NamedTuple
 from jobgen.api.errors import NotFoundError
 from jobgen.api.explain import ExplainedField, ValueSource, explain_rule
 from jobgen.editor import reach
+from jobgen.editor.completion.manifests import describe_deprecation
 from jobgen.editor.completion.names import JOB
-from jobgen.editor.context import Context, find_framework_name, find_overlay_name, find_rule_name
+from jobgen.editor.context import Context, find_framework_name, find_kind_name, find_overlay_name, find_rule_name
 from jobgen.editor.cursor import Part
 from jobgen.editor.field_docs import describe_field
 from jobgen.editor.index import LABEL
@@ -17,7 +18,7 @@ from jobgen.editor.markdown import block, code, escape, escape_text, link, table
 from jobgen.editor.named import count_files, find_name, list_definitions
 from jobgen.editor.references import list_reached
 from jobgen.editor.values import explain_value
-from jobgen.model.data import Location
+from jobgen.model.data import Location, value_of
 from jobgen.report.summary import pluralize
 from jobgen.spec.overlay import list_ancestors
 
@@ -106,6 +107,19 @@ def _describe_framework(context: Context) -> Iterator[str]:
         yield table(("environment", "rendered as", "operator", "roles"), cells)
 
 
+def _describe_kind(context: Context) -> Iterator[str]:
+    """Describe the kind of objects that a value names."""
+    name, ready = find_kind_name(context), context.ready
+    if ready is None:
+        return
+    for kind in ready.run.project.kinds if name else ():
+        if name in (kind.name, *kind.aliases):
+            clusters = [runner.expander.environment.cluster for runner in ready.prepared.runners]
+            deprecated = describe_deprecation(kind, clusters)
+            facts = [f"operator {escape(kind.operator)}", *([f"**{escape(deprecated)}**"] if deprecated else [])]
+            yield f"**{escape(kind.name)}** of {code(str(value_of(kind.api_version)))}: {', '.join(facts)}"
+
+
 def _describe_name(context: Context) -> Iterator[str]:
     """Say where an object is defined, and how many files use its name."""
     name = find_name(context)
@@ -178,6 +192,7 @@ _PARTS: Sequence[Callable[[Context], Iterator[str]]] = (
     describe_field,
     _describe_environment,
     _describe_framework,
+    _describe_kind,
     _describe_name,
     _describe_values,
     _describe_reach,
