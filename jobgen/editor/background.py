@@ -6,10 +6,14 @@ four bytes for the length, then pickled data. Both ends are jobgen, so nothing t
 
 from __future__ import annotations
 
+import gc
+import os
 import pickle
 import struct
 import threading
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -20,6 +24,11 @@ _LENGTH = struct.Struct(">I")
 HEAD_BYTES = _LENGTH.size
 """The length of what comes before the data of a frame."""
 
+_MIN_PAUSE = 2.0
+"""The seconds between two searches for changed files."""
+_PAUSE_FACTOR = 50
+"""A search takes at most one fiftieth of a core, in repositories of any size."""
+
 
 class Request(NamedTuple):
     """A request to lint a workspace with the contents of open documents."""
@@ -27,6 +36,8 @@ class Request(NamedTuple):
     number: int
     drafts: Mapping[str, bytes]
     """By real path."""
+    watches: bool = False
+    """Whether to look for changed files when there is nothing else to do."""
 
 
 class SupersededError(Exception):
@@ -58,6 +69,7 @@ class _Inbox:
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
+        self._pid = os.getpid()
         self._changed = threading.Condition()
         self._newest: Request | None = None
         self._is_closed = False
@@ -72,29 +84,53 @@ class _Inbox:
             self._is_closed = True
             self._changed.notify()
 
-    def take(self) -> Request | None:
-        """Wait for a request; None at the end."""
+    @property
+    def is_closed(self) -> bool:
+        """Whether the server has ended."""
+        return self._is_closed
+
+    def take(self, timeout: float | None = None) -> Request | None:
+        """Wait for a request; None if there is none in time, or at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._newest is not None or self._is_closed)
+            self._changed.wait_for(lambda: self._newest is not None or self._is_closed, timeout)
             request, self._newest = self._newest, None
             return request if not self._is_closed else None
 
     def check(self, *_: object) -> None:
-        """Raise a SupersededError if there is a newer request, or if the server has ended."""
-        if self._newest is not None or self._is_closed:
+        """Raise a SupersededError if there is a newer request, or if the server or this process has ended."""
+        is_orphan = os.getpid() != self._pid and os.getppid() != self._pid
+        if self._newest is not None or self._is_closed or is_orphan:
             raise SupersededError
 
 
 def serve(root: Path, reading: BinaryIO, writing: BinaryIO) -> None:
     """Answer requests until the stream ends."""
+    # The command line disables it, because its other commands end soon.
+    gc.enable()
     inbox = _Inbox(reading)
     linter = WorkspaceLinter(root)
-    while (request := inbox.take()) is not None:
-        try:
-            snapshot = linter.lint(request.drafts, inbox.check)
-        except SupersededError:
-            continue
-        except Exception as error:  # noqa: BLE001 -- the server must live, and say what failed
-            snapshot = Snapshot(error=f"`{type(error).__name__}`: {error}; please report this bug in jobgen")
+    last: Request | None = None
+    pause = _MIN_PAUSE
+    while not inbox.is_closed:
+        request = inbox.take(pause if last and last.watches else None)
+        if request is None:
+            began = time.process_time()
+            is_changed = not inbox.is_closed and linter.has_changed_files()
+            pause = max(_MIN_PAUSE, (time.process_time() - began) * _PAUSE_FACTOR)
+            request = last if is_changed else None
+        if request is not None:
+            last = request
+            _answer(linter, request, inbox, writing)
+
+
+def _answer(linter: WorkspaceLinter, request: Request, inbox: _Inbox, writing: BinaryIO) -> None:
+    try:
+        snapshot = linter.lint(request.drafts, inbox.check)
+    except SupersededError:
+        return
+    except Exception as error:  # noqa: BLE001 -- the server must live, and say what failed
+        snapshot = Snapshot(error=f"`{type(error).__name__}`: {error}; please report this bug in jobgen")
+    # If the server has ended, the next request says so.
+    with suppress(BrokenPipeError):
         writing.write(encode_frame(snapshot._replace(number=request.number)))
         writing.flush()

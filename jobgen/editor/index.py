@@ -87,6 +87,8 @@ class IndexChange(NamedTuple):
 
     changed: Mapping[str, FileIndex] = {}
     removed: tuple[str, ...] = ()
+    is_whole: bool = False
+    """Whether it is the first change, so that what was known before is obsolete."""
 
 
 class IndexBuilder:
@@ -94,6 +96,7 @@ class IndexBuilder:
 
     def __init__(self) -> None:
         self._results: dict[str, FileResult] = {}
+        self._is_first = True
 
     def update(
         self,
@@ -110,7 +113,8 @@ class IndexBuilder:
         }
         removed = tuple(path for path in self._results if path not in current)
         self._results = {path: part for path, (_, part) in current.items()}
-        return IndexChange(changed, removed)
+        is_first, self._is_first = self._is_first, False
+        return IndexChange(changed, removed, is_first)
 
 
 def index_file(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
 
 from jobgen.api.errors import JobgenError
@@ -16,9 +17,9 @@ from jobgen.model.finding import Finding
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.memory import Prepared, RunMemory
 from jobgen.pipeline.read_jobs import collect_suppressions
-from jobgen.pipeline.result_cache import digest_files
+from jobgen.pipeline.result_cache import digest_files, stat_file
 from jobgen.repo import layout
-from jobgen.repo.files import File, FileEntry, edited, read_file
+from jobgen.repo.files import File, FileEntry, edited, is_manifest_name, read_file, use_draft
 from jobgen.repo.named_paths import read_first
 from jobgen.report.suppress import Suppression
 
@@ -30,6 +31,7 @@ class WorkspaceLinter:
         self._request = LintRequest(root, today=today)
         self._memory = RunMemory()
         self._index = IndexBuilder()
+        self._files = b""
 
     def lint(self, drafts: Mapping[str, bytes], check: Callable[[int, int], None]) -> Snapshot:
         """Lint the workspace with the contents of open documents, by real path.
@@ -50,6 +52,16 @@ class WorkspaceLinter:
             index = self._update_index(entries)
         grouped = group_findings(finish_findings(linted.findings, linted.mandatory)[0], own)
         return Snapshot(findings=grouped, index_change=index)
+
+    def has_changed_files(self) -> bool:
+        """Whether a file has been changed, added or removed since the last call, as far as its stat says."""
+        files = resolve_files(self._request)
+        entries = (*files.jobs, *(files.standalone or ()))
+        known = blake2b(digest_files(layout.read_inputs(files.root or self._request.directory)))
+        for entry in entries:
+            known.update(repr((entry.path, stat_file(entry.full))).encode("utf-8", "surrogatepass"))
+        before, self._files = self._files, known.digest()
+        return self._files != before
 
     def _update_index(self, entries: Sequence[FileEntry]) -> IndexChange:
         prepared, project = self._memory.prepared, self._memory.project
@@ -96,13 +108,31 @@ def finish_own(
 
 
 def _use_drafts(files: LintFiles, drafts: Mapping[str, bytes]) -> LintFiles:
-    """Give the entries of open documents their content, so that no cache looks at the files on disk."""
+    """Give the entries of open documents their content, so that no cache looks at the files on disk.
+
+    A document that is not on disk yet, or not any more, counts as a file.
+    """
     names = {os.path.basename(path) for path in drafts}
+    left = dict(drafts)
 
     def use(entry: FileEntry) -> FileEntry:
         if entry.finding or entry.skipped or os.path.basename(entry.full) not in names:
             return entry
-        return entry._replace(content=drafts.get(os.path.realpath(entry.full)))
+        real = os.path.realpath(entry.full)
+        left.pop(real, None)
+        return use_draft(entry, drafts[real]) if real in drafts else entry
 
     standalone = None if files.standalone is None else [use(entry) for entry in files.standalone]
-    return files._replace(jobs=[use(entry) for entry in files.jobs], standalone=standalone)
+    jobs = [use(entry) for entry in files.jobs]
+    if files.whole and isinstance(files.root, Path):
+        new = [use_draft(entry, left[entry.full]) for entry in _find_unsaved(files.root, left)]
+        jobs = sorted((*jobs, *new), key=lambda entry: entry.path.split("/")) if new else jobs
+    return files._replace(jobs=jobs, standalone=standalone)
+
+
+def _find_unsaved(root: Path, drafts: Mapping[str, bytes]) -> Iterator[FileEntry]:
+    """Return the jobs among open documents that are not on disk."""
+    for full in drafts:
+        relative = Path(os.path.relpath(full, os.path.realpath(root))).as_posix()
+        if relative.startswith("jobs/") and is_manifest_name(relative) and not os.path.lexists(full):
+            yield FileEntry(relative, full)

@@ -23,7 +23,8 @@ from jobgen.pipeline.memory import Prepared
 from jobgen.pipeline.result_cache import digest_files
 from jobgen.pipeline.run import Run, discard_object, prepare_run, process_file
 from jobgen.repo import layout
-from jobgen.repo.files import File, FileEntry, edited, read_file
+from jobgen.repo.atomic import links_outside
+from jobgen.repo.files import File, FileEntry, edited, read_file, report_link_outside, use_draft
 from jobgen.repo.root import find_root
 
 
@@ -41,9 +42,9 @@ class Workspace:
 
     def __init__(self, folder: Path, today: str = "") -> None:
         resolved = folder.resolve()
+        self.folder = Path(os.path.abspath(folder))
+        """As the editor names it: it may be a link."""
         found = find_root(resolved)
-        self.is_repository = found is not None
-        """Whether it is a jobs repository, or below one; otherwise manifests are linted by themselves."""
         self.root = found or resolved
         self.snapshot = Snapshot()
         self.index: dict[str, FileIndex] = {}
@@ -53,9 +54,16 @@ class Workspace:
         self._today = today
         self._ready: Ready | None = None
 
+    @property
+    def is_repository(self) -> bool:
+        """Whether it is a jobs repository; otherwise manifests are linted by themselves. An edit may change it."""
+        return find_root(self.root) is not None
+
     def take(self, snapshot: Snapshot) -> None:
         """Use what the background process found."""
         self.snapshot = snapshot
+        if snapshot.index_change.is_whole:
+            self.index.clear()
         self.index.update(snapshot.index_change.changed)
         for path in snapshot.index_change.removed:
             self.index.pop(path, None)
@@ -70,8 +78,18 @@ class Workspace:
 
     def find_relative(self, path: str) -> str | None:
         """Return the path of a file from the root; None if it is not below it."""
-        relative = os.path.relpath(os.path.realpath(path), os.path.realpath(self.root))
-        return None if relative.startswith(os.pardir) else Path(relative).as_posix()
+        full = os.path.abspath(path)
+        rest = _path_below(full, str(self.folder))
+        # A link that leads out of the repository is a file of it; lint says that it is not followed.
+        named = full if rest is None else os.path.join(os.path.realpath(self.folder), rest)
+        found = _path_below(named, str(self.root)) or _path_below(os.path.realpath(path), str(self.root))
+        return Path(found).as_posix() if found else None
+
+    def name_file(self, file: str) -> str:
+        """Return the full path of a file, as the editor names it."""
+        full = os.path.join(self.root, file)
+        rest = _path_below(full, os.path.realpath(self.folder))
+        return full if rest is None else os.path.join(self.folder, rest)
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -122,6 +140,9 @@ class Workspace:
 
     def lint_file(self, file: str) -> FileFindings:
         """Lint a file, by its path from the root, with the results of the last lint of everything."""
+        full = os.path.join(self.root, file)
+        if os.path.realpath(full) not in self.drafts and not os.path.lexists(full):
+            return FileFindings()
         before = self.snapshot.findings.get(file, FileFindings())
         with self.reading():
             try:
@@ -137,10 +158,19 @@ class Workspace:
     def find_entry(self, file: str) -> FileEntry:
         """Return a file, by its path from the root, with the content of its document if it is open."""
         full = os.path.join(self.root, file)
-        return FileEntry(file, full, content=self.drafts.get(os.path.realpath(full)))
+        draft = self.drafts.get(os.path.realpath(full))
+        if links_outside(full, self.root):
+            return report_link_outside(file)
+        return FileEntry(file, full) if draft is None else use_draft(FileEntry(file, full), draft)
 
     def lint_job(self, ready: Ready, file: str) -> tuple[Finding, ...]:
         """Return the findings of the jobs of a file, also those that are located in overlays."""
         entry = self.find_entry(file)
         part = process_file(ready.run, ready.prepared, entry)
         return finish_own(ready.run.project, part.findings, part.comments, read_file(entry))
+
+
+def _path_below(full: str, folder: str) -> str | None:
+    """Return the path of a file from a folder; None if it is not below it."""
+    start = os.path.join(folder, "")
+    return full[len(start) :] if full.startswith(start) else None

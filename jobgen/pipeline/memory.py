@@ -1,7 +1,7 @@
 """Keep the results of a run in memory, for the next run in the same process.
 
 An editor starts a run at every edit. Most files are the same as before, so their results are too. A run with a memory
-finds what a run without one finds; `tests/test_run_memory.py` compares them.
+finds what a run without one finds; `tests/test_editor_lint.py` compares them.
 """
 
 from __future__ import annotations

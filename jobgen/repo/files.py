@@ -136,16 +136,23 @@ def read_file(entry: FileEntry) -> File:
         status = os.stat(full)
         if not stat.S_ISREG(status.st_mode):
             return _report_unreadable(path, "not a regular file")
-        if status.st_size > MAX_BYTES:
-            return File(path, finding=report_too_large(path, status.st_size).finding)
         edited = _edited.get()
         if edited and (draft := edited.get(os.path.realpath(full))) is not None:
-            return File(path, draft)
+            return read_file(use_draft(entry, draft))
+        if status.st_size > MAX_BYTES:
+            return File(path, finding=report_too_large(path, status.st_size).finding)
         with open(full, "rb", buffering=0) as stream:
             return File(path, stream.read())
     except OSError as error:
         is_broken_link = os.path.islink(full) and not os.path.exists(full)
         return _report_unreadable(path, LINK_NOWHERE if is_broken_link else f"cannot be read: {error.strerror}")
+
+
+def use_draft(entry: FileEntry, draft: bytes) -> FileEntry:
+    """The entry of a file with the content of an editor."""
+    if len(draft) > MAX_BYTES:
+        return report_too_large(entry.path, len(draft))
+    return entry._replace(content=draft)
 
 
 def report_link_outside(path: str) -> FileEntry:

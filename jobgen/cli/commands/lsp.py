@@ -20,15 +20,17 @@ def command(directory: Path, /, stdio: bool, background: str) -> Result:
     It shows findings, documentation and completions while you edit jobs and overlays. See docs/editors.md for the
     settings of each editor. It needs the extra `jobgen[lsp]`.
     """
+    # What a library prints must not come between messages.
+    writing, sys.stdout = sys.stdout.buffer, sys.stderr
     if background:
         from jobgen.editor.background import serve
 
-        serve(directory / background, sys.stdin.buffer, sys.stdout.buffer)
+        serve(directory / background, sys.stdin.buffer, writing)
         return Result(ExitCode.OK)
     try:
         from jobgen.editor.server.run import run_server
     except ModuleNotFoundError as error:
         message = f"the language server needs `{error.name}`; install it with `pip install 'jobgen[lsp]'`"
         return error_result(ExitCode.USAGE, message)
-    run_server()
+    run_server(sys.stdin.buffer, writing)
     return Result(ExitCode.OK)

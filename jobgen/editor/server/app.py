@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import logging
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
+from pygls.workspace import TextDocument
 
 from jobgen.editor.server.worker import Worker
 from jobgen.editor.snapshot import Snapshot
 from jobgen.editor.workspace import Workspace
+from jobgen.model.finding import Finding
+from jobgen.repo.root import find_root, has_settings
 
 log = logging.getLogger("jobgen.lsp")
+Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
 class OpenWorkspace:
@@ -23,6 +31,16 @@ class OpenWorkspace:
 
     def __init__(self, folder: Path, notify: Callable[[OpenWorkspace], None]) -> None:
         self.workspace = Workspace(folder)
+        self.uris: dict[str, str] = {}
+        """The URIs of open documents, as the editor writes them, by path from the root."""
+        self.shown: dict[str, tuple[tuple[Finding, ...], int | None]] = {}
+        """The findings that the editor shows, and the version of the document, by path from the root."""
+        self.alone: dict[str, tuple[Finding, ...]] = {}
+        """The findings that open documents have by themselves, as they are now."""
+        self.edited: dict[str, int] = {}
+        """The number of the first request that has the newest edit of a document."""
+        self.is_shared = True
+        """Whether files beside the open documents are linted too."""
         self._notify = notify
         self.worker = Worker(self.workspace.root, self._take)
 
@@ -33,7 +51,8 @@ class OpenWorkspace:
 
     def request_lint(self, delay: float = 0) -> None:
         """Lint everything in the background, with the contents of open documents."""
-        self.worker.request(self.workspace.drafts, delay)
+        if self.is_shared:
+            self.worker.request(self.workspace.drafts, delay)
 
     def _take(self, snapshot: Snapshot) -> None:
         self.workspace.take(snapshot)
@@ -48,46 +67,121 @@ class JobgenServer(LanguageServer):
     def __init__(self) -> None:
         super().__init__("jobgen", version("jobgen"), types.TextDocumentSyncKind.Incremental)
         self.workspaces: dict[Path, OpenWorkspace] = {}
+        self.watches = False
+        """Whether the background processes look for changed files, because the editor does not report them."""
         self.listeners: list[Callable[[OpenWorkspace], None]] = []
         """Called when a workspace has new results."""
+
+    def feature(self, feature_name: str, options: Any = None) -> Callable[[Handler], Handler]:
+        """Register what answers a request. If it raises an exception, the answer is empty, and the server lives."""
+        register = super().feature(feature_name, options)
+
+        def add(handler: Handler) -> Handler:
+            register(guard(feature_name, handler))
+            return handler
+
+        return add
+
+    def command(self, command_name: str) -> Callable[[Handler], Handler]:
+        """Register a command. If it raises an exception, its result is empty, and the server lives."""
+        register = super().command(command_name)
+
+        def add(handler: Handler) -> Handler:
+            register(guard(command_name, handler))
+            return handler
+
+        return add
+
+    def report_server_error(self, error: Exception, source: type[Exception]) -> None:
+        """Write an error to the log. A message on the screen for each would disturb the user."""
+        log.warning("%s: %s", source.__name__, error)
 
     def find_workspace(self, uri: str) -> tuple[OpenWorkspace, str] | None:
         """Return the workspace of a document, and its path from the root; None for other documents.
 
-        A document outside of the editor's folders has a workspace of its own: its jobs repository, or its folder.
+        A document of another jobs repository, which may be inside one of the editor's folders, has its own workspace.
+        A document outside of the editor's folders that belongs to no repository is linted by itself.
         """
         full = to_fs_path(uri) if uri.startswith("file:") else None
-        if full is None:
+        if not full or "\0" in full:
             return None
-        best: tuple[OpenWorkspace, str] | None = None
-        for opened in self.workspaces.values():
+        settings = _find_settings(full)
+        if settings is not None:
+            opened = self.workspaces.get(settings.resolve()) or self.open_folder(settings)
             file = opened.workspace.find_relative(full)
-            if file is not None and (best is None or len(file) < len(best[1])):
-                best = opened, file
-        if best is None and Path(full).parent.is_dir():
-            opened = self.open_folder(Path(full).parent)
+            return (opened, file) if file is not None else None
+        found = [(each, file) for each in self.workspaces.values() if (file := each.workspace.find_relative(full))]
+        if not found and Path(full).parent.is_dir():
+            opened = self.open_folder(Path(full).parent, is_shared=False)
             file = opened.workspace.find_relative(full)
-            best = (opened, file) if file is not None else None
-        return best
+            return (opened, file) if file is not None else None
+        return max(found, key=lambda each: len(each[0].workspace.root.parts), default=None)
 
-    def open_folder(self, folder: Path) -> OpenWorkspace:
+    def open_folder(self, folder: Path, *, is_shared: bool = True) -> OpenWorkspace:
         """Open a folder, unless its repository is open already."""
         opened = OpenWorkspace(folder, self._notify)
         known = self.workspaces.setdefault(opened.workspace.root, opened)
-        if known is opened:
+        if known is opened or (is_shared and not known.is_shared):
+            known.is_shared = is_shared
+            known.worker.watches = self.watches
             known.request_lint()
         return known
 
-    def close_folder(self, folder: Path) -> None:
-        """Close a folder."""
+    def close_folder(self, folder: Path) -> OpenWorkspace | None:
+        """Close a folder, and return its workspace."""
         opened = self.workspaces.pop(Workspace(folder).root, None)
         if opened:
             opened.worker.stop()
+        return opened
+
+    def has_nearer(self, opened: OpenWorkspace, file: str) -> bool:
+        """Whether a file of a workspace belongs to a repository inside of it."""
+        settings = _find_settings(str(opened.workspace.root / file))
+        return settings is not None and settings.resolve() != opened.workspace.root
 
     def _notify(self, opened: OpenWorkspace) -> None:
         for listener in self.listeners:
-            listener(opened)
+            guard("results", listener)(opened)
+
+    def find_document(self, uri: str) -> TextDocument | None:
+        """Return an open document; None if it is not open."""
+        found: TextDocument | None = self.workspace.text_documents.get(unquote(uri))
+        return found
 
     def find_uri(self, opened: OpenWorkspace, file: str) -> str:
-        """Return the URI of a file of a workspace."""
-        return from_fs_path(str(opened.workspace.root / file)) or ""
+        """Return the URI of a file of a workspace, as the editor writes it if the file is open."""
+        known = opened.uris.get(file)
+        if known is not None:
+            return known
+        return from_fs_path(opened.workspace.name_file(file)) or ""
+
+
+def guard(name: str, handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that calls a handler. An exception of it is logged with the name, and the result is None."""
+    if asyncio.iscoroutinefunction(handler):
+
+        async def guarded(*args: Any, **named: Any) -> Any:
+            try:
+                return await handler(*args, **named)
+            except Exception:
+                log.exception("`%s` failed; please report this bug in jobgen", name)
+                return None
+    else:
+
+        def guarded(*args: Any, **named: Any) -> Any:  # type: ignore[misc]
+            try:
+                return handler(*args, **named)
+            except Exception:
+                log.exception("`%s` failed; please report this bug in jobgen", name)
+                return None
+
+    # pygls reads the types of a command's arguments from the function itself.
+    guarded.func = handler.func if isinstance(handler, functools.partial) else handler  # type: ignore[attr-defined]
+    return guarded
+
+
+def _find_settings(full: str) -> Path | None:
+    """Return the nearest folder above a document that has settings; None if there is none."""
+    folder = Path(full).parent
+    found = find_root(folder)
+    return found if found is not None and has_settings(found) else None

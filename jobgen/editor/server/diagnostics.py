@@ -22,31 +22,45 @@ _DEPRECATED = frozenset(("deprecated-kind", "old-api-version"))
 
 def register(server: JobgenServer) -> None:
     """Show the findings of a workspace when the background process has linted it."""
-    shown: dict[OpenWorkspace, set[str]] = {}
-    server.listeners.append(partial(_show_all, server, shown))
+    server.listeners.append(partial(_show_all, server))
 
 
-def _show_all(server: JobgenServer, shown: dict[OpenWorkspace, set[str]], opened: OpenWorkspace) -> None:
+def _show_all(server: JobgenServer, opened: OpenWorkspace) -> None:
     found = opened.workspace.snapshot.findings
-    for file in sorted(shown.get(opened, set()) - found.keys()):
-        publish(server, opened, file, FileFindings())
-    for file, findings in found.items():
+    for file in sorted({*opened.shown, *found, *opened.uris}):
+        findings = found.get(file, FileFindings())
+        if opened.workspace.snapshot.number < opened.edited.get(file, 0):
+            # The document has been edited since the request, so only what other files cause is of interest.
+            findings = findings._replace(own=opened.alone.get(file, findings.own))
         publish(server, opened, file, findings)
-    shown[opened] = set(found)
 
 
-def lint_document(server: JobgenServer, opened: OpenWorkspace, file: str) -> None:
-    """Lint an open document by itself, and show what is found."""
-    publish(server, opened, file, opened.workspace.lint_file(file))
+def lint_document(server: JobgenServer, opened: OpenWorkspace, file: str) -> FileFindings:
+    """Lint a document by itself, and show what is found."""
+    findings = opened.workspace.lint_file(file)
+    opened.alone[file] = findings.own
+    publish(server, opened, file, findings)
+    return findings
 
 
 def publish(server: JobgenServer, opened: OpenWorkspace, file: str, findings: FileFindings) -> None:
-    """Show the findings of a file."""
+    """Show the findings of a file, unless it shows them already. A file of a repository inside has others."""
     uri = server.find_uri(opened, file)
-    document = server.workspace.text_documents.get(uri)
-    diagnostics = [to_diagnostic(server, opened, uri, finding) for finding in findings.all]
+    document = server.find_document(uri)
     version = document.version if document else None
+    if opened.shown.get(file, ((), None)) == (shown := (findings.all, version)) or server.has_nearer(opened, file):
+        return
+    opened.shown[file] = shown
+    if not findings.all and document is None:
+        del opened.shown[file]
+    diagnostics = [to_diagnostic(server, opened, uri, finding) for finding in findings.all]
     server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, diagnostics, version))
+
+
+def clear(server: JobgenServer, opened: OpenWorkspace) -> None:
+    """Remove the findings of a workspace that is closed."""
+    for file in list(opened.shown):
+        publish(server, opened, file, FileFindings())
 
 
 def to_diagnostic(server: JobgenServer, opened: OpenWorkspace, uri: str, finding: Finding) -> types.Diagnostic:

@@ -3,75 +3,126 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Callable
 from functools import partial
 
 from lsprotocol import types
 from pygls.uris import to_fs_path
 
 from jobgen.editor.server import diagnostics
-from jobgen.editor.server.app import JobgenServer
+from jobgen.editor.server.app import JobgenServer, OpenWorkspace, guard
 
 _FILE_DELAY = 0.02
 """The pause after a keystroke before the file is linted: a client sends the keys of a fast typist one by one."""
 _ALL_DELAY = 0.15
+HALF_TYPED_DELAY = 3.0
+"""How long a document with a syntax error is not used for the findings of other files, so that they do not flicker."""
+_SYNTAX_ERROR = "yaml-syntax"
 _WATCHED = ("**/*.yaml", "**/*.yml", "**/*.json")
+
+
+class _Documents:
+    """The lints that are due, and the documents that are half typed."""
+
+    def __init__(self, server: JobgenServer) -> None:
+        self._server = server
+        self._due: dict[str, asyncio.TimerHandle] = {}
+        self._broken: dict[OpenWorkspace, dict[str, float]] = {}
+        """The time at which a document began to have a syntax error, by path from the root."""
+
+    def use_text(self, uri: str, *, is_saved: bool = False) -> None:
+        """Use the text of a document, and lint it soon: first the file by itself, then everything."""
+        document, found = self._server.find_document(uri), self._server.find_workspace(uri)
+        if document is None or found is None:
+            return
+        opened, file = found
+        opened.uris[file] = uri
+        opened.workspace.open(to_fs_path(uri) or "", document.source)
+        opened.edited[file] = opened.worker.number + 1
+        self._lint_soon(uri, partial(self._lint, opened, file, is_saved=is_saved))
+
+    def close(self, uri: str) -> None:
+        """Use the file on disk again, and show its findings."""
+        found = self._server.find_workspace(uri)
+        if found is None:
+            return
+        opened, file = found
+        opened.workspace.close(to_fs_path(uri) or "")
+        opened.edited[file] = opened.worker.number + 1
+        self._lint_soon(uri, partial(self._lint, opened, file, is_saved=True))
+
+    def _lint_soon(self, uri: str, lint: Callable[[], object]) -> None:
+        if uri in self._due:
+            self._due[uri].cancel()
+        self._due[uri] = asyncio.get_running_loop().call_later(_FILE_DELAY, guard("diagnostics", lint))
+
+    def _lint(self, opened: OpenWorkspace, file: str, *, is_saved: bool) -> None:
+        uri = self._server.find_uri(opened, file)
+        self._due.pop(uri, None)
+        broken = self._broken.setdefault(opened, {})
+        findings = diagnostics.lint_document(self._server, opened, file)
+        is_open = self._server.find_document(uri) is not None
+        if not is_open:
+            opened.uris.pop(file, None)
+            opened.alone.pop(file, None)
+        if is_open and not is_saved and any(found.rule == _SYNTAX_ERROR for found in findings.own):
+            broken.setdefault(file, time.monotonic())
+        else:
+            broken.pop(file, None)
+        self.request_lint(opened)
+        if not opened.workspace.is_job(file) and file not in broken:
+            self._lint_others(opened, file)
+
+    def request_lint(self, opened: OpenWorkspace) -> None:
+        """Lint everything, but not while a document is half typed, unless it stays so."""
+        begun = self._broken.get(opened, {}).values()
+        wait = max((began + HALF_TYPED_DELAY - time.monotonic() for began in begun), default=0)
+        opened.request_lint(max(wait, _ALL_DELAY))
+
+    def _lint_others(self, opened: OpenWorkspace, changed: str) -> None:
+        """Lint the other open documents, which an edited overlay concerns, one after the other."""
+        for other, uri in opened.uris.items():
+            if other != changed and uri not in self._due:
+                self._lint_soon(uri, partial(diagnostics.lint_document, self._server, opened, other))
 
 
 def register(server: JobgenServer) -> None:
     """Follow the documents of the editor and the files on disk."""
-    pending: dict[str, asyncio.TimerHandle] = {}
-    server.feature(types.TEXT_DOCUMENT_DID_OPEN)(partial(_open, server, pending))
-    server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(partial(_change, server, pending))
-    server.feature(types.TEXT_DOCUMENT_DID_SAVE)(partial(_save, server, pending))
-    server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(partial(_close, server, pending))
-    server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)(partial(_watch, server))
+    documents = _Documents(server)
+    server.feature(types.TEXT_DOCUMENT_DID_OPEN)(partial(_use, documents))
+    server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(partial(_use, documents))
+    server.feature(types.TEXT_DOCUMENT_DID_SAVE)(partial(_save, documents))
+    server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(partial(_close, documents))
+    server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)(partial(_notice_changes, server, documents))
 
 
-def _open(
-    server: JobgenServer, pending: dict[str, asyncio.TimerHandle], params: types.DidOpenTextDocumentParams
-) -> None:
-    _use_text(server, pending, params.text_document.uri)
+def _use(documents: _Documents, params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumentParams) -> None:
+    documents.use_text(params.text_document.uri)
 
 
-def _change(
-    server: JobgenServer, pending: dict[str, asyncio.TimerHandle], params: types.DidChangeTextDocumentParams
-) -> None:
-    _use_text(server, pending, params.text_document.uri)
+def _save(documents: _Documents, params: types.DidSaveTextDocumentParams) -> None:
+    documents.use_text(params.text_document.uri, is_saved=True)
 
 
-def _save(
-    server: JobgenServer, pending: dict[str, asyncio.TimerHandle], params: types.DidSaveTextDocumentParams
-) -> None:
-    _use_text(server, pending, params.text_document.uri)
+def _close(documents: _Documents, params: types.DidCloseTextDocumentParams) -> None:
+    documents.close(params.text_document.uri)
 
 
-def _use_text(server: JobgenServer, pending: dict[str, asyncio.TimerHandle], uri: str) -> None:
-    """Use the text of a document, and lint it soon: first the file by itself, then everything."""
-    found = server.find_workspace(uri)
-    if found is None:
+def watch_files(server: JobgenServer) -> None:
+    """Ask the editor to report changed files; if it cannot, the background processes look for them."""
+    workspace = server.client_capabilities.workspace
+    watched = workspace.did_change_watched_files if workspace else None
+    if watched is None or not watched.dynamic_registration:
+        server.watches = True
         return
-    opened, file = found
-    opened.workspace.open(to_fs_path(uri) or "", server.workspace.get_text_document(uri).source)
-    if uri in pending:
-        pending[uri].cancel()
-    show = partial(diagnostics.lint_document, server, opened, file)
-    pending[uri] = asyncio.get_running_loop().call_later(_FILE_DELAY, show)
-    opened.request_lint(_ALL_DELAY)
+    watchers = [types.FileSystemWatcher(pattern) for pattern in _WATCHED]
+    options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
+    wanted = types.Registration("jobgen-files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+    server.client_register_capability(types.RegistrationParams([wanted]))
 
 
-def _close(
-    server: JobgenServer, pending: dict[str, asyncio.TimerHandle], params: types.DidCloseTextDocumentParams
-) -> None:
-    uri = params.text_document.uri
-    found = server.find_workspace(uri)
-    if uri in pending:
-        pending.pop(uri).cancel()
-    if found is not None:
-        found[0].workspace.close(to_fs_path(uri) or "")
-        found[0].request_lint(_ALL_DELAY)
-
-
-def _watch(server: JobgenServer, params: types.DidChangeWatchedFilesParams) -> None:
+def _notice_changes(server: JobgenServer, documents: _Documents, params: types.DidChangeWatchedFilesParams) -> None:
     changed = [found[0] for event in params.changes if (found := server.find_workspace(event.uri))]
     for opened in dict.fromkeys(changed):
-        opened.request_lint(_ALL_DELAY)
+        documents.request_lint(opened)

@@ -29,8 +29,9 @@ def to_range(server: JobgenServer, uri: str, location: Location) -> types.Range:
 
 def _find_lines(server: JobgenServer, uri: str) -> Sequence[str]:
     """Return the lines of a document, or of a file that is not open; none if all units count the same in it."""
-    if uri in server.workspace.text_documents:
-        return server.workspace.get_text_document(uri).lines
+    document = server.find_document(uri)
+    if document is not None:
+        return document.lines
     path = to_fs_path(uri) or ""
     try:
         found = os.lstat(path)

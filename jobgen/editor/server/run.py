@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from lsprotocol import types
 from pygls.uris import to_fs_path
 
 from jobgen.editor.server import actions, completion, diagnostics, documents, hover, navigation, symbols
 from jobgen.editor.server.app import JobgenServer
+from jobgen.editor.server.messages import serve_messages
+from jobgen.editor.server.text import Texts
 
 log = logging.getLogger("jobgen.lsp")
 
@@ -23,6 +26,7 @@ FEATURES = (documents, diagnostics, completion, symbols, navigation, hover, acti
 def create_server() -> JobgenServer:
     """Create the server with all its features."""
     server = JobgenServer()
+    server.feature(types.INITIALIZE)(partial(_use_own_texts, server))
     server.feature(types.INITIALIZED)(partial(_open_folders, server))
     server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(partial(_change_folders, server))
     server.feature(types.SHUTDOWN)(partial(_stop, server))
@@ -31,24 +35,39 @@ def create_server() -> JobgenServer:
     return server
 
 
+def _use_own_texts(server: JobgenServer, _: types.InitializeParams) -> None:
+    known = server.workspace
+    texts = Texts(
+        known.root_uri,
+        types.TextDocumentSyncKind.Incremental,
+        list(known.folders.values()),
+        known.position_encoding,
+    )
+    server.protocol._workspace = texts  # noqa: SLF001 -- pygls has no other place to say which class it is
+
+
 def _open_folders(server: JobgenServer, _: types.InitializedParams) -> None:
+    documents.watch_files(server)
     for folder in server.workspace.folders.values():
-        _change_folder(server.open_folder, folder)
+        _open_folder(server, folder)
     if not server.workspace.folders and server.workspace.root_path:
         server.open_folder(Path(server.workspace.root_path))
 
 
 def _change_folders(server: JobgenServer, params: types.DidChangeWorkspaceFoldersParams) -> None:
     for folder in params.event.removed:
-        _change_folder(server.close_folder, folder)
+        path = to_fs_path(folder.uri)
+        closed = server.close_folder(Path(path)) if path else None
+        if closed:
+            diagnostics.clear(server, closed)
     for folder in params.event.added:
-        _change_folder(server.open_folder, folder)
+        _open_folder(server, folder)
 
 
-def _change_folder(change: Callable[[Path], object], folder: types.WorkspaceFolder) -> None:
-    path = to_fs_path(folder.uri)
+def _open_folder(server: JobgenServer, folder: types.WorkspaceFolder) -> None:
+    path = to_fs_path(folder.uri) if folder.uri.startswith("file:") else None
     if path and Path(path).is_dir():
-        change(Path(path))
+        server.open_folder(Path(path))
     else:
         log.warning("the folder %s is not on this machine, so it is not linted", folder.uri)
 
@@ -58,13 +77,16 @@ def _stop(server: JobgenServer, _: object) -> None:
         opened.worker.stop()
 
 
-def run_server() -> None:
-    """Serve on standard input and output until the client ends."""
+def run_server(reading: BinaryIO, writing: BinaryIO) -> None:
+    """Serve until the client ends."""
     # The command line disables it, because its other commands end soon.
     gc.enable()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
+    logging.getLogger("pygls").setLevel(logging.CRITICAL)
     server = create_server()
     try:
-        server.start_io()
+        asyncio.run(serve_messages(server, reading, writing))
+    except BrokenPipeError:
+        log.warning("the client has closed the connection")
     finally:
         _stop(server, None)

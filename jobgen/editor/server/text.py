@@ -1,0 +1,33 @@
+"""The texts of open documents, in lines as the protocol counts them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pygls.workspace import TextDocument, Workspace
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+class Text(TextDocument):
+    """A document whose lines end as the protocol says.
+
+    pygls also ends lines at form feeds and Unicode separators, so an edit after one would change another line.
+    """
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """The lines with their ends."""
+        return _LINE.findall(self.source)
+
+
+class Texts(Workspace):
+    """The open documents."""
+
+    def _create_text_document(
+        self, doc_uri: str, source: str | None = None, version: int | None = None, language_id: str | None = None
+    ) -> TextDocument:
+        return Text(
+            doc_uri, source, version, language_id, sync_kind=self._sync_kind, position_codec=self._position_codec
+        )

@@ -1,0 +1,356 @@
+"""The language server lives and answers, whatever the client sends and whatever happens to files and processes."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from lspclient import Client
+from test_lsp import JOB, OVERLAY
+
+BROKEN = JOB.replace("gpu: 1", "gpus: 1")
+HALF_TYPED = JOB.replace("metadata: {name: bert}", "metadata: {name: bert")
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    return folder
+
+
+REPOSITORY = {
+    "jobs/bert.yaml": JOB,
+    "overlays/prod/overlay.yaml": OVERLAY,
+    "jobgen.yaml": "environments: [prod]\n",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("repository"), REPOSITORY)
+
+
+@pytest.fixture(scope="module")
+def client(folder, tmp_path_factory):
+    with Client([folder], log=tmp_path_factory.mktemp("log") / "log.txt") as client:
+        yield client
+
+
+def is_alive(client, folder):
+    """Whether the server still lints."""
+    uri = (folder / "jobs/alive.yaml").as_uri()
+    client.diagnostics.pop(uri, None)
+    client.open(uri, BROKEN)
+    client.wait(lambda: "unknown-resource" in client.codes(uri))
+    client.close(uri)
+    client.wait(lambda: not client.codes(uri))
+    return True
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"{", -32700),
+        (b"\xff\xfe", -32700),
+        (b"[" * 100_000, -32700),
+        (b"[]", -32600),
+        (b'"text"', -32600),
+        (b"{}", -32600),
+        (b'{"jsonrpc": "1.0", "id": 1, "method": "shutdown"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": {}, "method": "shutdown"}', -32600),
+    ],
+)
+def test_malformed_message_is_answered(client, folder, body, code):
+    client.send_bytes(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+
+    assert client.answer_without_id()["error"]["code"] == code
+    assert is_alive(client, folder)
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "code"),
+    [
+        ("textDocument/unknown", {}, -32601),
+        ("jobgen/unknown", None, -32601),
+        ("workspace/executeCommand", {"command": "jobgen.unknown"}, -32602),
+        ("workspace/executeCommand", "text", -32602),
+        ("workspace/executeCommand", [], -32602),
+        ("initialize", {"capabilities": {}}, -32600),
+        (5, {}, -32600),
+    ],
+)
+def test_wrong_request_is_answered(client, method, params, code):
+    assert client.request(method, params)["error"]["code"] == code
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"Content-Length: 99999999999999999999999\r\n\r\n",
+        b"Content-Length: many\r\n\r\n",
+        b"Content-Length: -5\r\n\r\n",
+        b"\r\n\r\nno header at all\r\n",
+        b"x" * 10_000 + b"\n",
+        b"content-length:2\r\nContent-Type: application/json\r\n\r\n{}",
+    ],
+)
+def test_wrong_header_is_skipped(client, folder, sent):
+    client.send_bytes(sent)
+
+    assert is_alive(client, folder)
+
+
+def test_long_message_is_skipped(client, folder):
+    size = 65 * 1024 * 1024
+    client.send_bytes(b"Content-Length: %d\r\n\r\n" % size + b"x" * size)
+
+    assert is_alive(client, folder)
+    assert f"a message of {size} bytes is skipped" in client.log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("textDocument/didChange", {"textDocument": {"uri": "file:///none.yaml", "version": 1}, "contentChanges": []}),
+        (
+            "textDocument/didChange",
+            {"textDocument": {"uri": "file:///none.yaml", "version": 1}, "contentChanges": [{"text": "a: 1"}]},
+        ),
+        ("textDocument/didClose", {"textDocument": {"uri": "file:///none.yaml"}}),
+        ("textDocument/didSave", {"textDocument": {"uri": "file:///none.yaml"}}),
+        ("textDocument/didOpen", {"textDocument": 5}),
+        ("textDocument/didOpen", None),
+        ("workspace/didChangeWatchedFiles", {"changes": [{"uri": "file:///none.yaml", "type": 1}]}),
+        ("workspace/didChangeWatchedFiles", {"changes": [{"uri": "\0", "type": 9}]}),
+        (
+            "workspace/didChangeWorkspaceFolders",
+            {"event": {"added": [{"uri": "file:///none", "name": "x"}], "removed": [{"uri": "x:y", "name": "y"}]}},
+        ),
+        ("workspace/didChangeConfiguration", {"settings": 5}),
+        ("$/cancelRequest", {"id": 99_999}),
+        ("$/unknown", {}),
+        ("unknown", [1, 2]),
+    ],
+)
+def test_wrong_notification_is_ignored(client, folder, method, params):
+    client.notify(method, params)
+
+    assert is_alive(client, folder)
+
+
+@pytest.mark.parametrize("uri", ["untitled:Untitled-1", "git:/a/b.yaml?ref", "file:///a%00b.yaml", "file:///", "", "x"])
+def test_document_that_is_no_file_is_ignored(client, folder, uri):
+    client.open(uri, BROKEN)
+    client.change(uri, JOB, 2)
+    client.save(uri)
+    client.close(uri)
+
+    assert is_alive(client, folder)
+    assert not client.codes(uri)
+
+
+def test_edits_beyond_the_text_and_in_wrong_order(client, folder):
+    uri = (folder / "jobs/beyond.yaml").as_uri()
+    client.open(uri, JOB)
+    for start, end in (((500, 0), (900, 9)), ((0, 900), (1, 900)), ((5, 3), (2, 1))):
+        edit = {
+            "range": {
+                "start": {"line": start[0], "character": start[1]},
+                "end": {"line": end[0], "character": end[1]},
+            },
+            "text": "# x\n",
+        }
+        params = {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [edit]}
+        client.notify("textDocument/didChange", params)
+    client.change(uri, BROKEN, 3)
+    client.wait(lambda: client.versions.get(uri) == 3)
+    assert client.codes(uri) == ["unknown-resource"]
+    client.close(uri)
+    client.wait(lambda: not client.codes(uri))
+
+
+def test_lines_end_as_the_protocol_says(client, folder):
+    uri = (folder / "jobs/lines.yaml").as_uri()
+    client.open(uri, "# form feed \f and separators \u2028 \x85\r\n" + JOB)
+    line = JOB.splitlines().index("  resources: {cpu: 4, memory: 16Gi, gpu: 1}")
+
+    for begin, end, text in (((line + 1, 36), (line + 1, 39), "gpus"), ((0, 0), (1, 0), "")):
+        start = {"line": begin[0], "character": begin[1]}
+        edit = {"range": {"start": start, "end": {"line": end[0], "character": end[1]}}, "text": text}
+        client.notify("textDocument/didChange", {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [edit]})
+
+    client.wait(lambda: client.codes(uri) == ["unknown-resource"])
+    assert client.diagnostics[uri][0]["range"]["start"] == {"line": line, "character": 36}
+    client.close(uri)
+    client.wait(lambda: not client.codes(uri))
+
+
+def test_huge_document_is_one_finding(client, folder):
+    uri = (folder / "jobs/huge.yaml").as_uri()
+    client.open(uri, JOB + "# " + "x" * 9_000_000)
+
+    client.wait(lambda: client.codes(uri))
+    assert client.codes(uri) == ["file-too-large"]
+    client.close(uri)
+    client.wait(lambda: not client.codes(uri))
+
+
+def test_half_typed_document_keeps_findings_of_others(client, folder):
+    overlay, job = (folder / "overlays/prod/overlay.yaml").as_uri(), (folder / "jobs/bert.yaml").as_uri()
+    patch = "  patches:\n    - {match: {names: [bert]}, merge: {labels: {tier: gold}}}\n"
+    client.open(overlay, OVERLAY + patch)
+    client.open(job, JOB)
+    client.wait(lambda: overlay in client.published and job in client.published)
+    client.settle(1)
+    assert not client.codes(overlay)
+    client.change(job, JOB.replace("bert", "bart"), 2)
+    client.wait(lambda: client.codes(overlay) == ["patch-matches-nothing"])
+    client.published.clear()
+
+    client.change(job, HALF_TYPED, 3)
+    client.wait(lambda: client.codes(job) == ["yaml-syntax"])
+    client.settle(1)
+    assert overlay not in client.published
+    client.change(job, JOB, 4)
+    client.wait(lambda: not client.codes(overlay) and not client.codes(job))
+    client.close(job)
+    client.close(overlay)
+
+
+def test_closed_document_shows_the_file_on_disk(client, folder):
+    uri = (folder / "jobs/bert.yaml").as_uri()
+    client.open(uri, BROKEN)
+    client.wait(lambda: client.codes(uri) == ["unknown-resource"])
+
+    client.close(uri)
+    client.wait(lambda: client.versions[uri] is None)
+
+    assert client.codes(uri) == []
+
+
+def test_files_and_folders_that_vanish(tmp_path):
+    folder = write(tmp_path / "repository", REPOSITORY | {"jobs/wrong.yaml": BROKEN.replace("bert", "wrong")})
+    wrong, other = (folder / "jobs/wrong.yaml").as_uri(), (folder / "jobs/other.yaml").as_uri()
+    # This client cannot report changed files, so the server looks for them.
+    with Client([folder], log=tmp_path / "log.txt") as client:
+        client.wait(lambda: client.codes(wrong) == ["unknown-resource"])
+        (folder / "jobs/wrong.yaml").rename(folder / "jobs/other.yaml")
+        client.wait(lambda: not client.codes(wrong) and client.codes(other) == ["unknown-resource"])
+        (folder / "jobs/other.yaml").unlink()
+        client.wait(lambda: not client.codes(other))
+
+        (folder / "jobgen.yaml").write_text("environments: [\n")
+        settings = (folder / "jobgen.yaml").as_uri()
+        client.wait(lambda: client.codes(settings) == ["yaml-syntax"])
+        (folder / "jobgen.yaml").write_text("environments: [prod]\n")
+        client.wait(lambda: not client.codes(settings))
+
+        folder.rename(tmp_path / "moved")
+        client.settle(3)
+        (tmp_path / "moved").rename(folder)
+        assert is_alive(client, folder)
+        assert client.stop() == 0
+
+
+def test_repository_inside_a_folder_links_and_manifests(tmp_path):
+    folder = write(tmp_path / "real", {f"ml/{path}": text for path, text in REPOSITORY.items()})
+    write(folder, {"manifests/pod.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: 5}\n"})
+    write(tmp_path, {"outside/job.yaml": BROKEN, "alone/pod.yaml": "apiVersion: v1\nkind: Pod\nmetadata: 5\n"})
+    (folder / "ml/jobs/link.yaml").symlink_to(tmp_path / "outside/job.yaml")
+    (tmp_path / "link").symlink_to(folder)
+    with Client([tmp_path / "link", tmp_path / "outside"], log=tmp_path / "log.txt") as client:
+        pod = (tmp_path / "link/manifests/pod.yaml").as_uri()
+        client.wait(lambda: client.codes(pod))
+
+        job = (tmp_path / "link/ml/jobs/bert.yaml").as_uri()
+        client.open(job, BROKEN)
+        client.wait(lambda: client.codes(job) == ["unknown-resource"])
+        link = (tmp_path / "link/ml/jobs/link.yaml").as_uri()
+        client.open(link, BROKEN)
+        client.wait(lambda: client.codes(link) == ["link-out-of-repository"])
+
+        alone = (tmp_path / "alone/pod.yaml").as_uri()
+        client.open(alone, "apiVersion: v1\nkind: Pod\nmetadata: 5\n")
+        client.wait(lambda: client.codes(alone))
+        client.settle(1)
+        shown = {uri for uri, found in client.diagnostics.items() if found}
+        assert shown == {pod, job, link, alone, (tmp_path / "outside/job.yaml").as_uri()}
+        removed = {"event": {"added": [], "removed": [client.folders[0]]}}
+        client.notify("workspace/didChangeWorkspaceFolders", removed)
+        client.wait(lambda: not client.codes(pod))
+
+
+def find_processes(parents):
+    found = subprocess.run(["ps", "-eo", "pid=,ppid=,stat="], capture_output=True, text=True, check=True).stdout
+    rows = [line.split() for line in found.splitlines()]
+    return [int(pid) for pid, parent, state in rows if int(pid) in parents and not state.startswith("Z")]
+
+
+@pytest.mark.parametrize("end", ["closes", "dies", "exits without shutdown"])
+def test_no_process_stays(tmp_path, end):
+    folder = write(tmp_path, REPOSITORY)
+    with Client([folder], log=tmp_path / "log.txt") as client:
+        client.wait_children()
+        processes = {client.process.pid, *client.list_children()}
+        assert len(processes) > 1
+        if end == "closes":
+            client.process.stdin.close()
+        elif end == "dies":
+            client.process.kill()
+        else:
+            client.notify("exit", None)
+        code = client.process.wait(30)
+        assert code == {"closes": 0, "dies": -signal.SIGKILL, "exits without shutdown": 1}[end]
+        deadline = time.monotonic() + 20
+        while find_processes(processes) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not find_processes(processes)
+
+
+def test_background_process_is_started_again(tmp_path):
+    folder = write(tmp_path, REPOSITORY)
+    with Client([folder], log=tmp_path / "log.txt") as client:
+        for start in range(5):
+            client.wait_children()
+            [pid] = client.list_children()
+            os.kill(pid, signal.SIGKILL)
+            client.wait_log(f"has ended with code -{signal.SIGKILL:d}", start + 1)
+            client.notify(
+                "workspace/didChangeWatchedFiles",
+                {"changes": [{"uri": (folder / "jobs/bert.yaml").as_uri(), "type": 2}]},
+            )
+        client.wait_log("has ended 5 times within a minute", 1)
+        client.settle(1)
+        assert not client.list_children()
+        # A document is still linted by itself.
+        assert is_alive(client, folder)
+
+
+def test_exception_in_a_feature_is_logged_with_its_name(caplog):
+    import asyncio
+
+    from jobgen.editor.server.app import JobgenServer
+
+    server = JobgenServer()
+
+    @server.feature("jobgen/fails")
+    def fail(_):
+        raise ZeroDivisionError
+
+    @server.feature("jobgen/failsLater")
+    async def fail_later(_):
+        raise ZeroDivisionError
+
+    @server.command("jobgen.fails")
+    def fail_command(number: int, text: str):
+        raise ZeroDivisionError
+
+    handlers = server.protocol.fm
+    assert handlers.features["jobgen/fails"](None) is None
+    assert asyncio.run(handlers.features["jobgen/failsLater"](None)) is None
+    assert handlers.commands["jobgen.fails"](1, "a") is None
+    for name in ("jobgen/fails", "jobgen/failsLater", "jobgen.fails"):
+        assert f"`{name}` failed" in caplog.text
