@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 
 from jobgen.editor.context import Context, find_framework_name, find_kind_name, find_overlay_name, find_rule_name
@@ -14,11 +13,9 @@ from jobgen.editor.values import explain_value, find_winners, to_real_file
 from jobgen.model.data import Location, location_of
 from jobgen.render.runs import SOURCE_ANNOTATION
 from jobgen.repo import layout
-from jobgen.repo.lock import LOCK
+from jobgen.repo.lock import TREE
 
 MAX_LOCATIONS = 1000
-_INPUTS = frozenset(("jobs", "overlays", "policies", "runtimes", "schemas"))
-"""Folders that hold no rendered tree."""
 
 
 def find_definitions(context: Context) -> list[Location]:
@@ -114,13 +111,10 @@ def _find_rendered(context: Context) -> Iterator[Location]:
     if job is None:
         return
     root = context.workspace.root
-    for folder in sorted({each.name for each in os.scandir(root) if each.is_dir()} - _INPUTS):
-        for each in job.environments:
-            for made in each.objects if (root / folder / each.environment / LOCK).is_file() else ():
-                stem = f"{each.environment}/{made.namespace or 'default'}/{made.kind.lower()}-{made.name}"
-                for path in (f"{folder}/{stem}.yaml", f"{folder}/{stem}.json"):
-                    if (root / path).is_file():
-                        yield Location(path)
+    for each in job.environments:
+        for made in each.objects:
+            stem = f"{TREE}/{each.environment}/{made.namespace or 'default'}/{made.kind.lower()}-{made.name}"
+            yield from (Location(path) for path in (f"{stem}.yaml", f"{stem}.json") if (root / path).is_file())
 
 
 def find_indexed_job(context: Context) -> IndexedJob | None:
