@@ -4,12 +4,14 @@ import re
 from collections import Counter
 
 import pytest
+from command import jobgen
 from transcripts import files_below, find_transcripts, read_transcript
 
 from jobgen.api.fix import compute_fixes
 from jobgen.api.lint_files import LintRequest
 from jobgen.editor.actions.fix import list_fix_all, list_fixes
 from jobgen.editor.actions.list_offers import list_offers
+from jobgen.editor.actions.migrate import list_migrations
 from jobgen.editor.actions.offer import ActionRequest, Change
 from jobgen.editor.actions.suppress import list_suppressions
 from jobgen.editor.actions.text_changes import LineMap, list_replacements
@@ -251,3 +253,54 @@ def test_ambiguous_scalar_is_quoted_unless_that_is_an_error(tmp_path):
     assert offers["quote 8:17"].make() == MORE_ERRORS
     quoted = [offer for offer in offers.values() if "1.10" in str(offer.make())]
     assert quoted
+
+
+MXNET = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: old}
+spec:
+  framework: mxnet
+  image: mxnet:1 # the last one
+  ports: {mxjob-port: 9991}
+  roles:
+    scheduler: {}
+    worker: {replicas: 3, command: [python3, größe.py], resources: {cpu: 1, memory: 1Gi}} # three
+"""
+
+
+def migrations(workspace, file, line):
+    at = Location(file, line, 5, line, 5)
+    return {offer.title: offer.make() for offer in list_migrations(request(workspace, file, at))}
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_spec_is_migrated_as_the_command_does(tmp_path, newline):
+    other = MXNET.replace("old", "other").replace("\n", newline)
+    text = f"{other}---{newline}" + MXNET.replace("\n", newline)
+    workspace = write(tmp_path, {"jobgen.yaml": "{}\n", "jobs/old.yaml": text})
+
+    [(title, change)] = migrations(workspace, "jobs/old.yaml", 16).items()
+
+    assert (title, change.note) == ("Migrate to PyTorchJob of kubeflow (2 fields lost)", "lost: ports, roles.scheduler")
+    printed = jobgen(tmp_path, "migrate", "old", "--to", "PyTorchJob").stdout.decode()
+    assert list(change.files) == ["jobs/old.yaml"]
+    assert change.files["jobs/old.yaml"].decode() == f"{other}---{newline}" + printed.replace("\n", newline)
+    assert "# the last one" in printed
+
+
+def test_manifest_is_migrated_with_its_runtime(tmp_path):
+    workspace = write(tmp_path, {"jobs/bert.yaml": MANIFEST, "jobgen.yaml": "{}\n"})
+
+    [(title, change)] = migrations(workspace, "jobs/bert.yaml", 3).items()
+
+    assert title == "Migrate to TrainJob of trainer"
+    assert "the comments of the manifest are lost" in change.note
+    assert list(change.files) == ["jobs/bert.yaml", "runtimes/bert.yaml"]
+    printed = jobgen(tmp_path, "migrate", "bert", "--to", "trainer").stdout.decode()
+    assert "---\n".join(text.decode() for text in change.files.values()) == printed
+    # Only where the kind is written.
+    assert not migrations(workspace, "jobs/bert.yaml", 8)
+    (tmp_path / "runtimes").mkdir()
+    (tmp_path / "runtimes/bert.yaml").write_text("kind: other\n")
+    assert not migrations(workspace, "jobs/bert.yaml", 3)

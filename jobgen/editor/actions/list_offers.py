@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from jobgen.editor.actions.fix import list_fix_all, list_fixes
+from jobgen.editor.actions.migrate import list_migrations
 from jobgen.editor.actions.offer import FIX_ALL, QUICK_FIX, REWRITE, ActionRequest, Offer
 from jobgen.editor.actions.quote import list_quotes
 from jobgen.editor.actions.suppress import list_suppressions
@@ -14,8 +15,9 @@ _SOURCES: tuple[tuple[str, Callable[[ActionRequest], Iterator[Offer]]], ...] = (
     (QUICK_FIX, list_suppressions),
     (FIX_ALL, list_fix_all),
     (REWRITE, list_quotes),
+    (REWRITE, list_migrations),
 )
-"""The kinds of offers; one that has to render or migrate a job is made only if the user asks for actions."""
+"""The functions that list offers, each with the kind of these."""
 
 
 def list_offers(request: ActionRequest, only: Sequence[str] = ()) -> list[Offer]:

@@ -46,6 +46,8 @@ class ActionRequest(NamedTuple):
     range: Location
     findings: tuple[Finding, ...]
     """All findings in the file. Their locations are valid in its current content."""
+    is_invoked: bool = True
+    """Whether the user asked for actions. Otherwise the cursor moved, and only what is quick to find is wanted."""
 
     def is_selected(self, location: Location) -> bool:
         """Whether the range touches a location of the file."""

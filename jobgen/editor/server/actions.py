@@ -41,7 +41,8 @@ def _list_actions(server: JobgenServer, params: types.CodeActionParams) -> list[
 def _make_actions(server: JobgenServer, params: types.CodeActionParams, *, is_complete: bool) -> list[types.CodeAction]:
     """Return the actions; with their edits if they have to be complete, because the client asks only once."""
     uri, context = params.text_document.uri, params.context
-    found = _find_offers(server, uri, params.range, context.only or ())
+    is_invoked = context.trigger_kind != types.CodeActionTriggerKind.Automatic
+    found = _find_offers(server, uri, params.range, context.only or (), is_invoked=is_invoked)
     if found is None:
         return []
     opened, offers = found
@@ -54,7 +55,7 @@ def _make_actions(server: JobgenServer, params: types.CodeActionParams, *, is_co
 
 
 def _find_offers(
-    server: JobgenServer, uri: str, range_: types.Range, only: Sequence[str]
+    server: JobgenServer, uri: str, range_: types.Range, only: Sequence[str], *, is_invoked: bool
 ) -> tuple[OpenWorkspace, list[Offer]] | None:
     found = server.find_workspace(uri)
     if found is None:
@@ -67,7 +68,7 @@ def _find_offers(
     findings = opened.workspace.lint_file(file)
     # What the background process found in another version of the files may be somewhere else by now.
     valid = findings.all if opened.is_current else findings.own
-    return opened, list_offers(ActionRequest(opened.workspace, file, selected, valid), only)
+    return opened, list_offers(ActionRequest(opened.workspace, file, selected, valid, is_invoked), only)
 
 
 def _to_action(
@@ -99,7 +100,7 @@ def _resolve(server: JobgenServer, action: types.CodeAction) -> types.CodeAction
         document = server.workspace.text_documents.get(data.uri)
         if document is None or document.version != data.version:
             return action
-        found = _find_offers(server, data.uri, data.range, (data.kind,))
+        found = _find_offers(server, data.uri, data.range, (data.kind,), is_invoked=True)
         offer = next((each for each in found[1] if each.id == data.id), None) if found else None
         if found is None or offer is None:
             return action
