@@ -7,8 +7,10 @@ import pytest
 from command import jobgen
 from transcripts import files_below, find_transcripts, read_transcript
 
+import jobgen as jobgen_api
 from jobgen.api.fix import compute_fixes
 from jobgen.api.lint_files import LintRequest
+from jobgen.editor.actions.extract import list_extractions
 from jobgen.editor.actions.fix import list_fix_all, list_fixes
 from jobgen.editor.actions.list_offers import list_offers
 from jobgen.editor.actions.migrate import list_migrations
@@ -304,3 +306,100 @@ def test_manifest_is_migrated_with_its_runtime(tmp_path):
     (tmp_path / "runtimes").mkdir()
     (tmp_path / "runtimes/bert.yaml").write_text("kind: other\n")
     assert not migrations(workspace, "jobs/bert.yaml", 3)
+
+
+SPEC = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: bert}
+spec:
+  framework: pytorch
+  image: example.com/train:1.2
+  env: {SEED: "größe 🚀"}
+  resources: {cpu: 4, memory: 16Gi, gpu: 1}
+"""
+BASE = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+spec:
+  cluster: {platform: kubeflow}
+  defaults:
+    resources: {memory: 16Gi}
+"""
+LEAF = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n  extends: [base]\n  namespace: ml-"
+REPOSITORY = {
+    "jobgen.yaml": "{}\n",
+    "jobs/bert.yaml": SPEC,
+    "jobs/bart.yaml": SPEC.replace("bert", "bart").replace('  env: {SEED: "größe 🚀"}\n', ""),
+    "overlays/base/overlay.yaml": BASE,
+    "overlays/dev/overlay.yaml": f"{LEAF}dev\n",
+    "overlays/prod/overlay.yaml": f"{LEAF}prod\n",
+}
+
+
+def extractions(workspace, line, column, file="jobs/bert.yaml"):
+    at = Location(file, line, column, line, column)
+    return {offer.title: offer.make() for offer in list_extractions(request(workspace, file, at))}
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("line", "column", "path", "removed", "added"),
+    [
+        (6, 5, "image", "  image: example.com/train:1.2\n", "    image: example.com/train:1.2\n"),
+        (6, 12, "image", "  image: example.com/train:1.2\n", "    image: example.com/train:1.2\n"),
+        (8, 16, "resources.cpu", "cpu: 4, ", ", cpu: 4"),
+        (8, 26, "resources.memory", "memory: 16Gi, ", ""),
+    ],
+)
+def test_value_is_moved_to_an_overlay(tmp_path, newline, line, column, path, removed, added):
+    files = {name: text.replace("\n", newline) for name, text in REPOSITORY.items()}
+    workspace = write(tmp_path, files)
+
+    [(title, change)] = extractions(workspace, line, column).items()
+
+    assert (title, change.note) == (f"Move `{path}` to the defaults of overlay base", "")
+    moved = {"jobs/bert.yaml": SPEC.replace(removed, "")}
+    if added:
+        anchor = "16Gi" if added.startswith(",") else "16Gi}\n"
+        moved["overlays/base/overlay.yaml"] = BASE.replace(anchor, f"{anchor}{added}")
+    assert {name: text.decode() for name, text in change.files.items()} == {
+        name: text.replace("\n", newline) for name, text in moved.items()
+    }
+    before = jobgen_api.render(tmp_path)
+    use(workspace, change)
+    with workspace.reading():
+        assert jobgen_api.render(tmp_path).objects == before.objects
+
+
+def test_other_jobs_that_a_move_changes_are_named(tmp_path):
+    workspace = write(tmp_path, REPOSITORY)
+
+    [(title, change)] = extractions(workspace, 7, 4).items()
+
+    assert title == "Move `env` to the defaults of overlay base (changes 1 other job)"
+    assert change.note == "it also changes bart"
+
+
+def test_move_is_not_offered_if_an_object_would_change(tmp_path):
+    workspace = write(tmp_path, REPOSITORY)
+    assert extractions(workspace, 6, 5)
+    # The overlay of an open document has another default.
+    workspace.open(tmp_path / "overlays/base/overlay.yaml", f"{BASE}    image: example.com/train:2\n")
+    assert not extractions(workspace, 6, 5)
+    workspace.close(tmp_path / "overlays/base/overlay.yaml")
+    # The environments have nothing in common.
+    workspace.open(tmp_path / "overlays/prod/overlay.yaml", f"{LEAF}prod\n".replace("  extends: [base]\n", ""))
+    assert not extractions(workspace, 6, 5)
+    workspace.close(tmp_path / "overlays/prod/overlay.yaml")
+    # The job has an error, and its metadata has no default.
+    assert not extractions(workspace, 3, 14)
+    workspace.open(tmp_path / "jobs/bert.yaml", SPEC.replace("cpu: 4", "cpu: many"))
+    assert not extractions(workspace, 6, 5)
+
+
+def test_lost_comment_is_stated(tmp_path):
+    text = SPEC.replace("train:1.2", "train:1.2  # ours")
+    [change] = extractions(write(tmp_path, REPOSITORY | {"jobs/bert.yaml": text}), 6, 5).values()
+
+    assert change.note == "the comment after the value is lost"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from jobgen.editor.actions.extract import list_extractions
 from jobgen.editor.actions.fix import list_fix_all, list_fixes
 from jobgen.editor.actions.migrate import list_migrations
-from jobgen.editor.actions.offer import FIX_ALL, QUICK_FIX, REWRITE, ActionRequest, Offer
+from jobgen.editor.actions.offer import EXTRACT, FIX_ALL, QUICK_FIX, REWRITE, ActionRequest, Offer
 from jobgen.editor.actions.quote import list_quotes
 from jobgen.editor.actions.suppress import list_suppressions
 
@@ -14,6 +15,7 @@ _SOURCES: tuple[tuple[str, Callable[[ActionRequest], Iterator[Offer]]], ...] = (
     (QUICK_FIX, list_fixes),
     (QUICK_FIX, list_suppressions),
     (FIX_ALL, list_fix_all),
+    (EXTRACT, list_extractions),
     (REWRITE, list_quotes),
     (REWRITE, list_migrations),
 )
