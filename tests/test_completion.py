@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 from completioncases import MARK, ask, ask_at, load_known
 
-from jobgen.editor.completion.complete import MAX_ITEMS
-from jobgen.editor.completion.items import Rank
+from jobgen.check.rule_docs import all_docs
+from jobgen.editor.completion.items import MAX_ITEMS, Rank
 from jobgen.editor.completion.known import KnownCache
+from jobgen.editor.deprecated import list_deprecated
 from jobgen.editor.lint_workspace import WorkspaceLinter
+from jobgen.editor.server import diagnostics
 from jobgen.editor.workspace import Workspace
 
 ROOT = Path(__file__).parent.parent
@@ -263,12 +265,60 @@ def test_a_broken_schema_of_the_repository_is_ignored(tmp_path, content):
 
 def test_every_position_of_any_text_has_an_answer(known):
     texts = list(FILES.items())
-    texts += [(f"jobs/{path.name}", path.read_text()) for path in sorted((ROOT / "jobs/kubeflow").glob("*.yaml"))[:2]]
+    texts += [(f"jobs/{path.name}", path.read_text()) for path in sorted((ROOT / "jobs/kubeflow").glob("*.yaml"))[:1]]
     texts += [("policies/a.yaml", (ROOT / "jobgen/data/starter/policies/team-label.yaml").read_text())]
     count = 0
     for file, text in texts:
         for at in range(len(text) + 1):
-            for shown in (text, text[:at]) if at % 3 == 0 else (text,):
+            for shown in (text, text[:at]) if at % 4 == 0 else (text,):
                 asked = ask_at(known, shown, at, file)
                 count += len(asked.completion.offers)
     assert count > 1000
+
+
+OLD = """\
+apiVersion: {0}
+kind: {1}
+metadata: {{name: a}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "line", "hint"),
+    [
+        ("kubeflow.org/v1", "MXJob", 2, "removed in training-operator 1.9.0"),
+        ("batch/v1beta1", "CronJob", 1, "removed in Kubernetes 1.25; use `batch/v1`"),
+        ("autoscaling/v2beta2", "HorizontalPodAutoscaler", 1, "removed in Kubernetes 1.26; use `autoscaling/v2`"),
+        ("kueue.x-k8s.io/v1beta1", "LocalQueue", 1, "there is a newer version; use `kueue.x-k8s.io/v1beta2`"),
+    ],
+)
+def test_deprecated_kinds_and_versions_have_a_hint(known, api_version, kind, line, hint):
+    text = "apiVersion: v1\nkind: Pod\n---\n" + OLD.format(api_version, kind)
+
+    [found] = list_deprecated(text, "jobs/a.yaml", known)
+
+    assert (found.hint, found.location.line) == (hint, line + 3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        OLD.format("batch/v1", "Job"),
+        OLD.format("example.com/v1", "Toy"),
+        HEAD + "  framework: pytorch\n",
+        "- 1\n",
+        "a: [\n",
+    ],
+)
+def test_other_documents_have_no_hint(known, text):
+    assert list(list_deprecated(text, "jobs/a.yaml", known)) == []
+
+
+def test_deprecated_framework_has_a_hint(known):
+    [found] = list_deprecated(HEAD + "  framework: mxnet\n", "jobs/a.yaml", known)
+
+    assert (found.hint, found.location.line) == ("removed in training-operator 1.9.0", 5)
+
+
+def test_deprecated_rules_exist():
+    assert set(all_docs(None)) >= diagnostics.DEPRECATED

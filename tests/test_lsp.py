@@ -95,6 +95,19 @@ async def test_completion(client, folder):
     assert nothing is None
 
 
+@pytest.mark.asyncio
+async def test_inlay_hints(client, folder):
+    uri = (folder / "jobs/old.yaml").as_uri()
+    text = "apiVersion: v1\nkind: Pod\n---\napiVersion: batch/v1beta1\nkind: CronJob\nmetadata: {name: a}\n"
+    client.text_document_did_open(types.DidOpenTextDocumentParams(types.TextDocumentItem(uri, "yaml", 1, text)))
+    whole = types.Range(types.Position(0, 0), types.Position(6, 0))
+
+    hints = await client.text_document_inlay_hint_async(types.InlayHintParams(types.TextDocumentIdentifier(uri), whole))
+
+    [hint] = hints
+    assert (hint.position, hint.label) == (types.Position(3, 25), "removed in Kubernetes 1.25; use `batch/v1`")
+
+
 def edit_text(text, edits):
     """The text after edits of one document. Its characters are one unit each."""
     lines = text.splitlines(keepends=True)

@@ -48,6 +48,8 @@ class Document(NamedTuple):
     data: Any
     is_empty: bool
     """Whether nothing, or one word, is typed."""
+    typed: str = ""
+    """The text before the position, of a key or value."""
 
 
 def read_document(cursor: Cursor, file: str, known: Known) -> Document:
@@ -59,7 +61,9 @@ def read_document(cursor: Cursor, file: str, known: Known) -> Document:
     is_alone = not data or (len(data) == 1 and cursor.path == (next(iter(data)),) and not cursor.is_complete)
     if found == "trainingjob" and kind != "TrainingJob" and api_version not in ("", API_VERSION):
         found = ""
-    return Document(file, found, api_version, kind, data, is_alone and len(cursor.path) <= 1)
+    return Document(
+        file, found, api_version, kind, data, is_alone and len(cursor.path) <= 1, cursor.prefix.lstrip("'\"")
+    )
 
 
 def find_forms(path: Sequence[Step], document: Document, known: Known) -> tuple[SchemaNode, ...]:
@@ -179,7 +183,7 @@ def _list_named_keys(path: Sequence[Step], document: Document, known: Known) -> 
     for name in _list_resources(path, known):
         yield Item(name, ItemKind.NAME, "", "resource"), ("string",)
     kind = find_keyed_kind(path)
-    names = known.names.label_keys() if kind == LABEL else known.names.find(kind)
+    names = known.names.label_keys() if kind == LABEL else known.names.find(kind, document.typed)
     types = ("string",) if kind == LABEL else ("object",)
     for name in names:
         yield Item(name, ItemKind.NAME, write_scalar(name), "label" if kind == LABEL else kind), types
@@ -253,7 +257,7 @@ def _list_named_values(path: Sequence[Step], document: Document, known: Known) -
         holder = as_mapping(holder).get(step) if isinstance(step, str) else _get_item(holder, step)
     kind = find_named_kind(path, holder)
     own = as_text(value_of(as_mapping(holder).get(last)))
-    for name in known.names.find(kind):
+    for name in known.names.find(kind, document.typed):
         if name != own or own != as_text(document.data.get(last)):
             yield Item(name, ItemKind.NAME, write_scalar(name), kind.replace(LABEL, "label "))
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from jobgen.editor.completion import cel, rules, snippets
 from jobgen.editor.completion.candidates import Document, list_keys, list_scalars, read_document
-from jobgen.editor.completion.items import Item, ItemKind, Offer
+from jobgen.editor.completion.items import MAX_ITEMS, Item, ItemKind, Offer
 from jobgen.editor.completion.known import Known
 from jobgen.editor.completion.manifests import find_object_schema, list_kinds
 from jobgen.editor.completion.place import Place, find_place
@@ -16,8 +16,6 @@ from jobgen.editor.cursor import Cursor, Part, find_cursor
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import untraced
 
-MAX_ITEMS = 400
-"""The items that are sent at once; of more, those that match what is typed."""
 _POLICY_KINDS = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
 
 
@@ -37,8 +35,9 @@ def complete(text: str, line: int, column: int, file: str, known: Known, found: 
     lines = text.replace("\r\n", "\n").split("\n")
     if not 1 <= line <= len(lines):
         return Completion()
+    lines, line = _select_document(lines, line)
     column = min(max(column, 1), len(lines[line - 1]) + 1)
-    cursor = find_cursor(text, line, column, file)
+    cursor = find_cursor("\n".join(lines), line, column, file)
     before = lines[line - 1][: column - 1]
     if cursor.part is Part.COMMENT:
         comment = before[cursor.location.column - 1 :]
@@ -51,6 +50,14 @@ def complete(text: str, line: int, column: int, file: str, known: Known, found: 
     if place.spans_lines:
         return Completion()
     return _limit([*_list_offers(cursor, document, place, known)], place)
+
+
+def _select_document(lines: list[str], line: int) -> tuple[list[str], int]:
+    """Return the lines of the document at a line, and the number of the line among them. The others are not read."""
+    starts = [number for number, text in enumerate(lines, 1) if text.startswith("---")]
+    first = max((start for start in starts if start <= line), default=1)
+    end = min((start for start in starts if start > line), default=len(lines) + 1)
+    return lines[first - 1 : end - 1], line - first + 1
 
 
 def _list_offers(cursor: Cursor, document: Document, place: Place, known: Known) -> Iterator[Offer]:

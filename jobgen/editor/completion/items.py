@@ -5,6 +5,9 @@ from __future__ import annotations
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
+MAX_ITEMS = 400
+"""The items that are sent at once; of more, those that match what is typed."""
+
 
 class ItemKind(Enum):
     """What an item is, for the symbol that an editor shows."""

@@ -1,6 +1,6 @@
 """Values of Kubernetes' own fields that its schemas do not list, because validation checks them.
 
-`tests/test_completion.py` lints each of them.
+`tests/test_completion.py` compares them with those that the checks accept.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from jobgen.editor.completion.schema_nodes import SchemaNode, Value, list_types
 from jobgen.model.path import Step
 
-_BY_FIELD = {
+BY_FIELD = {
     "completionMode": "NonIndexed Indexed",
     "concurrencyPolicy": "Allow Forbid Replace",
     "dnsPolicy": "ClusterFirst ClusterFirstWithHostNet Default None",
@@ -30,7 +30,7 @@ _BY_FIELD = {
     "volumeMode": "Filesystem Block",
     "whenUnsatisfiable": "DoNotSchedule ScheduleAnyway",
 }
-_BY_PARENT = {
+BY_PARENT = {
     ("appArmorProfile", "type"): "RuntimeDefault Localhost Unconfined",
     ("emptyDir", "medium"): "Memory HugePages",
     ("hostPath", "type"): "Directory DirectoryOrCreate File FileOrCreate Socket CharDevice BlockDevice",
@@ -38,7 +38,7 @@ _BY_PARENT = {
     ("seccompProfile", "type"): "RuntimeDefault Localhost Unconfined",
     ("tolerations", "operator"): "Exists Equal",
 }
-_ITEMS = {
+ITEMS = {
     "accessModes": "ReadWriteOnce ReadOnlyMany ReadWriteMany ReadWriteOncePod",
     "operations": "CREATE UPDATE DELETE CONNECT",
     "policyTypes": "Ingress Egress",
@@ -52,8 +52,8 @@ def list_known_values(path: Sequence[Step], forms: Sequence[SchemaNode]) -> Iter
         return
     keys = [step for step in path if isinstance(step, str)]
     if path and isinstance(path[-1], int):
-        listed = _ITEMS.get(keys[-1] if keys else "", "")
+        listed = ITEMS.get(keys[-1] if keys else "", "")
     else:
-        listed = _BY_PARENT.get((keys[-2], keys[-1]), "") if len(keys) > 1 else ""
-        listed = listed or _BY_FIELD.get(keys[-1] if keys else "", "")
+        listed = BY_PARENT.get((keys[-2], keys[-1]), "") if len(keys) > 1 else ""
+        listed = listed or BY_FIELD.get(keys[-1] if keys else "", "")
     yield from map(Value, listed.split())

@@ -11,6 +11,7 @@ from jobgen.check.schema.shipped import ShippedKind, find_shipped_schema, list_s
 from jobgen.check.schema.types_of_release import DECODED, METADATA, Types
 from jobgen.editor.completion.schema_nodes import SchemaNode, list_forms, read_definitions, read_pointers
 from jobgen.k8s.releases import format_release, parse_release
+from jobgen.k8s.removed_apis import find_removal
 from jobgen.model.data import value_of
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
@@ -128,6 +129,22 @@ def describe_deprecation(kind: Kind, clusters: Iterable[Cluster]) -> str:
     if removed and all(parse_version(version) >= parse_version(removed) for version in declared):
         return f"removed in {kind.operator} {removed}"
     return f"deprecated since {kind.operator} {value_of(kind.deprecated)}" if kind.deprecated else ""
+
+
+def describe_kind(api_version: str, name: str, kinds: Iterable[Kind], clusters: Sequence[Cluster]) -> str:
+    """Say why not to use a kind of objects; empty if nothing is wrong with it, or if it is not known."""
+    described = next((kind for kind in kinds if kind.describes(api_version, name)), None)
+    if described is not None:
+        return describe_deprecation(described, clusters)
+    versions = _group_versions().get((api_version.rpartition("/")[0], name), ())
+    shipped = next((kind for kind in versions if kind.api_version == api_version), None)
+    if shipped is not None:
+        return _describe_old_version(shipped, clusters)
+    removal = find_removal(api_version, name)
+    if removal is None:
+        return ""
+    release, successor = removal
+    return f"removed in Kubernetes {release}" + (f"; use `{successor}`" if successor else "")
 
 
 def describe_framework(name: str, kinds: Iterable[Kind], clusters: Sequence[Cluster]) -> str:

@@ -7,8 +7,10 @@ and the exported state of clusters.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
+from jobgen.editor.completion.items import MAX_ITEMS
 from jobgen.editor.index import LABEL, REFERRED_KINDS, USED_KINDS, FileIndex, list_names
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.nodes import as_mapping
@@ -53,11 +55,15 @@ class KnownNames(NamedTuple):
 
     by_kind: Mapping[str, tuple[str, ...]] = {}
 
-    def find(self, kind: str) -> tuple[str, ...]:
-        """Return the names of a kind."""
-        others = KINDS_WITH_SCOPES.get(kind, ())
-        found = self.by_kind.get(kind, ())
-        return found if not others else (*found, *(name for each in others for name in self.by_kind.get(each, ())))
+    def find(self, kind: str, typed: str = "") -> Sequence[str]:
+        """Return the names of a kind; of very many, only some, first those that match what is typed."""
+        kinds = (kind, *KINDS_WITH_SCOPES.get(kind, ()))
+        found = [name for each in kinds for name in self.by_kind.get(each, ())]
+        if len(found) <= MAX_ITEMS:
+            return found
+        # One more than are shown, so that the editor asks again when other letters are typed.
+        matching = (name for name in found if typed.lower() in name.lower())
+        return list(dict.fromkeys((*islice(matching, MAX_ITEMS + 1), *found[: MAX_ITEMS + 1])))
 
     def label_keys(self) -> tuple[str, ...]:
         """Return the keys of labels."""

@@ -16,6 +16,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 from pygls.workspace import TextDocument
 
+from jobgen.editor.completion.known import KnownCache
 from jobgen.editor.server.worker import Worker
 from jobgen.editor.snapshot import Snapshot
 from jobgen.editor.workspace import Workspace
@@ -41,6 +42,8 @@ class OpenWorkspace:
         """The number of the first request that has the newest edit of a document."""
         self.is_shared = True
         """Whether files beside the open documents are linted too."""
+        self.known = KnownCache()
+        """What the repository knows: kinds, clusters and names."""
         self._notify = notify
         self.worker = Worker(self.workspace.root, self._take)
 

@@ -9,7 +9,6 @@ from lsprotocol import types
 
 from jobgen.editor.completion.complete import Completion, complete
 from jobgen.editor.completion.items import Item, ItemKind, Offer
-from jobgen.editor.completion.known import KnownCache
 from jobgen.editor.completion.snippets import fill_in
 from jobgen.editor.server.answers import answer, find_document
 from jobgen.editor.server.app import JobgenServer, OpenWorkspace
@@ -31,10 +30,9 @@ _KINDS = {
 
 
 class _Answers:
-    """The caches of the workspaces, and the items of the last answer, whose documentation may be asked for."""
+    """The items of the last answer, whose documentation may be asked for."""
 
     def __init__(self) -> None:
-        self.caches: dict[OpenWorkspace, KnownCache] = {}
         self.items: tuple[Item, ...] = ()
         self.number = 0
 
@@ -58,7 +56,7 @@ def _complete(answers: _Answers, server: JobgenServer, params: types.CompletionP
     if _is_stray_space(params, lines, line, column):
         return None
     opened, file = asked.opened, asked.file
-    known = answers.caches.setdefault(opened, KnownCache()).find(opened.workspace)
+    known = opened.known.find(opened.workspace)
     completion = complete(asked.text, line, column, file, known, _find_rules(opened, file, line))
     answers.number += 1
     answers.items = tuple(offer.item for offer in completion.offers)

@@ -17,7 +17,8 @@ _SEVERITIES = {
     Severity.WARNING: types.DiagnosticSeverity.Warning,
     Severity.INFO: types.DiagnosticSeverity.Information,
 }
-_DEPRECATED = frozenset(("deprecated-kind", "old-api-version"))
+DEPRECATED = frozenset(("deprecated-nproc-per-node", "mxjob-deprecated", "old-api-version"))
+"""Rules about something that is deprecated or removed; editors strike it through."""
 
 
 def register(server: JobgenServer) -> None:
@@ -81,6 +82,6 @@ def to_diagnostic(server: JobgenServer, opened: OpenWorkspace, uri: str, finding
         severity=_SEVERITIES[finding.severity],
         code=finding.rule,
         source=SOURCE,
-        tags=[types.DiagnosticTag.Deprecated] if finding.rule in _DEPRECATED else None,
+        tags=[types.DiagnosticTag.Deprecated] if finding.rule in DEPRECATED else None,
         related_information=related or None,
     )

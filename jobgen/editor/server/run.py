@@ -12,14 +12,14 @@ from typing import BinaryIO
 from lsprotocol import types
 from pygls.uris import to_fs_path
 
-from jobgen.editor.server import actions, completion, diagnostics, documents, hover, navigation, symbols
+from jobgen.editor.server import actions, completion, diagnostics, documents, hover, inlay_hints, navigation, symbols
 from jobgen.editor.server.app import JobgenServer
 from jobgen.editor.server.messages import serve_messages
 from jobgen.editor.server.text import Texts
 
 log = logging.getLogger("jobgen.lsp")
 
-FEATURES = (documents, diagnostics, completion, symbols, navigation, hover, actions)
+FEATURES = (documents, diagnostics, completion, symbols, navigation, hover, actions, inlay_hints)
 """The modules that answer requests. Each has a function `register`."""
 
 
