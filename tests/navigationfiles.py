@@ -108,6 +108,8 @@ spec:
   containers:
     - name: main
       image: registry.example/main:1
+      command: &words [a, b]
+      args: *words
       env: [{name: K, valueFrom: {secretKeyRef: {name: token, key: key}}}]
 """
 RUNTIME = """\

@@ -1,5 +1,6 @@
 """Hover: documentation, the value in every environment, rules and names."""
 
+import json
 import re
 import time
 
@@ -15,6 +16,7 @@ from jobgen.editor.markdown import code, escape, value_code
 from jobgen.editor.references import find_references
 from jobgen.editor.symbols import list_symbols
 from jobgen.editor.workspace import Workspace
+from jobgen.yamlio.read import read
 
 BERT, SWEEP, MANIFESTS = "jobs/nlp/bert.yaml", "jobs/sweep.yaml", "jobs/manifests.yaml"
 USES = "jobs/uses.yaml"
@@ -178,3 +180,30 @@ def test_every_position_has_an_answer(workspace):
             assert time.process_time() - started < 0.3 * count + 2
         finally:
             workspace.close(workspace.root / file)
+
+
+def test_documentation_is_shown_while_the_settings_have_errors(tmp_path):
+    workspace = Workspace(write_files(tmp_path))
+    (tmp_path / "jobgen.yaml").write_text("rules: 3\n")
+
+    assert hover(workspace, BERT, "repl¦icas: 3").startswith("**`replicas`**: integer\n\nThe declared number")
+    assert hover(workspace, MANIFESTS, "ignore[mutable-¦image-tag").startswith("**mutable-image-tag**")
+
+
+def test_hover_in_a_folder_without_settings(tmp_path):
+    (tmp_path / "uses.yaml").write_text(FILES[USES])
+    workspace = Workspace(tmp_path)
+
+    assert hover(workspace, "uses.yaml", "restart¦Policy", FILES[USES]).startswith("**`restartPolicy`**: string")
+    assert hover(workspace, "uses.yaml", "image: regis¦try", FILES[USES]).startswith("**`image`**: string")
+
+
+def test_hover_in_json(workspace):
+    text = json.dumps(read(FILES[BERT].encode(), BERT).documents[0].data).replace('"bert"', '"json"')
+    workspace.open(workspace.root / "jobs/a.json", text)
+    try:
+        assert "| dev, prod | `info` | job@jobs/a.json:1" in hover(
+            workspace, "jobs/a.json", '"LOG_LEVEL": "in¦fo"', text
+        )
+    finally:
+        workspace.close(workspace.root / "jobs/a.json")

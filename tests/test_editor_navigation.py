@@ -48,6 +48,7 @@ DEFINITIONS = [
     (BERT, "queue: te¦am-a", [f"{USES}:1"]),
     (USES, "runtimeRef: {name: to¦rch", ["runtimes/torch.yaml:3"]),
     (USES, "secretKeyRef: {name: tok¦en", [f"{MANIFESTS}:1"]),
+    (USES, "args: *wo¦rds", [f"{USES}:20"]),
     (PROD, "names: [be¦rt]", [f"{BERT}:1"]),
     (PROD, "names: [swe¦ep*]", [f"{SWEEP}:1"]),
 ]
@@ -70,7 +71,7 @@ REFERENCES = [
     (BERT, "queue: te¦am-a", [f"{USES}:3"]),
     (USES, "metadata: {name: te¦am-a", [f"{BERT}:13"]),
     (USES, "secretKeyRef: {name: tok¦en", [f"{MANIFESTS}:3"]),
-    (MANIFESTS, "name: tok¦en", [f"{USES}:20"]),
+    (MANIFESTS, "name: tok¦en", [f"{USES}:22"]),
     (MANIFESTS, "namespace: ml-¦prod", [f"{USES}:3", f"{USES}:8", f"{USES}:14", f"{PROD}:6"]),
     (PROD, "namespace: ml-¦prod", [f"{MANIFESTS}:3", f"{USES}:3", f"{USES}:8", f"{USES}:14"]),
 ]
@@ -90,3 +91,12 @@ def test_framework_leads_to_the_kind_of_the_job(workspace):
     found = ask(workspace, find_definitions, BERT, "framework: py¦torch")
 
     assert [each.rpartition("/")[2] for each in found] == ["pytorchjob_v1.yaml:3"]
+
+
+def test_position_in_a_document_with_broken_settings(tmp_path):
+    workspace = Workspace(write_files(tmp_path))
+    (tmp_path / "jobgen.yaml").write_text("rules: 3\n")
+
+    assert ask(workspace, find_definitions, PROD, "extends: [ba¦se]") == [f"{BASE}:1"]
+    assert ask(workspace, find_definitions, BERT, "repl¦icas: 3") == []
+    assert ask(workspace, find_references, PROD, "repl¦icas: 5") == []

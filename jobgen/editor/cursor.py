@@ -21,6 +21,7 @@ Path = tuple[str | int, ...]
 _PLACEHOLDER = "\ue000"
 """A character of private use, put at the position to find what would be typed there."""
 _COMMENT = lazy_pattern(r"(?:\A|(?<=\s))#.*")
+_ALIAS = lazy_pattern(r"\*[^\s,\[\]{}]+\Z")
 _WORD = lazy_pattern(r"[A-Za-z][\w.-]*\Z")
 
 
@@ -42,7 +43,7 @@ class Cursor(NamedTuple):
     line `  im` below `spec:` has the path `("spec", "im")`, an empty line there `("spec", "")`. Empty for a comment."""
     part: Part
     text: str
-    """The key or the value, or the comment; empty if there is nothing at the position yet."""
+    """The key, the value, the alias as it is written, or the comment; empty if there is nothing at the position yet."""
     prefix: str
     """The part of `text` before the position, as it is written (with its quote)."""
     location: Location
@@ -198,5 +199,9 @@ def _find_place(lines: list[str], region: _Region, line: int, column: int, file:
         if isinstance(content, str) and _PLACEHOLDER in content:
             part = Part.KEY if isinstance(node, TracedKey) else Part.VALUE
             steps = tuple(step.replace(_PLACEHOLDER, "") if isinstance(step, str) else step for step in path)
+            rest = content.replace(_PLACEHOLDER, "")
+            if part is Part.VALUE and _ALIAS.match(rest):
+                # The exact reader has the nodes of an alias where its anchor is.
+                return _Token(steps, part, rest, node.location._replace(end_column=node.location.end_column - 1))
             return _Token(steps, part, "", place)
     return _Token((), Part.VALUE, "", place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from jobgen.editor.context import Context, find_framework_name, find_kind_name, find_overlay_name, find_rule_name
@@ -13,6 +14,7 @@ from jobgen.editor.values import explain_value, find_winners, to_real_file
 from jobgen.model.data import Location, location_of
 from jobgen.render.runs import SOURCE_ANNOTATION
 from jobgen.repo import layout
+from jobgen.repo.files import read_file
 from jobgen.repo.lock import TREE
 
 MAX_LOCATIONS = 1000
@@ -21,10 +23,32 @@ MAX_LOCATIONS = 1000
 def find_definitions(context: Context) -> list[Location]:
     """Return the locations of what is at a position, without that position itself."""
     with context.workspace.reading():
-        found = dict.fromkeys(to_real_file(place) for find in _FINDERS for place in find(context))
-        own = context.cursor.location
-        others = [place for place in found if (place.file, place.line) != (context.file, own.line)]
-        return (others or list(_find_overridden(context)))[:MAX_LOCATIONS]
+        found: dict[tuple[str, int], Location] = {}
+        for place in _find_all(context):
+            # One location for each line is enough: the first, which is the most exact.
+            found.setdefault((place.file, place.line), place)
+        found.pop((context.file, context.cursor.location.line), None)
+        return (list(found.values()) or list(_find_overridden(context)))[:MAX_LOCATIONS]
+
+
+def _find_all(context: Context) -> Iterator[Location]:
+    return (to_real_file(place) for find in _FINDERS for place in find(context))
+
+
+def _find_anchor(context: Context) -> Iterator[Location]:
+    """Yield the anchor of an alias: the last one before it with its name."""
+    cursor = context.cursor
+    if cursor.part is not Part.VALUE or not cursor.text.startswith("*"):
+        return
+    lines = read_file(context.workspace.find_entry(context.file)).content.decode("utf-8", "replace").split("\n")
+    anchor = re.compile(rf"(?:^|[\s\[{{,])(&{re.escape(cursor.text[1:])})(?=[\s,\]}}]|$)")
+    for number in range(min(cursor.location.line, len(lines)), 0, -1):
+        if lines[number - 1].startswith("---"):
+            return
+        match = anchor.search(lines[number - 1])
+        if match:
+            yield Location(context.file, number, match.start(1) + 1, number, match.end(1) + 1)
+            return
 
 
 def _find_policy(context: Context) -> Iterator[Location]:
@@ -126,6 +150,7 @@ def find_indexed_job(context: Context) -> IndexedJob | None:
 
 
 _FINDERS: tuple[Callable[[Context], Iterator[Location]], ...] = (
+    _find_anchor,
     _find_policy,
     _find_overlay,
     _find_winners,
