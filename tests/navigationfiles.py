@@ -138,8 +138,15 @@ apiVersion: kubeflow.org/v1
 kind: PyTorchJob
 metadata:
   name: bert
+  namespace: ml-prod
   annotations:
     jobgen.dev/source: jobs/nlp/bert.yaml
+spec:
+  runPolicy:
+    backoffLimit: 3
+  pytorchReplicaSpecs:
+    Worker:
+      replicas: 4
 """
 FILES = {
     "jobs/nlp/bert.yaml": BERT,

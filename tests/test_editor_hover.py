@@ -20,6 +20,7 @@ from jobgen.yamlio.read import read
 
 BERT, SWEEP, MANIFESTS = "jobs/nlp/bert.yaml", "jobs/sweep.yaml", "jobs/manifests.yaml"
 USES = "jobs/uses.yaml"
+RENDERED = "rendered/prod/ml-prod/pytorchjob-bert.yaml"
 BASE, DEV, PROD = (f"overlays/{name}/overlay.yaml" for name in ("base", "dev", "prod"))
 
 
@@ -76,6 +77,11 @@ CASES = [
     (USES, "restart¦Policy", "**`restartPolicy`**: string\n\nOne of `Always`, `OnFailure`, `Never`"),
     (USES, "runtimeRef: {name: to¦rch", "**ClusterTrainingRuntime `torch`**: defined in runtimes/torch.yaml:3@"),
     (PROD, "kinds: [PyTorch¦Job]", "**PyTorchJob** of `kubeflow.org/v1`: operator training-operator"),
+    (
+        RENDERED,
+        "backoffLimit: ¦3",
+        "**`backoffLimit`**: integer\n\n| environment | value | set by |\n| --- | --- | --- |\n| prod |",
+    ),
     ("policies/own.yaml", "failure¦Policy", "**`failurePolicy`**: string"),
     (
         "jobgen.yaml",

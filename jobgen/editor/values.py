@@ -9,11 +9,13 @@ from jobgen.api.errors import JobgenError
 from jobgen.api.explain import ExplainedField, explain_for_job
 from jobgen.editor.cursor import Cursor, Part
 from jobgen.editor.workspace import Ready, Workspace
+from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location, value_of
 from jobgen.model.path import Step
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job
 from jobgen.render.build import is_spec
+from jobgen.repo.lock import TREE
 from jobgen.repo.shipped import BUILT_IN, find_shipped
 
 _WITHOUT_VALUE = frozenset(("apiVersion", "kind"))
@@ -38,15 +40,37 @@ class ExplainedValue(NamedTuple):
 
 def explain_value(workspace: Workspace, ready: Ready, file: str, cursor: Cursor) -> ExplainedValue | None:
     """Explain the field at a position in every environment; None if no valid job is there."""
-    if not workspace.is_repository or not workspace.is_job(file) or cursor.part is Part.COMMENT:
+    if not workspace.is_repository or cursor.part is Part.COMMENT or not cursor.path:
         return None
+    environments = [each.name for each in ready.prepared.runners]
     with workspace.reading():
-        found = find_job(workspace, ready, file, cursor)
+        if workspace.is_job(file):
+            found = find_job(workspace, ready, file, cursor)
+        else:
+            top, env = (*file.split("/"), "")[:2]
+            if top != TREE or env not in environments:
+                return None
+            found, environments = _find_source_job(workspace, ready, env, cursor), [env]
         if found is None or not found[1]:
             return None
         job, path = found
-        environments = [each.name for each in ready.prepared.runners]
         return ExplainedValue(job, explain_for_job(ready.prepared.tracer, job, environments, path))
+
+
+def _find_source_job(
+    workspace: Workspace, ready: Ready, env: str, cursor: Cursor
+) -> tuple[Job, tuple[Step, ...]] | None:
+    """Return the job of an object in the rendered tree, and the path in the object."""
+    data = as_mapping(cursor.tree)
+    metadata = as_mapping(data.get("metadata"))
+    wanted = tuple(value_of(each) for each in (data.get("kind"), metadata.get("namespace"), metadata.get("name")))
+    for job in (job for known in workspace.index.values() for job in known.jobs):
+        made = next((each.objects[0] for each in job.environments if each.environment == env and each.objects), None)
+        if made is not None and (made.kind, made.namespace or None, made.name) == wanted:
+            jobs = read_jobs([workspace.find_entry(job.location.file)], ready.run.project.frameworks, [])
+            found = next((each for each in jobs if (each.position, each.item) == (job.position, job.item)), None)
+            return (found, cursor.path) if found else None
+    return None
 
 
 def find_job(workspace: Workspace, ready: Ready, file: str, cursor: Cursor) -> tuple[Job, tuple[Step, ...]] | None:
