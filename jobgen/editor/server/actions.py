@@ -12,7 +12,7 @@ from lsprotocol import types
 from jobgen.editor.actions.list_offers import list_offers
 from jobgen.editor.actions.offer import KINDS, ActionRequest, Change, Offer
 from jobgen.editor.server.app import JobgenServer, OpenWorkspace
-from jobgen.editor.server.diagnostics import to_diagnostic
+from jobgen.editor.server.diagnostics import to_diagnostics
 from jobgen.editor.server.edits import read_capabilities, to_workspace_edit
 from jobgen.model.data import Location
 
@@ -79,11 +79,9 @@ def _to_action(
     data: dict[str, Any],
     shown: Sequence[types.Diagnostic],
 ) -> types.CodeAction:
-    own = [to_diagnostic(server, opened, uri, finding) for finding in offer.findings]
-    wanted = {(each.code, each.message, each.range.start.line, each.range.start.character) for each in own}
-    fixed = [
-        each for each in shown if (each.code, each.message, each.range.start.line, each.range.start.character) in wanted
-    ]
+    own = to_diagnostics(server, opened, uri, offer.findings)
+    wanted = {(each.code, each.range.start.line, each.range.start.character) for each in own}
+    fixed = [each for each in shown if (each.code, each.range.start.line, each.range.start.character) in wanted]
     return types.CodeAction(
         title=offer.title,
         kind=offer.kind,

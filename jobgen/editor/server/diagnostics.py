@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from lsprotocol import types
@@ -10,6 +11,8 @@ from jobgen.editor.server.app import JobgenServer, OpenWorkspace
 from jobgen.editor.server.positions import to_range
 from jobgen.editor.snapshot import FileFindings
 from jobgen.model.finding import Finding, Severity
+from jobgen.report import Report
+from jobgen.report.entries import ReportEntry, entries
 
 SOURCE = "jobgen"
 _SEVERITIES = {
@@ -54,7 +57,7 @@ def publish(server: JobgenServer, opened: OpenWorkspace, file: str, findings: Fi
     opened.shown[file] = shown
     if not findings.all and document is None:
         del opened.shown[file]
-    diagnostics = [to_diagnostic(server, opened, uri, finding) for finding in findings.all]
+    diagnostics = to_diagnostics(server, opened, uri, findings.all)
     server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, diagnostics, version))
 
 
@@ -64,8 +67,15 @@ def clear(server: JobgenServer, opened: OpenWorkspace) -> None:
         publish(server, opened, file, FileFindings())
 
 
-def to_diagnostic(server: JobgenServer, opened: OpenWorkspace, uri: str, finding: Finding) -> types.Diagnostic:
-    """Return a finding as a diagnostic."""
+def to_diagnostics(
+    server: JobgenServer, opened: OpenWorkspace, uri: str, findings: Sequence[Finding]
+) -> list[types.Diagnostic]:
+    """Return findings as diagnostics: as in a report, a finding of several environments is shown once."""
+    return [_to_diagnostic(server, opened, uri, entry) for entry in entries(Report(findings))]
+
+
+def _to_diagnostic(server: JobgenServer, opened: OpenWorkspace, uri: str, entry: ReportEntry) -> types.Diagnostic:
+    finding = entry.finding
     related = [
         types.DiagnosticRelatedInformation(
             types.Location(
@@ -75,10 +85,9 @@ def to_diagnostic(server: JobgenServer, opened: OpenWorkspace, uri: str, finding
         )
         for each in finding.related
     ]
-    message = f"{finding.message} ({finding.env})" if finding.env else finding.message
     return types.Diagnostic(
         range=to_range(server, uri, finding.location),
-        message=message,
+        message=entry.message,
         severity=_SEVERITIES[finding.severity],
         code=finding.rule,
         source=SOURCE,
