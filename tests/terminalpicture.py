@@ -26,7 +26,7 @@ def draw_screen(screen: dict, title: str) -> str:
     """Return a picture of a screen without its empty rows and its last two, the status and the command."""
     rows = [runs for runs in screen["rows"][:-2] if runs != [["~".ljust(_columns(screen)), "NonText"]]]
     floats = screen["floats"]
-    count = max([len(rows), *(each["row"] + len(each["lines"]) + 1 for each in floats)])
+    count = max([len(rows), *(each["row"] + len(each["lines"]) + 2 for each in floats)])
     width = _columns(screen) * _WIDTH + 2 * _MARGIN
     height = count * _HEIGHT + 2 * _MARGIN
     size = f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}"'
@@ -58,7 +58,7 @@ def _draw_row(number: int, runs: list[list[str]]) -> list[str]:
     return parts
 
 
-def _draw_text(row: int, column: int, text: str, style: str) -> list[str]:
+def _draw_text(row: float, column: int, text: str, style: str) -> list[str]:
     start = len(text) - len(text.lstrip())
     shown = text.strip()
     if not shown:
@@ -74,17 +74,13 @@ def _draw_text(row: int, column: int, text: str, style: str) -> list[str]:
 
 
 def _draw_float(window: dict) -> list[str]:
-    x, y = _MARGIN + (window["column"] - 1) * _WIDTH, _MARGIN + window["row"] * _HEIGHT - 6
-    width, height = (window["width"] + 2) * _WIDTH, len(window["lines"]) * _HEIGHT + 12
-    box = (
-        f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="5" fill="#f6f8fa" '
-        'stroke="#8c959d" stroke-width="1"/>'
-    )
-    return [
-        box,
-        *(
-            part
-            for number, text in enumerate(window["lines"])
-            for part in _draw_text(window["row"] + number, window["column"], text[: window["width"]], "")
-        ),
+    """Draw a window half a row below its place, so that its border covers no text."""
+    row = window["row"] + 0.5
+    x, y = _MARGIN + (window["column"] - 1) * _WIDTH, _MARGIN + row * _HEIGHT - 6
+    width, height = (window["width"] + 2) * _WIDTH, len(window["lines"]) * _HEIGHT + 10
+    box = f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="5" fill="#f6f8fa" stroke="#8c959d"/>'
+    texts = [
+        _draw_text(row + number, window["column"], text[: window["width"]], "")
+        for number, text in enumerate(window["lines"])
     ]
+    return [box, *(part for text in texts for part in text)]

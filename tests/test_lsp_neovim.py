@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from terminalpicture import draw_screen
 
 ROOT = Path(__file__).parent.parent
 SESSION = ROOT / "tests/neovim/session.lua"
@@ -60,7 +61,15 @@ metadata: {name: wide, annotations: {note: "é 🚀"}, lables: {a: b}}
 spec: {framework: pytorch, image: registry.example.com/train:1.2}
 """,
 }
-FAULTS = ["unknown-resource", "unknown-resource"]
+_CONFIG_VERSION = 11
+"""The minor version of Neovim that has `vim.lsp.config`."""
+DRAWN_VERSION = 7
+"""Debian 12 has it."""
+PICTURES = {
+    "findings.svg": "Neovim shows a finding beside its line while the file is edited",
+    "hover.svg": "Neovim shows the value of a field in each environment, and what sets it",
+}
+FAULTS = ["unknown-resource"]
 STEPS = [
     {"step": "open", "file": "jobs/bert.yaml"},
     {"step": "findings", "rules": FAULTS},
@@ -74,7 +83,9 @@ STEPS = [
     {"step": "findings", "rules": []},
     {"step": "buffer"},
     {"step": "complete", "line": 6, "text": "  res"},
+    {"step": "findings", "rules": ["yaml-syntax"]},
     {"step": "undo"},
+    {"step": "findings", "rules": []},
     {"step": "cursor", "text": "replicas"},
     {"step": "hover"},
     {"step": "screen"},
@@ -86,13 +97,16 @@ STEPS = [
 ]
 
 
+def find_minor_version(nvim: str) -> int:
+    printed = subprocess.run([nvim, "--version"], capture_output=True, text=True, check=True).stdout
+    return int(re.match(r"NVIM v0\.(\d+)", printed)[1])
+
+
 def find_configuration(nvim: str) -> str:
     """Return the configuration that docs/editors.md has for the version of Neovim."""
-    printed = subprocess.run([nvim, "--version"], capture_output=True, text=True, check=True).stdout
-    minor = int(re.match(r"NVIM v0\.(\d+)", printed)[1])
     page = (ROOT / "docs/editors.md").read_text().partition("## Neovim")[2]
     newest, older = re.findall(r"^```lua\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[:2]
-    return newest if minor >= 11 else older
+    return newest if find_minor_version(nvim) >= _CONFIG_VERSION else older
 
 
 def run_session(folder: Path, steps: list[dict]) -> list[dict]:
@@ -149,8 +163,8 @@ def test_documented_configuration_starts_one_server_for_a_repository(session):
 def test_findings_are_shown_on_their_text_and_follow_the_buffer(session):
     first, fixed, again, *_ = seen(session, "findings")
 
-    assert {(each["rule"], each["line"], each["text"]) for each in first} == {("unknown-resource", 7, "gpus")}
-    assert "write `gpu`" in first[0]["message"]
+    assert [(each["rule"], each["line"], each["text"]) for each in first] == [("unknown-resource", 7, "gpus")]
+    assert first[0]["message"].endswith("write `gpu` (in dev, prod)")
     assert fixed == []
     assert again == first
 
@@ -204,3 +218,17 @@ def test_completion_offers_the_fields_of_a_job(session):
     assert {"command", "queue"} <= set(labels)
     # Fields that the job has already are not offered again.
     assert "image" not in labels
+
+
+def test_pictures_of_the_page_are_up_to_date(session, accept):
+    """The pictures in docs/editors/ are drawn here, from what Debian's Neovim shows: `pytest --accept`."""
+    drawn = dict(zip(PICTURES, map(draw_screen, seen(session, "screen"), PICTURES.values()), strict=True))
+    page = (ROOT / "docs/editors.md").read_text()
+    if accept:
+        for name, picture in drawn.items():
+            (ROOT / "docs/editors" / name).write_text(picture)
+    if find_minor_version(shutil.which("nvim")) != DRAWN_VERSION:
+        pytest.skip("another version of Neovim draws other screens")
+
+    assert {path.name: path.read_text() for path in (ROOT / "docs/editors").iterdir()} == drawn
+    assert [name for name in drawn if f"(editors/{name})" not in page] == []
