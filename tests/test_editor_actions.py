@@ -1,7 +1,9 @@
 """Code actions: what they change is what `jobgen lint --fix` writes, removes the finding and adds no error."""
 
+import itertools
 import re
 from collections import Counter
+from random import Random
 
 import pytest
 from command import jobgen
@@ -403,3 +405,71 @@ def test_lost_comment_is_stated(tmp_path):
     [change] = extractions(write(tmp_path, REPOSITORY | {"jobs/bert.yaml": text}), 6, 5).values()
 
     assert change.note == "the comment after the value is lost"
+
+
+VARIANTS = {
+    "crlf": lambda text: text.replace("\n", "\r\n"),
+    "astral": lambda text: f"# Größe 🚀 {'𝒳' * 3}\n" + text.replace(" {", " { ").replace("\n", " # 🚀\n", 1),
+    "documents": lambda text: f"{text}---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: größe, namespace: ml}}\n",
+    "tabs": lambda text: text.replace("\n", "\t\n", 3),
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_fixes_of_unusual_texts_are_those_of_lint_fix(variant, tmp_path):
+    """The same for other line ends, characters of two units, several documents, and tabs at the end of lines."""
+    taken = 0
+    for number, transcript in enumerate(TRANSCRIPTS):
+        plain = {path: text.decode() for path, text in transcript.files().items()}
+        files = {path: VARIANTS[variant](text) if path.startswith("jobs/") else text for path, text in plain.items()}
+        if number % len(VARIANTS) != list(VARIANTS).index(variant) or any(path.endswith(".json") for path in files):
+            continue
+        workspace = write(tmp_path / transcript.name, files)
+        unsafe = transcript.steps[0].arguments[-1] == "--fix-unsafe"
+        fixed = compute_fixes(LintRequest(workspace.root, today=TODAY), unsafe=unsafe).files
+        assert fix_one_by_one(workspace, unsafe=unsafe) == {
+            **{path: text.encode() for path, text in files.items()},
+            **{each.path: each.new for each in fixed},
+        }, transcript.name
+        taken += len(fixed)
+
+    assert taken >= 8
+
+
+def test_replacements_are_small_and_give_the_new_text():
+    random = Random(5)
+    parts = ("a", "bc", "🚀", "ö", "\n", "\r\n", "\r", "  ", "x: y\n", "\r\n\r\n", "\u2028", "\x0b")
+    for _ in range(400):
+        old = [random.choice(parts) for _ in range(random.randrange(30))]
+        new = list(old)
+        for _ in range(random.randrange(4)):
+            at = random.randrange(len(new) + 1)
+            new[at : at + random.randrange(3)] = random.choices(parts, k=random.randrange(3))
+        before, after = "".join(old), "".join(new)
+        found = list_replacements(before, after)
+
+        assert all(apply_as_client(before, found, encoding) == after for encoding in ENCODINGS)
+        assert all(left.end < right.start for left, right in itertools.pairwise(found))
+        assert bool(found) == (before != after)
+
+
+def test_long_text_is_compared_quickly():
+    old = "".join(f"key{number}: {number}\n" for number in range(20_000))
+    new = old.replace("key10: 10\n", "key10: 11\n").replace("key19990: 19990\n", "")
+    found = list_replacements(old, new)
+
+    assert apply_as_client(old, found, "utf-16") == new
+
+
+@pytest.mark.parametrize(
+    ("rule", "secret"), [("plain-secret", "hunter2-5ECRET-t0ken"), ("ambiguous-scalar", "0812345678123")]
+)
+def test_titles_have_no_secrets(rule, secret, tmp_path):
+    text = SPEC.replace('{SEED: "größe 🚀"}', f"{{DB_PASSWORD: {secret}}}")
+    workspace = write(tmp_path, REPOSITORY | {"jobs/bert.yaml": text})
+    offers = list_offers(request(workspace, "jobs/bert.yaml", Location("jobs/bert.yaml", 7, 10, 7, 26)))
+
+    assert rule in {each.rule for offer in offers for each in offer.findings}
+    changes = [made for offer in offers if isinstance(made := offer.make(), Change)]
+    assert changes
+    assert secret.strip("0") not in repr([*(offer.title for offer in offers), *(change.note for change in changes)])

@@ -154,3 +154,48 @@ async def test_code_actions_fix_and_suppress_in_the_buffer(client, folder):
         types.DidChangeTextDocumentParams(types.VersionedTextDocumentIdentifier(2, uri), [new])
     )
     assert (await client.code_action_resolve_async(fix)).edit is None
+
+
+@pytest.mark.asyncio
+async def test_code_actions_that_change_several_files_are_confirmed(client, folder):
+    uri, other = ((folder / f"jobs/{name}.yaml").as_uri() for name in ("bert", "bart"))
+    text = JOB.replace("spec:", "spec:\n  labels: {size: small}").replace("  image:", "  # 🚀\n  image:")
+    for each, content in ((uri, text), (other, JOB.replace("bert", "bart"))):
+        item = types.TextDocumentItem(each, "yaml", 1, content)
+        client.text_document_did_open(types.DidOpenTextDocumentParams(item))
+    await client.wait_for_notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+
+    async def ask(line, kind, trigger=types.CodeActionTriggerKind.Invoked):
+        at = types.Position(line, 4)
+        context = types.CodeActionContext([], only=[kind], trigger_kind=trigger)
+        params = types.CodeActionParams(types.TextDocumentIdentifier(uri), types.Range(at, at), context)
+        return await client.text_document_code_action_async(params)
+
+    [move] = await ask(7, "refactor.extract")
+    assert move.title == "Move `image` to the defaults of overlay prod"
+    edit = (await client.code_action_resolve_async(move)).edit
+    job, overlay = edit.document_changes
+    assert (job.text_document.version, overlay.text_document.version) == (1, None)
+    assert overlay.text_document.uri == (folder / "overlays/prod/overlay.yaml").as_uri()
+    moved = OVERLAY.replace("nlp}", "nlp}, image: registry.example.com/train:1.2")
+    assert edit_text(OVERLAY, overlay.edits) == moved
+    assert not await ask(7, "refactor.extract", types.CodeActionTriggerKind.Automatic)
+
+    manifest = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: bert, namespace: ml}
+spec:
+  pytorchReplicaSpecs:
+    Master: {template: {spec: {containers: [{name: pytorch, image: "registry.example.com/a:1"}]}}}
+"""
+    new = types.TextDocumentContentChangeWholeDocument(manifest)
+    client.text_document_did_change(
+        types.DidChangeTextDocumentParams(types.VersionedTextDocumentIdentifier(2, uri), [new])
+    )
+    [migrate] = await ask(1, "refactor.rewrite")
+    edit = (await client.code_action_resolve_async(migrate)).edit
+    kinds = [getattr(each, "kind", "edit") for each in edit.document_changes]
+    assert (migrate.title, kinds) == ("Migrate to TrainJob of trainer", ["edit", "create", "edit"])
+    [annotation] = edit.change_annotations.values()
+    assert annotation.needs_confirmation
