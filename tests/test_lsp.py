@@ -158,7 +158,7 @@ async def test_code_actions_fix_and_suppress_in_the_buffer(client, folder):
 
 @pytest.mark.asyncio
 async def test_code_actions_that_change_several_files_are_confirmed(client, folder):
-    uri, other = ((folder / f"jobs/{name}.yaml").as_uri() for name in ("bert", "bart"))
+    uri, other = ((folder / f"jobs/{name}.yaml").as_uri() for name in ("größe 🚀", "bart"))
     text = JOB.replace("spec:", "spec:\n  labels: {size: small}").replace("  image:", "  # 🚀\n  image:")
     for each, content in ((uri, text), (other, JOB.replace("bert", "bart"))):
         item = types.TextDocumentItem(each, "yaml", 1, content)

@@ -61,4 +61,6 @@ class ActionRequest(NamedTuple):
 def _bounds(location: Location) -> tuple[tuple[int, int], tuple[int, int]]:
     """The first and the last position of a location. One without an end is one character."""
     start = location.line, location.column
+    if not location.end_line:
+        return start, (location.line, location.column + 1)
     return start, max(start, (location.end_line, location.end_column))

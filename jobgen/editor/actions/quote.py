@@ -8,9 +8,9 @@ from functools import partial
 from jobgen.editor.actions.fix import fix_findings
 from jobgen.editor.actions.offer import REWRITE, ActionRequest, Offer
 from jobgen.editor.actions.verify import read_editable
+from jobgen.editor.cursor import read_text
 from jobgen.model.data import Node, TracedKey, TracedScalar
 from jobgen.model.finding import Fix, TextEdit
-from jobgen.yamlio.read import read
 
 
 def list_quotes(request: ActionRequest) -> Iterator[Offer]:
@@ -19,7 +19,7 @@ def list_quotes(request: ActionRequest) -> Iterator[Offer]:
     if isinstance(content, str) or request.file.endswith(".json"):
         return
     fixed = [edit for finding in request.findings if finding.fix for edit in finding.fix.edits]
-    for document in read(content, request.file, traced=True).documents:
+    for document in read_text(content.decode("utf-8", "replace"), request.file).documents:
         for edit in _list_edits(document.data):
             is_fixed = any(each.op == edit.op and each.location == edit.location for each in fixed)
             if request.is_selected(edit.location) and not is_fixed:

@@ -15,6 +15,7 @@ from jobgen.editor.server.app import JobgenServer, OpenWorkspace
 from jobgen.editor.server.diagnostics import to_diagnostics
 from jobgen.editor.server.edits import read_capabilities, to_workspace_edit
 from jobgen.model.data import Location
+from jobgen.model.finding import Finding
 
 log = logging.getLogger("jobgen.lsp")
 
@@ -29,16 +30,15 @@ def register(server: JobgenServer) -> None:
 def _list_actions(server: JobgenServer, params: types.CodeActionParams) -> list[types.CodeAction]:
     uri = params.text_document.uri
     client = read_capabilities(server)
-    if not client.literals or uri not in server.workspace.text_documents:
+    document = server.find_document(uri)
+    if not client.literals or document is None:
         return []
-    try:
-        return _make_actions(server, params, is_complete=not client.resolves)
-    except Exception:
-        log.exception("the code actions of %s could not be listed", uri)
-        return []
+    return _make_actions(server, params, document.version, is_complete=not client.resolves)
 
 
-def _make_actions(server: JobgenServer, params: types.CodeActionParams, *, is_complete: bool) -> list[types.CodeAction]:
+def _make_actions(
+    server: JobgenServer, params: types.CodeActionParams, version: int | None, *, is_complete: bool
+) -> list[types.CodeAction]:
     """Return the actions; with their edits if they have to be complete, because the client asks only once."""
     uri, context = params.text_document.uri, params.context
     is_invoked = context.trigger_kind != types.CodeActionTriggerKind.Automatic
@@ -46,7 +46,7 @@ def _make_actions(server: JobgenServer, params: types.CodeActionParams, *, is_co
     if found is None:
         return []
     opened, offers = found
-    data = {"uri": uri, "version": server.workspace.text_documents[uri].version, "range": _to_data(params.range)}
+    data = {"uri": uri, "version": version, "range": _to_data(params.range)}
     actions = [_to_action(server, opened, uri, offer, data, context.diagnostics) for offer in offers]
     if not is_complete:
         return actions
@@ -57,18 +57,23 @@ def _make_actions(server: JobgenServer, params: types.CodeActionParams, *, is_co
 def _find_offers(
     server: JobgenServer, uri: str, range_: types.Range, only: Sequence[str], *, is_invoked: bool
 ) -> tuple[OpenWorkspace, list[Offer]] | None:
-    found = server.find_workspace(uri)
-    if found is None:
+    found, document = server.find_workspace(uri), server.find_document(uri)
+    if found is None or document is None:
         return None
     opened, file = found
-    document = server.workspace.get_text_document(uri)
     inside = server.workspace.position_codec.range_from_client_units(document.lines, range_)
     start, end = inside.start, inside.end
     selected = Location(file, start.line + 1, start.character + 1, end.line + 1, end.character + 1)
     findings = opened.workspace.lint_file(file)
-    # What the background process found in another version of the files may be somewhere else by now.
-    valid = findings.all if opened.is_current else findings.own
+    # What the background process found in another version of a file may be somewhere else by now.
+    shared = tuple(each for each in findings.shared if all(map(opened.is_current, _list_files(each))))
+    valid = findings._replace(shared=shared).all
     return opened, list_offers(ActionRequest(opened.workspace, file, selected, valid, is_invoked), only)
+
+
+def _list_files(finding: Finding) -> set[str]:
+    """Return the file of a finding, and those that its fix edits."""
+    return {finding.location.file, *(edit.location.file for edit in (finding.fix.edits if finding.fix else ()))}
 
 
 def _to_action(
@@ -95,7 +100,7 @@ def _resolve(server: JobgenServer, action: types.CodeAction) -> types.CodeAction
     """Give an action its edit. One that was offered for another version of the document gets none."""
     try:
         data = _read_data(action.data)
-        document = server.workspace.text_documents.get(data.uri)
+        document = server.find_document(data.uri)
         if document is None or document.version != data.version:
             return action
         found = _find_offers(server, data.uri, data.range, (data.kind,), is_invoked=True)

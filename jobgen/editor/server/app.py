@@ -47,10 +47,9 @@ class OpenWorkspace:
         self._notify = notify
         self.worker = Worker(self.workspace.root, self._take)
 
-    @property
-    def is_current(self) -> bool:
-        """Whether the background process has linted the files as they are now."""
-        return self.workspace.snapshot.number == self.worker.number
+    def is_current(self, file: str) -> bool:
+        """Whether the background process has linted a file as it is in the editor, by its path from the root."""
+        return self.workspace.snapshot.number >= self.edited.get(file, 0)
 
     def request_lint(self, delay: float = 0) -> None:
         """Lint everything in the background, with the contents of open documents."""

@@ -33,7 +33,7 @@ def _show_all(server: JobgenServer, opened: OpenWorkspace) -> None:
     found = opened.workspace.snapshot.findings
     for file in sorted({*opened.shown, *found, *opened.uris}):
         findings = found.get(file, FileFindings())
-        if opened.workspace.snapshot.number < opened.edited.get(file, 0):
+        if not opened.is_current(file):
             # The document has been edited since the request, so only what other files cause is of interest.
             findings = findings._replace(own=opened.alone.get(file, findings.own))
         publish(server, opened, file, findings)

@@ -37,14 +37,14 @@ def to_workspace_edit(server: JobgenServer, opened: OpenWorkspace, change: Chang
     plain: dict[str, list[types.TextEdit]] = {}
     for file, new in change.files.items():
         read = opened.workspace.read(file)
-        uri = _find_open_uri(server, opened, file)
+        uri = server.find_uri(opened, file)
         if read.finding:
             if not client.creates:
                 return None
             documents.append(types.CreateFile(uri, annotation_id=note or None))
         text = "" if read.finding else read.content.decode("utf-8", "surrogatepass")
         edits = _list_edits(server, text, new.decode())
-        document = server.workspace.text_documents.get(uri)
+        document = server.find_document(uri)
         version = document.version if document else None
         noted = [types.AnnotatedTextEdit(note, each.range, each.new_text) if note else each for each in edits]
         documents.append(types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(uri, version), noted))
@@ -53,15 +53,6 @@ def to_workspace_edit(server: JobgenServer, opened: OpenWorkspace, change: Chang
         return types.WorkspaceEdit(changes=plain)
     annotation = types.ChangeAnnotation("jobgen", needs_confirmation=True, description=change.note)
     return types.WorkspaceEdit(document_changes=documents, change_annotations={note: annotation} if note else None)
-
-
-def _find_open_uri(server: JobgenServer, opened: OpenWorkspace, file: str) -> str:
-    """Return the URI of a file, as the client writes it if the document is open."""
-    uri = server.find_uri(opened, file)
-    if uri in server.workspace.text_documents:
-        return uri
-    same = (each for each in server.workspace.text_documents if server.find_workspace(each) == (opened, file))
-    return next(same, uri)
 
 
 def _list_edits(server: JobgenServer, old: str, new: str) -> list[types.TextEdit]:
