@@ -1,11 +1,13 @@
 """Completion: what is offered at a position, and the text after it is accepted."""
 
 from pathlib import Path
+from random import Random
 
 import pytest
 from completioncases import MARK, ask, ask_at, load_known
 
 from jobgen.check.rule_docs import all_docs
+from jobgen.editor.completion.complete import complete
 from jobgen.editor.completion.items import MAX_ITEMS, Rank
 from jobgen.editor.completion.known import KnownCache
 from jobgen.editor.deprecated import list_deprecated
@@ -17,6 +19,10 @@ ROOT = Path(__file__).parent.parent
 HEAD = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: bert}\nspec:\n"
 OVERLAY = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n"
 KUEUE = "kueue.x-k8s.io/v1beta2"
+JSON = '{"kind": "Pod", "apiVersion": "v1", '
+RULE = "      - {"
+POLICY = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nspec:\n  matchConstraints:\n"
+POLICY += "    resourceRules:\n" + RULE
 PROD = "overlays/prod/overlay.yaml"
 PATCH = OVERLAY + "  patches:\n    - "
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n"
@@ -115,6 +121,15 @@ OTHER_FILES = [
     ("jobs/q.yaml", "apiVersion: kueue.x-k8s.io/v1beta2\nkind: █\n", "LocalQueue", "kind: LocalQueue"),
     ("jobs/q.yaml", "kind: LocalQueue\napiVersion: █\n", KUEUE, f"apiVersion: {KUEUE}"),
     ("jobs/q.yaml", "a: 1\n---\nkind: LocalQueue\napiVersion: █\n", KUEUE, f"apiVersion: {KUEUE}"),
+    ("jobs/a.json", JSON + "█}\n", "spec", JSON + '"spec": {}}'),
+    ("jobs/a.json", JSON + '"sp█"}\n', "spec", JSON + '"spec": {}}'),
+    ("jobs/a.json", '{"kind": █}\n', "Pod", '{"kind": "Pod"}'),
+    ("jobs/a.json", '{"kind": "TrainingJob", "spec": {"suspend": █}}\n', "true",
+     '{"kind": "TrainingJob", "spec": {"suspend": true}}'),
+    ("policies/a.yaml", POLICY + "resources: [█]}\n", "pytorchjobs", RULE + "resources: [pytorchjobs]}"),
+    ("policies/a.yaml", POLICY + "apiGroups: [█]}\n", "kubeflow.org", RULE + "apiGroups: [kubeflow.org]}"),
+    ("jobs/a.yaml", HEAD + "  framework: pytorch\n  pytorch: {runtime: █}\n", "torch-distributed",
+     "  pytorch: {runtime: torch-distributed}"),
     ("jobs/a.yaml", "api█\n", "apiVersion", "apiVersion: jobgen.dev/v1"),
 ]  # fmt: skip
 
@@ -322,3 +337,58 @@ def test_deprecated_framework_has_a_hint(known):
 
 def test_deprecated_rules_exist():
     assert set(all_docs(None)) >= diagnostics.DEPRECATED
+
+
+PIECES = [
+    "\t",
+    "\r\n",
+    "  ",
+    "- ",
+    ": ",
+    "{",
+    "[",
+    "]",
+    "}",
+    '"',
+    "'",
+    "#",
+    "|",
+    ">-\n",
+    "&a ",
+    "*a",
+    "!!str ",
+    "---\n",
+    "\x00",
+]
+PIECES += [
+    "\U0001f642",
+    "\u2028",
+    "? ",
+    "<<: ",
+    "$patch",
+    "{{ x }}",
+    "# jobgen: ignore[",
+    "kind: ",
+    "spec:\n",
+    ",",
+    "\ud800",
+]
+
+
+def test_random_texts_have_an_answer_and_edit_one_line(known):
+    random = Random(11)
+    offered = 0
+    for _ in range(400):
+        file, text = random.choice(list(FILES.items()))
+        for _ in range(random.randrange(1, 5)):
+            at = random.randrange(len(text) + 1)
+            text = text[:at] + random.choice(PIECES) + text[at + random.randrange(3) :]
+        at = random.randrange(len(text) + 1)
+        shown = text.replace("\r\n", "\n")
+        asked = ask_at(known, shown, min(at, len(shown)), random.choice((file, "policies/a.yaml", "x.json", "a.yaml")))
+        for label in asked.labels[:3]:
+            asked.accept(label)
+            offered += 1
+        line, column = random.randrange(-2, 30), random.randrange(-2, 60)
+        assert complete(text, line, column, file, known) is not None
+    assert offered > 100

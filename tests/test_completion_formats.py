@@ -172,7 +172,26 @@ def test_a_key_or_value_that_is_typed_again_gives_the_same_file(known, name, pat
                 accepted = answer.accept(label)
                 assert read(accepted.encode(), path).documents == read(text.encode(), path).documents, (steps, typed)
                 asked += 1
+            if is_key:
+                _check_removed_entry(known, text, begin, str(node), FILES[name])
     assert asked >= len(own)
+
+
+def _check_removed_entry(known, text, begin, label, file):
+    """On the empty line that a removed entry leaves, its key is offered."""
+    start = text.rfind("\n", 0, begin) + 1
+    indent = text[start:begin]
+    if indent.strip():
+        return
+    lines = text[begin:].split("\n")
+    below = next(
+        (index for index, line in enumerate(lines[1:], 1) if line.strip() and not line.startswith(f"{indent} ")),
+        len(lines),
+    )
+    left = text[:begin] + "\n" + "\n".join(lines[below:])
+    if any(line.startswith(f"{indent}-") for line in lines[below : below + 1]):
+        return
+    assert label in ask_at(known, left, begin, file).labels
 
 
 def test_fields_of_manifests_that_are_typed_again_give_the_same_file(known):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.check.rules.gitops.server_managed_field import SERVER_FIELDS
@@ -10,7 +10,7 @@ from jobgen.editor.completion import own_formats, rules
 from jobgen.editor.completion.items import Item, ItemKind, Rank
 from jobgen.editor.completion.known import Known
 from jobgen.editor.completion.kubernetes_values import list_known_values
-from jobgen.editor.completion.manifests import describe_framework, find_object_schema, list_kinds
+from jobgen.editor.completion.manifests import NamedKind, describe_framework, find_object_schema, list_kinds
 from jobgen.editor.completion.names import find_keyed_kind, find_named_kind
 from jobgen.editor.completion.schema_nodes import (
     Field,
@@ -34,6 +34,12 @@ _COMMON = frozenset(
     volumeMounts ports mountPath key value rules environments apiVersion kind metadata spec template""".split()
 )
 """Fields that are used often, in any format."""
+_RULE_FIELDS: dict[str, Callable[[NamedKind], str]] = {
+    "apiGroups": lambda kind: kind.api_version.rpartition("/")[0],
+    "apiVersions": lambda kind: kind.api_version.rpartition("/")[2],
+    "resources": lambda kind: kind.plural,
+}
+"""The fields of a resource rule of a policy, and what kinds have there."""
 _RESOURCES = ("cpu", "memory", "ephemeral-storage")
 
 
@@ -245,6 +251,11 @@ def _list_named_values(path: Sequence[Step], document: Document, known: Known) -
     if document.format == "overlay" and last in ("kinds", "platforms") and "cluster" not in keys:
         found = {kind.name if last == "kinds" else kind.platform: kind.operator for kind in known.kinds}
         yield from (Item(name, ItemKind.VALUE, "", source) for name, source in sorted(found.items()))
+        return
+    if last in _RULE_FIELDS and "resourceRules" in keys:
+        kinds = list_kinds(known.kinds, known.clusters)
+        found = {_RULE_FIELDS[last](kind): kind.name if last == "resources" else "" for kind in kinds}
+        yield from (Item(name, ItemKind.NAME, write_scalar(name), source) for name, source in sorted(found.items()))
         return
     if last == "policyName":
         docs = known.read_docs().values()

@@ -104,13 +104,9 @@ def _read_policy(document: Document, known: Known) -> cel.Policy:
     def find_object(group: str, version: str, resource: str) -> Sequence[SchemaNode]:
         api_version = f"{group}/{version}" if group else version
         for kind in list_kinds(known.kinds, known.clusters):
-            if kind.api_version == api_version and resource in _list_plurals(kind.name.lower()):
+            if kind.api_version == api_version and resource == kind.plural:
                 return find_schema(api_version, kind.name)
         return ()
 
     plain: Any = untraced(document.data)
     return cel.read_policy(as_mapping(plain), find_object, find_schema)
-
-
-def _list_plurals(name: str) -> tuple[str, ...]:
-    return f"{name}s", f"{name}es", f"{name[:-1]}ies"

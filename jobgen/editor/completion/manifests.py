@@ -29,6 +29,15 @@ class NamedKind(NamedTuple):
     deprecated: str = ""
     """Why not to use it in this cluster, and what to use instead."""
 
+    @property
+    def plural(self) -> str:
+        """The name of its resource, as authors of kinds form it."""
+        name = self.name.lower()
+        if name.endswith(("s", "x", "z", "ch", "sh")):
+            return name if name == "endpoints" else f"{name}es"
+        is_changed = name.endswith("y") and not name.endswith(("ay", "ey", "oy", "uy"))
+        return f"{name[:-1]}ies" if is_changed else f"{name}s"
+
 
 def find_object_schema(root: Folder, api_version: str, kind: str, clusters: Iterable[Cluster]) -> list[SchemaNode]:
     """Return the schemas that clusters have for a kind; none if it is not known."""

@@ -102,6 +102,9 @@ def list_layer_names(project: ProjectConfig, states: Iterable[str]) -> Iterator[
             )
     for name, runtime in project.runtimes.items():
         yield str(value_of(runtime.get("kind"))), name
+    for kind in project.kinds:
+        # The runtimes that an operator brings are the defaults of its kinds.
+        yield from list_names({name: untraced(each.defaults) for name, each in kind.frameworks.items()})
     for file in (file for folder in states for file in layout.read_state(project.root, folder)):
         for document in read_documents(file, [], shared=True).documents:
             for each in split_list(document.data):

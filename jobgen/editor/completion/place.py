@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from jobgen.model.data import TracedKey, TracedList, TracedMapping, value_of
 from jobgen.model.path import Step
 
 _INDENT = "  "
+_WORDS = ("true", "false", "null")
 
 
 class Place(NamedTuple):
@@ -34,6 +36,8 @@ class Place(NamedTuple):
     """Whether there is no space after the colon."""
     siblings: Collection[str]
     """The other keys of the mapping, or the other items of the list."""
+    is_json: bool
+    """Whether keys and texts need quotes."""
     expression: str
     """The value up to the cursor, without its quotes."""
 
@@ -45,11 +49,12 @@ class Place(NamedTuple):
     def write_key(self, item: Item, types: Sequence[str]) -> Offer:
         """Offer a key, with what follows it: a space, or the next line if its value is a mapping or a list."""
         is_whole = item.kind is ItemKind.FIELD and bool(item.insert)
-        key = f"{self.quote}{item.label}{self.quote}" if self.quote else item.label if is_whole else item.text
+        quote = self.quote or ('"' if self.is_json else "")
+        key = f"{quote}{item.label}{quote}" if quote else item.label if is_whole else item.text
         follows = self.after.lstrip()
         if follows.startswith(":"):
             return self._offer(item, key)
-        if is_whole and not self.quote:
+        if is_whole and not quote and not self.is_flow:
             return self._offer(item, item.insert)
         if self.is_flow:
             ends = {"object": "{$1}", "array": "[$1]"}
@@ -68,7 +73,9 @@ class Place(NamedTuple):
             return self._offer(item, "'" + item.label.replace("'", "''") + "'")
         if self.quote:
             return self._offer(item, '"' + item.label.replace("\\", "\\\\").replace('"', '\\"') + '"')
-        return self._offer(item, (" " if self.needs_space else "") + item.text)
+        space = " " if self.needs_space else ""
+        is_text = item.label == item.text and item.label not in _WORDS
+        return self._offer(item, space + (json.dumps(item.label) if self.is_json and is_text else item.text))
 
     def write_item(self, item: Item) -> Offer:
         """Offer an item of a list, of several lines."""
@@ -100,6 +107,7 @@ def find_place(cursor: Cursor, lines: Sequence[str], line: int, column: int) -> 
         spans_lines or written.startswith(("&", "*", "!")),
         needs_space,
         _list_siblings(holder, cursor),
+        cursor.location.file.endswith(".json"),
         _read_expression(cursor, lines, line, column),
     )
 

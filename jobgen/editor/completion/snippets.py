@@ -44,6 +44,8 @@ _PLACEHOLDER = lazy_pattern(r"\$\{\d+:((?:[^\\}]|\\.)*)\}")
 
 def list_documents(file: str, frameworks: Collection[str]) -> Iterator[Item]:
     """Yield the documents that an empty file, or an empty document of a file, can become; by its path from the root."""
+    if file.endswith(".json"):
+        return
     if file.startswith("jobs/"):
         for name, text in read_examples().items():
             if name in frameworks:
