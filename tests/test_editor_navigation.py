@@ -103,3 +103,12 @@ def test_position_in_a_document_with_broken_settings(tmp_path):
     assert ask(workspace, find_definitions, PROD, "extends: [ba¦se]") == [f"{BASE}:1"]
     assert ask(workspace, find_definitions, BERT, "repl¦icas: 3") == []
     assert ask(workspace, find_references, PROD, "repl¦icas: 5") == []
+
+
+def test_framework_of_a_kind_file_leads_to_its_jobs(workspace):
+    text = "kind: Run\nframeworks: {pytorch: {}}\n"
+    cursor = find_cursor(text, 2, 16, "schemas/example.com/run_v1.yaml")
+
+    found = find_references(make_context(workspace, "schemas/example.com/run_v1.yaml", cursor))
+
+    assert sorted({each.file for each in found}) == [BERT, SWEEP]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+from jobgen.editor.context import get_path
 from jobgen.editor.cursor import Cursor
 from jobgen.editor.index import FileIndex, IndexedJob
 from jobgen.editor.workspace import Ready
@@ -24,19 +24,13 @@ def find_patch(ready: Ready, file: str, cursor: Cursor) -> PatchName | None:
     """Return the patch at a position of an overlay; None if the position is in no patch."""
     match cursor.path:
         case ("spec", "patches", int() as number, *_):
-            node = _get(_get(_get(cursor.tree, "spec"), "patches"), number)
+            node = get_path(cursor.tree, ("spec", "patches", number))
         case _:
             return None
     place = location_of(node)
     overlay = find_overlay(file)
     found = (name for name, known in list_patches(ready, overlay) if place is not None and known == place)
     return next(found, None)
-
-
-def _get(node: Any, step: Any) -> Any:
-    if isinstance(node, dict) and isinstance(step, str):
-        return node.get(step)
-    return node[step] if isinstance(node, list) and isinstance(step, int) and step < len(node) else None
 
 
 def list_patches(ready: Ready, overlay: str) -> Iterator[tuple[PatchName, Location | None]]:
