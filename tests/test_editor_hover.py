@@ -128,6 +128,20 @@ def test_hover_uses_the_text_of_the_editor(workspace):
         workspace.close(workspace.root / BERT)
 
 
+def test_every_environment_has_a_row(tmp_path):
+    write_files(tmp_path)
+    (tmp_path / "jobgen.yaml").write_text("{}\n")
+    for number in range(20):
+        folder = tmp_path / f"overlays/env{number}"
+        folder.mkdir()
+        text = FILES[DEV].replace("name: dev", f"name: env{number}")
+        (folder / "overlay.yaml").write_text(f"{text}  patches: [{{merge: {{env: {{LOG_LEVEL: of-{number}}}}}}}]\n")
+
+    shown = hover(Workspace(tmp_path), BERT, "LOG_LEVEL: in¦fo")
+
+    assert [f"| env{number} | `of-{number}` |" in shown for number in range(20)] == [True] * 20
+
+
 def test_text_of_users_is_no_markup():
     assert escape("[x](http://a) <b> ![i](j) `c`") == r"\[x\]\(http://a\) \<b\> \!\[i\]\(j\) \`c\`"
     assert code("a|b") == r"`a\|b`"

@@ -22,7 +22,9 @@ from jobgen.model.data import Location, value_of
 from jobgen.report.summary import pluralize
 from jobgen.spec.overlay import list_ancestors
 
-_MAX_ROWS = 10
+_MAX_ROWS = 30
+_MAX_ROWS_OF_FIELDS = 10
+"""Rows of a mapping or list, whose fields are shown one by one."""
 _MAX_JOBS = 5
 _MAX_OVERRIDDEN = 3
 
@@ -153,9 +155,10 @@ def _describe_values(context: Context) -> Iterator[str]:
         rows.setdefault(row if len(names) > 1 else row[1:], []).append(field.environment)
     cells = [(", ".join(map(escape, dict.fromkeys(envs))) or "all", *row) for row, envs in rows.items()]
     head = ("environment", *(["field"] if len(names) > 1 else []), "value", "set by")
-    yield table(head, cells[:_MAX_ROWS])
-    if len(cells) > _MAX_ROWS:
-        yield f"and {len(cells) - _MAX_ROWS} more"
+    shown = _MAX_ROWS if len(names) == 1 else _MAX_ROWS_OF_FIELDS
+    yield table(head, cells[:shown])
+    if len(cells) > shown:
+        yield f"and {len(cells) - shown} more"
 
 
 def _is_written_only(field: ExplainedField) -> bool:
