@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 from command import jobgen
+from test_fix import EXAMPLES_OF_FAULTS
 from transcripts import files_below, find_transcripts, read_transcript
 
 import jobgen as jobgen_api
@@ -473,3 +474,15 @@ def test_titles_have_no_secrets(rule, secret, tmp_path):
     changes = [made for offer in offers if isinstance(made := offer.make(), Change)]
     assert changes
     assert secret.strip("0") not in repr([*(offer.title for offer in offers), *(change.note for change in changes)])
+
+
+@pytest.mark.parametrize("first", range(2))
+def test_quick_fixes_of_examples_remove_the_finding_and_add_no_error(first, tmp_path):
+    taken = 0
+    for number, (_, case) in enumerate(EXAMPLES_OF_FAULTS[first::4]):
+        folder = tmp_path / str(number)
+        case.write(folder)
+        before = files_below(folder)
+        taken += fix_one_by_one(open_workspace(folder), unsafe=True) != before
+
+    assert taken >= 15

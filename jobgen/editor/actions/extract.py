@@ -209,11 +209,12 @@ def _compare_others(workspace: Workspace, before: Ready, after: Ready, others: M
     end = time.monotonic() + _MAX_SECONDS
     changed: dict[str, None] = {}
     left = sum(map(len, others.values()))
+    frameworks = after.run.project.frameworks
     for file, positions in others.items():
         if time.monotonic() > end:
             break
         left -= len(positions)
-        for job in _read_jobs(workspace, after, file):
+        for job in read_jobs([workspace.find_entry(file)], frameworks, []):
             if job.position in positions and _differs(before, after, job):
                 changed[job.document.sweep or job.document.name] = None
     return _OtherJobs(tuple(changed), left)
