@@ -13,6 +13,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
+from lsprotocol import types
+from pytest_lsp import LanguageClient
+
+# The server asks for reports about changed files, and says when lenses and hints are old.
+_REQUESTS = (
+    types.CLIENT_REGISTER_CAPABILITY,
+    types.WORKSPACE_CODE_LENS_REFRESH,
+    types.WORKSPACE_INLAY_HINT_REFRESH,
+)
+
+
+def answer_requests(client: LanguageClient) -> None:
+    """Answer what the server asks a client of pytest-lsp, which has no answers of its own."""
+    for method in _REQUESTS:
+        client.feature(method)(lambda params: None)
+
 
 class Client:
     """A language server in its own process, and what it sent."""
@@ -28,6 +44,7 @@ class Client:
         )
         self.diagnostics: dict[str, list[dict[str, Any]]] = {}
         self.published: list[str] = []
+        self.asked: list[str] = []
         self.versions: dict[str, int] = {}
         self._answers: dict[Any, dict[str, Any]] = {}
         self._requests = 0
@@ -116,6 +133,7 @@ class Client:
         if "method" not in message:
             self._answers[message.get("id")] = message
         elif "id" in message:
+            self.asked.append(message["method"])
             self.send({"jsonrpc": "2.0", "id": message["id"], "result": None})
         elif message["method"] == "textDocument/publishDiagnostics":
             params = message["params"]

@@ -35,7 +35,11 @@ RESERVED = {
         "cli.terminal",
         "pipeline.parallel",
     },  # flushed before a fork
-    "sys.stderr": {"cli.terminal", "pipeline.parallel"},
+    "sys.stderr": {
+        "cli.commands.lsp",  # what is printed by mistake must not come between messages
+        "cli.terminal",
+        "pipeline.parallel",
+    },
     "os.walk": set(),
     # these list their own modules
     "os.listdir": {"check.rules", "check.validation", "cli.app", "diff.formats", "queues.formats", "report.formats"},

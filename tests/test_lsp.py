@@ -4,6 +4,7 @@ import sys
 
 import pytest
 import pytest_lsp
+from lspclient import answer_requests
 from lsprotocol import types
 from pytest_lsp import ClientServerConfig, LanguageClient
 
@@ -40,8 +41,7 @@ def folder(tmp_path):
 
 @pytest_lsp.fixture(config=ClientServerConfig(server_command=[sys.executable, "-m", "jobgen", "lsp"]))
 async def client(lsp_client: LanguageClient, folder):
-    # The server asks for reports about changed files.
-    lsp_client.feature(types.CLIENT_REGISTER_CAPABILITY)(lambda params: None)
+    answer_requests(lsp_client)
     await lsp_client.initialize_session(
         types.InitializeParams(
             capabilities=pytest_lsp.client_capabilities("visual-studio-code"),

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 import pytest_lsp
+from lspclient import answer_requests
 from lsprotocol import types
 from navigationfiles import FILES, find_mark, write_files
 from pytest_lsp import ClientServerConfig, LanguageClient
@@ -16,6 +17,7 @@ TEXT = FILES[BERT].replace("{LOG_LEVEL: info,", "{NOTE: 🙂🙂, LOG_LEVEL: inf
 @pytest_lsp.fixture(config=ClientServerConfig(server_command=[sys.executable, "-m", "jobgen", "lsp"]))
 async def client(lsp_client: LanguageClient, tmp_path):
     write_files(tmp_path)
+    answer_requests(lsp_client)
     await lsp_client.initialize_session(
         types.InitializeParams(
             capabilities=pytest_lsp.client_capabilities("visual-studio-code"),

@@ -271,14 +271,14 @@ def _resolve_revisions(root: Path, revisions: str) -> tuple[Commit, Commit | Non
             if dots == "...":
                 base = (base[0], git.find_merge_base(root, base[1], head[1]))
             return base, head
-    return (_resolve(root, revisions) if revisions else _find_default_base(root)), None
+    return (_resolve(root, revisions) if revisions else find_default_base(root)), None
 
 
 def _resolve(root: Path, name: str) -> Commit:
     return name, git.resolve_commit(root, name)
 
 
-def _find_default_base(root: Path) -> Commit:
+def find_default_base(root: Path) -> Commit:
     """Return where this branch left the default branch; without a default branch, the last commit."""
     head = _resolve(root, "HEAD")
     for name in _DEFAULT_BRANCHES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from typing import Any
 
 from jobgen.check.checker import Checker
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
@@ -79,13 +80,7 @@ class Snapshot:
 
     def sum_resources(self, rendered: Rendered, manifest: Manifest | None = None) -> ResourceTotals:
         """The resources of all pods of an object; those of an AppWrapper are the pods of the objects in it."""
-        manifest = manifest or self.manifest(rendered)
-        if not is_app_wrapper(rendered.object):
-            return sum_resources(manifest)
-        total, checker = ResourceTotals(), self.checker(rendered.env)
-        for _, wrapped in () if is_suspended(manifest) else list_wrapped_objects(rendered.object):
-            total = add_totals(total, sum_resources(checker.manifest(wrapped)))
-        return total
+        return sum_object(self.checker(rendered.env), rendered.object, manifest or self.manifest(rendered))
 
     def schema(self, rendered: Rendered) -> bytes:
         """The JSON Schema of an object in its cluster; empty if there is none."""
@@ -105,6 +100,16 @@ class Snapshot:
         data = read(file.content, file.path).documents[rendered.position].data
         document = JobDocument(select_item(data, rendered.item), file.path)
         return Job(document, file, rendered.position, rendered.item, rendered.location)
+
+
+def sum_object(checker: Checker, data: Any, manifest: Manifest) -> ResourceTotals:
+    """Return the resources of all pods of an object; those of an AppWrapper are the pods of the objects in it."""
+    if not is_app_wrapper(data):
+        return sum_resources(manifest)
+    total = ResourceTotals()
+    for _, wrapped in () if is_suspended(manifest) else list_wrapped_objects(data):
+        total = add_totals(total, sum_resources(checker.manifest(wrapped)))
+    return total
 
 
 def is_repository(folder: Folder) -> bool:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple
 
+from jobgen.check.checker import Checker
 from jobgen.diff.changes import GroupTotal, sum_objects
 from jobgen.diff.impact import get_queue_name, runs_pods
-from jobgen.diff.snapshot import Snapshot
+from jobgen.diff.snapshot import Snapshot, sum_object
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.kueue import get_kueue_queue, is_suspended
 from jobgen.k8s.nodes import as_text
@@ -76,11 +77,9 @@ class Fleet(NamedTuple):
 
 def build_fleet(snapshot: Snapshot, jobs: Iterable[Job], find_owners: Callable[[str], str] = lambda _: "") -> Fleet:
     """Build the fleet of a rendered repository from its jobs; `find_owners` returns the owners of a file."""
-    objects: dict[tuple[str, JobPlace], list[_Measured]] = {}
+    objects: dict[tuple[str, JobPlace], list[Measured]] = {}
     for made in snapshot.objects:
-        manifest = snapshot.manifest(made)
-        pods = _count_pods(snapshot, made, manifest)
-        measured = _Measured(made, manifest, snapshot.sum_resources(made, manifest), pods)
+        measured = measure_object(snapshot.checker(made.env), made)
         objects.setdefault((made.env, (made.location.file, made.position, made.item)), []).append(measured)
     totals = sum_objects((each.rendered.env, *each[1:3]) for several in objects.values() for each in several)
     runners = [EnvironmentRunner(snapshot.project, env) for env in snapshot.environments]
@@ -90,7 +89,7 @@ def build_fleet(snapshot: Snapshot, jobs: Iterable[Job], find_owners: Callable[[
         place = (job.file.path, job.position, job.item)
         rendered = [objects.get((runner.name, place)) for runner in runners]
         for runner, several in zip(runners, rendered, strict=True):
-            cell = _describe_rendered(number, several) if several else _describe_missing(number, job, runner)
+            cell = describe_rendered(number, several) if several else describe_missing(number, job, runner)
             if cell:
                 cells.append(cell if cell.owner else cell._replace(owner=find_owners(job.file.path)))
         first = [several[0] for several in rendered if several]
@@ -103,7 +102,7 @@ def build_fleet(snapshot: Snapshot, jobs: Iterable[Job], find_owners: Callable[[
     return Fleet(tuple(snapshot.environments), tuple(found), tuple(cells), totals)
 
 
-class _Measured(NamedTuple):
+class Measured(NamedTuple):
     """An object, its typed view, and what it requests."""
 
     rendered: Rendered
@@ -112,12 +111,17 @@ class _Measured(NamedTuple):
     pods: int
 
 
-def _count_pods(snapshot: Snapshot, made: Rendered, manifest: Manifest) -> int:
+def measure_object(checker: Checker, made: Rendered) -> Measured:
+    manifest = checker.manifest(made.object)
+    return Measured(made, manifest, sum_object(checker, made.object, manifest), _count_pods(checker, made, manifest))
+
+
+def _count_pods(checker: Checker, made: Rendered, manifest: Manifest) -> int:
     """Count the pods of an object; those of an AppWrapper are the pods of the objects in it."""
     manifests = [manifest]
     if is_app_wrapper(made.object):
         wrapped = () if is_suspended(manifest) else list_wrapped_objects(made.object)
-        manifests = [snapshot.checker(made.env).manifest(obj) for _, obj in wrapped]
+        manifests = [checker.manifest(each) for _, each in wrapped]
     return sum(count for each in manifests for _, count in list_counted_pods(each))
 
 
@@ -129,7 +133,7 @@ def _is_held(manifest: Manifest) -> bool:
     return is_suspended(manifest) and get_kueue_queue(manifest) is None
 
 
-def _describe_rendered(number: int, objects: Sequence[_Measured]) -> FleetCell:
+def describe_rendered(number: int, objects: Sequence[Measured]) -> FleetCell:
     first, manifest, _, _ = objects[0]
     is_held = _is_held(manifest)
     return FleetCell(
@@ -162,7 +166,7 @@ def _read_owner(*metadata: Mapping[str, Node]) -> str:
     return ""
 
 
-def _describe_missing(number: int, job: Job, runner: EnvironmentRunner) -> FleetCell | None:
+def describe_missing(number: int, job: Job, runner: EnvironmentRunner) -> FleetCell | None:
     """Describe a job of an environment that was not rendered; None if it does not belong to the environment."""
     if runner.is_broken or runner.patches_for(job) is None:
         return None

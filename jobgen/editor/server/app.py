@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 from collections.abc import Callable
 from importlib.metadata import version
@@ -71,6 +70,12 @@ class JobgenServer(LanguageServer):
         self.workspaces: dict[Path, OpenWorkspace] = {}
         self.watches = False
         """Whether the background processes look for changed files, because the editor does not report them."""
+        self.options: dict[str, Any] = {}
+        """The settings that the editor sent when it started the server."""
+        self.client_commands: frozenset[str] = frozenset()
+        """The commands that the editor has for this server."""
+        self.edit_listeners: list[Callable[[OpenWorkspace], None]] = []
+        """Called when a document has been edited, and linted by itself."""
         self.listeners: list[Callable[[OpenWorkspace], None]] = []
         """Called when a workspace has new results."""
 
@@ -141,6 +146,11 @@ class JobgenServer(LanguageServer):
         settings = _find_settings(str(opened.workspace.root / file))
         return settings is not None and settings.resolve() != opened.workspace.root
 
+    def notify_edit(self, opened: OpenWorkspace) -> None:
+        """Say that a document of a workspace has been edited."""
+        for listener in self.edit_listeners:
+            guard("edits", listener)(opened)
+
     def _notify(self, opened: OpenWorkspace) -> None:
         for listener in self.listeners:
             guard("results", listener)(opened)
@@ -159,26 +169,27 @@ class JobgenServer(LanguageServer):
 
 
 def guard(name: str, handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that calls a handler. An exception of it is logged with the name, and the result is None."""
+    """Return a function that calls a handler. An exception of it is logged with the name, and the result is None.
+
+    A command gets its arguments as they were sent, since pygls cannot see the types that the handler wants.
+    """
     if asyncio.iscoroutinefunction(handler):
 
-        async def guarded(*args: Any, **named: Any) -> Any:
+        async def guarded(*args: Any) -> Any:
             try:
-                return await handler(*args, **named)
+                return await handler(*args)
             except Exception:
                 log.exception("`%s` failed; please report this bug in jobgen", name)
                 return None
     else:
 
-        def guarded(*args: Any, **named: Any) -> Any:  # type: ignore[misc]
+        def guarded(*args: Any) -> Any:  # type: ignore[misc]
             try:
-                return handler(*args, **named)
+                return handler(*args)
             except Exception:
                 log.exception("`%s` failed; please report this bug in jobgen", name)
                 return None
 
-    # pygls reads the types of a command's arguments from the function itself.
-    guarded.func = handler.func if isinstance(handler, functools.partial) else handler  # type: ignore[attr-defined]
     return guarded
 
 

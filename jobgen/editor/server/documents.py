@@ -73,6 +73,7 @@ class _Documents:
         self.request_lint(opened)
         if not opened.workspace.is_job(file) and file not in broken:
             self._lint_others(opened, file)
+        self._server.notify_edit(opened)
 
     def request_lint(self, opened: OpenWorkspace) -> None:
         """Lint everything, but not while a document is half typed, unless it stays so."""

@@ -12,21 +12,32 @@ from typing import BinaryIO
 from lsprotocol import types
 from pygls.uris import to_fs_path
 
-from jobgen.editor.server import actions, completion, diagnostics, documents, hover, inlay_hints, navigation, symbols
+from jobgen.editor.server import (
+    actions,
+    completion,
+    diagnostics,
+    documents,
+    hover,
+    inlay_hints,
+    lenses,
+    navigation,
+    rendered,
+    symbols,
+)
 from jobgen.editor.server.app import JobgenServer
 from jobgen.editor.server.messages import serve_messages
 from jobgen.editor.server.text import Texts
 
 log = logging.getLogger("jobgen.lsp")
 
-FEATURES = (documents, diagnostics, completion, symbols, navigation, hover, actions, inlay_hints)
+FEATURES = (documents, diagnostics, completion, symbols, navigation, hover, actions, inlay_hints, lenses, rendered)
 """The modules that answer requests. Each has a function `register`."""
 
 
 def create_server() -> JobgenServer:
     """Create the server with all its features."""
     server = JobgenServer()
-    server.feature(types.INITIALIZE)(partial(_use_own_texts, server))
+    server.feature(types.INITIALIZE)(partial(_initialize, server))
     server.feature(types.INITIALIZED)(partial(_open_folders, server))
     server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(partial(_change_folders, server))
     server.feature(types.SHUTDOWN)(partial(_stop, server))
@@ -35,7 +46,13 @@ def create_server() -> JobgenServer:
     return server
 
 
-def _use_own_texts(server: JobgenServer, _: types.InitializeParams) -> None:
+def _initialize(server: JobgenServer, params: types.InitializeParams) -> None:
+    """Use our own texts, and what the editor says about itself."""
+    options = params.initialization_options
+    server.options = options if isinstance(options, dict) else {}
+    match params.capabilities.experimental:
+        case {"commands": {"commands": list(names)}}:
+            server.client_commands = frozenset(name for name in names if isinstance(name, str))
     known = server.workspace
     texts = Texts(
         known.root_uri,
@@ -48,6 +65,7 @@ def _use_own_texts(server: JobgenServer, _: types.InitializeParams) -> None:
 
 def _open_folders(server: JobgenServer, _: types.InitializedParams) -> None:
     documents.watch_files(server)
+    rendered.provide_content(server)
     for folder in server.workspace.folders.values():
         _open_folder(server, folder)
     if not server.workspace.folders and server.workspace.root_path:

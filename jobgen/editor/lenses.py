@@ -1,0 +1,122 @@
+"""Lenses: short texts above jobs, patches and overlays that say what they lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from itertools import groupby
+from typing import NamedTuple
+
+from jobgen.diff.impact import runs_pods
+from jobgen.editor import reach
+from jobgen.editor.index import IndexedJob
+from jobgen.editor.values import load_ready
+from jobgen.editor.workspace import Ready, Workspace
+from jobgen.k8s.resources import ResourceTotals, add_totals
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding, Severity
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.pipeline.environment import EnvironmentRunner, new_overlay_use
+from jobgen.pipeline.read_jobs import read_jobs
+from jobgen.pipeline.trace import Job
+from jobgen.report.summary import pluralize
+from jobgen.site.fleet import ACTIVE, BROKEN, INACTIVE, FleetCell, describe_missing, describe_rendered, measure_object
+
+_INACTIVE_REASON = lazy_pattern(r"^it (?:is )?")
+MAX_JOBS = 100
+"""Jobs of a file that are rendered for its lenses. A sweep may have thousands, and each costs a few milliseconds."""
+
+
+class Lens(NamedTuple):
+    """A text about a line."""
+
+    text: str
+    location: Location
+    environment: str | None = None
+    """The environment in which a click shows the rendered job; None if a click lists jobs."""
+    jobs: tuple[Location, ...] = ()
+    """The jobs that a click lists."""
+
+
+def list_lenses(workspace: Workspace, file: str) -> list[Lens]:
+    """Return the lenses of a file, by its path from the root."""
+    with workspace.reading():
+        ready = load_ready(workspace)
+        if ready is None:
+            return []
+        if workspace.is_job(file):
+            return list(_list_job_lenses(workspace, ready, file))
+        return list(_list_overlay_lenses(workspace, ready, file))
+
+
+def _list_job_lenses(workspace: Workspace, ready: Ready, file: str) -> Iterator[Lens]:
+    findings: list[Finding] = []
+    jobs = list(read_jobs([workspace.find_entry(file)], ready.run.project.frameworks, findings))
+    if any(finding.severity is Severity.ERROR for finding in findings):
+        which = "some jobs" if jobs else "the job"
+        yield Lens(f"{which} cannot be rendered; see the findings", Location(file, 1, 1))
+    for location, group in groupby(jobs[:MAX_JOBS], key=lambda job: job.location):
+        members = list(group)
+        for runner in ready.prepared.runners:
+            cells = [cell for job in members if (cell := describe_job(job, runner))]
+            if cells:
+                yield Lens(describe_cells(runner.name, cells), location, runner.name)
+    if len(jobs) > MAX_JOBS:
+        yield Lens(f"{len(jobs):,} jobs, of which {MAX_JOBS} are counted here", jobs[0].location)
+
+
+def describe_job(job: Job, runner: EnvironmentRunner) -> FleetCell | None:
+    """Return what a job requests in an environment; None if it does not belong to it or runs no pods."""
+    patches = runner.patches_for(job)
+    made = runner.render_job(job, patches, new_overlay_use()) if patches is not None else None
+    if not made:
+        return describe_missing(0, job, runner)
+    measured = [measure_object(runner.checker, each) for each in made]
+    first = measured[0]
+    return describe_rendered(0, measured) if first.pods or runs_pods(first.manifest) else None
+
+
+def describe_cells(environment: str, cells: Sequence[FleetCell]) -> str:
+    """Return a text about a job in an environment, or about all jobs of a sweep."""
+    before = f"{environment}: " if environment else ""
+    first = cells[0]
+    if len(cells) > 1:
+        idle = sum(cell.state in (BROKEN, INACTIVE) for cell in cells)
+        not_rendered = f", {idle} not rendered" if idle else ""
+        return f"{before}{pluralize(len(cells), 'job')}{not_rendered}, {_describe_amounts(cells)}"
+    if first.state == BROKEN:
+        return before + first.reason.removeprefix("it ")
+    if first.state == INACTIVE:
+        return before + _INACTIVE_REASON.sub("", first.reason).partition(":")[0].partition(";")[0]
+    held = "" if first.state == ACTIVE else f", {first.reason.removeprefix('it is ')}"
+    return f"{before}{_describe_amounts(cells)}{held}"
+
+
+def _describe_amounts(cells: Sequence[FleetCell]) -> str:
+    total = reduce(add_totals, (cell.resources for cell in cells), ResourceTotals())
+    parts = [pluralize(sum(cell.pods for cell in cells), "pod")]
+    parts += [pluralize(total.gpus, "GPU")] if total.gpus else []
+    parts += [f"queue {queue}" for queue in sorted({cell.queue for cell in cells if cell.queue})[:2]]
+    return ", ".join(parts)
+
+
+def _list_overlay_lenses(workspace: Workspace, ready: Ready, file: str) -> Iterator[Lens]:
+    overlay = reach.find_overlay(file)
+    if not overlay or not workspace.index:
+        return
+    for patch, location in reach.list_patches(ready, overlay):
+        if location is not None and location.file == file:
+            jobs = reach.list_patched_jobs(workspace.index, patch)
+            yield Lens(pluralize(len(jobs), "job"), location, jobs=_locate(jobs))
+    names = [runner.name for runner in ready.prepared.runners]
+    environments = reach.list_environments(ready.run.project, names, overlay)
+    jobs = reach.list_jobs_in(workspace.index, environments)
+    for name in environments:
+        rendered = [each for job in jobs for each in job.environments if each.environment == name]
+        objects = sum(len(each.objects) for each in rendered)
+        own = [job for job in jobs if any(each.environment == name for each in job.environments)]
+        yield Lens(f"{name}: {pluralize(objects, 'object')}", Location(file, 1, 1), jobs=_locate(own))
+
+
+def _locate(jobs: Iterable[IndexedJob]) -> tuple[Location, ...]:
+    return tuple(dict.fromkeys(job.location for job in jobs))
