@@ -36,6 +36,8 @@ class Asked(NamedTuple):
         assert 1 <= offer.start <= offer.end <= len(line) + 1
         new = fill_in(offer.text) if offer.item.is_snippet else offer.text
         lines[self.line - 1] = line[: offer.start - 1] + new + line[offer.end - 1 :]
+        if offer.item.above:
+            lines.insert(self.line - 1, offer.item.above)
         return "\n".join(lines)
 
 

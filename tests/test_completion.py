@@ -108,6 +108,7 @@ OTHER_FILES = [
     (PROD, PATCH + "match: {kinds: [█]}\n", "MPIJob", "    - match: {kinds: [MPIJob]}"),
     (PROD, OVERLAY + "  cluster: {budgets: {teams: {█}}}\n", "nlp", "  cluster: {budgets: {teams: {nlp: {}}}}"),
     (PROD, PATCH + "merge: {framew█}\n", "framework", "    - merge: {framework: }"),
+    (PROD, OVERLAY + "  locked: [█]\n", "image", "  locked: [image]"),
     ("jobgen.yaml", "environments: [█]\n", "prod", "environments: [prod]"),
     ("jobgen.yaml", "rules:\n  mut█\n", "mutable-image-tag", "  mutable-image-tag: "),
     ("jobgen.yaml", "rules: {mutable-image-tag: █}\n", "off", "rules: {mutable-image-tag: off}"),
@@ -164,6 +165,19 @@ def test_keys_that_are_there_are_not_offered_again(known):
     assert not {"framework", "image"} & set(labels)
     assert "resources" in labels
     assert len(labels) == len(set(labels))
+
+
+def test_a_kind_brings_its_version(known):
+    assert ask(known, "kind: █\n").accept("TrainingJob") == "apiVersion: jobgen.dev/v1\nkind: TrainingJob\n"
+    assert (
+        ask(known, "a: b\n---\nkind: Loc█\n")
+        .accept("LocalQueue")
+        .endswith(f"---\napiVersion: {KUEUE}\nkind: LocalQueue\n")
+    )
+    jobs = [offer.item for offer in ask(known, "kind: Jo█\n").completion.offers if offer.item.label == "Job"]
+    assert {item.above for item in jobs} == {"apiVersion: batch/v1", "apiVersion: batch.volcano.sh/v1alpha1"}
+    assert ask(known, "apiVersion: batch/v1\nkind: █\n").accept("Job") == "apiVersion: batch/v1\nkind: Job\n"
+    assert ask(known, "{kind: █}\n").accept("Pod") == "{kind: Pod}\n"
 
 
 def test_roles_are_those_of_the_framework(known):

@@ -96,6 +96,21 @@ async def test_completion(client, folder):
 
 
 @pytest.mark.asyncio
+async def test_completion_adds_the_version_of_a_kind(client, folder):
+    uri = (folder / "jobs/queue.yaml").as_uri()
+    client.text_document_did_open(types.DidOpenTextDocumentParams(types.TextDocumentItem(uri, "yaml", 1, "kind: \n")))
+
+    found = await client.text_document_completion_async(
+        types.CompletionParams(types.TextDocumentIdentifier(uri), types.Position(0, 6))
+    )
+
+    [queue] = [item for item in found.items if item.label == "LocalQueue"]
+    [above] = queue.additional_text_edits
+    start = types.Position(0, 0)
+    assert above == types.TextEdit(types.Range(start, start), "apiVersion: kueue.x-k8s.io/v1beta2\n")
+
+
+@pytest.mark.asyncio
 async def test_inlay_hints(client, folder):
     uri = (folder / "jobs/old.yaml").as_uri()
     text = "apiVersion: v1\nkind: Pod\n---\napiVersion: batch/v1beta1\nkind: CronJob\nmetadata: {name: a}\n"

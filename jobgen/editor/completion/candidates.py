@@ -222,24 +222,34 @@ def _make_value(path: Sequence[Step], label: str, text: str, detail: str, known:
 def _list_kinds(field: Step, document: Document, known: Known) -> Iterator[Item]:
     """Yield kinds or versions for manifests; those that fit what is written already."""
     if document.format == "trainingjob":
-        yield Item("TrainingJob" if field == "kind" else API_VERSION, ItemKind.KIND, "", "jobgen", "", Rank.REQUIRED)
+        own = NamedKind(API_VERSION, "TrainingJob", "jobgen")
+        yield _make_kind(field, own, document)._replace(rank=Rank.REQUIRED)
         if document.api_version == API_VERSION and field == "kind":
             return
     kinds = list(list_kinds(known.kinds, known.clusters))
     if field == "kind":
         fitting = [kind for kind in kinds if kind.api_version == document.api_version] or kinds
-        labels = [(kind.name, kind.api_version, kind.deprecated) for kind in fitting]
     else:
         fitting = [kind for kind in kinds if kind.name == document.kind] or kinds
-        labels = [(kind.api_version, kind.source, kind.deprecated) for kind in fitting]
-    best: dict[str, tuple[str, str]] = {}
-    for label, detail, reason in labels:
-        # Of several versions or kinds with the same label, one that is not deprecated counts.
-        if label not in best or (best[label][1] and not reason):
-            best[label] = detail, reason
-    for label, (detail, reason) in best.items():
-        rank = Rank.DEPRECATED if reason else Rank.COMMON
-        yield Item(label, ItemKind.KIND, "", detail, "", rank, reason)
+    best: dict[object, Item] = {}
+    for kind in fitting:
+        item = _make_kind(field, kind, document)
+        key = item.label, kind.api_version.rpartition("/")[0] if field == "kind" else ""
+        # Of several versions of a kind, or kinds of a version, one that is not deprecated counts.
+        if key not in best or (best[key].deprecated and not item.deprecated):
+            best[key] = item
+    yield from best.values()
+
+
+def _make_kind(field: Step, kind: NamedKind, document: Document) -> Item:
+    rank = Rank.DEPRECATED if kind.deprecated else Rank.COMMON
+    if field != "kind":
+        return Item(kind.api_version, ItemKind.KIND, "", kind.source, "", rank, kind.deprecated)
+    # Without a version, the kind brings its own.
+    above = (
+        "" if "apiVersion" in document.data or document.file.endswith(".json") else f"apiVersion: {kind.api_version}"
+    )
+    return Item(kind.name, ItemKind.KIND, "", kind.api_version, "", rank, kind.deprecated, above=above)
 
 
 def _list_named_values(path: Sequence[Step], document: Document, known: Known) -> Iterator[Item]:
@@ -256,6 +266,10 @@ def _list_named_values(path: Sequence[Step], document: Document, known: Known) -
         kinds = list_kinds(known.kinds, known.clusters)
         found = {_RULE_FIELDS[last](kind): kind.name if last == "resources" else "" for kind in kinds}
         yield from (Item(name, ItemKind.NAME, write_scalar(name), source) for name, source in sorted(found.items()))
+        return
+    if document.format == "overlay" and last == "locked":
+        fields = list_fields(own_formats.find_forms("trainingjob", known.frameworks, ("spec",)))
+        yield from (Item(field.name, ItemKind.NAME, "", "field of a job", field.description) for field in fields)
         return
     if last == "policyName":
         docs = known.read_docs().values()

@@ -88,7 +88,7 @@ def _replace_before(column: int, typed: int, items: Sequence[Item]) -> Completio
 
 def _limit(offers: Sequence[Offer], place: Place) -> Completion:
     """Offer the best items, each once."""
-    unique = list({offer.item.label: offer for offer in reversed(offers)}.values())[::-1]
+    unique = list({(offer.item.label, offer.item.above): offer for offer in reversed(offers)}.values())[::-1]
     ordered = sorted(unique, key=lambda offer: offer.item.rank)
     if len(ordered) <= MAX_ITEMS:
         return Completion(tuple(ordered))

@@ -46,6 +46,8 @@ class Item(NamedTuple):
     """Why not to use it, and what to use instead; empty if there is nothing wrong with it."""
     is_snippet: bool = False
     """Whether the text has places to fill in, `${1:name}`, as in snippets of the Language Server Protocol."""
+    above: str = ""
+    """A line to add above the position, such as the apiVersion of a kind."""
 
     @property
     def text(self) -> str:

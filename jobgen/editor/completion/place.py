@@ -73,14 +73,18 @@ class Place(NamedTuple):
             return self._offer(item, "'" + item.label.replace("'", "''") + "'")
         if self.quote:
             return self._offer(item, '"' + item.label.replace("\\", "\\\\").replace('"', '\\"') + '"')
+        item = item._replace(above="") if self.is_flow else item
         space = " " if self.needs_space else ""
         is_text = item.label == item.text and item.label not in _WORDS
         return self._offer(item, space + (json.dumps(item.label) if self.is_json and is_text else item.text))
 
     def write_item(self, item: Item) -> Offer:
         """Offer an item of a list, of several lines."""
-        indent = " " * (self.start - 1)
-        return self._offer(item, item.text.replace("\n", f"\n{indent}"))
+        return self._offer(item, self.indent(item.text))
+
+    def indent(self, text: str) -> str:
+        """Return a text of several lines as it is written here."""
+        return text.replace("\n", "\n" + " " * (self.start - 1))
 
     def _offer(self, item: Item, text: str) -> Offer:
         return Offer(item, self.start, self.end, text, f"{self.quote}{item.label}")
@@ -103,7 +107,7 @@ def find_place(cursor: Cursor, lines: Sequence[str], line: int, column: int) -> 
         text[start - 1 : column - 1].lstrip("'\""),
         quote,
         text[end - 1 :],
-        _is_flow(holder, cursor.path, lines, before),
+        _is_flow(holder, lines, before),
         spans_lines or written.startswith(("&", "*", "!")),
         needs_space,
         _list_siblings(holder, cursor),
@@ -128,13 +132,13 @@ def _find(tree: Any, path: Sequence[Step]) -> Any:
     return tree
 
 
-def _is_flow(holder: Any, path: Sequence[Step], lines: Sequence[str], before: str) -> bool:
+def _is_flow(holder: Any, lines: Sequence[str], before: str) -> bool:
     """Whether the mapping or list around a position is in brackets: its first key or item comes after one."""
     if isinstance(holder, (TracedMapping, TracedList)):
         at = holder.location
         return lines[at.line - 1][at.column - 1 : at.column] in ("{", "[") if at.line <= len(lines) else False
     first = next(iter(holder), None) if isinstance(holder, dict) else None
-    if isinstance(first, TracedKey) and (not path or first != path[-1]):
+    if isinstance(first, TracedKey):
         at = first.location
         head = "".join(line.split(" #")[0] for line in lines[max(0, at.line - 3) : at.line - 1])
         return (head + lines[at.line - 1][: at.column - 1]).rstrip().endswith("{")

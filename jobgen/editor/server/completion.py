@@ -12,6 +12,7 @@ from jobgen.editor.completion.items import Item, ItemKind, Offer
 from jobgen.editor.completion.snippets import fill_in
 from jobgen.editor.server.answers import answer, find_document
 from jobgen.editor.server.app import JobgenServer, OpenWorkspace
+from jobgen.editor.server.markup import to_markup
 from jobgen.editor.server.positions import to_range
 from jobgen.model.data import Location
 
@@ -84,16 +85,18 @@ def _to_items(
         place = to_range(server, uri, Location("", line, offer.start, line, offer.end))
         # A location without a length has one character elsewhere; here nothing is replaced.
         end = place.start if offer.start == offer.end else place.end
-        yield _to_item(server, answers, offer, index, types.Range(place.start, end))
+        yield to_item(server, answers.number, offer, index, types.Range(place.start, end))
 
 
-def _to_item(
-    server: JobgenServer, answers: _Answers, offer: Offer, index: int, place: types.Range
-) -> types.CompletionItem:
+def to_item(server: JobgenServer, number: int, offer: Offer, index: int, place: types.Range) -> types.CompletionItem:
+    """Return an offer in the form that the client supports: the offer of an answer with a number, at an index."""
     item = offer.item
     supported = _find_capabilities(server)
     is_snippet = item.is_snippet and bool(supported.snippet_support)
-    text = offer.text if is_snippet or not item.is_snippet else fill_in(offer.text)
+    # An editor that does not leave the lines of a snippet as they are indents them itself.
+    written = offer.text if supported.insert_text_mode_support else item.text if "\n" in item.text else offer.text
+    text = written if is_snippet else fill_in(offer.text) if item.is_snippet else offer.text
+    above = types.Position(place.start.line, 0)
     return types.CompletionItem(
         label=item.label,
         kind=_KINDS[item.kind],
@@ -105,7 +108,9 @@ def _to_item(
         insert_text_format=types.InsertTextFormat.Snippet if is_snippet else types.InsertTextFormat.PlainText,
         insert_text_mode=types.InsertTextMode.AsIs if supported.insert_text_mode_support else None,
         text_edit=types.TextEdit(place, text),
-        data=[answers.number, index],
+        additional_text_edits=[types.TextEdit(types.Range(above, above), f"{item.above}\n")] if item.above else None,
+        documentation=None if _can_resolve(supported) else _to_documentation(server, item),
+        data=[number, index],
     )
 
 
@@ -115,12 +120,21 @@ def _find_capabilities(server: JobgenServer) -> types.ClientCompletionItemOption
     return found or types.ClientCompletionItemOptions()
 
 
-def _resolve(answers: _Answers, _: JobgenServer, item: types.CompletionItem) -> types.CompletionItem:
+def _can_resolve(supported: types.ClientCompletionItemOptions) -> bool:
+    """Whether an editor asks for the documentation of the item that it shows."""
+    return supported.resolve_support is not None and "documentation" in supported.resolve_support.properties
+
+
+def _to_documentation(server: JobgenServer, item: Item) -> types.MarkupContent | None:
+    parts = [f"Deprecated: {item.deprecated}." if item.deprecated else "", item.documentation]
+    text = "\n\n".join(filter(None, parts))
+    formats = _find_capabilities(server).documentation_format
+    return to_markup(server, text, formats or ()) if text else None
+
+
+def _resolve(answers: _Answers, server: JobgenServer, item: types.CompletionItem) -> types.CompletionItem:
     """Add the documentation of an item."""
     number, index = item.data if isinstance(item.data, (list, tuple)) and len(item.data) == 2 else (0, 0)
     if number == answers.number and isinstance(index, int) and 0 <= index < len(answers.items):
-        known = answers.items[index]
-        parts = [f"Deprecated: {known.deprecated}." if known.deprecated else "", known.documentation]
-        text = "\n\n".join(filter(None, parts))
-        item.documentation = types.MarkupContent(types.MarkupKind.Markdown, text) if text else None
+        item.documentation = _to_documentation(server, answers.items[index])
     return item
