@@ -10,10 +10,11 @@ from lsprotocol import types
 from navigationfiles import FILES, find_mark, write_files
 from pytest_lsp import ClientServerConfig, LanguageClient
 
+from jobgen.editor.rendered import from_uri
 from jobgen.editor.server.answers import answer
 from jobgen.editor.server.app import JobgenServer
 
-BERT, PROD = "jobs/nlp/bert.yaml", "overlays/prod/overlay.yaml"
+BERT, SWEEP, PROD = "jobs/nlp/bert.yaml", "jobs/sweep.yaml", "overlays/prod/overlay.yaml"
 TEXT = FILES[BERT].replace("{LOG_LEVEL: info,", "{NOTE: 🙂🙂, LOG_LEVEL: info,")
 
 
@@ -21,9 +22,11 @@ TEXT = FILES[BERT].replace("{LOG_LEVEL: info,", "{NOTE: 🙂🙂, LOG_LEVEL: inf
 async def client(lsp_client: LanguageClient, tmp_path):
     write_files(tmp_path)
     answer_requests(lsp_client)
+    capabilities = pytest_lsp.client_capabilities("visual-studio-code")
+    capabilities.workspace.text_document_content = types.TextDocumentContentClientCapabilities(True)
     await lsp_client.initialize_session(
         types.InitializeParams(
-            capabilities=pytest_lsp.client_capabilities("visual-studio-code"),
+            capabilities=capabilities,
             workspace_folders=[types.WorkspaceFolder(tmp_path.as_uri(), "jobs")],
         )
     )
@@ -77,6 +80,14 @@ async def test_navigation(client, tmp_path):
 
     known = await client.workspace_symbol_async(types.WorkspaceSymbolParams("swep"))
     assert [(each.name, show(tmp_path, [each.location])) for each in known] == [("sweep", ["jobs/sweep.yaml:1"])]
+
+    sweep = types.TextDocumentIdentifier((tmp_path / SWEEP).as_uri())
+    rendered = await client.text_document_definition_async(
+        types.DefinitionParams(sweep, locate(FILES[SWEEP], "name: swe¦ep"))
+    )
+    assert [from_uri(each.uri)[:3] for each in rendered] == [(sweep.uri, 0, "dev"), (sweep.uri, 0, "prod")]
+    content = await client.workspace_text_document_content_async(types.TextDocumentContentParams(rendered[1].uri))
+    assert "namespace: ml-prod" in content.text
 
     unknown = types.TextDocumentIdentifier("untitled:Untitled-1")
     assert await client.text_document_hover_async(types.HoverParams(unknown, types.Position(0, 0))) is None

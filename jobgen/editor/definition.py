@@ -141,6 +141,12 @@ def _find_rendered(context: Context) -> Iterator[Location]:
             yield from (Location(path) for path in (f"{stem}.yaml", f"{stem}.json") if (root / path).is_file())
 
 
+def list_rendered_environments(context: Context) -> list[str]:
+    """Return the environments with objects of the job whose name is at a position."""
+    job = find_indexed_job(context) if context.cursor.path == ("metadata", "name") else None
+    return [each.environment for each in job.environments if each.objects] if job else []
+
+
 def find_indexed_job(context: Context) -> IndexedJob | None:
     """Return the job at a position as the background process knows it; of a sweep, the first one."""
     known = context.workspace.index.get(context.file)

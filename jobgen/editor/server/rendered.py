@@ -98,13 +98,14 @@ def register(server: JobgenServer) -> None:
 
 def provide_content(server: JobgenServer) -> None:
     """Say that the server has the content of rendered documents, if the editor asks servers for content."""
-    if _supports_content(server):
+    if supports_content(server):
         options = types.TextDocumentContentRegistrationOptions([SCHEME])
         wanted = types.Registration("jobgen-rendered", types.WORKSPACE_TEXT_DOCUMENT_CONTENT, options)
         server.client_register_capability(types.RegistrationParams([wanted]))
 
 
-def _supports_content(server: JobgenServer) -> bool:
+def supports_content(server: JobgenServer) -> bool:
+    """Whether the editor asks servers for the content of documents that are not files."""
     workspace = server.client_capabilities.workspace
     content = workspace.text_document_content if workspace else None
     return content is not None and bool(content.dynamic_registration)
@@ -142,7 +143,7 @@ async def _show(server: JobgenServer, shown: _Shown, *arguments: Any) -> dict[st
     text = await shown.follow(uri := to_uri(wanted))
     window = server.client_capabilities.window
     can_show = window is not None and window.show_document is not None and window.show_document.support
-    if text is not None and can_show and _supports_content(server):
+    if text is not None and can_show and supports_content(server):
         server.window_show_document(types.ShowDocumentParams(uri, take_focus=True))
     return None if text is None else {"uri": uri, "text": text}
 
