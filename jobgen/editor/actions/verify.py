@@ -12,7 +12,6 @@ from jobgen.editor.lint_workspace import list_layer_findings
 from jobgen.editor.workspace import Workspace
 from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.repo.atomic import links_outside
-from jobgen.repo.root import SETTINGS
 
 MORE_ERRORS = "the file would have more errors than before"
 _OVERLAYS = "overlays/"
@@ -49,34 +48,44 @@ def _find_files(workspace: Workspace, objects: set[Identity]) -> Iterator[str]:
             yield file
 
 
-def find_findings(workspace: Workspace, files: Iterable[str]) -> list[Finding] | None:
-    """Lint files with the layers that they use; None if the settings have errors, so that nothing is known."""
+class Found(NamedTuple):
+    """The findings of some files with the layers that they use."""
+
+    findings: tuple[Finding, ...]
+    is_complete: bool = True
+    """False if the settings have errors, so that nothing else is known."""
+
+
+def find_findings(workspace: Workspace, files: Iterable[str]) -> Found:
+    """Lint files with the layers that they use."""
     with workspace.reading():
         try:
             ready = workspace.load()
-        except JobgenError:
-            return None
+        except JobgenError as error:
+            return Found(tuple(error.findings), is_complete=False)
         found: dict[Finding, None] = {}
         layers = list_layer_findings(ready.run.project, ready.prepared)
         for file in files:
             found |= dict.fromkeys(workspace.lint_job(ready, file) if workspace.is_job(file) else layers.get(file, ()))
-    return list(found)
+    return Found(tuple(found))
 
 
 class Outcome(NamedTuple):
-    """The findings before and after a change; None if the settings have errors."""
+    """What is found before and after a change."""
 
-    before: list[Finding] | None
-    after: list[Finding] | None
+    before: Found
+    after: Found
 
     @property
     def has_new_errors(self) -> bool:
         """Whether the change leads to errors.
 
         As `jobgen lint --fix` does, errors of a job are counted together: one that hides others may be replaced by one
-        of them.
+        of them. Errors in the settings hide everything.
         """
-        return self.after is None or bool(_count_errors(self.after) - _count_errors(self.before))
+        if self.before.is_complete == self.after.is_complete:
+            return bool(_count_errors(self.after.findings) - _count_errors(self.before.findings))
+        return self.before.is_complete
 
 
 def try_change(workspace: Workspace, contents: Mapping[str, bytes], findings: Iterable[Finding] = ()) -> Outcome:
@@ -87,9 +96,7 @@ def try_change(workspace: Workspace, contents: Mapping[str, bytes], findings: It
         return Outcome(before, find_findings(workspace, files))
 
 
-def _count_errors(findings: Iterable[Finding] | None) -> Counter[tuple[str, str]]:
-    if findings is None:
-        return Counter({(SETTINGS, ""): 1})
+def _count_errors(findings: Iterable[Finding]) -> Counter[tuple[str, str]]:
     return Counter(
         (file := each.location.file, each.rule if file.startswith(_OVERLAYS) else "")
         for each in findings

@@ -16,6 +16,7 @@ from jobgen.editor.server.diagnostics import to_diagnostics
 from jobgen.editor.server.edits import read_capabilities, to_workspace_edit
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding
+from jobgen.report.escape import visible
 
 log = logging.getLogger("jobgen.lsp")
 
@@ -88,7 +89,7 @@ def _to_action(
     wanted = {(each.code, each.range.start.line, each.range.start.character) for each in own}
     fixed = [each for each in shown if (each.code, each.range.start.line, each.range.start.character) in wanted]
     return types.CodeAction(
-        title=offer.title,
+        title=visible(offer.title),
         kind=offer.kind,
         diagnostics=fixed or None,
         is_preferred=True if offer.is_preferred else None,
