@@ -29,6 +29,9 @@ _MIN_PAUSE = 2.0
 _PAUSE_FACTOR = 50
 """A search takes at most one fiftieth of a core, in repositories of any size."""
 
+_GC_THRESHOLD = 50_000
+"""A lint creates many objects that reference counts remove."""
+
 
 class Request(NamedTuple):
     """A request to lint a workspace with the contents of open documents."""
@@ -107,6 +110,7 @@ def serve(root: Path, reading: BinaryIO, writing: BinaryIO) -> None:
     """Answer requests until the stream ends."""
     # The command line disables it, because its other commands end soon.
     gc.enable()
+    gc.set_threshold(_GC_THRESHOLD)
     inbox = _Inbox(reading)
     linter = WorkspaceLinter(root)
     last: Request | None = None
@@ -119,8 +123,12 @@ def serve(root: Path, reading: BinaryIO, writing: BinaryIO) -> None:
             pause = max(_MIN_PAUSE, (time.process_time() - began) * _PAUSE_FACTOR)
             request = last if is_changed else None
         if request is not None:
+            is_first = last is None
             last = request
             _answer(linter, request, inbox, writing)
+            if is_first:
+                # The results of all files stay, so a search for garbage need not look at them again and again.
+                gc.freeze()
 
 
 def _answer(linter: WorkspaceLinter, request: Request, inbox: _Inbox, writing: BinaryIO) -> None:
