@@ -4,6 +4,7 @@ import * as os from "node:os";
 import * as vscode from "vscode";
 import { CloseAction, LanguageClient, State, type LanguageClientOptions } from "vscode-languageclient/node";
 import { explainFailure, type Explanation } from "./failure";
+import { announcesCommands } from "./references";
 import { RENDERED_SCHEME } from "./rendered";
 import { startServer, type ServerProcess } from "./server";
 import { readSettings, resolveLaunch, type Launch, type Refusal } from "./settings";
@@ -91,6 +92,7 @@ function createClient(channel: vscode.LogOutputChannel, start: () => Promise<Chi
     },
   };
   const client = new QuietClient("jobgen", "jobgen", start, options);
+  client.registerFeature(announcesCommands);
   const usual = client.createDefaultErrorHandler();
   client.onDidChangeState(({ newState }) => {
     client.wasReady ||= newState === State.Running;

@@ -1,7 +1,9 @@
 // The extension: commands, and a server that follows the settings and the trust of the workspace.
 import * as vscode from "vscode";
+import type { Location, Position } from "vscode-languageclient/node";
 import { startClient, type Running } from "./client";
 import type { Explanation } from "./failure";
+import { SHOW_REFERENCES, showReferences } from "./references";
 import { showRendered } from "./rendered";
 
 const INSTALL_PAGE = "https://github.com/jobgen/jobgen/blob/main/docs/editors.md#install";
@@ -17,7 +19,11 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     channel,
     vscode.commands.registerCommand("jobgen.restartServer", restart),
     vscode.commands.registerCommand("jobgen.showLog", () => channel.show()),
-    vscode.commands.registerCommand("jobgen.showRenderedManifest", showManifest),
+    vscode.commands.registerCommand("jobgen.showRenderedManifest", () => showManifest(false)),
+    vscode.commands.registerCommand("jobgen.showRenderedDiff", () => showManifest(true)),
+    vscode.commands.registerCommand(SHOW_REFERENCES, (uri: string, position: Position, locations: Location[]) =>
+      showReferences(running?.client, uri, position, locations),
+    ),
     vscode.workspace.onDidGrantWorkspaceTrust(restart),
     vscode.workspace.onDidChangeConfiguration((event) => {
       if (RESTART_SETTINGS.some((name) => event.affectsConfiguration(name))) {
@@ -67,8 +73,8 @@ async function explain(explanation: Explanation, channel: vscode.LogOutputChanne
   }
 }
 
-async function showManifest(): Promise<void> {
-  const problem = await showRendered(running?.client);
+async function showManifest(diff: boolean): Promise<void> {
+  const problem = await showRendered(running?.client, diff);
   if (problem !== undefined) {
     void vscode.window.showInformationMessage(problem);
   }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import * as os from "node:os";
 import * as path from "node:path";
 import { after, before, test } from "node:test";
@@ -11,16 +11,27 @@ interface Extension {
   deactivate(): Promise<void>;
 }
 
-const JOB = `apiVersion: jobgen.dev/v1
+const FINE = `apiVersion: jobgen.dev/v1
 kind: TrainingJob
 metadata: {name: bert}
-spec:
-  framework: pytorch
-  image: registry.example.com/train:1.2
-  resources: {cpu: 4, memory: 16Gi, gpus: 1}
+spec: {framework: pytorch, image: registry.example.com/train:1.2}
 `;
+const WRONG = `apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: llama}
+spec: {framework: pytorch, image: registry.example.com/train:1.2, resources: {gpus: 1}}
+`;
+const JOB = `${FINE}---\n${WRONG}`;
 /** The words of a command that starts jobgen with its extra, such as `python3 -m jobgen`. */
 const COMMAND = (process.env["JOBGEN_COMMAND"] ?? "").split(" ").filter((word) => word !== "");
+
+const NEEDS_SERVER = { skip: COMMAND.length === 0 && "JOBGEN_COMMAND is not set" };
+
+async function waitFor(condition: () => unknown): Promise<void> {
+  for (let tries = 0; tries < 300 && !condition(); tries++) {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
 
 let editor: Editor;
 let extension: Extension;
@@ -36,9 +47,13 @@ before(async () => {
     isTrusted: true,
     folder,
     document: { file, text: JOB },
+    isActive: false,
     messages: [],
+    shown: [],
+    providers: new Map(),
     diagnostics: new Map(),
     commands: new Map(),
+    executed: [],
   };
   installEditor(editor);
   extension = require(path.resolve("dist/extension.js")) as Extension;
@@ -68,15 +83,62 @@ test("an old version is one message, and the command to restart stays", async ()
   assert.match(editor.messages[0] ?? "", /too old/);
 });
 
-test("the findings of the real server reach the editor", { skip: COMMAND.length === 0 && "JOBGEN_COMMAND is not set" }, async () => {
+test("without a server, the rendered manifest is not shown, but why", async () => {
+  editor.messages = [];
+  await editor.commands.get("jobgen.showRenderedManifest")?.();
+  editor.isActive = true;
+  await editor.commands.get("jobgen.showRenderedManifest")?.();
+
+  assert.match(editor.messages[0] ?? "", /No file is open/);
+  assert.match(editor.messages[1] ?? "", /server does not run/);
+});
+
+test("the findings of the real server reach the editor", NEEDS_SERVER, async () => {
   editor.settings = { path: COMMAND[0], arguments: COMMAND.slice(1) };
   editor.messages = [];
   await editor.commands.get("jobgen.restartServer")?.();
   const uri = pathToFileURL(editor.document.file).href;
-  for (let tries = 0; tries < 300 && !editor.diagnostics.get(uri)?.length; tries++) {
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
+  await waitFor(() => editor.diagnostics.get(uri)?.length);
 
   assert.deepEqual(editor.messages, []);
   assert.match(JSON.stringify(editor.diagnostics.get(uri)), /unknown-resource/);
+});
+
+test("the rendered manifest of the job at the cursor is shown", NEEDS_SERVER, async () => {
+  editor.shown = [];
+  await editor.commands.get("jobgen.showRenderedManifest")?.();
+  await waitFor(() => editor.shown.length);
+  const text = await editor.providers.get("jobgen-rendered")?.(editor.shown[0] ?? "");
+
+  assert.deepEqual(editor.messages, []);
+  assert.match(editor.shown[0] ?? "", /^jobgen-rendered:.*bert\.yaml/);
+  assert.match(text ?? "", /kind: PyTorchJob/);
+});
+
+test("the jobs that a lens names are shown as references", NEEDS_SERVER, async () => {
+  const start = { line: 2, character: 1 };
+  const uri = pathToFileURL(editor.document.file).href;
+  await editor.commands.get("jobgen.showReferences")?.(uri, start, [{ uri, range: { start, end: start } }]);
+  const [name, target, position, locations] = editor.executed.at(-1) ?? [];
+
+  assert.equal(name, "editor.action.showReferences");
+  assert.equal(String(target), uri);
+  assert.deepEqual({ ...(position as object) }, start);
+  assert.equal((locations as unknown[]).length, 1);
+});
+
+test("the server learns which commands of lenses the editor has", async () => {
+  const recorder = path.join(editor.folder, "recorder");
+  const recorded = path.join(editor.folder, "recorded");
+  const script = `let text = "";
+process.stdin.on("data", (part) => {
+  text += part;
+  require("node:fs").writeFileSync(${JSON.stringify(recorded)}, text);
+  if (text.endsWith("}")) process.exit(1);
+});`;
+  await writeFile(recorder, `#!/usr/bin/env node\n${script}\n`, { mode: 0o755 });
+  editor.settings = { path: recorder };
+  await editor.commands.get("jobgen.restartServer")?.();
+
+  assert.match(await readFile(recorded, "utf8"), /"experimental":\{"commands":\{"commands":\["jobgen.showReferences"\]\}\}/);
 });

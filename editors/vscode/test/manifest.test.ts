@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 
 // npm runs scripts in the folder of package.json.
 const manifest = JSON.parse(readFileSync("package.json", "utf8"));
 const lock = JSON.parse(readFileSync("package-lock.json", "utf8"));
-const sources = ["extension", "client", "settings", "rendered"].map((name) => readFileSync(`src/${name}.ts`, "utf8")).join();
+const sources = readdirSync("src").map((name) => readFileSync(`src/${name}`, "utf8")).join();
 const properties: Record<string, { scope: string }> = manifest.contributes.configuration.properties;
 
 test("every command of the manifest is registered, and no other", () => {

@@ -14,9 +14,17 @@ export interface Editor {
   isTrusted: boolean;
   folder: string;
   document: { file: string; text: string };
+  /** Whether the document is the active one, with the cursor at its start. */
+  isActive: boolean;
   messages: string[];
+  /** The URIs of documents that were shown. */
+  shown: string[];
+  /** Returns the text of a document that an extension provides, by scheme. */
+  providers: Map<string, (uri: string) => Promise<string>>;
   diagnostics: Map<string, readonly Diagnostic[]>;
   commands: Map<string, (...given: unknown[]) => unknown>;
+  /** The commands of the editor itself that were executed, with their arguments. */
+  executed: unknown[][];
 }
 
 const anything: unknown = new Proxy(function () {}, {
@@ -80,9 +88,17 @@ class Range {
   constructor(readonly start: Position, readonly end: Position) {}
 }
 
+class LocationStandIn {
+  constructor(readonly uri: Uri, readonly range: Range) {}
+}
+
 class DiagnosticStandIn implements Diagnostic {
   code?: unknown;
   constructor(readonly range: Range, readonly message: string) {}
+}
+
+interface ContentProvider {
+  provideTextDocumentContent(uri: Uri, token: unknown): Promise<string>;
 }
 
 const none = (): Disposable => new Disposable();
@@ -106,12 +122,18 @@ export function installEditor(editor: Editor): void {
       get: (name: string, fallback: unknown) => editor.settings[name] ?? fallback,
       inspect: (name: string) => ({ globalValue: editor.settings[name] }),
     }),
+    registerTextDocumentContentProvider: (scheme: string, provider: ContentProvider) => {
+      const { token } = new CancellationTokenSource();
+      editor.providers.set(scheme, async (uri) => provider.provideTextDocumentContent(Uri.parse(uri), token));
+      return new Disposable(() => editor.providers.delete(scheme));
+    },
     createFileSystemWatcher: () => ({ onDidCreate: none, onDidChange: none, onDidDelete: none, dispose: none }),
     getWorkspaceFolder: () => workspace.workspaceFolders[0],
   };
   const module = {
     Disposable, EventEmitter, CancellationTokenSource, Uri, Position, Range,
     Diagnostic: DiagnosticStandIn,
+    Location: LocationStandIn,
     version: "1.91.0",
     LogLevel: { Off: 0, Trace: 1, Debug: 2, Info: 3, Warning: 4, Error: 5 },
     workspace: new Proxy(workspace, { get: (known, name) => Reflect.get(known, name) ?? none }),
@@ -122,10 +144,21 @@ export function installEditor(editor: Editor): void {
           editor.messages.push([message, ...answers].join(" | "));
           return Promise.resolve(undefined);
         },
+        showInformationMessage: (message: string) => {
+          editor.messages.push(message);
+          return Promise.resolve(undefined);
+        },
+        showTextDocument: (uri: Uri) => {
+          editor.shown.push(uri.toString());
+          return Promise.resolve({});
+        },
+        get activeTextEditor() {
+          return editor.isActive ? { document: textDocument, selection: { active: new Position(0, 0) } } : undefined;
+        },
         visibleTextEditors: [],
         tabGroups: { all: [], onDidChangeTabs: none, onDidChangeTabGroups: none },
       },
-      { get: (known, name) => Reflect.get(known, name) ?? none },
+      { get: (known, name) => (name in known ? Reflect.get(known, name) : none) },
     ),
     languages: new Proxy(
       {
@@ -145,7 +178,7 @@ export function installEditor(editor: Editor): void {
         editor.commands.set(name, run);
         return new Disposable(() => editor.commands.delete(name));
       },
-      executeCommand: () => Promise.resolve(undefined),
+      executeCommand: (...given: unknown[]) => Promise.resolve(editor.executed.push(given)),
     },
     env: { appName: "stand-in", language: "en", openExternal: () => Promise.resolve(true) },
   };
