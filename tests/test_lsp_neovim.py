@@ -90,6 +90,7 @@ STEPS = [
     {"step": "hover"},
     {"step": "screen"},
     {"step": "close_floats"},
+    {"step": "rendered", "command": "JobgenRendered prod"},
     {"step": "definition"},
     {"step": "findings", "rules": ["unknown-field"], "file": "jobs/wide.yaml"},
     {"step": "open", "file": "jobs/wide.yaml"},
@@ -105,8 +106,8 @@ def find_minor_version(nvim: str) -> int:
 def find_configuration(nvim: str) -> str:
     """Return the configuration that docs/editors.md has for the version of Neovim."""
     page = (ROOT / "docs/editors.md").read_text().partition("## Neovim")[2]
-    newest, older = re.findall(r"^```lua\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[:2]
-    return newest if find_minor_version(nvim) >= _CONFIG_VERSION else older
+    newest, older, commands = re.findall(r"^```lua\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[:3]
+    return (newest if find_minor_version(nvim) >= _CONFIG_VERSION else older) + commands
 
 
 def run_session(folder: Path, steps: list[dict]) -> list[dict]:
@@ -210,6 +211,15 @@ def test_definition_of_a_value_is_the_patch_that_sets_it(session):
 
     assert path.endswith("overlays/prod/overlay.yaml")
     assert (line, text.strip()) == (8, "merge: {roles: {worker: {replicas: 8}}}")
+
+
+def test_documented_command_shows_the_rendered_manifest(session):
+    ((text, filetype, is_modifiable),) = seen(session, "rendered")
+
+    assert "kind: PyTorchJob" in text
+    assert "namespace: ml-prod" in text
+    assert "replicas: 8" in text
+    assert (filetype, is_modifiable) == ("yaml", False)
 
 
 def test_completion_offers_the_fields_of_a_job(session):

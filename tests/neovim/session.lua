@@ -245,6 +245,19 @@ function steps.complete(step)
   return labels
 end
 
+-- Runs a command that opens a window, and closes the window.
+function steps.rendered(step)
+  local before = vim.api.nvim_get_current_win()
+  vim.cmd(step.command)
+  wait_for("a window with the manifest", function()
+    return vim.api.nvim_get_current_win() ~= before
+  end)
+  local text = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), "\n")
+  local seen = { text, vim.bo.filetype, vim.bo.modifiable }
+  vim.cmd("close")
+  return seen
+end
+
 function steps.undo()
   vim.cmd("silent! undo")
   return vim.api.nvim_buf_get_lines(0, 0, -1, false)
