@@ -7,7 +7,7 @@ import { explainFailure, type Explanation } from "./failure";
 import { announcesCommands } from "./references";
 import { RENDERED_SCHEME } from "./rendered";
 import { startServer, type ServerProcess } from "./server";
-import { readSettings, resolveLaunch, type Launch, type Refusal } from "./settings";
+import { readSettings, resolveLaunch, type Launch, type Refusal, type Settings } from "./settings";
 
 const SELECTOR = [
   { scheme: "file", language: "yaml" },
@@ -25,7 +25,8 @@ export interface Running {
 
 /** Starts the server and connects to it, or returns what to tell the user. */
 export async function startClient(channel: vscode.LogOutputChannel): Promise<Running | Explanation> {
-  const launch = findLaunch();
+  const settings = findSettings();
+  const launch = findLaunch(settings);
   if ("refusal" in launch) {
     return { message: launch.refusal, isInstallation: false };
   }
@@ -34,7 +35,8 @@ export async function startClient(channel: vscode.LogOutputChannel): Promise<Run
   if (!("process" in first)) {
     return explainFailure(first);
   }
-  const running = connect(launch, first, channel);
+  const { inlayHints } = settings;
+  const running = connect(launch, first, { outputChannel: channel, initializationOptions: { inlayHints } });
   try {
     await running.client.start();
     return running;
@@ -46,20 +48,23 @@ export async function startClient(channel: vscode.LogOutputChannel): Promise<Run
   }
 }
 
-/** Returns the program to start for the folders and settings of the window. */
-function findLaunch(): Launch | Refusal {
+function findSettings(): Settings {
   const configuration = vscode.workspace.getConfiguration("jobgen");
-  const isTrusted = vscode.workspace.isTrusted;
+  return readSettings((name) => configuration.inspect(name), vscode.workspace.isTrusted);
+}
+
+/** Returns the program to start for the folders and settings of the window. */
+function findLaunch(settings: Settings): Launch | Refusal {
   const folders = (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath);
-  const settings = readSettings((name) => configuration.inspect(name), isTrusted);
+  const isTrusted = vscode.workspace.isTrusted;
   return resolveLaunch(settings, { isTrusted, folders, home: os.homedir(), env: process.env });
 }
 
 /** Connects to a server. If it ends later, the client starts another one, as often as VS Code's own rule allows. */
-function connect(launch: Launch, first: ServerProcess, channel: vscode.LogOutputChannel): Running {
+function connect(launch: Launch, first: ServerProcess, own: LanguageClientOptions): Running {
   let isFirst = true;
   let current = first.process;
-  const client = createClient(channel, async () => {
+  const client = createClient(own, async () => {
     const next = isFirst ? first : await startServer(launch);
     isFirst = false;
     if (!("process" in next)) {
@@ -80,10 +85,10 @@ class QuietClient extends LanguageClient {
   }
 }
 
-function createClient(channel: vscode.LogOutputChannel, start: () => Promise<ChildProcess>): LanguageClient {
+function createClient(own: LanguageClientOptions, start: () => Promise<ChildProcess>): LanguageClient {
   const options: LanguageClientOptions = {
+    ...own,
     documentSelector: SELECTOR,
-    outputChannel: channel,
     diagnosticCollectionName: "jobgen",
     initializationFailedHandler: () => false,
     errorHandler: {

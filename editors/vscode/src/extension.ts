@@ -7,7 +7,7 @@ import { SHOW_REFERENCES, showReferences } from "./references";
 import { showRendered } from "./rendered";
 
 const INSTALL_PAGE = "https://github.com/jobgen/jobgen/blob/main/docs/editors.md#install";
-const RESTART_SETTINGS = ["jobgen.path", "jobgen.arguments"];
+const RESTART_SETTINGS = ["jobgen.path", "jobgen.arguments", "jobgen.inlayHints"];
 
 let running: Running | undefined;
 let change: Promise<void> = Promise.resolve();

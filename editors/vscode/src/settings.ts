@@ -12,6 +12,7 @@ export interface Scopes<T> {
 export interface Settings {
   path: string;
   arguments: readonly string[];
+  inlayHints: boolean;
 }
 
 /** What surrounds the settings: the workspace, and the environment of the editor. */
@@ -46,6 +47,7 @@ export function readSettings(inspect: (name: string) => Scopes<unknown> | undefi
   return {
     path: typeof program === "string" && program.trim() !== "" ? program.trim() : "jobgen",
     arguments: Array.isArray(given) ? given.filter((each): each is string => typeof each === "string") : [],
+    inlayHints: chooseValue(inspect("inlayHints"), true, false) === true,
   };
 }
 
@@ -55,7 +57,7 @@ export function readSettings(inspect: (name: string) => Scopes<unknown> | undefi
  * A repository that is not trusted must not start a program of its own: neither by its settings, nor because a setting
  * of the user points into the workspace, nor because a folder of the PATH is in it.
  */
-export function resolveLaunch(settings: Settings, around: Surroundings): Launch | Refusal {
+export function resolveLaunch(settings: Pick<Settings, "path" | "arguments">, around: Surroundings): Launch | Refusal {
   const command = resolveCommand(expand(settings.path, around), around);
   const args = settings.arguments.map((each) => expand(each, around));
   const inside = [command, ...args].find((each) => path.isAbsolute(each) && isInside(each, around.folders));

@@ -127,7 +127,7 @@ test("the jobs that a lens names are shown as references", NEEDS_SERVER, async (
   assert.equal((locations as unknown[]).length, 1);
 });
 
-test("the server learns which commands of lenses the editor has", async () => {
+test("the server learns which commands the editor has, and the setting for hints", async () => {
   const recorder = path.join(editor.folder, "recorder");
   const recorded = path.join(editor.folder, "recorded");
   const script = `let text = "";
@@ -137,8 +137,9 @@ process.stdin.on("data", (part) => {
   if (text.endsWith("}")) process.exit(1);
 });`;
   await writeFile(recorder, `#!/usr/bin/env node\n${script}\n`, { mode: 0o755 });
-  editor.settings = { path: recorder };
+  editor.settings = { path: recorder, inlayHints: true };
   await editor.commands.get("jobgen.restartServer")?.();
 
+  assert.match(await readFile(recorded, "utf8"), /"initializationOptions":\{"inlayHints":true\}/);
   assert.match(await readFile(recorded, "utf8"), /"experimental":\{"commands":\{"commands":\["jobgen.showReferences"\]\}\}/);
 });

@@ -25,7 +25,7 @@ test("without settings, `jobgen lsp` of the PATH is started", () => {
   const settings = readSettings(() => undefined, true);
   const launch = resolveLaunch(settings, AROUND);
 
-  assert.deepEqual(settings, { path: "jobgen", arguments: [] });
+  assert.deepEqual(settings, { path: "jobgen", arguments: [], inlayHints: false });
   assert.ok("command" in launch);
   assert.equal(launch.command, "jobgen");
   assert.deepEqual(launch.args, ["lsp", "--stdio"]);
@@ -77,17 +77,22 @@ test("a hostile workspace sets neither the program nor its arguments", () => {
     arguments: { defaultValue: [], workspaceValue: ["-c", "id"], workspaceFolderValue: ["-c", "id"] },
   };
 
-  assert.deepEqual(readSettings((name) => hostile[name], false), { path: "jobgen", arguments: [] });
-  assert.deepEqual(readSettings((name) => hostile[name], true), { path: "./evil", arguments: ["-c", "id"] });
+  assert.deepEqual(readSettings((name) => hostile[name], false), { path: "jobgen", arguments: [], inlayHints: false });
+  assert.deepEqual(readSettings((name) => hostile[name], true), {
+    path: "./evil",
+    arguments: ["-c", "id"],
+    inlayHints: false,
+  });
 });
 
 test("values of other types are replaced by the default", () => {
   const given: Record<string, { globalValue: unknown }> = { path: { globalValue: 7 }, arguments: { globalValue: "x" } };
 
-  assert.deepEqual(readSettings((name) => given[name], true), { path: "jobgen", arguments: [] });
+  assert.deepEqual(readSettings((name) => given[name], true), { path: "jobgen", arguments: [], inlayHints: false });
   assert.deepEqual(readSettings((name) => ({ globalValue: name === "path" ? "  " : [1, "a", null] }), true), {
     path: "jobgen",
     arguments: ["a"],
+    inlayHints: false,
   });
 });
 
@@ -117,4 +122,10 @@ test("folders of the PATH that are relative or in the workspace do not count whe
   assert.ok("env" in trusted && "env" in untrusted);
   assert.equal(trusted.env["PATH"], AROUND.env["PATH"]);
   assert.equal(untrusted.env["PATH"], "/usr/bin:/home/ada/.local/bin");
+});
+
+test("a workspace decides where hints are shown, trusted or not", () => {
+  for (const isTrusted of [true, false]) {
+    assert.equal(readSettings((name) => (name === "inlayHints" ? { workspaceValue: true } : undefined), isTrusted).inlayHints, true);
+  }
 });
