@@ -37,7 +37,7 @@ class Client:
         self.log = log
         self._log = log.open("wb")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "jobgen", "lsp"],
+            [sys.executable, "-P", "-m", "jobgen", "lsp"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

@@ -39,7 +39,7 @@ FILES = {
     "jobs/other.yaml": JOB.replace("$(touch ran)", "other"),
     "overlays/prod/overlay.yaml": "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {cluster: {platform: kubeflow}}\n",
     "schemas/example.com/dance_v1.json": '{"$ref": "http://127.0.0.1:9/x", "$schema": "http://127.0.0.1:9/y"}',
-    # What would run if the server started Python in the workspace without care.
+    # What would run if Python imported modules of the current folder, which editors set to the workspace.
     "pygls.py": "open('ran', 'w')\n",
     "jobgen/__init__.py": "open('ran', 'w')\n",
     "sitecustomize.py": "open('ran', 'w')\n",
@@ -76,6 +76,7 @@ def test_server_opens_no_connection_and_starts_only_itself_and_git(tmp_path: Pat
         (root / path).write_text(text)
     hooks.mkdir()
     (hooks / "sitecustomize.py").write_text(WATCH)
+    monkeypatch.chdir(root)
     monkeypatch.setenv("PYTHONPATH", str(hooks))
     monkeypatch.setenv("WATCHED", str(watched))
     with Client([root], log=tmp_path / "log") as client:

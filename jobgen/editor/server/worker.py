@@ -94,8 +94,9 @@ class Worker:
 
     async def _start_process(self) -> asyncio.subprocess.Process:
         self._starts.append(time.monotonic())
+        # The current folder is often the workspace, whose modules must not be imported (-P).
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "jobgen", "lsp", "--background", str(self._root)),
+            *(sys.executable, "-P", "-m", "jobgen", "lsp", "--background", str(self._root)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
