@@ -354,3 +354,49 @@ def test_exception_in_a_feature_is_logged_with_its_name(caplog):
     assert handlers.commands["jobgen.fails"](1, "a") is None
     for name in ("jobgen/fails", "jobgen/failsLater", "jobgen.fails"):
         assert f"`{name}` failed" in caplog.text
+
+
+POSITIONS = ((3, 5), (6, 900), (2**31 - 1, 2**31 - 1))
+TEXTS = (
+    JOB,
+    "",
+    "\n",
+    "a: {",
+    "- 1\n- 2\n",
+    "\ud83d\ude00: 5\n---\n---\nkind: [",
+    HALF_TYPED,
+    "{{ x }}\n",
+    "a: &a [*a]\n",
+)
+OVERLAY_FILE = "overlays/prod/overlay.yaml"
+
+
+def list_requests(uri, line, character):
+    """Every request about a document or a position in it."""
+    document, position = {"uri": uri}, {"line": line, "character": character}
+    place = {"textDocument": document, "position": position}
+    span = {"start": position, "end": position}
+    everything = {"start": {"line": 0, "character": 0}, "end": {"line": 2**31 - 1, "character": 0}}
+    yield from ((f"textDocument/{name}", place) for name in ("hover", "completion", "definition", "declaration"))
+    yield "textDocument/references", place | {"context": {"includeDeclaration": True}}
+    yield from ((f"textDocument/{name}", {"textDocument": document}) for name in ("documentSymbol", "codeLens"))
+    yield "textDocument/inlayHint", {"textDocument": document, "range": everything}
+    yield "textDocument/codeAction", {"textDocument": document, "range": span, "context": {"diagnostics": []}}
+    yield "workspace/symbol", {"query": "b"}
+    yield "jobgen/rendered", {"uri": uri, "position": position}
+
+
+@pytest.mark.parametrize("file", ["jobs/bert.yaml", OVERLAY_FILE, "policies/a.yaml"])
+def test_requests_about_any_text_and_position_do_not_fail(client, folder, file):
+    uri = (folder / file).as_uri()
+    failures = client.log.read_text().count("failed")
+    for version, text in enumerate(TEXTS, 1):
+        client.open(uri, text, version)
+        for line, character in POSITIONS:
+            for method, params in list_requests(uri, line, character):
+                answer = client.request(method, params)
+                assert "result" in answer or answer["error"]["code"] == -32601, (method, text, line, answer)
+        client.close(uri)
+
+    log = client.log.read_text()
+    assert log.count("failed") == failures, log[-3000:]
