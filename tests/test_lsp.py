@@ -169,6 +169,9 @@ async def test_code_actions_fix_and_suppress_in_the_buffer(client, folder):
         types.DidChangeTextDocumentParams(types.VersionedTextDocumentIdentifier(2, uri), [new])
     )
     assert (await client.code_action_resolve_async(fix)).edit is None
+    for data in (None, {"uri": 3}, [], {**fix.data, "range": [1]}):
+        other = types.CodeAction("other", data=data)
+        assert (await client.code_action_resolve_async(other)).edit is None
 
 
 @pytest.mark.asyncio

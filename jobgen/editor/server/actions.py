@@ -51,8 +51,10 @@ def _make_actions(
     actions = [_to_action(server, opened, uri, offer, data, context.diagnostics) for offer in offers]
     if not is_complete:
         return actions
-    made = [(action, offer.make()) for action, offer in zip(actions, offers, strict=True)]
-    return [_with_edit(server, opened, action, change) for action, change in made if isinstance(change, Change)]
+    for action, offer in zip(actions, offers, strict=True):
+        change = offer.make()
+        action.edit = to_workspace_edit(server, opened, change) if isinstance(change, Change) else None
+    return [action for action in actions if action.edit]
 
 
 def _find_offers(
@@ -100,23 +102,28 @@ def _to_action(
 def _resolve(server: JobgenServer, action: types.CodeAction) -> types.CodeAction:
     """Give an action its edit. One that was offered for another version of the document gets none."""
     try:
-        data = _read_data(action.data)
-        document = server.find_document(data.uri)
-        if document is None or document.version != data.version:
-            return action
-        found = _find_offers(server, data.uri, data.range, (data.kind,), is_invoked=True)
-        offer = next((each for each in found[1] if each.id == data.id), None) if found else None
-        if found is None or offer is None:
-            return action
-        change = offer.make()
-        if isinstance(change, str):
-            message = f"{offer.title}: nothing was changed, because {change}"
-            server.window_show_message(types.ShowMessageParams(types.MessageType.Info, message))
-            return action
-        return _with_edit(server, found[0], action, change)
+        action.edit = _make_edit(server, action.data)
     except Exception:
         log.exception("the code action %r could not be made", action.title)
-        return action
+    return action
+
+
+def _make_edit(server: JobgenServer, given: Any) -> types.WorkspaceEdit | None:
+    data = _read_data(given)
+    document = server.find_document(data.uri) if data else None
+    if data is None or document is None or document.version != data.version:
+        return None
+    found = _find_offers(server, data.uri, data.range, (data.kind,), is_invoked=True)
+    offer = next((each for each in found[1] if each.id == data.id), None) if found else None
+    if found is None or offer is None:
+        return None
+    change = offer.make()
+    edit = to_workspace_edit(server, found[0], change) if isinstance(change, Change) else None
+    if edit is None:
+        reason = change if isinstance(change, str) else "the editor cannot create files"
+        message = visible(f"{offer.title}: nothing was changed, because {reason}")
+        server.window_show_message(types.ShowMessageParams(types.MessageType.Info, message))
+    return edit
 
 
 class _Data(NamedTuple):
@@ -133,15 +140,17 @@ def _to_data(range_: types.Range) -> list[int]:
     return [range_.start.line, range_.start.character, range_.end.line, range_.end.character]
 
 
-def _read_data(data: Any) -> _Data:
-    fields = data if isinstance(data, dict) else vars(data) if hasattr(data, "__dict__") else data._asdict()
-    first, column, last, end = fields["range"]
-    range_ = types.Range(types.Position(first, column), types.Position(last, end))
-    return _Data(str(fields["uri"]), fields["version"], range_, str(fields["kind"]), str(fields["id"]))
-
-
-def _with_edit(
-    server: JobgenServer, opened: OpenWorkspace, action: types.CodeAction, change: Change
-) -> types.CodeAction:
-    action.edit = to_workspace_edit(server, opened, change)
-    return action
+def _read_data(data: Any) -> _Data | None:
+    """Return the data of an action; None if a client sends other data than it was given."""
+    match data:
+        case {
+            "uri": str(uri),
+            "version": version,
+            "range": [int(first), int(column), int(last), int(end)],
+            "kind": str(kind),
+            "id": str(name),
+        }:
+            return _Data(
+                uri, version, types.Range(types.Position(first, column), types.Position(last, end)), kind, name
+            )
+    return None
