@@ -257,6 +257,25 @@ def test_settings_with_errors_do_not_stop_completion(tmp_path):
     assert "framework" in ask(known, HEAD + "  █").labels
 
 
+def test_settings_with_errors_keep_what_was_known_before(tmp_path):
+    for path, text in FILES.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    workspace, cache = Workspace(tmp_path), KnownCache()
+    before = cache.find(workspace)
+
+    workspace.open(tmp_path / "jobgen.yaml", "environments: {")
+    assert cache.find(workspace) is before
+    workspace.take(WorkspaceLinter(tmp_path).lint({}, lambda *_: None))
+    after = cache.find(workspace)
+
+    assert (after.kinds, after.clusters) == (before.kinds, before.clusters)
+    assert "datasets" in ask(after, HEAD + "  volumes: {a: {pvc: █}}").labels
+    workspace.close(tmp_path / "jobgen.yaml")
+    workspace.open(tmp_path / PROD, OVERLAY + "  namespace: ml-new\n")
+    assert "ml-new" in cache.find(workspace).names.find("Namespace")
+
+
 def test_many_names_are_filtered_by_what_is_typed(known):
     names = tuple(f"name-{number:05}" for number in range(3 * MAX_ITEMS))
     many = known._replace(names=known.names._replace(by_kind={"LocalQueue": names}))

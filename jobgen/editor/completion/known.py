@@ -7,11 +7,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.api.errors import JobgenError
 from jobgen.check.rule_docs import RuleDoc, all_docs
 from jobgen.editor.completion.names import KnownNames, list_index_names, list_layer_names, merge_names
 from jobgen.editor.snapshot import Snapshot
-from jobgen.editor.workspace import Workspace
+from jobgen.editor.values import load_ready
+from jobgen.editor.workspace import Ready, Workspace
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.repo.commit import Folder
@@ -51,23 +51,23 @@ class KnownCache:
         self._known: Known | None = None
 
     def find(self, workspace: Workspace) -> Known:
-        """Return what a workspace knows now."""
+        """Return what a workspace knows now. While its settings have errors, what it knew before stays."""
         with workspace.reading():
-            project, clusters = _load(workspace)
-            if self._known is None or self._project is not project or self._snapshot is not workspace.snapshot:
+            ready = load_ready(workspace)
+            is_same = ready is None or ready.run.project is self._project
+            if self._known is None or not is_same or self._snapshot is not workspace.snapshot:
+                project, clusters = self._select(workspace, ready)
                 self._known = _collect(workspace, project, clusters)
                 self._project, self._snapshot = project, workspace.snapshot
         return self._known
 
-
-def _load(workspace: Workspace) -> tuple[ProjectConfig, tuple[Cluster, ...]]:
-    """Load kinds and clusters. While the settings have errors, those of the newest releases are used."""
-    try:
-        ready = workspace.load()
-    except JobgenError:
-        return config.load(workspace.root), (Cluster(),)
-    clusters = tuple(runner.expander.environment.cluster for runner in ready.prepared.runners)
-    return ready.run.project, clusters or (Cluster(),)
+    def _select(self, workspace: Workspace, ready: Ready | None) -> tuple[ProjectConfig, tuple[Cluster, ...]]:
+        """Return the layers, and the clusters of the environments; the newest releases if none are known."""
+        if ready is None:
+            known = self._known.clusters if self._known else (Cluster(),)
+            return self._project or config.load(workspace.root), known
+        clusters = tuple(runner.expander.environment.cluster for runner in ready.prepared.runners)
+        return ready.run.project, clusters or (Cluster(),)
 
 
 def _collect(workspace: Workspace, project: ProjectConfig, clusters: Sequence[Cluster]) -> Known:

@@ -48,11 +48,10 @@ def register(server: JobgenServer) -> None:
 
 def _complete(answers: _Answers, server: JobgenServer, params: types.CompletionParams) -> types.CompletionList | None:
     asked = find_document(server, params.text_document.uri)
-    lines = asked.text.splitlines() if asked else []
-    if asked is None or params.position.line > len(lines):
+    lines = asked.text.split("\n") if asked else []
+    if asked is None or params.position.line >= len(lines):
         return None
-    # A position after the last line break is on a line of its own.
-    place = server.workspace.position_codec.position_from_client_units([*lines, ""], params.position)
+    place = server.workspace.position_codec.position_from_client_units(lines, params.position)
     line, column = place.line + 1, place.character + 1
     if _is_stray_space(params, lines, line, column):
         return None
