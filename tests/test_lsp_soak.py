@@ -73,12 +73,11 @@ def find_position(text, offset):
 
 
 def list_expected(editor):
+    """The findings of a fresh lint. A finding of several environments is shown once."""
     drafts = {str(editor.folder / path): text.encode() for path, text in editor.opened.items()}
     found = lint_fresh(editor.folder, drafts)
     return {
-        editor.find_uri(file): sorted(
-            (each.rule, each.severity.value, max(each.location.line - 1, 0)) for each in several
-        )
+        editor.find_uri(file): {(each.rule, each.severity.value, max(each.location.line - 1, 0)) for each in several}
         for file, several in found.items()
     }
 
@@ -86,7 +85,7 @@ def list_expected(editor):
 def list_shown(client):
     names = {1: "error", 2: "warning", 3: "info"}
     return {
-        uri: sorted((each["code"], names[each["severity"]], each["range"]["start"]["line"]) for each in several)
+        uri: {(each["code"], names[each["severity"]], each["range"]["start"]["line"]) for each in several}
         for uri, several in client.diagnostics.items()
         if several
     }
