@@ -112,6 +112,7 @@ class Measured(NamedTuple):
 
 
 def measure_object(checker: Checker, made: Rendered) -> Measured:
+    """Return an object with what it requests."""
     manifest = checker.manifest(made.object)
     return Measured(made, manifest, sum_object(checker, made.object, manifest), _count_pods(checker, made, manifest))
 
@@ -134,6 +135,7 @@ def _is_held(manifest: Manifest) -> bool:
 
 
 def describe_rendered(number: int, objects: Sequence[Measured]) -> FleetCell:
+    """Describe a job of an environment by the objects that it is rendered as."""
     first, manifest, _, _ = objects[0]
     is_held = _is_held(manifest)
     return FleetCell(
