@@ -47,15 +47,12 @@ class ProjectConfig(NamedTuple):
     """The date given by the user; empty for the date of the commit."""
     as_written: bool = False
     """Whether manifests are checked as they are, because they are not in jobs/."""
+    frameworks: Frameworks = ()
+    """The frameworks that jobs can name."""
 
     def day(self) -> str:
         """The date that decides whether jobs have expired, never that of the clock; empty without a commit."""
         return self.today or read_date(self.root)
-
-    @property
-    def frameworks(self) -> Frameworks:
-        """The frameworks that jobs can name."""
-        return collect_frameworks(self.kinds)
 
     @property
     def severities(self) -> Severities:
@@ -99,6 +96,7 @@ def compile_format(name: str, frameworks: Frameworks = ()) -> Check:
     return compile_schema(f"{name}_v1.json", complete_schemas(frameworks))
 
 
+@lru_cache(maxsize=64)
 def complete_schemas(frameworks: Frameworks) -> dict[str, Any]:
     """The JSON Schemas of jobgen's formats, by file, with the frameworks of a catalog."""
     return add_frameworks(_read_schemas(), frameworks)
@@ -113,16 +111,16 @@ def _read_schemas() -> dict[str, Any]:
 def load(root: Folder, *, traced: bool = False, today: str = "") -> ProjectConfig:
     """Load the configuration of a repository. Errors become findings, and what has one is left out."""
     findings: list[Finding] = []
-    kinds = _load_kinds(root, findings, traced=traced)
-    overlays = _load_overlays(root, collect_frameworks(kinds), findings, traced=traced)
+    kinds, frameworks = _load_kinds(root, findings, traced=traced)
+    overlays = _load_overlays(root, frameworks, findings, traced=traced)
     settings = _load_settings(root, overlays, findings, traced=traced)
     runtimes = _load_runtimes(root, findings, traced=traced)
-    return ProjectConfig(root, tuple(kinds), overlays, settings, tuple(findings), runtimes, today)
+    return ProjectConfig(root, kinds, overlays, settings, tuple(findings), runtimes, today, frameworks=frameworks)
 
 
 def load_frameworks(root: Folder) -> Frameworks:
     """Load the frameworks that the kinds of a repository declare."""
-    return collect_frameworks(_load_kinds(root, [], traced=False))
+    return _load_kinds(root, [], traced=False)[1]
 
 
 def read_valid_documents(
@@ -221,21 +219,25 @@ def read_traced_source(file: File) -> Source:
     return read(file.content, file.path, traced=True)
 
 
-def _load_kinds(root: Folder, findings: list[Finding], *, traced: bool) -> list[Kind]:
-    """The kinds of a repository. A later file replaces an earlier one with the same apiVersion and kind."""
-    kinds, found = _parse_kinds(tuple(layout.read_kinds(root)), traced=traced)
+def _load_kinds(root: Folder, findings: list[Finding], *, traced: bool) -> tuple[tuple[Kind, ...], Frameworks]:
+    """The kinds of a repository, and their frameworks.
+
+    A later file replaces an earlier one with the same apiVersion and kind.
+    """
+    kinds, frameworks, found = _parse_kinds(tuple(layout.read_kinds(root)), traced=traced)
     findings += found
-    return list(kinds)
+    return kinds, frameworks
 
 
 @lru_cache(maxsize=16)
-def _parse_kinds(files: tuple[File, ...], *, traced: bool) -> tuple[tuple[Kind, ...], tuple[Finding, ...]]:
+def _parse_kinds(files: tuple[File, ...], *, traced: bool) -> tuple[tuple[Kind, ...], Frameworks, tuple[Finding, ...]]:
     findings: list[Finding] = []
-    kinds = [parse_kind(data) for data in _read_kinds(files, findings, traced=traced)]
+    described = [parse_kind(data) for data in _read_kinds(files, findings, traced=traced)]
     # A description that replaces a shipped one may leave out the types of its fields.
-    known = {(str(value_of(kind.api_version)), kind.name): kind for kind in add_field_types(kinds)}
+    known = {(str(value_of(kind.api_version)), kind.name): kind for kind in add_field_types(described)}
     # The repository's own kinds were read last and take precedence.
-    return tuple(reversed(known.values())), tuple(findings)
+    kinds = tuple(reversed(known.values()))
+    return kinds, collect_frameworks(kinds), tuple(findings)
 
 
 def _read_kinds(files: tuple[File, ...], findings: list[Finding], *, traced: bool) -> list[ValidFields]:
