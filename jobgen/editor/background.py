@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from jobgen.editor.decisions import DecisionsAnswer
 from jobgen.editor.lint_workspace import WorkspaceLinter
 from jobgen.editor.snapshot import Snapshot
 
@@ -28,6 +29,9 @@ _MIN_PAUSE = 2.0
 """The seconds between two searches for changed files."""
 _PAUSE_FACTOR = 50
 """A search takes at most one fiftieth of a core, in repositories of any size."""
+
+_MIN_QUIET = 0.3
+"""The seconds without a request before Kueue's decisions are simulated; at least as long as the last time took."""
 
 _GC_THRESHOLD = 50_000
 """A lint creates many objects that reference counts remove."""
@@ -114,9 +118,15 @@ def serve(root: Path, reading: BinaryIO, writing: BinaryIO) -> None:
     inbox = _Inbox(reading)
     linter = WorkspaceLinter(root)
     last: Request | None = None
-    pause = _MIN_PAUSE
+    pause, quiet = _MIN_PAUSE, _MIN_QUIET
     while not inbox.is_closed:
-        request = inbox.take(pause if last and last.watches else None)
+        is_undecided = last is not None and linter.has_undecided
+        request = inbox.take(quiet if is_undecided else pause if last and last.watches else None)
+        if request is None and last is not None and is_undecided:
+            began = time.monotonic()
+            _decide(linter, last, inbox, writing)
+            quiet = max(_MIN_QUIET, time.monotonic() - began)
+            continue
         if request is None:
             began = time.process_time()
             is_changed = not inbox.is_closed and linter.has_changed_files()
@@ -138,7 +148,21 @@ def _answer(linter: WorkspaceLinter, request: Request, inbox: _Inbox, writing: B
         return
     except Exception as error:  # noqa: BLE001 -- the server must live, and say what failed
         snapshot = Snapshot(error=f"`{type(error).__name__}`: {error}; please report this bug in jobgen")
+    _send(writing, snapshot._replace(number=request.number))
+
+
+def _decide(linter: WorkspaceLinter, request: Request, inbox: _Inbox, writing: BinaryIO) -> None:
+    try:
+        answer = DecisionsAnswer(request.number, linter.decide(request.drafts, inbox.check))
+    except SupersededError:
+        return
+    except Exception as error:  # noqa: BLE001 -- the server must live, and say what failed
+        answer = DecisionsAnswer(error=f"`{type(error).__name__}`: {error}; please report this bug in jobgen")
+    _send(writing, answer)
+
+
+def _send(writing: BinaryIO, answer: Snapshot | DecisionsAnswer) -> None:
     # If the server has ended, the next request says so.
     with suppress(BrokenPipeError):
-        writing.write(encode_frame(snapshot._replace(number=request.number)))
+        writing.write(encode_frame(answer))
         writing.flush()

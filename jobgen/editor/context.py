@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from jobgen.editor.completion.names import OVERLAY, find_named_kind
 from jobgen.editor.cursor import Cursor, Part
+from jobgen.editor.decisions import NO_DECISIONS, Decisions
 from jobgen.editor.values import load_ready
 from jobgen.editor.workspace import Ready, Workspace
 from jobgen.k8s.nodes import as_mapping
@@ -26,6 +27,8 @@ class Context(NamedTuple):
     """None if the settings have errors."""
     file: str
     cursor: Cursor
+    decisions: Decisions = NO_DECISIONS
+    """What Kueue decides about the jobs as they are now."""
 
     @property
     def kind(self) -> str:
@@ -40,9 +43,9 @@ class Context(NamedTuple):
         return found if isinstance(found, str) else ""
 
 
-def make_context(workspace: Workspace, file: str, cursor: Cursor) -> Context:
+def make_context(workspace: Workspace, file: str, cursor: Cursor, decisions: Decisions = NO_DECISIONS) -> Context:
     """Return the context of a position."""
-    return Context(workspace, load_ready(workspace), file, cursor)
+    return Context(workspace, load_ready(workspace), file, cursor, decisions)
 
 
 def get_path(tree: Any, path: tuple[str | int, ...]) -> Any:

@@ -147,10 +147,15 @@ def list_rendered_environments(context: Context) -> list[str]:
     return [each.environment for each in job.environments if each.objects] if job else []
 
 
+def list_indexed_jobs(context: Context) -> list[IndexedJob]:
+    """Return the jobs of the document at a position as the background process knows them."""
+    known = context.workspace.index.get(context.file)
+    return [job for job in known.jobs if job.position == context.cursor.document] if known else []
+
+
 def find_indexed_job(context: Context) -> IndexedJob | None:
     """Return the job at a position as the background process knows it; of a sweep, the first one."""
-    known = context.workspace.index.get(context.file)
-    jobs = [job for job in known.jobs if job.position == context.cursor.document] if known else []
+    jobs = list_indexed_jobs(context)
     named = [job for job in jobs if job.name == context.name]
     return next(iter(named or jobs), None)
 

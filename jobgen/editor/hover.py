@@ -12,12 +12,15 @@ from jobgen.editor.completion.manifests import describe_deprecation
 from jobgen.editor.completion.names import JOB
 from jobgen.editor.context import Context, find_framework_name, find_kind_name, find_overlay_name, find_rule_name
 from jobgen.editor.cursor import Part
+from jobgen.editor.decisions import find_decision
+from jobgen.editor.definition import list_indexed_jobs
 from jobgen.editor.field_docs import describe_field
 from jobgen.editor.index import LABEL
 from jobgen.editor.markdown import block, code, escape, escape_text, link, table, value_code
 from jobgen.editor.named import count_files, find_name, list_definitions
 from jobgen.editor.references import list_reached
 from jobgen.editor.values import explain_value
+from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.model.data import Location, value_of
 from jobgen.report.summary import pluralize
 from jobgen.spec.overlay import list_ancestors
@@ -178,6 +181,28 @@ def _format_source(context: Context, source: ValueSource) -> str:
     return link(context.workspace.root, source.location, source.layer)
 
 
+def _describe_decisions(context: Context) -> Iterator[str]:
+    """Say what Kueue decides about the job whose name or queue is at the position."""
+    path = context.cursor.path
+    if path not in (("metadata", "name"), ("spec", "queue"), ("metadata", "labels", QUEUE_LABEL)):
+        return
+    rows: dict[tuple[str, str], dict[str, int]] = {}
+    for job in list_indexed_jobs(context):
+        for each in job.environments:
+            found = find_decision(context.decisions, each.environment, each.objects)
+            if found:
+                counts = rows.setdefault((found.word, escape_text(found.reason)), {})
+                counts[each.environment] = counts.get(each.environment, 0) + 1
+    cells = [
+        (", ".join(escape(env) + (f" ({count} jobs)" if count > 1 else "") for env, count in counts.items()), *row)
+        for row, counts in rows.items()
+    ]
+    if cells:
+        yield table(("environment", "Kueue", "why"), cells[:_MAX_ROWS_OF_FIELDS])
+    if len(cells) > _MAX_ROWS_OF_FIELDS:
+        yield f"and {len(cells) - _MAX_ROWS_OF_FIELDS} more"
+
+
 def _describe_reach(context: Context) -> Iterator[str]:
     """Say how many jobs a line of an overlay reaches."""
     is_field = context.cursor.part is not Part.COMMENT and len(context.cursor.path) > 1
@@ -198,5 +223,6 @@ _PARTS: Sequence[Callable[[Context], Iterator[str]]] = (
     _describe_kind,
     _describe_name,
     _describe_values,
+    _describe_decisions,
     _describe_reach,
 )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from jobgen.diff.impact import runs_pods
 from jobgen.editor import reach
+from jobgen.editor.decisions import NO_DECISIONS, Decisions, describe_decisions, find_decision
 from jobgen.editor.index import IndexedJob
 from jobgen.editor.values import load_ready
 from jobgen.editor.workspace import Ready, Workspace
@@ -38,18 +39,18 @@ class Lens(NamedTuple):
     """The jobs that a click lists."""
 
 
-def list_lenses(workspace: Workspace, file: str) -> list[Lens]:
-    """Return the lenses of a file, by its path from the root."""
+def list_lenses(workspace: Workspace, file: str, decisions: Decisions = NO_DECISIONS) -> list[Lens]:
+    """Return the lenses of a file, by its path from the root. `decisions` are those of Kueue that still hold."""
     with workspace.reading():
         ready = load_ready(workspace)
         if ready is None:
             return []
         if workspace.is_job(file):
-            return list(_list_job_lenses(workspace, ready, file))
+            return list(_list_job_lenses(workspace, ready, file, decisions))
         return list(_list_overlay_lenses(workspace, ready, file))
 
 
-def _list_job_lenses(workspace: Workspace, ready: Ready, file: str) -> Iterator[Lens]:
+def _list_job_lenses(workspace: Workspace, ready: Ready, file: str, decisions: Decisions) -> Iterator[Lens]:
     findings: list[Finding] = []
     jobs = list(read_jobs([workspace.find_entry(file)], ready.run.project.frameworks, findings))
     if any(finding.severity is Severity.ERROR for finding in findings):
@@ -60,7 +61,8 @@ def _list_job_lenses(workspace: Workspace, ready: Ready, file: str) -> Iterator[
         for runner in ready.prepared.runners:
             cells = [cell for job in members if (cell := describe_job(job, runner))]
             if cells:
-                yield Lens(describe_cells(runner.name, cells), location, runner.name)
+                text = describe_cells(runner.name, cells) + _describe_queues(runner.name, cells, decisions)
+                yield Lens(text, location, runner.name)
     if len(jobs) > MAX_JOBS:
         yield Lens(f"{len(jobs):,} jobs, of which {MAX_JOBS} are counted here", jobs[0].location)
 
@@ -90,6 +92,13 @@ def describe_cells(environment: str, cells: Sequence[FleetCell]) -> str:
         return before + _INACTIVE_REASON.sub("", first.reason).partition(":")[0].partition(";")[0]
     held = "" if first.state == ACTIVE else f", {first.reason.removeprefix('it is ')}"
     return f"{before}{_describe_amounts(cells)}{held}"
+
+
+def _describe_queues(environment: str, cells: Sequence[FleetCell], decisions: Decisions) -> str:
+    """Return what Kueue decides about a job or about all jobs of a sweep, after the text about them."""
+    found = (find_decision(decisions, environment, (each.identity for each in cell.objects)) for cell in cells)
+    text = describe_decisions(filter(None, found))
+    return f" ({text})" if text else ""
 
 
 def _describe_amounts(cells: Sequence[FleetCell]) -> str:

@@ -11,13 +11,15 @@ from jobgen.api.errors import JobgenError
 from jobgen.api.lint import finish_findings
 from jobgen.api.lint_files import LintFiles, LintRequest, resolve_files
 from jobgen.api.lint_run import finish_file, run_lint
+from jobgen.editor.decide_workspace import QueueDecider
+from jobgen.editor.decisions import Decisions
 from jobgen.editor.index import IndexBuilder, IndexChange
 from jobgen.editor.snapshot import Snapshot, group_findings, key_of
 from jobgen.model.finding import Finding
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.memory import Prepared, RunMemory
 from jobgen.pipeline.read_jobs import collect_suppressions
-from jobgen.pipeline.result_cache import digest_files, stat_file
+from jobgen.pipeline.result_cache import FileResult, digest_files, stat_file
 from jobgen.repo import layout
 from jobgen.repo.files import File, FileEntry, edited, is_manifest_name, read_file, use_draft
 from jobgen.repo.named_paths import read_first
@@ -31,6 +33,9 @@ class WorkspaceLinter:
         self._request = LintRequest(root, today=today)
         self._memory = RunMemory()
         self._index = IndexBuilder()
+        self._decider = QueueDecider()
+        self._results: list[tuple[FileEntry, FileResult]] = []
+        """The results of the files of the repository in the last lint."""
         self._files = b""
 
     def lint(self, drafts: Mapping[str, bytes], check: Callable[[int, int], None]) -> Snapshot:
@@ -50,8 +55,22 @@ class WorkspaceLinter:
             own = {entry.path: keys for entry in entries if (keys := self._list_own(entry))}
             own |= self._list_own_of_layers()
             index = self._update_index(entries)
+            keeps = self._note_results(files)
         grouped = group_findings(finish_findings(linted.findings, linted.mandatory)[0], own)
-        return Snapshot(findings=grouped, index_change=index)
+        return Snapshot(findings=grouped, index_change=index, keeps_decisions=keeps)
+
+    @property
+    def has_undecided(self) -> bool:
+        """Whether there are queues, and jobs that have not been decided about."""
+        return self._decider.is_due
+
+    def decide(self, drafts: Mapping[str, bytes], check: Callable[[], None]) -> Decisions:
+        """Decide about the jobs of the last lint as Kueue does. What `check` raises ends it."""
+        prepared, project = self._memory.prepared, self._memory.project
+        if prepared is None or project is None:
+            return {}
+        with edited(drafts):
+            return self._decider.decide(self._results, prepared.runners, project, check)
 
     def has_changed_files(self) -> bool:
         """Whether a file has been changed, added or removed since the last call, as far as its stat says."""
@@ -62,6 +81,15 @@ class WorkspaceLinter:
             known.update(repr((entry.path, stat_file(entry.full))).encode("utf-8", "surrogatepass"))
         before, self._files = self._files, known.digest()
         return self._files != before
+
+    def _note_results(self, files: LintFiles) -> bool:
+        """Note the results of jobs, and return whether the last decisions of Kueue still hold."""
+        prepared, project = self._memory.prepared, self._memory.project
+        entries = files.jobs if files.whole else ()
+        self._results = [(entry, part) for entry in entries if (part := self._memory.find(entry))]
+        if prepared is None or project is None:
+            return False
+        return self._decider.note(self._results, prepared.runners, project)
 
     def _update_index(self, entries: Sequence[FileEntry]) -> IndexChange:
         prepared, project = self._memory.prepared, self._memory.project

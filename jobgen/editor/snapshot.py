@@ -32,6 +32,8 @@ class Snapshot(NamedTuple):
     """By path from the root; files without findings are left out."""
     index_change: IndexChange = IndexChange()
     """What changed in the index of the workspace since the snapshot before."""
+    keeps_decisions: bool = False
+    """Whether the decisions of Kueue that were sent last still hold."""
     error: str = ""
     """Why there are no findings: the settings have errors, or something failed."""
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.project import select_environments
+from jobgen.editor.decisions import DecisionsAnswer
 from jobgen.editor.index import FileIndex
 from jobgen.editor.lint_workspace import finish_own, list_layer_findings
 from jobgen.editor.snapshot import FileFindings, Snapshot
@@ -49,6 +50,8 @@ class Workspace:
         self.snapshot = Snapshot()
         self.index: dict[str, FileIndex] = {}
         """The index of all files, as the background process knows them."""
+        self.decisions = DecisionsAnswer()
+        """What Kueue decides about the jobs, as the background process knows them."""
         self.drafts: dict[str, bytes] = {}
         """The contents of open documents, by real path."""
         self._today = today
@@ -62,6 +65,7 @@ class Workspace:
     def take(self, snapshot: Snapshot) -> None:
         """Use what the background process found."""
         self.snapshot = snapshot
+        self.decisions = self.decisions._replace(number=snapshot.number if snapshot.keeps_decisions else -1)
         if snapshot.index_change.is_whole:
             self.index.clear()
         self.index.update(snapshot.index_change.changed)

@@ -97,13 +97,15 @@ class RunMemory:
         self, entries: Sequence[FileEntry], process: Callable[[Sequence[FileEntry]], list[FileResult]]
     ) -> list[FileResult]:
         """Return the results of all files. Those that are not known are processed."""
-        results = {_name(entry): part for entry in entries if (part := self.find(entry))}
+        known_parts = ((entry, part) for entry in entries if (part := self.find(entry)))
+        # A result that depends on the date is not used again.
+        results = {_name(entry): part for entry, part in known_parts if not part.used.days}
         missing = [entry for entry in entries if _name(entry) not in results]
         for entry, part in zip(missing, process(missing) if missing else (), strict=True):
             name = _name(entry)
             results[name] = part
             known = self._known.get(name)
-            if known and not part.used.days:
+            if known:
                 self._known[name] = known._replace(part=part)
         return [results[_name(entry)] for entry in entries]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +17,9 @@ _MIN_ITEMS = 200
 """The number of items below which another process costs more than it saves."""
 _BLOCK = 20
 """How many consecutive items stay together: neighbors are often jobs of one file, which is then read once."""
+_NICE = 5
+"""How much less urgent work is that can be cancelled."""
+_CHECK_SECONDS = 0.05
 
 
 def parallel_map(items: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]) -> list[Found]:
@@ -61,6 +65,32 @@ def run_beside(work: Callable[[], Found], items: int) -> Iterator[Callable[[], F
             # Something failed before the result was read. The child ends when it writes it.
             pipe.close()
             os.waitpid(pid, 0)
+
+
+def run_cancellable(work: Callable[[], Found], items: int, check: Callable[[], None]) -> Found:
+    """Run work in another process, and return its result. What `check` raises in the meantime ends it.
+
+    Work with few items is done here, without checks.
+    """
+    if items < _MIN_ITEMS or not hasattr(os, "fork"):
+        return work()
+
+    def work_once(_: Sequence[Found]) -> list[Found]:
+        # Nothing waits for it.
+        os.nice(_NICE)
+        return [work()]
+
+    try:
+        child = _start_child((), work_once)
+    except OSError:
+        return work()
+    try:
+        while not select.select([child[1]], (), (), _CHECK_SECONDS)[0]:
+            check()
+    except BaseException:
+        _stop_children([child])
+        raise
+    return _read_result(child, (), work_once)[0]
 
 
 def _split_items(items: Sequence[Item]) -> list[Sequence[Item]]:

@@ -16,6 +16,7 @@ from pygls.uris import from_fs_path, to_fs_path
 from pygls.workspace import TextDocument
 
 from jobgen.editor.completion.known import KnownCache
+from jobgen.editor.decisions import Decisions, DecisionsAnswer
 from jobgen.editor.server.worker import Worker
 from jobgen.editor.snapshot import Snapshot
 from jobgen.editor.workspace import Workspace
@@ -50,15 +51,25 @@ class OpenWorkspace:
         """Whether the background process has linted a file as it is in the editor, by its path from the root."""
         return self.workspace.snapshot.number >= self.edited.get(file, 0)
 
+    def find_decisions(self) -> Decisions:
+        """Return what Kueue decides about the jobs as they are now; empty if it is not known, or not yet."""
+        answer, newest = self.workspace.decisions, max((self.worker.number, *self.edited.values()))
+        return answer.decisions if answer.number >= newest else {}
+
     def request_lint(self, delay: float = 0) -> None:
         """Lint everything in the background, with the contents of open documents."""
         if self.is_shared:
             self.worker.request(self.workspace.drafts, delay)
 
-    def _take(self, snapshot: Snapshot) -> None:
-        self.workspace.take(snapshot)
-        if snapshot.error:
-            log.warning("the workspace %s was not linted: %s", self.workspace.root, snapshot.error)
+    def _take(self, answer: Snapshot | DecisionsAnswer) -> None:
+        if isinstance(answer, DecisionsAnswer):
+            self.workspace.decisions = answer
+            if answer.error:
+                log.warning("the queues of %s were not simulated: %s", self.workspace.root, answer.error)
+        else:
+            self.workspace.take(answer)
+            if answer.error:
+                log.warning("the workspace %s was not linted: %s", self.workspace.root, answer.error)
         self._notify(self)
 
 

@@ -22,7 +22,8 @@ def _hover(server: JobgenServer, params: types.HoverParams) -> types.Hover | Non
     if found is None:
         return None
     asked, cursor = found
-    hover = find_hover(make_context(asked.opened.workspace, asked.file, cursor))
+    opened = asked.opened
+    hover = find_hover(make_context(opened.workspace, asked.file, cursor, opened.find_decisions()))
     if hover is None:
         return None
     return types.Hover(to_hover_markup(server, hover.markdown), to_range(server, asked.uri, hover.location))

@@ -34,7 +34,7 @@ def _list_code_lenses(server: JobgenServer, params: types.CodeLensParams) -> lis
         return None
     return [
         types.CodeLens(to_range(server, asked.uri, lens.location), _to_command(server, asked, lens))
-        for lens in list_lenses(asked.opened.workspace, asked.file)
+        for lens in list_lenses(asked.opened.workspace, asked.file, asked.opened.find_decisions())
     ]
 
 
@@ -44,7 +44,7 @@ def list_lens_hints(server: JobgenServer, asked: Asked) -> list[types.InlayHint]
         return []
     lines = asked.text.split("\n")
     texts: dict[int, list[str]] = {}
-    for lens in list_lenses(asked.opened.workspace, asked.file):
+    for lens in list_lenses(asked.opened.workspace, asked.file, asked.opened.find_decisions()):
         texts.setdefault(max(lens.location.line - 1, 0), []).append(lens.text)
     found: list[types.InlayHint] = []
     for line, several in texts.items():

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from jobgen.editor.background import HEAD_BYTES, Request, decode_length, encode_frame
+from jobgen.editor.decisions import DecisionsAnswer
 from jobgen.editor.snapshot import Snapshot
 
 log = logging.getLogger("jobgen.lsp")
@@ -25,7 +26,7 @@ _STARTS_WITHIN = 60.0
 class Worker:
     """The background process of a workspace. A process that ends is started again, and gets the newest request."""
 
-    def __init__(self, root: Path, take: Callable[[Snapshot], None]) -> None:
+    def __init__(self, root: Path, take: Callable[[Snapshot | DecisionsAnswer], None]) -> None:
         self.number = 0
         """The number of the newest request."""
         self.watches = False
@@ -120,11 +121,11 @@ class Worker:
         if not self._is_stopped:
             self._restart(process.returncode)
 
-    def _use(self, snapshot: Snapshot) -> None:
-        if self._unanswered and snapshot.number >= self._unanswered.number:
+    def _use(self, answer: Snapshot | DecisionsAnswer) -> None:
+        if self._unanswered and answer.number >= self._unanswered.number:
             self._unanswered = None
         if not self._is_stopped:
-            self._take(snapshot)
+            self._take(answer)
 
     def _restart(self, code: int | None) -> None:
         """Say that the process has ended, and send the request that it has not answered to a new one."""

@@ -1,0 +1,128 @@
+"""Decide about all jobs of a workspace, again and again: only files that changed are rendered."""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from jobgen.editor.decisions import Decisions, JobDecision, ObjectKey, collect_decisions
+from jobgen.kueue.cluster_objects import DECIDING_KINDS
+from jobgen.kueue.managed import INTEGRATIONS
+from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.environment import EnvironmentRunner, new_overlay_use
+from jobgen.pipeline.parallel import run_cancellable
+from jobgen.pipeline.read_jobs import read_jobs
+from jobgen.pipeline.result_cache import FileResult
+from jobgen.queues.load import collect_environment, decide_environment
+from jobgen.repo.files import FileEntry
+from jobgen.repo.root import folder_exists
+
+_QUEUE = "ClusterQueue"
+_KINDS = DECIDING_KINDS | {kind for _, kind in INTEGRATIONS}
+
+Check = Callable[[], None]
+"""Raises an exception if the decisions are not wanted any more."""
+
+
+class _FileObjects(NamedTuple):
+    """The objects of a file that take part in decisions."""
+
+    part: FileResult
+    """The result of the file: if it is another object, the file or a layer has changed."""
+    packed: bytes
+    """The environment, identity and data of each object, compressed: a large repository has tens of thousands."""
+
+
+class QueueDecider:
+    """Decides about the jobs of one workspace, and remembers their objects."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, _FileObjects] = {}
+        self._environments: tuple[str, ...] = ()
+        self._is_decided = False
+        self.is_due = False
+        """Whether there are queues, and jobs that have not been decided about."""
+
+    def note(
+        self,
+        results: Sequence[tuple[FileEntry, FileResult]],
+        runners: Sequence[EnvironmentRunner],
+        project: ProjectConfig,
+    ) -> bool:
+        """Note the results of a lint, and return whether the last decisions still hold."""
+        filled = {made.env for _, part in results for made in part.made if made.identity.kind == _QUEUE}
+        environments = tuple(each.name for each in runners if each.name in filled or _has_state(each, project))
+        known = {entry.path: part for entry, part in results}
+        is_same = known.keys() == self._files.keys() and all(
+            self._files[path].part is part for path, part in known.items()
+        )
+        self._is_decided = self._is_decided and is_same and environments == self._environments
+        if environments != self._environments:
+            self._environments, self._files = environments, {}
+        self.is_due = bool(environments) and not self._is_decided
+        return self._is_decided
+
+    def decide(
+        self,
+        results: Sequence[tuple[FileEntry, FileResult]],
+        runners: Sequence[EnvironmentRunner],
+        project: ProjectConfig,
+        check: Check,
+    ) -> Decisions:
+        """Decide about the jobs of environments that have queues. What `check` raises ends it."""
+        # What fails once is not tried again until a file changes.
+        self.is_due = False
+        queued = [runner for runner in runners if runner.name in self._environments]
+        known, self._files = self._files, {}
+        for entry, part in results:
+            before = known.get(entry.path)
+            self._files[entry.path] = before if before and before.part is part else _FileObjects(part, b"")
+        for entry, part in results:
+            if not self._files[entry.path].packed:
+                check()
+                self._files[entry.path] = _FileObjects(part, _pack(entry, part, queued, project))
+        found: Decisions = run_cancellable(lambda: self._decide(queued, project), len(self._files), check)
+        self._is_decided = True
+        return found
+
+    def _decide(self, runners: Sequence[EnvironmentRunner], project: ProjectConfig) -> Decisions:
+        return {runner.name: self._decide_environment(runner, project) for runner in runners}
+
+    def _decide_environment(self, runner: EnvironmentRunner, project: ProjectConfig) -> Mapping[ObjectKey, JobDecision]:
+        objects: dict[Identity, Any] = {}
+        for file in self._files.values():
+            for env, identity, data in _unpack(file.packed):
+                if env == runner.name:
+                    objects.setdefault(identity, data)
+        findings: list[Finding] = []
+        cluster = runner.expander.environment.cluster
+        queued = collect_environment(list(objects.values()), project, cluster, findings)
+        if not queued.context.queues or any(finding.severity is Severity.ERROR for finding in findings):
+            return {}
+        return collect_decisions(decide_environment(runner.name, queued, lambda _: False))
+
+
+def _has_state(runner: EnvironmentRunner, project: ProjectConfig) -> bool:
+    state = runner.expander.environment.cluster.state
+    return bool(state) and folder_exists(project.root, state)
+
+
+def _pack(entry: FileEntry, part: FileResult, runners: Sequence[EnvironmentRunner], project: ProjectConfig) -> bytes:
+    """Render the jobs of a file, and return the objects that take part in decisions."""
+    names = {made.env for made in part.made if made.identity.kind in _KINDS}
+    wanted = [runner for runner in runners if runner.name in names]
+    found: list[tuple[str, Identity, Any]] = []
+    for job in read_jobs([entry], project.frameworks, []) if wanted else ():
+        for runner in wanted:
+            patches = runner.patches_for(job)
+            made = runner.render_job(job, patches, new_overlay_use()) if patches is not None else None
+            found += [(each.env, each.identity, each.object) for each in made or () if each.identity.kind in _KINDS]
+    return zlib.compress(pickle.dumps(found, protocol=pickle.HIGHEST_PROTOCOL), 1)
+
+
+def _unpack(packed: bytes) -> Iterable[tuple[str, Identity, Any]]:
+    found: list[tuple[str, Identity, Any]] = pickle.loads(zlib.decompress(packed))  # noqa: S301 -- see `_pack`
+    return found
