@@ -3,10 +3,12 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
+from jobgenprocess import run_here
 from lspclient import Client
 from test_lsp import JOB, OVERLAY
 
@@ -308,6 +310,31 @@ def test_no_process_stays(tmp_path, end):
         while find_processes(processes) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert not find_processes(processes)
+    assert "Traceback" not in client.log.read_text()
+
+
+def test_command_says_why_it_cannot_serve(monkeypatch):
+    with monkeypatch.context() as changed:
+        changed.setattr(sys, "stdin", None)
+        code, _, error = run_here(["lsp"])
+        assert (code, error) == (2, "jobgen: the language server needs standard input and output, and one is closed\n")
+    monkeypatch.delitem(sys.modules, "jobgen.editor.server.run", raising=False)
+    monkeypatch.setitem(sys.modules, "lsprotocol", None)
+    code, _, error = run_here(["lsp"])
+    assert code == 2
+    assert "needs the extra `lsp` (`lsprotocol` is missing); install `jobgen[lsp]`" in error
+
+
+def test_command_in_a_terminal_says_that_it_waits(tmp_path):
+    terminal, stdin = os.openpty()
+    command = [sys.executable, "-P", "-m", "jobgen", "lsp"]
+    server = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert "waiting for an editor" in server.stderr.readline()
+    server.send_signal(signal.SIGINT)
+    os.close(terminal)
+    os.close(stdin)
+    out, error = server.communicate(timeout=30)
+    assert (out, "Traceback" in error) == ("", False)
 
 
 def test_background_process_is_started_again(tmp_path):

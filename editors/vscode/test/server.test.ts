@@ -51,7 +51,7 @@ test("a version without the command is too old", async () => {
 
 test("an installation without the extra says which", async () => {
   const explained = await explain(
-    `echo "error: the language server needs \\\`pygls\\\`; install it with \\\`pip install 'jobgen[lsp]'\\\`" >&2; exit 2`,
+    `echo "jobgen: the language server needs the extra \\\`lsp\\\` (\\\`lsprotocol\\\` is missing); install \\\`jobgen[lsp]\\\`" >&2; exit 2`,
   );
 
   assert.match(explained.message, /is not installed.*pip install 'jobgen\[lsp\]'/);

@@ -20,6 +20,8 @@ def command(directory: Path, /, stdio: bool, background: str) -> Result:
     It shows findings, documentation and completions while you edit jobs and overlays. See docs/editors.md for the
     settings of each editor. It needs the extra `jobgen[lsp]`.
     """
+    if sys.stdin is None or sys.stdout is None:
+        return error_result(ExitCode.USAGE, "the language server needs standard input and output, and one is closed")
     # What a library prints must not come between messages.
     writing, sys.stdout = sys.stdout.buffer, sys.stderr
     if background:
@@ -30,7 +32,9 @@ def command(directory: Path, /, stdio: bool, background: str) -> Result:
     try:
         from jobgen.editor.server.run import run_server
     except ModuleNotFoundError as error:
-        message = f"the language server needs `{error.name}`; install it with `pip install 'jobgen[lsp]'`"
+        message = f"the language server needs the extra `lsp` (`{error.name}` is missing); install `jobgen[lsp]`"
         return error_result(ExitCode.USAGE, message)
+    if sys.stdin.isatty():
+        click.echo("jobgen: waiting for an editor; docs/editors.md has its settings. CTRL-C ends this.", err=True)
     run_server(sys.stdin.buffer, writing)
     return Result(ExitCode.OK)

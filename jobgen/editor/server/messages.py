@@ -32,11 +32,14 @@ async def serve_messages(server: JobgenServer, reading: BinaryIO, writing: Binar
     """Handle messages until the client ends."""
     server.protocol.set_writer(StdoutWriter(writing))
     loop = asyncio.get_running_loop()
-    while (body := await loop.run_in_executor(server.thread_pool, read_body, reading)) is not None:
-        try:
-            handle_body(server.protocol, body)
-        except Exception:
-            log.exception("a message could not be handled")
+    try:
+        while (body := await loop.run_in_executor(server.thread_pool, read_body, reading)) is not None:
+            try:
+                handle_body(server.protocol, body)
+            except Exception:
+                log.exception("a message could not be handled")
+    finally:
+        await asyncio.gather(*(opened.worker.end() for opened in server.workspaces.values()))
 
 
 def read_body(stream: BinaryIO) -> bytes | None:

@@ -76,7 +76,9 @@ class _Shown:
         self._bases.clear()
 
     async def refresh(self) -> None:
-        """Ask the editor to read the documents again that have changed."""
+        """Ask the editor to read the documents again that have changed, if it asks servers for documents at all."""
+        if not supports_content(self._server):
+            return
         for uri, before in list(self._followed.items()):
             shown = from_uri(uri)
             text = await self.read(shown) if shown else None

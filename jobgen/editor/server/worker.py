@@ -21,6 +21,7 @@ log = logging.getLogger("jobgen.lsp")
 MAX_STARTS = 5
 """How often the process is started within a minute."""
 _STARTS_WITHIN = 60.0
+_END_SECONDS = 2.0
 
 
 class Worker:
@@ -54,6 +55,13 @@ class Worker:
         if self._process and self._process.returncode is None:
             with suppress(ProcessLookupError):
                 self._process.kill()
+
+    async def end(self) -> None:
+        """End the process, and wait until it has ended: the loop must not close before its pipes."""
+        self.stop()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_END_SECONDS)
+            await asyncio.sleep(0)
 
     def _send_later(self, request: Request, delay: float) -> None:
         if self._waiting:
