@@ -12,7 +12,7 @@ from jobgen.editor.workspace import Workspace
 MARK = "█"
 
 
-class Asked(NamedTuple):
+class RequestedDocument(NamedTuple):
     """A completion, and the text that it was asked for."""
 
     text: str
@@ -41,16 +41,16 @@ class Asked(NamedTuple):
         return "\n".join(lines)
 
 
-def ask(known: Known, marked: str, file: str = "jobs/job.yaml", found=()) -> Asked:
+def ask(known: Known, marked: str, file: str = "jobs/job.yaml", found=()) -> RequestedDocument:
     """Ask for completion at the mark in a text."""
     before, _, after = marked.partition(MARK)
     return ask_at(known, before + after, len(before), file, found)
 
 
-def ask_at(known: Known, text: str, at: int, file: str, found=()) -> Asked:
+def ask_at(known: Known, text: str, at: int, file: str, found=()) -> RequestedDocument:
     """Ask for completion at an offset of a text."""
     line, column = text.count("\n", 0, at) + 1, at - (text.rfind("\n", 0, at) + 1) + 1
-    return Asked(text, line, complete(text, line, column, file, known, found))
+    return RequestedDocument(text, line, complete(text, line, column, file, known, found))
 
 
 def load_known(folder) -> Known:

@@ -381,6 +381,7 @@ def test_exception_in_a_feature_is_logged_with_its_name(caplog):
     assert handlers.commands["jobgen.fails"](1, "a") is None
     for name in ("jobgen/fails", "jobgen/failsLater", "jobgen.fails"):
         assert f"`{name}` failed" in caplog.text
+    assert caplog.text.count("Traceback") == 3
 
 
 POSITIONS = ((3, 5), (6, 900), (2**31 - 1, 2**31 - 1))

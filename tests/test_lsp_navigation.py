@@ -11,8 +11,6 @@ from navigationfiles import FILES, find_mark, write_files
 from pytest_lsp import ClientServerConfig, LanguageClient
 
 from jobgen.editor.rendered import from_uri
-from jobgen.editor.server.answers import answer
-from jobgen.editor.server.app import JobgenServer
 
 BERT, SWEEP, PROD = "jobs/nlp/bert.yaml", "jobs/sweep.yaml", "overlays/prod/overlay.yaml"
 TEXT = FILES[BERT].replace("{LOG_LEVEL: info,", "{NOTE: 🙂🙂, LOG_LEVEL: info,")
@@ -92,12 +90,3 @@ async def test_navigation(client, tmp_path):
     unknown = types.TextDocumentIdentifier("untitled:Untitled-1")
     assert await client.text_document_hover_async(types.HoverParams(unknown, types.Position(0, 0))) is None
     assert not await client.text_document_definition_async(types.DefinitionParams(unknown, types.Position(0, 0)))
-
-
-def test_error_in_a_feature_is_logged_and_answered_with_nothing(caplog):
-    server = JobgenServer()
-    answer(server, types.TEXT_DOCUMENT_HOVER, lambda _, params: params / 0)
-
-    assert server.protocol.fm.features[types.TEXT_DOCUMENT_HOVER](1) is None
-    assert "textDocument/hover failed" in caplog.text
-    assert "ZeroDivisionError" in caplog.text

@@ -10,10 +10,10 @@ from lsprotocol import types
 from jobgen.editor.completion.complete import Completion, complete
 from jobgen.editor.completion.items import Item, ItemKind, Offer
 from jobgen.editor.completion.snippets import fill_in
-from jobgen.editor.server.answers import answer, find_document
 from jobgen.editor.server.app import JobgenServer, OpenWorkspace
 from jobgen.editor.server.markup import to_markup
 from jobgen.editor.server.positions import to_range
+from jobgen.editor.server.requested import find_document
 from jobgen.model.data import Location
 
 _TRIGGERS = [".", "[", "{", " "]
@@ -42,25 +42,25 @@ def register(server: JobgenServer) -> None:
     """Answer requests for completion."""
     answers = _Answers()
     options = types.CompletionOptions(trigger_characters=_TRIGGERS, resolve_provider=True)
-    answer(server, types.TEXT_DOCUMENT_COMPLETION, partial(_complete, answers), options)
-    answer(server, types.COMPLETION_ITEM_RESOLVE, partial(_resolve, answers))
+    server.feature(types.TEXT_DOCUMENT_COMPLETION, options)(partial(_complete, answers, server))
+    server.feature(types.COMPLETION_ITEM_RESOLVE)(partial(_resolve, answers, server))
 
 
 def _complete(answers: _Answers, server: JobgenServer, params: types.CompletionParams) -> types.CompletionList | None:
-    asked = find_document(server, params.text_document.uri)
-    lines = asked.text.split("\n") if asked else []
-    if asked is None or params.position.line >= len(lines):
+    requested = find_document(server, params.text_document.uri)
+    lines = requested.text.split("\n") if requested else []
+    if requested is None or params.position.line >= len(lines):
         return None
     place = server.workspace.position_codec.position_from_client_units(lines, params.position)
     line, column = place.line + 1, place.character + 1
     if _is_stray_space(params, lines, line, column):
         return None
-    opened, file = asked.opened, asked.file
+    opened, file = requested.opened, requested.file
     known = opened.known.find(opened.workspace)
-    completion = complete(asked.text, line, column, file, known, _find_rules(opened, file, line))
+    completion = complete(requested.text, line, column, file, known, _find_rules(opened, file, line))
     answers.number += 1
     answers.items = tuple(offer.item for offer in completion.offers)
-    items = list(_to_items(server, answers, asked.uri, line, completion))
+    items = list(_to_items(server, answers, requested.uri, line, completion))
     return types.CompletionList(is_incomplete=completion.is_incomplete, items=items)
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from lsprotocol import types
 
 from jobgen.editor.lenses import Lens, list_lenses
-from jobgen.editor.server.answers import Asked, answer, find_document
 from jobgen.editor.server.app import JobgenServer, OpenWorkspace
 from jobgen.editor.server.positions import to_location, to_range
+from jobgen.editor.server.requested import RequestedDocument, find_document
 
 SHOW_REFERENCES = "jobgen.showReferences"
 """A command of the editor: it has the arguments URI, position and locations. VS Code needs its own types for them."""
@@ -23,28 +23,28 @@ _MAX_NAMED = 10
 
 def register(server: JobgenServer) -> None:
     """Answer requests for code lenses."""
-    answer(server, types.TEXT_DOCUMENT_CODE_LENS, _list_code_lenses)
+    server.feature(types.TEXT_DOCUMENT_CODE_LENS)(partial(_list_code_lenses, server))
     server.command(LIST_JOBS)(partial(_list_jobs, server))
     server.listeners.append(partial(_refresh, server))
 
 
 def _list_code_lenses(server: JobgenServer, params: types.CodeLensParams) -> list[types.CodeLens] | None:
-    asked = find_document(server, params.text_document.uri)
-    if asked is None or _uses_hints(server):
+    requested = find_document(server, params.text_document.uri)
+    if requested is None or _uses_hints(server):
         return None
     return [
-        types.CodeLens(to_range(server, asked.uri, lens.location), _to_command(server, asked, lens))
-        for lens in list_lenses(asked.opened.workspace, asked.file, asked.opened.find_decisions())
+        types.CodeLens(to_range(server, requested.uri, lens.location), _to_command(server, requested, lens))
+        for lens in list_lenses(requested.opened.workspace, requested.file, requested.opened.find_decisions())
     ]
 
 
-def list_lens_hints(server: JobgenServer, asked: Asked) -> list[types.InlayHint]:
+def list_lens_hints(server: JobgenServer, requested: RequestedDocument) -> list[types.InlayHint]:
     """Return the lenses as inlay hints at the ends of their lines, if the editor has no lenses."""
     if not _uses_hints(server):
         return []
-    lines = asked.text.split("\n")
+    lines = requested.text.split("\n")
     texts: dict[int, list[str]] = {}
-    for lens in list_lenses(asked.opened.workspace, asked.file, asked.opened.find_decisions()):
+    for lens in list_lenses(requested.opened.workspace, requested.file, requested.opened.find_decisions()):
         texts.setdefault(max(lens.location.line - 1, 0), []).append(lens.text)
     found: list[types.InlayHint] = []
     for line, several in texts.items():
@@ -63,17 +63,17 @@ def _uses_hints(server: JobgenServer) -> bool:
     return options if isinstance(options, bool) else has_hints and not has_lenses
 
 
-def _to_command(server: JobgenServer, asked: Asked, lens: Lens) -> types.Command:
-    start = to_range(server, asked.uri, lens.location).start
+def _to_command(server: JobgenServer, requested: RequestedDocument, lens: Lens) -> types.Command:
+    start = to_range(server, requested.uri, lens.location).start
     if lens.environment is not None:
-        argument = {"uri": asked.uri, "position": _to_data(start), "environment": lens.environment}
+        argument = {"uri": requested.uri, "position": _to_data(start), "environment": lens.environment}
         return types.Command(title=lens.text, command=SHOW_RENDERED, arguments=[argument])
-    places = [to_location(server, asked.opened, place) for place in lens.jobs[:_MAX_LISTED]]
+    places = [to_location(server, requested.opened, place) for place in lens.jobs[:_MAX_LISTED]]
     listed = [{"uri": each.uri, "range": _to_data(each.range)} for each in places]
     if not listed:
         return types.Command(title=lens.text, command="")
     name = SHOW_REFERENCES if SHOW_REFERENCES in server.client_commands else LIST_JOBS
-    return types.Command(title=lens.text, command=name, arguments=[asked.uri, _to_data(start), listed])
+    return types.Command(title=lens.text, command=name, arguments=[requested.uri, _to_data(start), listed])
 
 
 def _to_data(value: types.Position | types.Range) -> dict[str, Any]:

@@ -19,9 +19,9 @@ from jobgen.editor.rendered import (
     to_uri,
     write_diff,
 )
-from jobgen.editor.server.answers import find_position
 from jobgen.editor.server.app import JobgenServer, OpenWorkspace
 from jobgen.editor.server.lenses import SHOW_RENDERED
+from jobgen.editor.server.requested import find_position
 from jobgen.repo import git
 
 RENDERED = "jobgen/rendered"
@@ -165,12 +165,12 @@ def _find_wanted(server: JobgenServer, values: Any) -> RenderedDocument | None:
     found = find_position(server, uri, position)
     if found is None or not found[0].opened.workspace.is_job(found[0].file):
         return None
-    asked, cursor = found
+    requested, cursor = found
     environment = others.get("environment")
-    known = asked.opened.workspace.index.get(asked.file)
+    known = requested.opened.workspace.index.get(requested.file)
     names = [job.name for job in known.jobs if job.position == cursor.document] if known else []
     chosen = environment if isinstance(environment, str) else ""
-    title = names[0] if names else asked.file.rpartition("/")[2].partition(".")[0]
+    title = names[0] if names else requested.file.rpartition("/")[2].partition(".")[0]
     return RenderedDocument(uri, cursor.document, chosen, others.get("diff") is True, title)
 
 

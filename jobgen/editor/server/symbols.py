@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from lsprotocol import types
 
-from jobgen.editor.server.answers import answer, find_document
 from jobgen.editor.server.app import JobgenServer
 from jobgen.editor.server.positions import to_location, to_range
+from jobgen.editor.server.requested import find_document
 from jobgen.editor.symbols import Symbol, SymbolKind, list_symbols
 from jobgen.editor.workspace_symbols import MAX_FOUND, find_symbols
 
@@ -26,15 +28,15 @@ _KINDS = {
 
 def register(server: JobgenServer) -> None:
     """Answer requests for symbols."""
-    answer(server, types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, _list_document)
-    answer(server, types.WORKSPACE_SYMBOL, _list_workspace)
+    server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)(partial(_list_document, server))
+    server.feature(types.WORKSPACE_SYMBOL)(partial(_list_workspace, server))
 
 
 def _list_document(server: JobgenServer, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol] | None:
-    asked = find_document(server, params.text_document.uri)
-    if asked is None:
+    requested = find_document(server, params.text_document.uri)
+    if requested is None:
         return None
-    return [_to_symbol(server, asked.uri, each) for each in list_symbols(asked.text, asked.file)]
+    return [_to_symbol(server, requested.uri, each) for each in list_symbols(requested.text, requested.file)]
 
 
 def _to_symbol(server: JobgenServer, uri: str, symbol: Symbol) -> types.DocumentSymbol:
