@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jobgen.editor.completion.names import OVERLAY, find_named_kind
 from jobgen.editor.cursor import Cursor, Part
 from jobgen.editor.decisions import NO_DECISIONS, Decisions
-from jobgen.editor.values import load_ready
-from jobgen.editor.workspace import Ready, Workspace
+from jobgen.editor.workspace import Ready, Workspace, load_ready
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import value_of
 from jobgen.model.lazy_re import lazy_pattern
@@ -46,18 +45,6 @@ class Context(NamedTuple):
 def make_context(workspace: Workspace, file: str, cursor: Cursor, decisions: Decisions = NO_DECISIONS) -> Context:
     """Return the context of a position."""
     return Context(workspace, load_ready(workspace), file, cursor, decisions)
-
-
-def get_path(tree: Any, path: tuple[str | int, ...]) -> Any:
-    """Return the node at a path; None if there is none."""
-    for step in path:
-        if isinstance(tree, dict) and isinstance(step, str):
-            tree = tree.get(step)
-        elif isinstance(tree, list) and isinstance(step, int) and step < len(tree):
-            tree = tree[step]
-        else:
-            return None
-    return tree
 
 
 def find_rule_name(context: Context) -> str:

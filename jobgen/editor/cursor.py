@@ -6,7 +6,7 @@ that are empty or half typed, `read_half_typed` finds the path by the indentatio
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from jobgen.editor.half_typed import read_half_typed
 from jobgen.model.data import Location, TracedKey, TracedScalar
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.path import Step
 from jobgen.yamlio.read import Source, read
 
 Path = tuple[str | int, ...]
@@ -129,6 +130,18 @@ def walk(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
             pending += [((*path, index), node[index]) for index in range(len(node) - 1, -1, -1)]
         else:
             yield path, node
+
+
+def get_path(tree: Any, path: Sequence[Step]) -> Any:
+    """Return the node at a path; None if there is none."""
+    for step in path:
+        if isinstance(tree, dict) and isinstance(step, str):
+            tree = tree.get(step)
+        elif isinstance(tree, list) and isinstance(step, int) and step < len(tree):
+            tree = tree[step]
+        else:
+            return None
+    return tree
 
 
 def _find_region(source: Source, lines: list[str], line: int) -> _Region:

@@ -18,8 +18,8 @@ from jobgen.editor.completion.schema_nodes import (
     list_values,
     walk_path,
 )
-from jobgen.editor.context import Context, get_path
-from jobgen.editor.cursor import Cursor, Part, Path
+from jobgen.editor.context import Context
+from jobgen.editor.cursor import Cursor, Part, Path, get_path
 from jobgen.editor.markdown import code, escape_text
 from jobgen.model.data import value_of
 from jobgen.pipeline import config
@@ -53,12 +53,9 @@ def describe_field(context: Context) -> Iterator[str]:
 def collect_known(context: Context) -> Known:
     """Return the kinds and clusters of a workspace; those of the newest releases while the settings have errors."""
     root = pathlib.Path(context.workspace.root)
-    if context.ready is None:
-        project, clusters = config.load(root), [Cluster()]
-    else:
-        project = context.ready.run.project
-        clusters = [runner.expander.environment.cluster for runner in context.ready.prepared.runners]
-    return Known(root, project.kinds, project.frameworks, tuple(clusters) or (Cluster(),))
+    project = context.ready.run.project if context.ready else config.load(root)
+    clusters = context.ready.clusters if context.ready else (Cluster(),)
+    return Known(root, project.kinds, project.frameworks, clusters)
 
 
 def _enter_list(cursor: Cursor) -> Cursor:

@@ -119,8 +119,7 @@ def _describe_kind(context: Context) -> Iterator[str]:
         return
     for kind in ready.run.project.kinds if name else ():
         if name in (kind.name, *kind.aliases):
-            clusters = [runner.expander.environment.cluster for runner in ready.prepared.runners]
-            deprecated = describe_deprecation(kind, clusters)
+            deprecated = describe_deprecation(kind, ready.clusters)
             facts = [f"operator {escape(kind.operator)}", *([f"**{escape(deprecated)}**"] if deprecated else [])]
             yield f"**{escape(kind.name)}** of {code(str(value_of(kind.api_version)))}: {', '.join(facts)}"
 

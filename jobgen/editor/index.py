@@ -82,6 +82,11 @@ class FileIndex(NamedTuple):
     """Kind and name of each object that the file defines or uses."""
 
 
+def list_jobs(index: Mapping[str, FileIndex]) -> Iterator[IndexedJob]:
+    """Yield the jobs of all files of an index."""
+    return (job for file in index.values() for job in file.jobs)
+
+
 class IndexChange(NamedTuple):
     """What changed in an index."""
 

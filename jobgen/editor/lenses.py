@@ -11,8 +11,7 @@ from jobgen.diff.impact import runs_pods
 from jobgen.editor import reach
 from jobgen.editor.decisions import NO_DECISIONS, Decisions, describe_decisions, find_decision
 from jobgen.editor.index import IndexedJob
-from jobgen.editor.values import load_ready
-from jobgen.editor.workspace import Ready, Workspace
+from jobgen.editor.workspace import Ready, Workspace, load_ready
 from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity

@@ -7,9 +7,10 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from jobgen.editor.completion.names import JOB, KINDS_WITH_SCOPES, OVERLAY, POLICY, find_keyed_kind, find_named_kind
-from jobgen.editor.context import Context, get_path
-from jobgen.editor.cursor import Part, Path, walk
-from jobgen.editor.index import LABEL, IndexedJob
+from jobgen.editor.context import Context
+from jobgen.editor.cursor import Part, Path, get_path, walk
+from jobgen.editor.index import LABEL, list_jobs
+from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location, TracedKey, TracedScalar, location_of, value_of
 from jobgen.repo.files import read_file
 from jobgen.yamlio.read import read
@@ -58,9 +59,11 @@ def _find_kind(tree: Any, path: Path, *, is_key: bool) -> str:
 def list_definitions(context: Context, name: Name) -> Iterator[Location]:
     """Yield where a name is defined: the manifests, runtimes and queues with it, or the jobs that a pattern matches."""
     if name.kind == JOB:
-        yield from (job.location for job in _list_jobs(context) if fnmatchcase(job.name, name.text))
+        yield from (job.location for job in list_jobs(context.workspace.index) if fnmatchcase(job.name, name.text))
         return
-    yield from (job.location for job in _list_jobs(context) if job.name == name.text and job.kind in name.kinds)
+    yield from (
+        job.location for job in list_jobs(context.workspace.index) if job.name == name.text and job.kind in name.kinds
+    )
     if context.ready is None:
         return
     project = context.ready.prepared.tracer.traced_project()
@@ -73,7 +76,7 @@ def list_definitions(context: Context, name: Name) -> Iterator[Location]:
             key.location
             for overlay in project.overlays.values()
             for spec in overlay.specs
-            for key in _as_mapping(get_path(spec, ("cluster", "queues")))
+            for key in as_mapping(get_path(spec, ("cluster", "queues")))
             if key == name.text and isinstance(key, TracedKey)
         )
 
@@ -113,11 +116,3 @@ def _list_in(tree: Any, start: Path, name: Name) -> Iterator[Location]:
             whole = tree if not start else {start[0]: tree}
             if _find_kind(whole, path, is_key=is_key) in name.kinds:
                 yield node.location
-
-
-def _as_mapping(node: Any) -> dict[Any, Any]:
-    return node if isinstance(node, dict) else {}
-
-
-def _list_jobs(context: Context) -> Iterator[IndexedJob]:
-    return (job for file in context.workspace.index.values() for job in file.jobs)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from jobgen.editor.context import get_path
-from jobgen.editor.cursor import Cursor
-from jobgen.editor.index import FileIndex, IndexedJob
+from jobgen.editor.cursor import Cursor, get_path
+from jobgen.editor.index import FileIndex, IndexedJob, list_jobs
 from jobgen.editor.workspace import Ready
 from jobgen.model.data import Location, location_of, value_of
 from jobgen.pipeline.config import ProjectConfig
@@ -58,14 +57,10 @@ def list_extending(project: ProjectConfig, overlay: str) -> Iterator[Location]:
 
 def list_patched_jobs(index: Mapping[str, FileIndex], patch: PatchName) -> list[IndexedJob]:
     """Return the jobs that a patch matches in any environment."""
-    return [job for job in _list_jobs(index) if any(patch in each.patches for each in job.environments)]
+    return [job for job in list_jobs(index) if any(patch in each.patches for each in job.environments)]
 
 
 def list_jobs_in(index: Mapping[str, FileIndex], environments: list[str]) -> list[IndexedJob]:
     """Return the jobs of some environments."""
     names = frozenset(environments)
-    return [job for job in _list_jobs(index) if any(each.environment in names for each in job.environments)]
-
-
-def _list_jobs(index: Mapping[str, FileIndex]) -> Iterator[IndexedJob]:
-    return (job for file in index.values() for job in file.jobs)
+    return [job for job in list_jobs(index) if any(each.environment in names for each in job.environments)]

@@ -8,7 +8,7 @@ from jobgen.editor import reach
 from jobgen.editor.context import Context, find_framework_name, find_overlay_name
 from jobgen.editor.cursor import Part
 from jobgen.editor.definition import MAX_LOCATIONS, find_indexed_job
-from jobgen.editor.index import IndexedJob
+from jobgen.editor.index import IndexedJob, list_jobs
 from jobgen.editor.named import find_name, list_uses
 from jobgen.model.data import Location, location_of, value_of
 from jobgen.repo.root import SETTINGS
@@ -41,8 +41,7 @@ def _find_uses_of_overlay(context: Context) -> Iterator[Location]:
 
 def _find_uses_of_framework(context: Context) -> Iterator[Location]:
     name = find_framework_name(context)
-    jobs = (job for file in context.workspace.index.values() for job in file.jobs)
-    yield from _locate([job for job in jobs if name and job.framework == name])
+    yield from _locate([job for job in list_jobs(context.workspace.index) if name and job.framework == name])
 
 
 def _find_uses_of_name(context: Context) -> Iterator[Location]:

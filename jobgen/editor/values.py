@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jobgen.api.errors import JobgenError
 from jobgen.api.explain import ExplainedField, explain_for_job
 from jobgen.editor.cursor import Cursor, Part
+from jobgen.editor.index import list_jobs
 from jobgen.editor.workspace import Ready, Workspace
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location, value_of
 from jobgen.model.path import Step
-from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job
 from jobgen.render.build import is_spec
 from jobgen.repo.lock import TREE
@@ -20,14 +19,6 @@ from jobgen.repo.shipped import BUILT_IN, find_shipped
 
 _WITHOUT_VALUE = frozenset(("apiVersion", "kind"))
 """Fields of a job spec that name its format. Those of its object come from the framework."""
-
-
-def load_ready(workspace: Workspace) -> Ready | None:
-    """Load settings, overlays, kinds and policies; None if the settings have errors."""
-    try:
-        return workspace.load()
-    except JobgenError:
-        return None
 
 
 class ExplainedValue(NamedTuple):
@@ -64,10 +55,10 @@ def _find_source_job(
     data = as_mapping(cursor.tree)
     metadata = as_mapping(data.get("metadata"))
     wanted = tuple(value_of(each) for each in (data.get("kind"), metadata.get("namespace"), metadata.get("name")))
-    for job in (job for known in workspace.index.values() for job in known.jobs):
+    for job in list_jobs(workspace.index):
         made = next((each.objects[0] for each in job.environments if each.environment == env and each.objects), None)
         if made is not None and (made.kind, made.namespace or None, made.name) == wanted:
-            jobs = read_jobs([workspace.find_entry(job.location.file)], ready.run.project.frameworks, [])
+            jobs = workspace.read_jobs(ready, job.location.file)
             found = next((each for each in jobs if (each.position, each.item) == (job.position, job.item)), None)
             return (found, cursor.path) if found else None
     return None
@@ -77,7 +68,7 @@ def find_job(workspace: Workspace, ready: Ready, file: str, cursor: Cursor) -> t
     """Return the job at a position, and the path in it that `explain` takes. Of a sweep it is the first job."""
     if not cursor.is_complete or not isinstance(cursor.tree, dict):
         return None
-    jobs = read_jobs([workspace.find_entry(file)], ready.run.project.frameworks, [])
+    jobs = workspace.read_jobs(ready, file)
     own = [job for job in jobs if job.position == cursor.document]
     path: tuple[Step, ...] = cursor.path
     if isinstance(cursor.tree.get("items"), list) and str(value_of(cursor.tree.get("kind"))).endswith("List"):

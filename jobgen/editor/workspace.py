@@ -21,12 +21,15 @@ from jobgen.editor.snapshot import FileFindings, Snapshot
 from jobgen.model.finding import Finding
 from jobgen.pipeline import config
 from jobgen.pipeline.memory import Prepared
+from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.result_cache import digest_files
 from jobgen.pipeline.run import Run, discard_object, prepare_run, process_file
+from jobgen.pipeline.trace import Job
 from jobgen.repo import layout
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.files import File, FileEntry, edited, read_file, report_link_outside, use_draft
 from jobgen.repo.root import find_root
+from jobgen.spec.overlay import Cluster
 
 
 class Ready(NamedTuple):
@@ -36,6 +39,11 @@ class Ready(NamedTuple):
     """The digest of all files that they were loaded from."""
     run: Run
     prepared: Prepared
+
+    @property
+    def clusters(self) -> tuple[Cluster, ...]:
+        """The clusters of the environments; without an environment, one with the newest releases."""
+        return tuple(each.expander.environment.cluster for each in self.prepared.runners) or (Cluster(),)
 
 
 class Workspace:
@@ -117,6 +125,11 @@ class Workspace:
         """Read a file, by its path from the root; an open document has the content of the editor."""
         return read_file(self.find_entry(file))
 
+    def read_jobs(self, ready: Ready, file: str) -> list[Job]:
+        """Read the jobs of a file, by its path from the root; those that cannot be read are left out."""
+        with self.reading():
+            return list(read_jobs([self.find_entry(file)], ready.run.project.frameworks, []))
+
     def is_job(self, file: str) -> bool:
         """Whether a file, by its path from the root, is linted by itself: a job or a manifest, not a layer."""
         return file.startswith("jobs/") if self.is_repository else True
@@ -172,6 +185,14 @@ class Workspace:
         entry = self.find_entry(file)
         part = process_file(ready.run, ready.prepared, entry)
         return finish_own(ready.run.project, part.findings, part.comments, read_file(entry))
+
+
+def load_ready(workspace: Workspace) -> Ready | None:
+    """Load settings, overlays, kinds and policies; None if the settings have errors."""
+    try:
+        return workspace.load()
+    except JobgenError:
+        return None
 
 
 def _path_below(full: str, folder: str) -> str | None:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from jobgen.editor.index import FileIndex
 from jobgen.editor.policies import list_policies
 from jobgen.editor.symbols import SymbolKind
-from jobgen.editor.values import load_ready, to_real_file
-from jobgen.editor.workspace import Workspace
+from jobgen.editor.values import to_real_file
+from jobgen.editor.workspace import Workspace, load_ready
 from jobgen.model.data import Location, location_of, value_of
 from jobgen.pipeline.config import ProjectConfig
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from jobgen.api.errors import JobgenError
-from jobgen.editor.actions.offer import EXTRACT, ActionRequest, Change, Offer
+from jobgen.editor.actions.offer import EXTRACT, ActionRequest, Change, Offer, return_change
+from jobgen.editor.actions.text_changes import loses_comments
 from jobgen.editor.actions.verify import read_editable, try_change
 from jobgen.editor.cursor import Cursor, find_cursor
-from jobgen.editor.workspace import Ready, Workspace
+from jobgen.editor.workspace import Ready, Workspace, load_ready
 from jobgen.model.data import Plain, TracedKey, untraced
 from jobgen.model.finding import TextEdit, pluralize
-from jobgen.model.lazy_re import lazy_pattern
 from jobgen.pipeline.environment import EnvironmentRunner, new_overlay_use
-from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job
 from jobgen.render.build import is_spec
 from jobgen.spec.overlay import list_ancestors
@@ -26,7 +23,6 @@ from jobgen.yamlio.edit import EditRefusedError, apply_edits
 _MAX_SECONDS = 0.4
 """How long other jobs are compared, at most."""
 _MAX_NAMES = 5
-_COMMENT = lazy_pattern(r"(?:^|(?<=\s))#", re.MULTILINE)
 _Objects = dict[str, list[Any]]
 """The objects of a job by environment."""
 
@@ -60,11 +56,10 @@ def list_extractions(request: ActionRequest) -> Iterator[Offer]:
     if field is None:
         return
     with workspace.reading():
-        try:
-            ready = workspace.load()
-        except JobgenError:
+        ready = load_ready(workspace)
+        if ready is None:
             return
-        jobs = _read_jobs(workspace, ready, request.file)
+        jobs = workspace.read_jobs(ready, request.file)
         own = [job for job in jobs if job.position == cursor.document and is_spec(job.document.data)]
         for overlay in _list_common_overlays(ready, own) if own else ():
             yield from _offer(request, ready, own, field, overlay)
@@ -86,10 +81,6 @@ def _find_field(cursor: Cursor) -> _Field | None:
     return _Field(tuple(steps[1:]), key, untraced(holder[key])) if isinstance(key, TracedKey) else None
 
 
-def _read_jobs(workspace: Workspace, ready: Ready, file: str) -> list[Job]:
-    return list(read_jobs([workspace.find_entry(file)], ready.run.project.frameworks, []))
-
-
 def _list_common_overlays(ready: Ready, jobs: Sequence[Job]) -> list[str]:
     runners = [each for each in ready.prepared.runners if any(each.patches_for(job) is not None for job in jobs)]
     chains = [list_ancestors(runner.name, ready.run.project.overlays) for runner in runners]
@@ -105,7 +96,7 @@ def _offer(request: ActionRequest, ready: Ready, jobs: Sequence[Job], field: _Fi
     others = _list_other_jobs(workspace, ready, overlay, jobs)
     with workspace.trying(files):
         after = workspace.load()
-        moved = [job for job in _read_jobs(workspace, after, request.file) if job.position == jobs[0].position]
+        moved = [job for job in workspace.read_jobs(after, request.file) if job.position == jobs[0].position]
         if _render_all(after, moved) != before:
             return
         found = _compare_others(workspace, ready, after, others)
@@ -113,17 +104,9 @@ def _offer(request: ActionRequest, ready: Ready, jobs: Sequence[Job], field: _Fi
         return
     more = f" (changes {pluralize(len(found.changed), 'other job')})" if found.changed else ""
     title = f"Move `{'.'.join(field.path)}` to the defaults of overlay {overlay}{more}"
-    note = _describe(found, loses_comment=_count_comments(files[request.file]) < _count_comments(jobs[0].file.content))
-    make = partial(_return_change, Change(files, note))
+    note = _describe(found, loses_comment=loses_comments(jobs[0].file.content, files[request.file]))
+    make = partial(return_change, Change(files, note))
     yield Offer(f"extract {overlay}", title, EXTRACT, make)
-
-
-def _return_change(change: Change) -> Change:
-    return change
-
-
-def _count_comments(content: bytes) -> int:
-    return len(_COMMENT.findall(content.decode("utf-8", "replace")))
 
 
 def _describe(others: _OtherJobs, *, loses_comment: bool) -> str:
@@ -209,12 +192,11 @@ def _compare_others(workspace: Workspace, before: Ready, after: Ready, others: M
     end = time.monotonic() + _MAX_SECONDS
     changed: dict[str, None] = {}
     left = sum(map(len, others.values()))
-    frameworks = after.run.project.frameworks
     for file, positions in others.items():
         if time.monotonic() > end:
             break
         left -= len(positions)
-        for job in read_jobs([workspace.find_entry(file)], frameworks, []):
+        for job in workspace.read_jobs(after, file):
             if job.position in positions and _differs(before, after, job):
                 changed[job.document.sweep or job.document.name] = None
     return _OtherJobs(tuple(changed), left)

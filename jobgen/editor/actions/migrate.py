@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobgen.api.errors import JobgenError
-from jobgen.editor.actions.offer import REWRITE, ActionRequest, Change, Offer
+from jobgen.editor.actions.offer import REWRITE, ActionRequest, Change, Offer, return_change
+from jobgen.editor.actions.text_changes import loses_comments
 from jobgen.editor.actions.verify import MORE_ERRORS, read_editable, try_change
 from jobgen.editor.cursor import find_cursor
-from jobgen.editor.workspace import Workspace
+from jobgen.editor.workspace import Workspace, load_ready
 from jobgen.model.finding import pluralize
-from jobgen.model.lazy_re import lazy_pattern
 from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job
 from jobgen.report.escape import visible
 
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
 _PATHS = frozenset((("apiVersion",), ("kind",), ("spec", "framework")))
 """The fields that decide about the kind of a job."""
 _SUCCESSOR = "TrainJob"
-_COMMENT = lazy_pattern(r"(?:^|(?<=\s))#", re.MULTILINE)
 
 
 def list_migrations(request: ActionRequest) -> Iterator[Offer]:
@@ -46,7 +42,7 @@ def list_migrations(request: ActionRequest) -> Iterator[Offer]:
         made = _migrate(request.workspace, project, job, size, kind)
         if isinstance(made, _Migration):
             lost = f" ({pluralize(len(made.lost), 'field')} lost)" if made.lost else ""
-            make = partial(_return_change, made)
+            make = partial(return_change, _make_change(made))
             yield Offer(f"migrate {kind.platform}/{kind.name}", f"Migrate to {name}{lost}", REWRITE, make)
 
 
@@ -58,7 +54,7 @@ class _Migration(NamedTuple):
     loses_comments: bool
 
 
-def _return_change(made: _Migration) -> Change:
+def _make_change(made: _Migration) -> Change:
     """Return the change, with what the user has to confirm. Values are left out, because they may be secrets."""
     note = f"lost: {', '.join(made.lost)}" if made.lost else "no field is lost; review the changes"
     comments = "; the comments of the manifest are lost" if made.loses_comments else ""
@@ -73,17 +69,14 @@ def _find_job(request: ActionRequest) -> tuple[ProjectConfig, Job, int] | None:
     cursor = find_cursor(content.decode("utf-8", "replace"), request.range.line, request.range.column, request.file)
     if cursor.path not in _PATHS or not cursor.is_complete:
         return None
-    try:
-        project = request.workspace.load().run.project
-    except JobgenError:
+    ready = load_ready(request.workspace)
+    if ready is None:
         return None
-    with request.workspace.reading():
-        entry = request.workspace.find_entry(request.file)
-        jobs = [job for job in read_jobs([entry], project.frameworks, []) if job.position == cursor.document]
+    jobs = [job for job in request.workspace.read_jobs(ready, request.file) if job.position == cursor.document]
     # The items of a List have no text of their own.
     if not jobs or (len(jobs) > 1 and not jobs[0].document.sweep):
         return None
-    return project, jobs[0], len(jobs)
+    return ready.run.project, jobs[0], len(jobs)
 
 
 def _list_targets(project: ProjectConfig, job: Job) -> Iterator[Kind]:
@@ -127,8 +120,7 @@ def _migrate(workspace: Workspace, project: ProjectConfig, job: Job, size: int, 
     if try_change(workspace, {job.file.path: files[job.file.path]}).has_new_errors:
         return MORE_ERRORS
     lost = tuple(dict.fromkeys(field for output in outputs for field in output.lost))
-    before, after = (len(_COMMENT.findall(text.decode())) for text in (job.file.content, files[job.file.path]))
-    return _Migration(files, lost, loses_comments=after < before)
+    return _Migration(files, lost, loses_comments(job.file.content, files[job.file.path]))
 
 
 def _write_outputs(workspace: Workspace, job: Job, outputs: list[MigrationOutput]) -> Mapping[str, bytes] | str:

@@ -38,6 +38,11 @@ class Offer(NamedTuple):
     is_preferred: bool = False
 
 
+def return_change(change: Change) -> Change:
+    """Return a change: what makes it, if it is known already."""
+    return change
+
+
 class ActionRequest(NamedTuple):
     """A request for the actions at a range of a file, by its path from the root."""
 

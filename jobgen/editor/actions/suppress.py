@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from jobgen.api.errors import JobgenError
-from jobgen.editor.actions.offer import QUICK_FIX, ActionRequest, Change, Offer
+from jobgen.editor.actions.offer import QUICK_FIX, ActionRequest, Change, Offer, return_change
 from jobgen.editor.actions.verify import read_editable
-from jobgen.editor.workspace import Workspace
+from jobgen.editor.workspace import Workspace, load_ready
 from jobgen.model.data import Node, untraced
 from jobgen.model.finding import Finding
 from jobgen.repo.root import SETTINGS
@@ -41,32 +40,20 @@ _MAX_OFFERS = 10
 
 def list_suppressions(request: ActionRequest) -> Iterator[Offer]:
     """Offer to suppress the selected findings, one offer for each rule and line."""
-    mandatory = _find_mandatory(request.workspace)
-    if mandatory is None or not _reads_comments(request.workspace, request.file):
+    ready = load_ready(request.workspace)
+    if ready is None or not _reads_comments(request.workspace, request.file):
         return
     by_line: dict[tuple[int, str], list[Finding]] = {}
     for finding in request.findings:
-        is_fixed = finding.rule in mandatory or finding.rule in _NEVER or is_unreadable(finding)
+        is_fixed = finding.rule in ready.run.project.mandatory or finding.rule in _NEVER or is_unreadable(finding)
         if not is_fixed and request.is_selected(finding.location):
             by_line.setdefault((finding.location.line, finding.rule), []).append(finding)
     for (line, rule), findings in list(by_line.items())[:_MAX_OFFERS]:
         change = suppress(request.workspace, findings[0])
         if change is not None:
             title = f"Suppress {rule} on this line with a reason"
-            make = partial(_return_change, change)
+            make = partial(return_change, change)
             yield Offer(f"suppress {line} {rule}", title, QUICK_FIX, make, tuple(findings))
-
-
-def _return_change(change: Change) -> Change:
-    return change
-
-
-def _find_mandatory(workspace: Workspace) -> frozenset[str] | None:
-    """Return the rules that cannot be suppressed; None if the settings have errors."""
-    try:
-        return workspace.load().run.project.mandatory
-    except JobgenError:
-        return None
 
 
 def _reads_comments(workspace: Workspace, file: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from jobgen.model.lazy_re import lazy_pattern
 
 _LINE = lazy_pattern(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_COMMENT = lazy_pattern(r"(?:^|(?<=\s))#", re.MULTILINE)
 _LINE_END = lazy_pattern(r"\r\n|\r|\n")
 _MAX_LINES = 2_000
 """A longer part that changes is replaced as a whole: comparing its lines would take too long."""
@@ -40,7 +41,7 @@ class LineMap:
     def __init__(self, text: str, encoding: Encoding) -> None:
         self._text = text
         self._encoding = encoding
-        self._starts = [0, *(match.end() for match in re.finditer(_LINE_END.pattern, text))]
+        self._starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
 
     def position(self, offset: int) -> UnitPosition:
         """Return the position of an offset."""
@@ -58,7 +59,7 @@ def _count_units(text: str, encoding: Encoding) -> int:
 
 def list_replacements(old: str, new: str) -> list[Replacement]:
     """Return the replacements that turn the old text into the new one, in order; they do not touch each other."""
-    old_lines, new_lines = _split_lines(old), _split_lines(new)
+    old_lines, new_lines = split_lines(old), split_lines(new)
     found: list[Replacement] = []
     offset, line = 0, 0
     for first, last, new_first, new_last in _list_changed_lines(old_lines, new_lines):
@@ -69,8 +70,15 @@ def list_replacements(old: str, new: str) -> list[Replacement]:
     return found
 
 
-def _split_lines(text: str) -> list[str]:
-    return re.findall(_LINE.pattern, text)
+def loses_comments(before: bytes, after: bytes) -> bool:
+    """Whether a text has fewer comments than before."""
+    old, new = (len(_COMMENT.findall(text.decode("utf-8", "replace"))) for text in (before, after))
+    return new < old
+
+
+def split_lines(text: str) -> list[str]:
+    """Return the lines of a text with their ends, by the line ends of the protocol."""
+    return _LINE.findall(text)
 
 
 def _list_changed_lines(old: list[str], new: list[str]) -> Iterator[tuple[int, int, int, int]]:

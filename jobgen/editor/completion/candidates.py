@@ -21,9 +21,9 @@ from jobgen.editor.completion.schema_nodes import (
     walk_path,
     write_scalar,
 )
-from jobgen.editor.cursor import Cursor
+from jobgen.editor.cursor import Cursor, get_path
 from jobgen.editor.index import LABEL
-from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import API_VERSION, value_of
 from jobgen.model.path import Step
 from jobgen.spec.kinds import Kind
@@ -277,9 +277,7 @@ def _list_named_values(path: Sequence[Step], document: Document, known: Known) -
         return
     for name in _list_role_names(path, "list", document, known):
         yield Item(name, ItemKind.NAME, write_scalar(name), "role")
-    holder: Any = document.data
-    for step in path[:-1]:
-        holder = as_mapping(holder).get(step) if isinstance(step, str) else _get_item(holder, step)
+    holder = get_path(document.data, path[:-1])
     kind = find_named_kind(path, holder)
     own = as_text(value_of(as_mapping(holder).get(last)))
     for name in known.names.find(kind, document.typed):
@@ -297,8 +295,3 @@ def _list_resources(path: Sequence[Step], known: Known) -> Iterator[str]:
             yield from (f"{side}.{name}" for name in _RESOURCES)
         yield from (f"requests.{name}" for name in devices)
         yield "pods"
-
-
-def _get_item(holder: Any, index: Any) -> Any:
-    items = as_list(holder)
-    return items[index] if isinstance(index, int) and index < len(items) else None

@@ -10,8 +10,7 @@ from typing import NamedTuple
 from jobgen.check.rule_docs import RuleDoc, all_docs
 from jobgen.editor.completion.names import KnownNames, list_index_names, list_layer_names, merge_names
 from jobgen.editor.snapshot import Snapshot
-from jobgen.editor.values import load_ready
-from jobgen.editor.workspace import Ready, Workspace
+from jobgen.editor.workspace import Ready, Workspace, load_ready
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.repo.commit import Folder
@@ -66,8 +65,7 @@ class KnownCache:
         if ready is None:
             known = self._known.clusters if self._known else (Cluster(),)
             return self._project or config.load(workspace.root), known
-        clusters = tuple(runner.expander.environment.cluster for runner in ready.prepared.runners)
-        return ready.run.project, clusters or (Cluster(),)
+        return ready.run.project, ready.clusters
 
 
 def _collect(workspace: Workspace, project: ProjectConfig, clusters: Sequence[Cluster]) -> Known:

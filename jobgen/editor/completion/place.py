@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 from jobgen.editor.completion.items import Item, ItemKind, Offer
 from jobgen.editor.completion.snippets import escape
-from jobgen.editor.cursor import Cursor, Part
+from jobgen.editor.cursor import Cursor, Part, get_path
 from jobgen.model.data import TracedKey, TracedList, TracedMapping, value_of
-from jobgen.model.path import Step
 
 _INDENT = "  "
 _WORDS = ("true", "false", "null")
@@ -100,7 +99,7 @@ def find_place(cursor: Cursor, lines: Sequence[str], line: int, column: int) -> 
     quote = written[:1] if written[:1] in ("'", '"') else ""
     before = text[: start - 1]
     needs_space = cursor.part is Part.VALUE and before.endswith(":")
-    holder = _find(cursor.tree, cursor.path[:-1])
+    holder = get_path(cursor.tree, cursor.path[:-1])
     return Place(
         start,
         end,
@@ -119,17 +118,6 @@ def find_place(cursor: Cursor, lines: Sequence[str], line: int, column: int) -> 
 def _starts_block(lines: Sequence[str], cursor: Cursor) -> bool:
     at = cursor.location
     return cursor.part is Part.VALUE and lines[at.line - 1][at.column - 1 : at.column] in ("|", ">")
-
-
-def _find(tree: Any, path: Sequence[Step]) -> Any:
-    for step in path:
-        if isinstance(tree, dict) and isinstance(step, str):
-            tree = tree.get(step)
-        elif isinstance(tree, list) and isinstance(step, int) and step < len(tree):
-            tree = tree[step]
-        else:
-            return None
-    return tree
 
 
 def _is_flow(holder: Any, lines: Sequence[str], before: str) -> bool:

@@ -6,12 +6,12 @@ import os
 import stat
 from collections.abc import Sequence
 from functools import lru_cache
-from io import StringIO
 from pathlib import Path
 
 from lsprotocol import types
 from pygls.uris import to_fs_path
 
+from jobgen.editor.actions.text_changes import split_lines
 from jobgen.editor.server.app import JobgenServer, OpenWorkspace
 from jobgen.model.data import Location
 from jobgen.model.limits import MAX_BYTES
@@ -46,7 +46,7 @@ def _find_lines(server: JobgenServer, uri: str) -> Sequence[str]:
 def _read_lines(path: str, _changed: int, _size: int) -> Sequence[str]:
     """Return the lines of a file. The findings of a file are converted one after the other, so few files are kept."""
     content = Path(path).read_bytes()
-    return () if content.isascii() else StringIO(content.decode("utf-8", "replace"), newline="").readlines()
+    return () if content.isascii() else split_lines(content.decode("utf-8", "replace"))
 
 
 def to_location(server: JobgenServer, opened: OpenWorkspace, location: Location) -> types.Location:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from pygls.workspace import TextDocument, Workspace
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+from jobgen.editor.actions.text_changes import split_lines
 
 
 class Text(TextDocument):
@@ -19,7 +18,7 @@ class Text(TextDocument):
     @property
     def lines(self) -> Sequence[str]:
         """The lines with their ends."""
-        return _LINE.findall(self.source)
+        return split_lines(self.source)
 
 
 class Texts(Workspace):
