@@ -28,7 +28,10 @@ def find_definitions(context: Context) -> list[Location]:
             # One location for each line is enough: the first, which is the most exact.
             found.setdefault((place.file, place.line), place)
         found.pop((context.file, context.cursor.location.line), None)
-        return (list(found.values()) or list(_find_overridden(context)))[:MAX_LOCATIONS]
+        if not found:
+            for place in _find_overridden(context):
+                found.setdefault((place.file, place.line), place)
+        return list(found.values())[:MAX_LOCATIONS]
 
 
 def _find_all(context: Context) -> Iterator[Location]:

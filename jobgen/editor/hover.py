@@ -19,15 +19,18 @@ from jobgen.editor.index import LABEL
 from jobgen.editor.markdown import block, code, escape, escape_text, link, table, value_code
 from jobgen.editor.named import count_files, find_name, list_definitions
 from jobgen.editor.references import list_reached
-from jobgen.editor.values import explain_value
+from jobgen.editor.values import ExplainedValue, explain_value
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.model.data import Location, value_of
 from jobgen.report.summary import pluralize
 from jobgen.spec.overlay import list_ancestors
+from jobgen.spec.sweeps import MATRIX
 
 _MAX_ROWS = 30
-_MAX_ROWS_OF_FIELDS = 10
-"""Rows of a mapping or list, whose fields are shown one by one."""
+_MAX_ROWS_OF_FIELDS = 8
+"""Rows of a mapping or list, whose fields are shown one by one, and of a field that differs in the jobs of a sweep."""
+_MAX_VALUES = 3
+"""Values of a field in one row, if the jobs of a sweep have several."""
 _MAX_JOBS = 5
 _MAX_OVERRIDDEN = 3
 
@@ -146,21 +149,57 @@ def _describe_values(context: Context) -> Iterator[str]:
         return
     found = explain_value(context.workspace, context.ready, context.file, context.cursor)
     fields = [field for field in found.fields if not _is_written_only(field)] if found else []
-    if not found or not fields:
+    if not found or not (fields or found.broken):
+        return
+    if not fields:
+        if {*found.broken} >= {*context.ready.run.project.environments()}:
+            yield "The job cannot be rendered, so its values are not known; see its findings"
         return
     if found.job.document.sweep:
-        yield f"In {code(found.job.document.name)}, the first job of the sweep:"
-    names = {field.field for field in fields}
-    rows: dict[tuple[str, ...], list[str]] = {}
-    for field in fields:
-        row = (code(field.field), value_code(field.value), _format_sources(context, field))
-        rows.setdefault(row if len(names) > 1 else row[1:], []).append(field.environment)
-    cells = [(", ".join(map(escape, dict.fromkeys(envs))) or "all", *row) for row, envs in rows.items()]
-    head = ("environment", *(["field"] if len(names) > 1 else []), "value", "set by")
-    shown = _MAX_ROWS if len(names) == 1 else _MAX_ROWS_OF_FIELDS
-    yield table(head, cells[:shown])
+        yield _describe_sweep(found)
+    cells, has_fields, has_jobs = _list_rows(context, found, fields)
+    names = ", ".join(map(escape, found.broken)) or "all"
+    broken = [(names, *[""] * has_fields, "cannot be rendered", *[""] * has_jobs, "")] if found.broken else []
+    head = ("environment", *["field"] * has_fields, "value", *["jobs"] * has_jobs, "set by")
+    shown = _MAX_ROWS_OF_FIELDS if has_fields or has_jobs else _MAX_ROWS
+    yield table(head, [*cells[:shown], *broken])
     if len(cells) > shown:
         yield f"and {len(cells) - shown} more"
+
+
+def _describe_sweep(found: ExplainedValue) -> str:
+    first = f"the first {found.explained} of " if found.explained < found.jobs else ""
+    return f"In {first}the {pluralize(found.jobs, 'job')} of the sweep:"
+
+
+def _list_rows(
+    context: Context, found: ExplainedValue, fields: Sequence[ExplainedField]
+) -> tuple[list[tuple[str, ...]], bool, bool]:
+    """Return the rows about fields, whether they have a column for the field, and one for the number of jobs."""
+    has_fields = len({field.field for field in fields}) > 1
+    # A mapping of a sweep has one row for all values of a field.
+    is_joined = has_fields and bool(found.job.document.sweep)
+    rows: dict[tuple[str, str, str], dict[str, list[str]]] = {}
+    for field in fields:
+        value = value_code(field.value)
+        row = (code(field.field), "" if is_joined else value, _format_sources(context, field))
+        rows.setdefault(row, {}).setdefault(field.environment, []).append(value)
+    has_jobs = any(len(values) < found.explained for envs in rows.values() for values in envs.values())
+    cells: dict[tuple[str, ...], list[str]] = {}
+    for (name, value, sources), envs in rows.items():
+        for env, values in envs.items():
+            shown = value or _join_values(values)
+            jobs = [str(len(values))] if has_jobs else []
+            cells.setdefault((*([name] if has_fields else []), shown, *jobs, sources), []).append(env)
+    listed = [(", ".join(map(escape, names)) or "all", *row) for row, names in cells.items()]
+    return listed, has_fields, has_jobs
+
+
+def _join_values(values: Sequence[str]) -> str:
+    """Return the different values of a field in one cell."""
+    distinct = list(dict.fromkeys(values))
+    more = f" and {len(distinct) - _MAX_VALUES} more" if len(distinct) > _MAX_VALUES else ""
+    return ", ".join(distinct[:_MAX_VALUES]) + more
 
 
 def _is_written_only(field: ExplainedField) -> bool:
@@ -170,8 +209,11 @@ def _is_written_only(field: ExplainedField) -> bool:
 
 def _format_sources(context: Context, field: ExplainedField) -> str:
     first, *others = field.sources
-    shown = [f"{value_code(each.value)} of {_format_source(context, each)}" for each in others[:_MAX_OVERRIDDEN]]
-    return _format_source(context, first) + (f", overrides {', '.join(shown)}" if shown else "")
+    matrix = [f" with {_format_source(context, each)}" for each in others if each.layer == MATRIX]
+    rest = [each for each in others if each.layer != MATRIX]
+    shown = [f"{value_code(each.value)} of {_format_source(context, each)}" for each in rest[:_MAX_OVERRIDDEN]]
+    overrides = f", overrides {', '.join(shown)}" if shown else ""
+    return _format_source(context, first) + "".join(dict.fromkeys(matrix)) + overrides
 
 
 def _format_source(context: Context, source: ValueSource) -> str:

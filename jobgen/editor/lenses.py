@@ -23,6 +23,7 @@ from jobgen.report.summary import pluralize
 from jobgen.site.fleet import ACTIVE, BROKEN, INACTIVE, FleetCell, describe_missing, describe_rendered, measure_object
 
 _INACTIVE_REASON = lazy_pattern(r"^it (?:is )?")
+_CONTENT = lazy_pattern(r"\s*[^\s#]")
 MAX_JOBS = 100
 """Jobs of a file that are rendered for its lenses. A sweep may have thousands, and each costs a few milliseconds."""
 
@@ -52,9 +53,9 @@ def list_lenses(workspace: Workspace, file: str, decisions: Decisions = NO_DECIS
 def _list_job_lenses(workspace: Workspace, ready: Ready, file: str, decisions: Decisions) -> Iterator[Lens]:
     findings: list[Finding] = []
     jobs = list(read_jobs([workspace.find_entry(file)], ready.run.project.frameworks, findings))
-    if any(finding.severity is Severity.ERROR for finding in findings):
-        which = "some jobs" if jobs else "the job"
-        yield Lens(f"{which} cannot be rendered; see the findings", Location(file, 1, 1))
+    errors = [finding.location.line for finding in findings if finding.severity is Severity.ERROR]
+    for line in sorted(set(_find_documents(workspace, file, errors))):
+        yield Lens("the job cannot be rendered; see the findings", Location(file, line, 1))
     for location, group in groupby(jobs[:MAX_JOBS], key=lambda job: job.location):
         members = list(group)
         for runner in ready.prepared.runners:
@@ -64,6 +65,18 @@ def _list_job_lenses(workspace: Workspace, ready: Ready, file: str, decisions: D
                 yield Lens(text, location, runner.name)
     if len(jobs) > MAX_JOBS:
         yield Lens(f"{len(jobs):,} jobs, of which {MAX_JOBS} are counted here", jobs[0].location)
+
+
+def _find_documents(workspace: Workspace, file: str, lines: Sequence[int]) -> Iterator[int]:
+    """Yield the first lines of the documents that some lines belong to."""
+    if not lines:
+        return
+    text = workspace.read(file).content.decode("utf-8", "replace").split("\n")
+    starts = [1, *(number + 1 for number, line in enumerate(text, 1) if line.startswith("---"))]
+    for line in lines:
+        first = max(start for start in starts if start <= max(line, 1))
+        is_content = (number for number in range(first, line) if _CONTENT.match(text[number - 1]))
+        yield next(is_content, max(line, 1))
 
 
 def describe_job(job: Job, runner: EnvironmentRunner) -> FleetCell | None:

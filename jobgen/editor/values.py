@@ -8,6 +8,7 @@ from typing import NamedTuple
 from jobgen.api.explain import ExplainedField, explain_for_job
 from jobgen.editor.cursor import Cursor, Part
 from jobgen.editor.index import list_jobs
+from jobgen.editor.valid_jobs import list_broken, list_invalid_environments, read_valid_jobs
 from jobgen.editor.workspace import Ready, Workspace
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location, value_of
@@ -17,8 +18,8 @@ from jobgen.render.build import is_spec
 from jobgen.repo.lock import TREE
 from jobgen.repo.shipped import BUILT_IN, find_shipped
 
-_WITHOUT_VALUE = frozenset(("apiVersion", "kind"))
-"""Fields of a job spec that name its format. Those of its object come from the framework."""
+_MAX_EXPLAINED = 100
+"""How often a job is explained: each of a sweep takes some milliseconds in each environment."""
 
 
 class ExplainedValue(NamedTuple):
@@ -27,6 +28,13 @@ class ExplainedValue(NamedTuple):
     job: Job
     """Of a sweep, the first one."""
     fields: Sequence[ExplainedField]
+    """Of a sweep, those of each job that is explained."""
+    broken: Sequence[str] = ()
+    """The environments that cannot render the job."""
+    explained: int = 1
+    """How many jobs of a sweep are explained."""
+    jobs: int = 1
+    """How many jobs the sweep has."""
 
 
 def explain_value(workspace: Workspace, ready: Ready, file: str, cursor: Cursor) -> ExplainedValue | None:
@@ -36,7 +44,7 @@ def explain_value(workspace: Workspace, ready: Ready, file: str, cursor: Cursor)
     environments = [each.name for each in ready.prepared.runners]
     with workspace.reading():
         if workspace.is_job(file):
-            found = find_job(workspace, ready, file, cursor)
+            found = find_jobs(workspace, ready, file, cursor)
         else:
             top, env = (*file.split("/"), "")[:2]
             if top != TREE or env not in environments:
@@ -44,13 +52,18 @@ def explain_value(workspace: Workspace, ready: Ready, file: str, cursor: Cursor)
             found, environments = _find_source_job(workspace, ready, env, cursor), [env]
         if found is None or not found[1]:
             return None
-        job, path = found
-        return ExplainedValue(job, explain_for_job(ready.prepared.tracer, job, environments, path))
+        jobs, path = found
+        broken = [name for name in list_broken(ready, jobs[0]) if name in environments]
+        valid = [name for name in environments if name not in broken]
+        explained = jobs[: max(1, _MAX_EXPLAINED // max(1, len(valid)))]
+        fields = [each for job in explained for each in explain_for_job(ready.prepared.tracer, job, valid, path)]
+        broken += list_invalid_environments(ready) if workspace.is_job(file) else ()
+        return ExplainedValue(jobs[0], fields, broken, len(explained), len(jobs))
 
 
 def _find_source_job(
     workspace: Workspace, ready: Ready, env: str, cursor: Cursor
-) -> tuple[Job, tuple[Step, ...]] | None:
+) -> tuple[Sequence[Job], tuple[Step, ...]] | None:
     """Return the job of an object in the rendered tree, and the path in the object."""
     data = as_mapping(cursor.tree)
     metadata = as_mapping(data.get("metadata"))
@@ -60,21 +73,22 @@ def _find_source_job(
         if made is not None and (made.kind, made.namespace or None, made.name) == wanted:
             jobs = workspace.read_jobs(ready, job.location.file)
             found = next((each for each in jobs if (each.position, each.item) == (job.position, job.item)), None)
-            return (found, cursor.path) if found else None
+            return ([found], cursor.path) if found else None
     return None
 
 
-def find_job(workspace: Workspace, ready: Ready, file: str, cursor: Cursor) -> tuple[Job, tuple[Step, ...]] | None:
-    """Return the job at a position, and the path in it that `explain` takes. Of a sweep it is the first job."""
+def find_jobs(
+    workspace: Workspace, ready: Ready, file: str, cursor: Cursor
+) -> tuple[Sequence[Job], tuple[Step, ...]] | None:
+    """Return the job at a position, or all jobs of a sweep, and the path in it that `explain` takes."""
     if not cursor.is_complete or not isinstance(cursor.tree, dict):
         return None
-    jobs = workspace.read_jobs(ready, file)
-    own = [job for job in jobs if job.position == cursor.document]
+    own = read_valid_jobs(ready, workspace.find_entry(file), cursor.document)
     path: tuple[Step, ...] = cursor.path
     if isinstance(cursor.tree.get("items"), list) and str(value_of(cursor.tree.get("kind"))).endswith("List"):
         number = path[1] if len(path) > 1 and path[0] == "items" else None
         own, path = [job for job in own if job.item == number], path[2:]
-    return (own[0], _to_explained_path(own[0], path)) if own else None
+    return (own, _to_explained_path(own[0], path)) if own else None
 
 
 def _to_explained_path(job: Job, path: tuple[Step, ...]) -> tuple[Step, ...]:

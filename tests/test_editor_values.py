@@ -1,0 +1,144 @@
+"""Values on hover in spite of errors elsewhere, and those of all jobs of a sweep."""
+
+import re
+
+import pytest
+from navigationfiles import find_mark
+from test_editor_lenses import SWEEP, make_job
+from test_editor_lint import write
+from test_lsp import OVERLAY
+
+from jobgen.editor.context import make_context
+from jobgen.editor.cursor import find_cursor
+from jobgen.editor.definition import find_definitions
+from jobgen.editor.hover import find_hover
+from jobgen.editor.lenses import list_lenses
+from jobgen.editor.valid_jobs import read_valid_jobs
+from jobgen.editor.workspace import Workspace
+from jobgen.repo.files import read_file
+
+PATCHES = """\
+  patches:
+    - {match: {names: [half]}, merge: {roles: {chief: {replicas: 1}}}}
+    - {match: {names: ["sweep-*2"]}, merge: {resources: {gpu: 4}}}
+"""
+HEAD = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: many-errors, labels: {team: nlp}}\n"
+ERRORS = """\
+spec:
+  framework: pytorch
+  backofLimit: 3
+  image: registry.example.com/train:1.2  # ünïcode
+  resources: {memory: 16Gi, cpu: many, gpu: 1}
+  env:
+    - WRONG
+  volumes:
+    - name: data
+      pvc: 5
+  roles:
+    worker: {replicas: many, restartPolicy: Never}
+    chief:
+      replicas: 3
+  queue: team-a
+"""
+FILES = {
+    "jobgen.yaml": "environments: [dev, prod]\n",
+    "overlays/dev/overlay.yaml": OVERLAY.replace("ml-prod", "ml-dev"),
+    "overlays/prod/overlay.yaml": OVERLAY + PATCHES,
+    "jobs/errors.yaml": HEAD + ERRORS,
+    "jobs/half.yaml": make_job("half"),
+    "jobs/hopeless.yaml": make_job("hopeless", framework="pytorhc"),
+    "jobs/several.yaml": make_job("good") + "---\n# about the job\n\n" + make_job("bad", replicas="many"),
+    "jobs/sweep.yaml": SWEEP.replace("[1, 2, 3]", str(list(range(1, 13)))),
+    "jobs/wrong-sweep.yaml": SWEEP.replace("name: sweep", "name: wrong").replace("memory: 16Gi", "memory: [1]"),
+}
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory):
+    return Workspace(write(tmp_path_factory.mktemp("repository"), FILES))
+
+
+def find_context(workspace, file, marked):
+    return make_context(workspace, file, find_cursor(FILES[file], *find_mark(FILES[file], marked), file))
+
+
+def list_rows(workspace, file, marked):
+    """The rows of the table, with the lines of links: `job:8`."""
+    found = find_hover(find_context(workspace, file, marked))
+    lines = [line for line in found.markdown.split("\n") if not line.startswith(("**", "Example", "| env", "| ---"))]
+    return [re.sub(r"\[([^\]]*)\]\([^)#]*#L(\d+)\)", r"\1:\2", line) for line in lines if line.startswith(("|", "In"))]
+
+
+@pytest.mark.parametrize(
+    ("file", "marked", "row"),
+    [
+        ("jobs/errors.yaml", "ima¦ge", "| dev, prod | `registry.example.com/train:1.2` | job:7 |"),
+        ("jobs/errors.yaml", "gp¦u: 1", "| dev, prod | `1` | job:8 |"),
+        ("jobs/errors.yaml", "mem¦ory", "| dev, prod | `16Gi` | job:8 |"),
+        ("jobs/errors.yaml", "que¦ue", "| dev, prod | `team-a` | job:18 |"),
+        (
+            "jobs/errors.yaml",
+            "restart¦Policy",
+            "| dev, prod | `Never` | job:15, overrides `OnFailure` of kind PyTorchJob:22 |",
+        ),
+        ("jobs/half.yaml", "ima¦ge", "| dev | `registry.example.com/train:1.2` | job:6 |"),
+        ("jobs/half.yaml", "ima¦ge", "| prod | cannot be rendered |  |"),
+        ("jobs/several.yaml", "name: go¦od", "| dev, prod | `good` | job:3 |"),
+        ("jobs/wrong-sweep.yaml", "gp¦u: 2", "| dev, prod | `2` | job:7 |"),
+    ],
+)
+def test_a_field_has_values_in_spite_of_errors_in_others(workspace, file, marked, row):
+    assert row in list_rows(workspace, file, marked)
+
+
+def test_a_field_with_an_error_has_no_value(workspace):
+    assert list_rows(workspace, "jobs/errors.yaml", "cp¦u: many") == []
+    assert list_rows(workspace, "jobs/errors.yaml", "chi¦ef") == []
+    assert list_rows(workspace, "jobs/hopeless.yaml", "ima¦ge") == []
+
+
+def test_fields_stay_in_place_when_others_are_left_out(workspace):
+    entry = workspace.find_entry("jobs/errors.yaml")
+    [job] = read_valid_jobs(workspace.load(), entry, 0)
+
+    before, after = (content.decode().split("\n") for content in (read_file(entry).content, job.file.content))
+    assert list(map(len, before)) == list(map(len, after))
+    assert after[7] == "  resources: {memory: 16Gi,            gpu: 1}"
+    assert [number for number, line in enumerate(before, 1) if line != after[number - 1]] == [
+        *(6, 8),
+        *range(9, 14),
+        *(15, 16, 17),
+    ]
+
+
+def test_sweep_shows_the_values_of_all_jobs(workspace):
+    rows = list_rows(workspace, "jobs/sweep.yaml", "--l¦r")
+    assert rows[:2] == ["In the 12 jobs of the sweep:", "| dev, prod | `--lr=1` | 1 | job:8 with matrix:9 |"]
+    assert len(rows) == 9
+    assert "and 4 more" in find_hover(find_context(workspace, "jobs/sweep.yaml", "--l¦r")).markdown
+    assert list_rows(workspace, "jobs/sweep.yaml", "gp¦u") == [
+        "In the 12 jobs of the sweep:",
+        "| dev | `2` | 12 | job:7 |",
+        "| prod | `2` | 10 | job:7 |",
+        "| prod | `4` | 2 | patch of prod:9, overrides `2` of job:7 |",
+    ]
+    assert list_rows(workspace, "jobs/sweep.yaml", "comm¦and")[-1] == (
+        "| dev, prod | `command[2]` | `--lr=1`, `--lr=2`, `--lr=3` and 9 more | job:8 with matrix:9 |"
+    )
+    places = find_definitions(find_context(workspace, "jobs/sweep.yaml", "--l¦r"))
+    assert [(place.file, place.line) for place in places] == [("jobs/sweep.yaml", 9)]
+
+
+def test_a_job_with_errors_does_not_hide_the_lenses_of_others(workspace):
+    lenses = [(lens.location.line, lens.text) for lens in list_lenses(workspace, "jobs/several.yaml")]
+    assert lenses == [
+        (14, "the job cannot be rendered; see the findings"),
+        (1, "dev: 4 pods, 32 GPUs"),
+        (1, "prod: 4 pods, 32 GPUs"),
+    ]
+
+
+def test_environment_with_errors_in_its_overlay(tmp_path):
+    files = FILES | {"overlays/prod/overlay.yaml": OVERLAY + "  patchs: []\n"}
+    workspace = Workspace(write(tmp_path, files))
+    assert "| prod | cannot be rendered |  |" in list_rows(workspace, "jobs/half.yaml", "ima¦ge")
