@@ -222,6 +222,25 @@ def test_half_typed_document_keeps_findings_of_others(client, folder):
     client.close(overlay)
 
 
+def test_half_typed_document_keeps_its_own_findings_for_a_while(client, folder):
+    uri = (folder / "jobs/typed.yaml").as_uri()
+    untagged = JOB.replace("name: bert", "name: typed").replace("train:1.2", "train")
+    client.open(uri, untagged)
+    client.wait(lambda: "untagged-image" in client.codes(uri))
+    for version, letters in enumerate(("  r", "  ro", "  roles", "  roles: w"), 2):
+        client.change(uri, untagged + letters, version)
+        client.wait(lambda: any(code in client.codes(uri) for code in ("yaml-syntax", "wrong-type")))
+        client.settle(0.4)
+        assert "untagged-image" in client.codes(uri), letters
+        client.diagnostics[uri] = []
+    client.change(uri, untagged + "  r", 9)
+    client.wait(lambda: client.codes(uri) == ["yaml-syntax"])
+    client.change(uri, untagged, 10)
+    client.wait(lambda: client.codes(uri) == ["untagged-image"])
+    client.close(uri)
+    client.wait(lambda: not client.codes(uri))
+
+
 def test_closed_document_shows_the_file_on_disk(client, folder):
     uri = (folder / "jobs/bert.yaml").as_uri()
     client.open(uri, BROKEN)

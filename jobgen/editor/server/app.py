@@ -17,6 +17,7 @@ from pygls.workspace import TextDocument
 
 from jobgen.editor.completion.known import KnownCache
 from jobgen.editor.decisions import Decisions, DecisionsAnswer
+from jobgen.editor.last_good import GoodText
 from jobgen.editor.server.worker import Worker
 from jobgen.editor.snapshot import Snapshot
 from jobgen.editor.workspace import Workspace
@@ -38,6 +39,10 @@ class OpenWorkspace:
         """The findings that the editor shows, and the version of the document, by path from the root."""
         self.alone: dict[str, tuple[Finding, ...]] = {}
         """The findings that open documents have by themselves, as they are now."""
+        self.good: dict[str, GoodText] = {}
+        """What open documents had before a line of them was half typed."""
+        self.half_typed: set[str] = set()
+        """The documents whose findings are kept although a line of them is half typed."""
         self.edited: dict[str, int] = {}
         """The number of the first request that has the newest edit of a document."""
         self.is_shared = True

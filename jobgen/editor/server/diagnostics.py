@@ -7,6 +7,7 @@ from functools import partial
 
 from lsprotocol import types
 
+from jobgen.editor.last_good import GoodText, keep_findings
 from jobgen.editor.server.app import JobgenServer, OpenWorkspace
 from jobgen.editor.server.positions import to_range
 from jobgen.editor.snapshot import FileFindings
@@ -33,18 +34,43 @@ def _show_all(server: JobgenServer, opened: OpenWorkspace) -> None:
     found = opened.workspace.snapshot.findings
     for file in sorted({*opened.shown, *found, *opened.uris}):
         findings = found.get(file, FileFindings())
-        if not opened.is_current(file):
+        if not opened.is_current(file) or file in opened.half_typed:
             # The document has been edited since the request, so only what other files cause is of interest.
             findings = findings._replace(own=opened.alone.get(file, findings.own))
         publish(server, opened, file, findings)
 
 
-def lint_document(server: JobgenServer, opened: OpenWorkspace, file: str) -> FileFindings:
-    """Lint a document by itself, and show what is found."""
+def lint_document(server: JobgenServer, opened: OpenWorkspace, file: str, *, is_complete: bool = False) -> FileFindings:
+    """Lint a document by itself, show what is found, and return it.
+
+    While a line is half typed, the findings that it hides are shown too, unless the document is said to be complete.
+    """
     findings = opened.workspace.lint_file(file)
-    opened.alone[file] = findings.own
-    publish(server, opened, file, findings)
+    kept = None if is_complete else _keep_hidden(server, opened, file, findings.own)
+    if kept is None:
+        opened.half_typed.discard(file)
+        _remember(server, opened, file, findings.own)
+    else:
+        opened.half_typed.add(file)
+    shown = findings if kept is None else findings._replace(own=kept)
+    opened.alone[file] = shown.own
+    publish(server, opened, file, shown)
     return findings
+
+
+def _keep_hidden(
+    server: JobgenServer, opened: OpenWorkspace, file: str, found: tuple[Finding, ...]
+) -> tuple[Finding, ...] | None:
+    good, document = opened.good.get(file), server.find_document(server.find_uri(opened, file))
+    return keep_findings(good, document.source, found) if good and document else None
+
+
+def _remember(server: JobgenServer, opened: OpenWorkspace, file: str, found: tuple[Finding, ...]) -> None:
+    document = server.find_document(server.find_uri(opened, file))
+    if document is None:
+        opened.good.pop(file, None)
+    else:
+        opened.good[file] = GoodText(document.source, found)
 
 
 def publish(server: JobgenServer, opened: OpenWorkspace, file: str, findings: FileFindings) -> None:

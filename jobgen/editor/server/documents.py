@@ -17,7 +17,7 @@ _FILE_DELAY = 0.02
 """The pause after a keystroke before the file is linted: a client sends the keys of a fast typist one by one."""
 _ALL_DELAY = 0.15
 HALF_TYPED_DELAY = 3.0
-"""How long a document with a syntax error is not used for the findings of other files, so that they do not flicker."""
+"""How long after an edit a half-typed document keeps its findings and those of other files, so that none flickers."""
 _SYNTAX_ERROR = "yaml-syntax"
 _WATCHED = ("**/*.yaml", "**/*.yml", "**/*.json")
 
@@ -29,7 +29,7 @@ class _Documents:
         self._server = server
         self._due: dict[str, asyncio.TimerHandle] = {}
         self._broken: dict[OpenWorkspace, dict[str, float]] = {}
-        """The time at which a document began to have a syntax error, by path from the root."""
+        """The time of the last edit of a document that has a syntax error, by path from the root."""
 
     def use_text(self, uri: str, *, is_saved: bool = False) -> None:
         """Use the text of a document, and lint it soon: first the file by itself, then everything."""
@@ -52,24 +52,26 @@ class _Documents:
         opened.edited[file] = opened.worker.number + 1
         self._lint_soon(uri, partial(self._lint, opened, file, is_saved=True))
 
-    def _lint_soon(self, uri: str, lint: Callable[[], object]) -> None:
+    def _lint_soon(self, uri: str, lint: Callable[[], object], delay: float = _FILE_DELAY) -> None:
         if uri in self._due:
             self._due[uri].cancel()
-        self._due[uri] = asyncio.get_running_loop().call_later(_FILE_DELAY, guard("diagnostics", lint))
+        self._due[uri] = asyncio.get_running_loop().call_later(delay, guard("diagnostics", lint))
 
     def _lint(self, opened: OpenWorkspace, file: str, *, is_saved: bool) -> None:
         uri = self._server.find_uri(opened, file)
         self._due.pop(uri, None)
         broken = self._broken.setdefault(opened, {})
-        findings = diagnostics.lint_document(self._server, opened, file)
+        findings = diagnostics.lint_document(self._server, opened, file, is_complete=is_saved)
         is_open = self._server.find_document(uri) is not None
         if not is_open:
             opened.uris.pop(file, None)
             opened.alone.pop(file, None)
         if is_open and not is_saved and any(found.rule == _SYNTAX_ERROR for found in findings.own):
-            broken.setdefault(file, time.monotonic())
+            broken[file] = time.monotonic()
         else:
             broken.pop(file, None)
+        if file in opened.half_typed:
+            self._lint_soon(uri, partial(self._lint, opened, file, is_saved=True), HALF_TYPED_DELAY)
         self.request_lint(opened)
         if not opened.workspace.is_job(file) and file not in broken:
             self._lint_others(opened, file)
