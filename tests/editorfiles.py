@@ -43,6 +43,53 @@ FILES = {
     "jobgen.yaml": "rules: {mutable-image-tag: error}\n",
     "overlays/base/overlay.yaml": BASE,
 }
+POLICY = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: few-gpus}
+spec:
+  matchConstraints:
+    resourceRules:
+      - {apiGroups: [kubeflow.org], apiVersions: [v1], operations: [CREATE], resources: [pytorchjobs]}
+  validations:
+    - expression: object.metadata.name.startsWith('b')
+      message: the name of a job begins with `b`
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: few-gpus}
+spec: {policyName: few-gpus, validationActions: [Deny]}
+"""
+KIND = """\
+apiVersion: example.dev/v1
+kind: DanceJob
+platform: kubeflow
+operator: {name: dance-operator}
+frameworks: {jax: {}}
+replicas: {at: spec.dancers, shape: map}
+roles:
+  worker: {spelling: Worker, replicas: 1}
+single: worker
+container: dancer
+nameSuffix: "-{role}-{index}"
+"""
+RUNTIME = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: torch}
+spec: {template: {spec: {replicatedJobs: []}}}
+"""
+NEW_FILES = {
+    "overlays/stage/overlay.yaml": OVERLAY.format(env="stage", pattern="b", gpus=2),
+    "overlays/dev/more.json": '{"apiVersion": "jobgen.dev/v1", "kind": "Overlay", "spec": {"namespase": "x"}}',
+    "policies/few-gpus.yaml": POLICY,
+    "schemas/example.dev/dancejob_v1.yaml": KIND,
+    "runtimes/torch.yaml": RUNTIME,
+    "jobs/team/new/raw.yml": QUOTA.format(gpus="many"),
+    "jobs/notes.txt": QUOTA.format(gpus=4),
+    "jobs/.hidden.yaml": "kind: [",
+}
+"""Files that are created while a repository is edited, of every kind that a lint reads."""
 
 
 def make_job(random: Random) -> str:
@@ -84,6 +131,6 @@ def edit(random: Random, path: str, text: str) -> str:
         )
     if path.startswith("jobs/job"):
         return make_job(random)
-    if path.startswith("overlays/") and "base" not in path:
+    if path.startswith("overlays/") and path.endswith("/overlay.yaml") and "base" not in path:
         return make_overlay(random, path.split("/")[1])
-    return QUOTA.format(gpus=random.choice((4, 400))) if "quota" in path else FILES[path]
+    return QUOTA.format(gpus=random.choice((4, 400))) if "quota" in path else (FILES | NEW_FILES)[path]

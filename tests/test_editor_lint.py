@@ -1,35 +1,60 @@
 """The findings of an editor are those of `jobgen lint`, after any edits, whether or not files are saved."""
 
 import os
+import shutil
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 import pytest
-from editorfiles import JOB, OVERLAY, edit, make_repository
+from editorfiles import JOB, NEW_FILES, OVERLAY, edit, make_repository
 
 import jobgen
+from jobgen import cache
 from jobgen.editor.lint_workspace import WorkspaceLinter
 from jobgen.editor.workspace import Workspace
-from jobgen.repo.files import edited
+from jobgen.pipeline import result_cache
+from jobgen.repo.drafts import edited
 
 
 def write(folder, files):
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
+        (folder / path).write_bytes(text if isinstance(text, bytes) else text.encode())
     return folder
 
 
-def lint_fresh(folder, drafts):
-    """The findings of `jobgen lint` by file, with the contents of open documents."""
-    with edited(drafts):
+def lint_saved(folder, drafts):
+    """The findings of `jobgen lint` by file, in a copy of the folder where all open documents are saved."""
+    with TemporaryDirectory() as copy:
+        shutil.copytree(folder, copy, dirs_exist_ok=True, symlinks=True)
+        write(Path(copy), {os.path.relpath(path, folder): content for path, content in drafts.items()})
         try:
-            findings = jobgen.lint(folder).findings
+            findings = jobgen.lint(copy).findings
         except jobgen.JobgenError as error:
             findings = error.findings
     found = {}
     for finding in findings:
         found.setdefault(finding.location.file, []).append(finding)
     return {file: sorted(several, key=str) for file, several in found.items()}
+
+
+def edit_at_random(random, folder, files, workspace):
+    """Edit, create, save, discard or delete a file, and return its path."""
+    path = random.choice(sorted(files if random.randrange(3) else NEW_FILES))
+    files[path] = edit(random, path, files.get(path, NEW_FILES.get(path)))
+    action = random.randrange(8)
+    if action < 5:
+        workspace.open(folder / path, files[path])
+    elif action < 7:
+        workspace.close(folder / path)
+        write(folder, {path: files[path]})
+    else:
+        # The document of a deleted file stays open, if it is; one that was never saved is lost when it is closed.
+        (folder / path).unlink(missing_ok=True)
+        if random.randrange(2):
+            workspace.close(folder / path)
+    return path
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -40,20 +65,30 @@ def test_findings_are_those_of_lint_after_random_edits(tmp_path, seed):
     linter, workspace = WorkspaceLinter(tmp_path), Workspace(tmp_path)
 
     for _ in range(12):
-        path = random.choice(sorted(files))
-        files[path] = edit(random, path, files[path])
-        if random.randrange(3):
-            workspace.open(tmp_path / path, files[path])
-        else:
-            workspace.close(tmp_path / path)
-            (tmp_path / path).write_text(files[path])
+        path = edit_at_random(random, tmp_path, files, workspace)
         workspace.take(linter.lint(workspace.drafts, lambda *_: None))
-        expected = lint_fresh(tmp_path, workspace.drafts)
+        expected = lint_saved(tmp_path, workspace.drafts)
 
         found = {file: sorted(each.all, key=str) for file, each in workspace.snapshot.findings.items()}
         assert found == expected
         alone = workspace.lint_file(path)
         assert sorted(alone.all, key=str) == expected.get(path, []), os.fspath(path)
+
+
+def test_open_documents_are_not_confused_with_results_in_the_cache(tmp_path, monkeypatch):
+    folder = write(tmp_path / "repository", make_repository(Random(1)))
+    monkeypatch.setattr(result_cache, "_RACY_NS", 0)
+    cache.enable(tmp_path / "cache", "test")
+    try:
+        before = jobgen.lint(folder).findings
+        job = JOB.format(name="bert", team="nlp", framework="pytorhc", tag="1.2", gpus=1, seed=1, replicas=4)
+        with edited({str(folder / "jobs/job0.yaml"): job.encode()}):
+            found = [each.rule for each in jobgen.lint(folder).findings if each.location.file == "jobs/job0.yaml"]
+        after = jobgen.lint(folder).findings
+    finally:
+        cache.disable()
+    assert found == ["invalid-value"]
+    assert before == after
 
 
 def test_index_knows_jobs_objects_patches_and_names(tmp_path):

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from editorfiles import edit, make_repository
 from lspclient import Client
-from test_editor_lint import lint_fresh, write
+from test_editor_lint import lint_saved, write
 
 SECONDS = 7.5
 """With --stress, five minutes."""
@@ -75,7 +75,7 @@ def find_position(text, offset):
 def list_expected(editor):
     """The findings of a fresh lint. A finding of several environments is shown once."""
     drafts = {str(editor.folder / path): text.encode() for path, text in editor.opened.items()}
-    found = lint_fresh(editor.folder, drafts)
+    found = lint_saved(editor.folder, drafts)
     return {
         editor.find_uri(file): {(each.rule, each.severity.value, max(each.location.line - 1, 0)) for each in several}
         for file, several in found.items()

@@ -14,7 +14,8 @@ from jobgen.api.lint_files import LintRequest, LintRun
 from jobgen.api.lint_run import run_lint
 from jobgen.model.finding import Severity, TextEdit
 from jobgen.repo.atomic import replace_file, sync_folders
-from jobgen.repo.files import FileEntry, edited, read_file
+from jobgen.repo.drafts import edited
+from jobgen.repo.files import FileEntry, read_file
 from jobgen.repo.root import SETTINGS, find_root
 from jobgen.yamlio.edit import EditRefusedError, apply_edits
 

@@ -102,7 +102,7 @@ def resolve_files(request: LintRequest) -> LintFiles:
         # Layers are read by those who need them; what is wrong with a job's file is found when it is read.
         jobs = [entry for entry in sources if _is_job(entry) or (entry.finding and entry.finding.rule == "unread-file")]
         jobs += _find_unread(root, repository, sources)
-    patterns = _read_patterns(root) if root is not None else ()
+    patterns = read_patterns(root) if root is not None else ()
     if patterns and whole:
         skipped[EXCLUDED] += sum(_is_job(entry) and is_excluded(entry.path, patterns) for entry in jobs)
     if not standalone and request.stdin is None and root is not None:
@@ -119,7 +119,7 @@ def resolve_files(request: LintRequest) -> LintFiles:
     return LintFiles(root, whole, jobs, entries, +skipped, patterns)
 
 
-def _read_patterns(root: Folder) -> tuple[ExcludePattern, ...]:
+def read_patterns(root: Folder) -> tuple[ExcludePattern, ...]:
     """The patterns in `exclude` of the settings, which may have errors; these are found later."""
     file = layout.read_settings(root)
     if file is None or b"exclude" not in file.content:

@@ -96,7 +96,7 @@ def finish_file(
 ) -> list[Finding]:
     """Return what a lint reports about one file by itself, with severities, comments and placeholders applied."""
     found = sorted(
-        set(filter(None, map(project.severities.apply, findings))),
+        dict.fromkeys(filter(None, map(project.severities.apply, findings))),
         key=lambda each: (each.location, each.rule, each.message, each.env),
     )
     if comments:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
@@ -21,7 +20,8 @@ from jobgen.pipeline.memory import Prepared, RunMemory
 from jobgen.pipeline.read_jobs import collect_suppressions
 from jobgen.pipeline.result_cache import FileResult, digest_files, stat_file
 from jobgen.repo import layout
-from jobgen.repo.files import File, FileEntry, edited, is_manifest_name, read_file, use_draft
+from jobgen.repo.drafts import edited
+from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.repo.named_paths import read_first
 from jobgen.report.suppress import Suppression
 
@@ -44,7 +44,7 @@ class WorkspaceLinter:
         `check` is called again and again; what it raises ends the lint.
         """
         with edited(drafts):
-            files = _use_drafts(resolve_files(self._request), drafts)
+            files = resolve_files(self._request)
             layers = digest_files(layout.read_inputs(files.root or self._request.directory))
             try:
                 linted = run_lint(self._request, files, layers, self._memory, check)
@@ -101,6 +101,8 @@ class WorkspaceLinter:
     def _list_own(self, entry: FileEntry) -> frozenset[object]:
         """Return the keys of the findings that a file has by itself."""
         part, project = self._memory.find(entry), self._memory.project
+        if entry.finding and project is not None:
+            return frozenset(map(key_of, finish_own(project, [entry.finding], [], File(entry.path))))
         if part is None or project is None or not part.findings:
             return frozenset()
         return frozenset(map(key_of, finish_own(project, part.findings, part.comments, read_file(entry))))
@@ -133,34 +135,3 @@ def finish_own(
     """Return one finding for each fault that a file has by itself, without those that its comments suppress."""
     finished = finish_file(project, findings, comments, file.content.decode("utf-8", "replace"))
     return finish_findings(finished, project.mandatory)[0]
-
-
-def _use_drafts(files: LintFiles, drafts: Mapping[str, bytes]) -> LintFiles:
-    """Give the entries of open documents their content, so that no cache looks at the files on disk.
-
-    A document that is not on disk yet, or not any more, counts as a file.
-    """
-    names = {os.path.basename(path) for path in drafts}
-    left = dict(drafts)
-
-    def use(entry: FileEntry) -> FileEntry:
-        if entry.finding or entry.skipped or os.path.basename(entry.full) not in names:
-            return entry
-        real = os.path.realpath(entry.full)
-        left.pop(real, None)
-        return use_draft(entry, drafts[real]) if real in drafts else entry
-
-    standalone = None if files.standalone is None else [use(entry) for entry in files.standalone]
-    jobs = [use(entry) for entry in files.jobs]
-    if files.whole and isinstance(files.root, Path):
-        new = [use_draft(entry, left[entry.full]) for entry in _find_unsaved(files.root, left)]
-        jobs = sorted((*jobs, *new), key=lambda entry: entry.path.split("/")) if new else jobs
-    return files._replace(jobs=jobs, standalone=standalone)
-
-
-def _find_unsaved(root: Path, drafts: Mapping[str, bytes]) -> Iterator[FileEntry]:
-    """Return the jobs among open documents that are not on disk."""
-    for full in drafts:
-        relative = Path(os.path.relpath(full, os.path.realpath(root))).as_posix()
-        if relative.startswith("jobs/") and is_manifest_name(relative) and not os.path.lexists(full):
-            yield FileEntry(relative, full)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError
+from jobgen.api.lint_files import read_patterns
 from jobgen.api.project import select_environments
 from jobgen.editor.decisions import DecisionsAnswer
 from jobgen.editor.index import FileIndex
@@ -27,8 +28,11 @@ from jobgen.pipeline.run import Run, discard_object, prepare_run, process_file
 from jobgen.pipeline.trace import Job
 from jobgen.repo import layout
 from jobgen.repo.atomic import links_outside
-from jobgen.repo.files import File, FileEntry, edited, read_file, report_link_outside, use_draft
+from jobgen.repo.drafts import edited
+from jobgen.repo.exclude import is_excluded
+from jobgen.repo.files import MANIFEST_SUFFIXES, File, FileEntry, read_file, report_link_outside, use_draft
 from jobgen.repo.root import find_root
+from jobgen.repo.walk import find_one
 from jobgen.spec.overlay import Cluster
 
 
@@ -68,7 +72,8 @@ class Workspace:
     @property
     def is_repository(self) -> bool:
         """Whether it is a jobs repository; otherwise manifests are linted by themselves. An edit may change it."""
-        return find_root(self.root) is not None
+        with self.reading():
+            return find_root(self.root) is not None
 
     def take(self, snapshot: Snapshot) -> None:
         """Use what the background process found."""
@@ -181,10 +186,21 @@ class Workspace:
         return FileEntry(file, full) if draft is None else use_draft(FileEntry(file, full), draft)
 
     def lint_job(self, ready: Ready, file: str) -> tuple[Finding, ...]:
-        """Return the findings of the jobs of a file, also those that are located in overlays."""
-        entry = self.find_entry(file)
-        part = process_file(ready.run, ready.prepared, entry)
-        return finish_own(ready.run.project, part.findings, part.comments, read_file(entry))
+        """Return the findings of the jobs of a file, also those that are located in overlays.
+
+        There are none in a file that a lint of everything does not read: a hidden one, for example.
+        """
+        with self.reading():
+            entry = self._find_job(file)
+            if entry is None or entry.skipped:
+                return ()
+            part = process_file(ready.run, ready.prepared, entry)
+            return finish_own(ready.run.project, part.findings, part.comments, read_file(entry))
+
+    def _find_job(self, file: str) -> FileEntry | None:
+        if not self.is_repository:
+            return find_one(str(self.root), file, MANIFEST_SUFFIXES, any_files=True)
+        return None if is_excluded(file, read_patterns(self.root)) else layout.find_source(self.root, file)
 
 
 def load_ready(workspace: Workspace) -> Ready | None:

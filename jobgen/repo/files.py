@@ -5,11 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from jobgen.model.data import Location
@@ -17,6 +13,7 @@ from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_WALKED_BYTES, MAX_WALKED_ENTRIES, MAX_WALKED_FILES
 from jobgen.repo.atomic import links_outside
+from jobgen.repo.drafts import find_draft
 
 MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
 LINKED_FOLDER = "a symbolic link to a folder; it is not followed"
@@ -59,18 +56,6 @@ _OBJECT_START = lazy_pattern(
     re.IGNORECASE,
 )
 
-_edited: ContextVar[Mapping[str, bytes]] = ContextVar("edited", default=MappingProxyType({}))
-
-
-@contextmanager
-def edited(contents: Mapping[str, bytes]) -> Iterator[None]:
-    """Read some files, by their real paths, with other contents than those on disk."""
-    token = _edited.set(contents)
-    try:
-        yield
-    finally:
-        _edited.reset(token)
-
 
 def is_manifest_name(path: str) -> bool:
     """Whether a file may be a manifest by its name: it is YAML or JSON, and not hidden."""
@@ -86,6 +71,9 @@ def starts_object(entry: FileEntry) -> bool:
 
 def read_start(full: str, size: int) -> bytes:
     """Read the first bytes of a regular file; none if it cannot be read."""
+    draft = find_draft(full)
+    if draft is not None:
+        return draft[:size]
     try:
         if not stat.S_ISREG(os.stat(full).st_mode):
             return b""
@@ -132,13 +120,13 @@ def read_file(entry: FileEntry) -> File:
     path, full, finding, content, *_ = entry
     if finding or content is not None:
         return File(path, content or b"", finding)
+    draft = find_draft(full)
+    if draft is not None and (os.path.isfile(full) or not os.path.exists(full)):
+        return read_file(use_draft(entry, draft))
     try:
         status = os.stat(full)
         if not stat.S_ISREG(status.st_mode):
             return _report_unreadable(path, "not a regular file")
-        edited = _edited.get()
-        if edited and (draft := edited.get(os.path.realpath(full))) is not None:
-            return read_file(use_draft(entry, draft))
         if status.st_size > MAX_BYTES:
             return File(path, finding=report_too_large(path, status.st_size).finding)
         with open(full, "rb", buffering=0) as stream:

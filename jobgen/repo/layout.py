@@ -12,6 +12,7 @@ from jobgen.model.limits import MAX_WALKED_BYTES, MAX_WALKED_FILES
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.committed_files import read_committed
+from jobgen.repo.drafts import is_file
 from jobgen.repo.files import (
     MANIFEST_SUFFIXES,
     OTHER_EXTENSION,
@@ -27,7 +28,7 @@ from jobgen.repo.files import (
 )
 from jobgen.repo.root import SETTINGS, folder_exists
 from jobgen.repo.shipped import find_shipped, mark_built_in
-from jobgen.repo.walk import walk_all, walk_files
+from jobgen.repo.walk import find_one, walk_all, walk_files
 
 _OWN_SCHEMA = lazy_pattern(r"schemas/(?P<group>[^/]+)/[^/_]+_(?P<version>v[a-z0-9]+)\.json")
 _OWN_GROUP = "jobgen.dev"
@@ -48,16 +49,24 @@ def find_sources(root: Folder, top: str) -> Iterator[FileEntry]:
 
     A skipped file that holds an object has a finding: its author expects that it is read.
     """
-    for entry in walk_all(root, top, MANIFEST_SUFFIXES):
-        is_top = top == "schemas" and entry.path.count("/") == 1 and not (entry.skipped or entry.finding)
-        if is_top and starts_object(entry):
-            message = "the file is not read; move it to the folder of its API group, `schemas/<group>/`"
-            yield report_unread_path(entry.path, message)
-        elif entry.skipped == OTHER_EXTENSION and not entry.path.endswith(_BACKUPS) and starts_object(entry):
-            message = "the file holds an object but is not read; its name must end in `.yaml`, `.yml` or `.json`"
-            yield report_unread_path(entry.path, message)
-        else:
-            yield entry
+    return (_note_unread(entry) for entry in walk_all(root, top, MANIFEST_SUFFIXES))
+
+
+def find_source(root: Path, file: str) -> FileEntry | None:
+    """Find one file of these folders, by its path from the root, as `find_sources` does; None if it is a folder."""
+    entry = find_one(str(root), file, MANIFEST_SUFFIXES)
+    return _note_unread(entry) if entry else None
+
+
+def _note_unread(entry: FileEntry) -> FileEntry:
+    is_top = entry.path.startswith("schemas/") and entry.path.count("/") == 1 and not (entry.skipped or entry.finding)
+    if is_top and starts_object(entry):
+        message = "the file is not read; move it to the folder of its API group, `schemas/<group>/`"
+        return report_unread_path(entry.path, message)
+    if entry.skipped == OTHER_EXTENSION and not entry.path.endswith(_BACKUPS) and starts_object(entry):
+        message = "the file holds an object but is not read; its name must end in `.yaml`, `.yml` or `.json`"
+        return report_unread_path(entry.path, message)
+    return entry
 
 
 def list_starter_frameworks() -> list[str]:
@@ -179,7 +188,7 @@ def read_schema(root: Folder, name: str) -> File | None:
         is_own = (root / path).is_file() or (root / path).leads_out()
         return read_file(read_committed(root / path, path, root)) if is_own else None
     full = os.path.join(root, path)
-    return read_path(full, path, root) if os.path.isfile(full) else None
+    return read_path(full, path, root) if is_file(full) else None
 
 
 def read_shipped_policies(root: Folder) -> Iterator[File]:
@@ -211,4 +220,5 @@ def read_settings(root: Folder) -> File | None:
     if isinstance(root, CommitPath):
         file = root / SETTINGS
         return read_file(read_committed(file, SETTINGS, root)) if file.exists() or file.leads_out() else None
-    return read_path(root / SETTINGS, SETTINGS, root) if (root / SETTINGS).exists() else None
+    full = os.path.join(root, SETTINGS)
+    return read_path(full, SETTINGS, root) if os.path.exists(full) or is_file(full) else None

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from jobgen.model.limits import MAX_BYTES
 from jobgen.repo.atomic import sync_files, sync_folders
 from jobgen.repo.commit import CommitPath, Folder
+from jobgen.repo.drafts import find_draft
 from jobgen.repo.lock import LOCK, TREE, LockFile, Origin, compute_digest, is_object_path, parse_lock
 
 _STAGE = ".jobgen-stage"
@@ -244,6 +245,9 @@ def _read_content(path: Folder, limit: int = MAX_BYTES) -> bytes | None:
     if isinstance(path, CommitPath):
         entry = path.find_entry()
         return path.commit.read_file(entry, path.path) if entry else None
+    draft = find_draft(str(path))
+    if draft is not None:
+        return draft
     try:
         return path.read_bytes() if path.stat().st_size <= limit else None
     except OSError:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import overload
 
 from jobgen.repo.commit import CommitPath, Folder
+from jobgen.repo.drafts import is_file, is_folder
 
 SETTINGS = "jobgen.yaml"
 _WORKFLOWS = (".github", "workflows")
@@ -26,18 +27,18 @@ def find_root(start: Folder) -> Folder | None:
     for folder in (start, *start.parents):
         if has_settings(folder):
             return folder
-    return start if any(exists_as(start / name, os.path.isdir) for name in ("jobs", "overlays")) else None
+    return start if any(exists_as(start / name, is_folder) for name in ("jobs", "overlays")) else None
 
 
 def has_settings(folder: Folder) -> bool:
     """Whether a folder has a jobgen.yaml of settings; in `.github/workflows`, a file of that name is a workflow."""
-    return tuple(folder.parts[-2:]) != _WORKFLOWS and exists_as(folder / SETTINGS, os.path.isfile)
+    return tuple(folder.parts[-2:]) != _WORKFLOWS and exists_as(folder / SETTINGS, is_file)
 
 
 def exists_as(path: Folder, check: Callable[[str], bool]) -> bool:
     """Whether a path is a file, or a folder; what is in a folder that cannot be read is not there."""
     if isinstance(path, CommitPath):
-        return path.is_file() if check is os.path.isfile else path.is_dir()
+        return path.is_file() if check is is_file else path.is_dir()
     return check(str(path))
 
 
@@ -73,4 +74,4 @@ def is_source_folder(root: Path, folder: Path) -> bool:
 
 def folder_exists(root: Folder, folder: str) -> bool:
     """Whether there is a folder at a path from the root."""
-    return exists_as(root / folder, os.path.isdir)
+    return exists_as(root / folder, is_folder)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from jobgen.model.limits import MAX_WALKED_ENTRIES
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.committed_files import walk_committed
+from jobgen.repo.drafts import PathEntry, UnsavedEntry, is_file, is_folder, list_unsaved
 from jobgen.repo.exclude import ExcludePattern
 from jobgen.repo.files import (
     DEPENDENCIES,
@@ -26,6 +27,8 @@ from jobgen.repo.files import (
 # Folders that package managers fill.
 DEPENDENCY_FOLDERS = frozenset(("node_modules", "__pycache__", "site-packages", "venv", "bower_components"))
 CHART_FOLDERS = frozenset(("charts", "templates"))
+
+_Entry = os.DirEntry[str] | UnsavedEntry | PathEntry
 
 
 def find_unmatched_patterns(root: Folder, patterns: Sequence[ExcludePattern]) -> list[ExcludePattern]:
@@ -66,7 +69,7 @@ def walk_all(root: Folder, top: str, suffixes: tuple[str, ...]) -> Iterator[File
     full = os.path.join(root, top)
     if os.path.islink(full) and not os.path.realpath(full).startswith(inside):
         yield report_link_outside(top)
-    elif os.path.isdir(full):
+    elif is_folder(full):
         yield from walk_folder(full, top, suffixes, inside)
 
 
@@ -84,32 +87,52 @@ def walk_folder(
     With `any_files`, the folder is not one of jobgen: hidden files are read, and folders of others are skipped.
     """
     # Folders may be nested deeper than Python's stack allows, so pending ones are kept in a list.
-    pending: list[tuple[os.DirEntry[str] | None, str, str]] = [(None, full, path)]
+    pending: list[tuple[_Entry | None, str, str]] = [(None, full, path)]
     while pending:
         entry, full, path = pending.pop()
         if entry is not None and is_excluded(path):
             yield FileEntry(path, full, skipped=EXCLUDED)
-        elif entry is None or entry.is_dir(follow_symlinks=False):
-            reason = _skip_folder(entry, full, any_files=any_files) if entry is not None else ""
-            if reason:
-                yield FileEntry(path, full, skipped=reason)
-                continue
+        elif entry is not None and (found := _find_entry(entry, path, suffixes, inside, any_files=any_files)):
+            yield found
+        else:
             try:
                 pending += _list_folder(full, path)
             except OSError as error:
                 yield report_file(path, "unreadable-file", f"the folder cannot be read: {error.strerror}")
-        elif entry.name.startswith(".") and not (any_files and path.lower().endswith(suffixes) and entry.is_file()):
-            yield FileEntry(path, full, skipped=HIDDEN)
-        elif entry.is_symlink() and os.path.isdir(full):
-            yield _report_linked_folder(full, path, inside)
-        elif path.lower().endswith(suffixes):
-            leads_out = entry.is_symlink() and not os.path.realpath(full).startswith(inside)
-            yield report_link_outside(path) if leads_out else FileEntry(path, full, optional=any_files)
-        else:
-            yield FileEntry(path, full, skipped=OTHER_EXTENSION)
 
 
-def _skip_folder(entry: os.DirEntry[str], full: str, *, any_files: bool) -> str:
+def find_one(root: str, path: str, suffixes: tuple[str, ...], *, any_files: bool = False) -> FileEntry | None:
+    """Find one file as a walk of its folders does: it may be in a folder that is skipped; None if it is a folder."""
+    inside = os.path.join(os.path.realpath(root), "")
+    names = path.split("/")
+    for count in range(1, len(names) + 1):
+        below = "/".join(names[:count])
+        entry = PathEntry(names[count - 1], os.path.join(root, *names[:count]))
+        found = _find_entry(entry, below, suffixes, inside, any_files=any_files)
+        if found is not None:
+            return found
+    return None
+
+
+def _find_entry(
+    entry: _Entry, path: str, suffixes: tuple[str, ...], inside: str, *, any_files: bool
+) -> FileEntry | None:
+    """Return an entry of a folder, or why it is skipped; None for a folder that is entered."""
+    full = entry.path
+    if entry.is_dir(follow_symlinks=False):
+        reason = _skip_folder(entry, full, any_files=any_files)
+        return FileEntry(path, full, skipped=reason) if reason else None
+    if entry.name.startswith(".") and not (any_files and path.lower().endswith(suffixes) and entry.is_file()):
+        return FileEntry(path, full, skipped=HIDDEN)
+    if entry.is_symlink() and os.path.isdir(full):
+        return _report_linked_folder(full, path, inside)
+    if path.lower().endswith(suffixes):
+        leads_out = entry.is_symlink() and not os.path.realpath(full).startswith(inside)
+        return report_link_outside(path) if leads_out else FileEntry(path, full, optional=any_files)
+    return FileEntry(path, full, skipped=OTHER_EXTENSION)
+
+
+def _skip_folder(entry: _Entry, full: str, *, any_files: bool) -> str:
     """Return why a folder is not entered, or an empty string."""
     if entry.name.startswith("."):
         return HIDDEN
@@ -120,13 +143,16 @@ def _skip_folder(entry: os.DirEntry[str], full: str, *, any_files: bool) -> str:
     if os.path.lexists(os.path.join(full, ".git")):
         return OTHER_REPOSITORY
     is_template = entry.name in CHART_FOLDERS
-    return HELM_CHART if is_template and os.path.isfile(os.path.join(os.path.dirname(full), "Chart.yaml")) else ""
+    return HELM_CHART if is_template and is_file(os.path.join(os.path.dirname(full), "Chart.yaml")) else ""
 
 
-def _list_folder(full: str, path: str) -> Iterator[tuple[os.DirEntry[str], str, str]]:
+def _list_folder(full: str, path: str) -> Iterator[tuple[_Entry, str, str]]:
     """The entries of a folder, last first."""
-    with os.scandir(full) as found:
-        entries = sorted(found, key=lambda entry: entry.name, reverse=True)
+    entries: list[_Entry] = list(list_unsaved(full))
+    if not entries or os.path.lexists(full):
+        with os.scandir(full) as found:
+            entries += found
+    entries.sort(key=lambda entry: entry.name, reverse=True)
     return ((entry, entry.path, f"{path}/{entry.name}") for entry in entries)
 
 
