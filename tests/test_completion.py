@@ -75,6 +75,10 @@ ACCEPTED = [
     ("  framework: pytorch\n  roles:\n    █", "worker", "    worker:\n      "),
     ("  roles:\n    worker:\n      █", "replicas", "      replicas: "),
     ("  tolerations:\n    - █", "key", "    - key: "),
+    ("  tolerations:\n    -█", "key", "    - key: "),
+    ("  env:\n    -█", "valueFrom", "    - valueFrom:\n        "),
+    ("  resources: {cpu: 1,█}", "memory", "  resources: {cpu: 1, memory: }"),
+    ("  imagePullSecrets: [a,█]", "registry", "  imagePullSecrets: [a, registry]"),
     ("  tolerations:\n    - key: a\n      ef█", "effect", "      effect: "),
     ("  tolerations: [{effect: █}]", "NoSchedule", "  tolerations: [{effect: NoSchedule}]"),
     ("  podTemplate:\n    spec:\n      affi█", "affinity", "      affinity:\n        "),
@@ -104,6 +108,9 @@ def test_accepted_item(known, marked, label, expected):
 OTHER_FILES = [
     (PROD, OVERLAY + "  extends: [█]\n", "base", "  extends: [base]"),
     (PROD, OVERLAY + "  namespace: █\n", "ml-prod", "  namespace: ml-prod"),
+    (PROD, OVERLAY + "  patches:\n    -█\n", "patch",
+     '    - match: {names: ["*"]}\n      merge:\n        env: {LOG_LEVEL: info}'),
+    (PROD, OVERLAY + "  cluster:\n    kubernetes: █\n", "1.30", '    kubernetes: "1.30"'),
     (PROD, PATCH + "match: {names: [█]}\n", "bert", "    - match: {names: [bert]}"),
     (PROD, PATCH + "match: {kinds: [█]}\n", "MPIJob", "    - match: {kinds: [MPIJob]}"),
     (PROD, OVERLAY + "  cluster: {budgets: {teams: {█}}}\n", "nlp", "  cluster: {budgets: {teams: {nlp: {}}}}"),
@@ -132,6 +139,8 @@ OTHER_FILES = [
     ("jobs/a.yaml", HEAD + "  framework: pytorch\n  pytorch: {runtime: █}\n", "torch-distributed",
      "  pytorch: {runtime: torch-distributed}"),
     ("jobs/a.yaml", "api█\n", "apiVersion", "apiVersion: jobgen.dev/v1"),
+    ("jobs/a.yaml", "apiVersion: █\n", "jobgen.dev/v1", "apiVersion: jobgen.dev/v1"),
+    ("jobs/a.yaml", "apiVersion: jobg█\n", "jobgen.dev/v1", "apiVersion: jobgen.dev/v1"),
 ]  # fmt: skip
 
 
@@ -184,6 +193,30 @@ def test_roles_are_those_of_the_framework(known):
     text = HEAD + "  framework: mpi\n  roles:\n    worker: {}\n    █\n"
 
     assert ask(known, text).labels == ["launcher"]
+
+
+def test_resource_rules_offer_what_fits_their_group_and_version(known):
+    versions = ask(known, POLICY + "apiGroups: [kubeflow.org], apiVersions: [█]}\n", "policies/a.yaml").labels
+    assert versions == ["v1", "v2beta1"]
+    asked = POLICY + "apiGroups: [kubeflow.org], apiVersions: [v1], resources: [█]}\n"
+    resources = ask(known, asked, "policies/a.yaml").labels
+    assert {"pytorchjobs", "tfjobs"} <= set(resources)
+    assert "pods" not in resources
+    assert "pods" in ask(known, POLICY + 'apiGroups: ["*"], resources: [█]}\n', "policies/a.yaml").labels
+
+
+def test_bindings_name_policies(known):
+    binding = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nspec:\n"
+    labels = ask(known, binding + "  policyName: █\n", "policies/a.yaml").labels
+    assert "replica-totals" in labels
+    assert not {"invalid-policy", "policy-without-binding"} & set(labels)
+
+
+def test_what_the_clusters_support_comes_first(known):
+    labels = ask(known, HEAD + "  framework: █\n").labels
+    assert labels.index("pytorch") < labels.index("xgboost") < labels.index("colossalai") < labels.index("mxnet")
+    kinds = [name for name in ask(known, "apiVersion: kubeflow.org/v1\nkind: █\n").labels if name != "MXJob"]
+    assert kinds == sorted(kinds)
 
 
 def test_required_fields_come_first(known):

@@ -97,3 +97,12 @@ def test_policies_have_fields_outside_of_expressions(known):
 
     assert {"message", "messageExpression", "reason"} <= set(labels)
     assert ask(known, POLICY + "  failurePolicy: █\n", "policies/limit.yaml").labels == ["Fail", "Ignore"]
+
+
+def test_policy_for_several_kinds_offers_the_fields_of_all(known):
+    several = POLICY.replace("[pytorchjobs]", "[pytorchjobs, tfjobs, unknowns]")
+
+    assert {"spec", "metadata"} <= set(ask(known, several + "    - expression: object.█\n", "policies/a.yaml").labels)
+    labels = ask(known, several + "    - expression: object.spec.█\n", "policies/a.yaml").labels
+    assert {"pytorchReplicaSpecs", "tfReplicaSpecs", "runPolicy"} <= set(labels)
+    assert len(labels) == len(set(labels))

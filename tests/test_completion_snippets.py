@@ -59,6 +59,19 @@ def test_snippets_of_overlays_patches_and_policies_lint_clean(tmp_path):
     assert "jobs/new.yaml:5: team-label" in lint(tmp_path)
 
 
+def test_snippet_has_the_name_of_the_file_and_what_the_clusters_support_comes_first(tmp_path):
+    write(tmp_path, {"jobgen.yaml": "", "overlays/prod/overlay.yaml": OVERLAY + "  cluster: {platform: kubeflow}\n"})
+    known = load_known(tmp_path)
+
+    asked = ask(known, "█", "jobs/nlp/bert-large.yaml")
+    assert "  name: bert-large\n" in asked.accept("job: pytorch")
+    for file, text in (("jobs/Bert_1.yaml", "█"), ("jobs/bert.yaml", "kind: Pod\n---\n█\n")):
+        assert "  name: pytorch-example\n" in ask(known, text, file).accept("job: pytorch"), file
+    labels = [label for label in asked.labels if label.startswith("job: ")]
+    assert labels.index("job: xgboost") < labels.index("job: colossalai") < labels.index("job: mxnet")
+    assert asked.find("job: mxnet").deprecated
+
+
 def test_snippets_are_offered_for_empty_documents_only(tmp_path):
     write(tmp_path, {"jobgen.yaml": ""})
     known = load_known(tmp_path)

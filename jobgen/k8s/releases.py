@@ -8,6 +8,7 @@ Release = tuple[int, int]
 """A minor release of Kubernetes, such as (1, 36)."""
 
 NEWEST_RELEASE: Release = (1, 36)
+OLDEST_RELEASE: Release = (1, 30)
 
 
 def parse_release(text: str) -> Release:
@@ -21,3 +22,9 @@ def parse_release(text: str) -> Release:
 def format_release(release: Release) -> str:
     """Return a release as users write it."""
     return f"{release[0]}.{release[1]}"
+
+
+def list_releases() -> list[str]:
+    """Return the releases whose kinds jobgen knows, the newest first."""
+    major, newest = NEWEST_RELEASE
+    return [format_release((major, minor)) for minor in range(newest, OLDEST_RELEASE[1] - 1, -1)]

@@ -23,7 +23,8 @@ from jobgen.editor.completion.schema_nodes import (
 )
 from jobgen.editor.cursor import Cursor, get_path
 from jobgen.editor.index import LABEL
-from jobgen.k8s.nodes import as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.releases import list_releases
 from jobgen.model.data import API_VERSION, value_of
 from jobgen.model.path import Step
 from jobgen.spec.kinds import Kind
@@ -62,10 +63,11 @@ def read_document(cursor: Cursor, file: str, known: Known) -> Document:
     """Return the document that a position is in."""
     data = as_mapping(cursor.tree)
     kind, api_version = as_text(data.get("kind")), as_text(data.get("apiVersion"))
-    # A kind that is being typed says nothing yet.
+    # A kind or version that is being typed says nothing yet.
     found = own_formats.find_format(file, "" if cursor.path == ("kind",) else kind)
     is_alone = not data or (len(data) == 1 and cursor.path == (next(iter(data)),) and not cursor.is_complete)
-    if found == "trainingjob" and kind != "TrainingJob" and api_version not in ("", API_VERSION):
+    is_other = api_version not in ("", API_VERSION) and cursor.path != ("apiVersion",)
+    if found == "trainingjob" and kind != "TrainingJob" and is_other:
         found = ""
     return Document(
         file, found, api_version, kind, data, is_alone and len(cursor.path) <= 1, cursor.prefix.lstrip("'\"")
@@ -215,7 +217,8 @@ def list_scalars(path: Sequence[Step], document: Document, known: Known, taken: 
 def _make_value(path: Sequence[Step], label: str, text: str, detail: str, known: Known) -> Item:
     is_framework = path[-1:] == ("framework",) or "frameworks" in path[-2:]
     reason = describe_framework(label, known.kinds, known.clusters) if is_framework else ""
-    rank = Rank.DEPRECATED if reason else Rank.OTHER if text == "null" else Rank.COMMON
+    is_foreign = is_framework and not known.list_job_kinds(label)
+    rank = Rank.DEPRECATED if reason else Rank.OTHER if text == "null" or is_foreign else Rank.COMMON
     return Item(label, ItemKind.VALUE, text, detail, "", rank, reason)
 
 
@@ -228,7 +231,7 @@ def _list_kinds(field: Step, document: Document, known: Known) -> Iterator[Item]
             return
     kinds = list(list_kinds(known.kinds, known.clusters))
     if field == "kind":
-        fitting = [kind for kind in kinds if kind.api_version == document.api_version] or kinds
+        fitting = sorted(kind for kind in kinds if kind.api_version == document.api_version) or kinds
     else:
         fitting = [kind for kind in kinds if kind.name == document.kind] or kinds
     best: dict[object, Item] = {}
@@ -263,17 +266,20 @@ def _list_named_values(path: Sequence[Step], document: Document, known: Known) -
         yield from (Item(name, ItemKind.VALUE, "", source) for name, source in sorted(found.items()))
         return
     if last in _RULE_FIELDS and "resourceRules" in keys:
-        kinds = list_kinds(known.kinds, known.clusters)
+        kinds = _list_ruled_kinds(path, document, known)
         found = {_RULE_FIELDS[last](kind): kind.name if last == "resources" else "" for kind in kinds}
         yield from (Item(name, ItemKind.NAME, write_scalar(name), source) for name, source in sorted(found.items()))
+        return
+    if keys[-2:] == ["cluster", "kubernetes"] and document.format in ("overlay", "settings"):
+        yield from (Item(release, ItemKind.VALUE, f'"{release}"', "Kubernetes") for release in list_releases())
         return
     if document.format == "overlay" and last == "locked":
         fields = list_fields(own_formats.find_forms("trainingjob", known.frameworks, ("spec",)))
         yield from (Item(field.name, ItemKind.NAME, "", "field of a job", field.description) for field in fields)
         return
     if last == "policyName":
-        docs = known.read_docs().values()
-        yield from (item for item in rules.list_rules(doc for doc in docs if doc.category == "policy"))
+        names = {*known.read_policies()}
+        yield from (item for item in rules.list_rules(known.read_docs().values()) if item.label in names)
         return
     for name in _list_role_names(path, "list", document, known):
         yield Item(name, ItemKind.NAME, write_scalar(name), "role")
@@ -283,6 +289,19 @@ def _list_named_values(path: Sequence[Step], document: Document, known: Known) -
     for name in known.names.find(kind, document.typed):
         if name != own or own != as_text(document.data.get(last)):
             yield Item(name, ItemKind.NAME, write_scalar(name), kind.replace(LABEL, "label "))
+
+
+def _list_ruled_kinds(path: Sequence[Step], document: Document, known: Known) -> Iterator[NamedKind]:
+    """Yield the kinds that fit the fields before this one in the same resource rule: the groups, then the versions."""
+    fields = list(_RULE_FIELDS)
+    last = next(step for step in reversed(path) if step in fields)
+    rule = as_mapping(get_path(document.data, path[: path.index(last)]))
+    given = {
+        name: [as_text(value_of(each)) for each in as_list(rule.get(name))] for name in fields[: fields.index(last)]
+    }
+    for kind in list_kinds(known.kinds, known.clusters):
+        if all(not wanted or "*" in wanted or _RULE_FIELDS[name](kind) in wanted for name, wanted in given.items()):
+            yield kind
 
 
 def _list_resources(path: Sequence[Step], known: Known) -> Iterator[str]:

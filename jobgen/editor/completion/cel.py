@@ -33,6 +33,8 @@ _VARIABLES = {
     "variables": "The variables of this policy.",
 }
 _TYPED = {"request": "AdmissionRequest", "namespaceObject": "Namespace"}
+_MAX_KINDS = 20
+"""Of more kinds that a policy matches, these have their fields offered."""
 _METHODS = {"array": ("list",), "object": ("map",), "string": ("string",)}
 
 
@@ -40,7 +42,7 @@ class Policy(NamedTuple):
     """What the expressions of a policy can use."""
 
     object: Sequence[SchemaNode] = ()
-    """The schema of the objects that it matches; empty if it is not known, or if there are several kinds."""
+    """The schemas of the objects that it matches; empty if none is known."""
     params: Sequence[SchemaNode] | None = None
     """The schema of its parameters; None without parameters."""
     variables: tuple[str, ...] = ()
@@ -65,7 +67,7 @@ def read_policy(
     kind = as_mapping(spec.get("paramKind"))
     params = find_schema(as_text(kind.get("apiVersion")), as_text(kind.get("kind"))) if kind else None
     names = (as_text(as_mapping(each).get("name")) for each in as_list(spec.get("variables")))
-    found = find_object(*resources[0]) if len(resources) == 1 else ()
+    found = [node for each in resources[:_MAX_KINDS] for node in find_object(*each)]
     return Policy(found, params, tuple(filter(None, names)))
 
 

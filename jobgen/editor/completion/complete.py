@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from jobgen.editor.completion import cel, rules, snippets
 from jobgen.editor.completion.candidates import Document, list_keys, list_scalars, read_document
-from jobgen.editor.completion.items import MAX_ITEMS, Item, ItemKind, Offer
+from jobgen.editor.completion.items import MAX_ITEMS, Item, ItemKind, Offer, Rank
 from jobgen.editor.completion.known import Known
-from jobgen.editor.completion.manifests import find_object_schema, list_kinds
+from jobgen.editor.completion.manifests import describe_framework, find_object_schema, list_kinds
 from jobgen.editor.completion.place import Place, find_place
 from jobgen.editor.completion.schema_nodes import SchemaNode
 from jobgen.editor.cursor import Cursor, Part, find_cursor
@@ -35,6 +36,7 @@ def complete(text: str, line: int, column: int, file: str, known: Known, found: 
     lines = text.replace("\r\n", "\n").split("\n")
     if not 1 <= line <= len(lines):
         return Completion()
+    is_alone = not any(each.startswith("---") for each in lines)
     lines, line = _select_document(lines, line)
     column = min(max(column, 1), len(lines[line - 1]) + 1)
     cursor = find_cursor("\n".join(lines), line, column, file)
@@ -49,7 +51,7 @@ def complete(text: str, line: int, column: int, file: str, known: Known, found: 
         return _replace_before(column, *cel.complete_expression(place.expression, policy))
     if place.spans_lines:
         return Completion()
-    return _limit([*_list_offers(cursor, document, place, known)], place)
+    return _limit([*_list_offers(cursor, document, place, known, is_alone=is_alone)], place)
 
 
 def _select_document(lines: list[str], line: int) -> tuple[list[str], int]:
@@ -60,10 +62,15 @@ def _select_document(lines: list[str], line: int) -> tuple[list[str], int]:
     return lines[first - 1 : end - 1], line - first + 1
 
 
-def _list_offers(cursor: Cursor, document: Document, place: Place, known: Known) -> Iterator[Offer]:
+def _rank_framework(known: Known, name: str) -> tuple[Rank, str]:
+    """Return the rank of a framework, first those that the clusters support, and why not to use it."""
+    reason = describe_framework(name, known.kinds, known.clusters)
+    return Rank.DEPRECATED if reason else Rank.REQUIRED if known.list_job_kinds(name) else Rank.OTHER, reason
+
+
+def _list_offers(cursor: Cursor, document: Document, place: Place, known: Known, *, is_alone: bool) -> Iterator[Offer]:
     if document.is_empty:
-        names = [framework.name for framework in known.frameworks]
-        for item in snippets.list_documents(document.file, names):
+        for item in snippets.list_documents(document.file, partial(_rank_framework, known), is_alone=is_alone):
             yield Offer(item, place.start, place.end, item.text, item.label)
     path = cursor.path
     if cursor.part is Part.KEY:

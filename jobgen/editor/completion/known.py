@@ -7,7 +7,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.check.rule_docs import RuleDoc, all_docs
+from jobgen.check.rule_docs import RuleDoc, all_docs, policy_docs
 from jobgen.editor.completion.names import KnownNames, list_index_names, list_layer_names, merge_names
 from jobgen.editor.snapshot import Snapshot
 from jobgen.editor.workspace import Ready, Workspace, load_ready
@@ -30,13 +30,15 @@ class Known(NamedTuple):
     names: KnownNames = KnownNames()
     read_docs: Callable[[], dict[str, RuleDoc]] = dict
     """Reads the documentation of all rules and policies."""
+    read_policies: Callable[[], dict[str, RuleDoc]] = dict
+    """Reads that of all policies."""
 
     def list_job_kinds(self, framework: str) -> list[Kind]:
         """Return the kinds that a job of a framework, or of any if it is empty, becomes in some environment."""
         platforms = {platform for cluster in self.clusters for platform in cluster.list_platforms()}
         return [
             kind
-            for kind in self.kinds
+            for kind in sorted(self.kinds, key=lambda kind: kind.name)
             if kind.platform in platforms and (framework in kind.frameworks if framework else kind.frameworks)
         ]
 
@@ -71,5 +73,6 @@ class KnownCache:
 def _collect(workspace: Workspace, project: ProjectConfig, clusters: Sequence[Cluster]) -> Known:
     states = sorted({cluster.state for cluster in clusters if cluster.state})
     names = merge_names(list_index_names(workspace.index), list_layer_names(project, states))
-    docs = cache(partial(all_docs, workspace.root if workspace.is_repository else None))
-    return Known(Path(workspace.root), project.kinds, project.frameworks, tuple(clusters), names, docs)
+    home = workspace.root if workspace.is_repository else None
+    docs, policies = cache(partial(all_docs, home)), cache(partial(policy_docs, home))
+    return Known(Path(workspace.root), project.kinds, project.frameworks, tuple(clusters), names, docs, policies)

@@ -32,7 +32,7 @@ class Place(NamedTuple):
     spans_lines: bool
     """Whether it is inside a value of several lines."""
     needs_space: bool
-    """Whether there is no space after the colon."""
+    """Whether there is no space after the colon, dash or comma."""
     siblings: Collection[str]
     """The other keys of the mapping, or the other items of the list."""
     is_json: bool
@@ -60,7 +60,7 @@ class Place(NamedTuple):
             end = ends.get(types[0] if types else "", "")
             start = escape(key) if end else key
             return self._offer(item._replace(is_snippet=bool(end)), f"{start}: {end}")
-        indent = " " * (self.start - 1) + _INDENT
+        indent = " " * (self.start - 1 + self.needs_space) + _INDENT
         first = types[0] if types else ""
         if first not in ("object", "array") or follows:
             return self._offer(item, f"{key}: ")
@@ -73,9 +73,8 @@ class Place(NamedTuple):
         if self.quote:
             return self._offer(item, '"' + item.label.replace("\\", "\\\\").replace('"', '\\"') + '"')
         item = item._replace(above="") if self.is_flow else item
-        space = " " if self.needs_space else ""
         is_text = item.label == item.text and item.label not in _WORDS
-        return self._offer(item, space + (json.dumps(item.label) if self.is_json and is_text else item.text))
+        return self._offer(item, json.dumps(item.label) if self.is_json and is_text else item.text)
 
     def write_item(self, item: Item) -> Offer:
         """Offer an item of a list, of several lines."""
@@ -83,10 +82,11 @@ class Place(NamedTuple):
 
     def indent(self, text: str) -> str:
         """Return a text of several lines as it is written here."""
-        return text.replace("\n", "\n" + " " * (self.start - 1))
+        return text.replace("\n", "\n" + " " * (self.start - 1 + self.needs_space))
 
     def _offer(self, item: Item, text: str) -> Offer:
-        return Offer(item, self.start, self.end, text, f"{self.quote}{item.label}")
+        space = " " if self.needs_space else ""
+        return Offer(item, self.start, self.end, space + text, f"{self.quote}{item.label}")
 
 
 def find_place(cursor: Cursor, lines: Sequence[str], line: int, column: int) -> Place:
@@ -98,15 +98,21 @@ def find_place(cursor: Cursor, lines: Sequence[str], line: int, column: int) -> 
     written = text[start - 1 : end - 1]
     quote = written[:1] if written[:1] in ("'", '"') else ""
     before = text[: start - 1]
-    needs_space = cursor.part is Part.VALUE and before.endswith(":")
     holder = get_path(cursor.tree, cursor.path[:-1])
+    is_flow = _is_flow(holder, lines, before)
+    is_item = bool(cursor.path) and isinstance(cursor.path[-1], int)
+    needs_space = (
+        (cursor.part is Part.VALUE and before.endswith(":"))
+        or (is_item and not is_flow and before.endswith("-"))
+        or (is_flow and before.endswith(","))
+    )
     return Place(
         start,
         end,
         text[start - 1 : column - 1].lstrip("'\""),
         quote,
         text[end - 1 :],
-        _is_flow(holder, lines, before),
+        is_flow,
         spans_lines or written.startswith(("&", "*", "!")),
         needs_space,
         _list_siblings(holder, cursor),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 
 from jobgen.editor.completion.items import Item, ItemKind, Rank
@@ -13,6 +13,8 @@ from jobgen.repo.shipped import find_shipped
 
 _MODELINE = lazy_pattern(r"\A(?:#.*\n)+")
 _NAME = lazy_pattern(r"(?<=name: )[\w-]+-example\b")
+_EXAMPLE_NAME = lazy_pattern(r"(?<=\$\{1:)[\w-]+-example(?=\})")
+_JOB_NAME = lazy_pattern(r"[a-z][a-z0-9-]{0,51}[a-z0-9]\Z")
 _IMAGE = lazy_pattern(r"(?<=image: )\S+")
 _OVERLAY = """\
 apiVersion: jobgen.dev/v1
@@ -42,14 +44,20 @@ _STOP = lazy_pattern(r"(?<!\\)\$\d+")
 _PLACEHOLDER = lazy_pattern(r"\$\{\d+:((?:[^\\}]|\\.)*)\}")
 
 
-def list_documents(file: str, frameworks: Collection[str]) -> Iterator[Item]:
-    """Yield the documents that an empty file, or an empty document of a file, can become; by its path from the root."""
+def list_documents(file: str, describe: Callable[[str], tuple[Rank, str]], *, is_alone: bool = True) -> Iterator[Item]:
+    """Yield the documents that an empty file, or an empty document of a file, can become; by its path from the root.
+
+    `describe` returns the rank of a framework, and why not to use it. A job that is alone has the name of its file.
+    """
     if file.endswith(".json"):
         return
     if file.startswith("jobs/"):
+        stem = file.rpartition("/")[2].partition(".")[0]
         for name, text in read_examples().items():
-            if name in frameworks:
-                yield _make_item(f"job: {name}", text, f"A new job of {name}.")
+            rank, deprecated = describe(name)
+            named = _EXAMPLE_NAME.sub(stem, text, count=1) if is_alone and _JOB_NAME.match(stem) else text
+            item = _make_item(f"job: {name}", named, f"A new job of {name}.")
+            yield item._replace(rank=rank, deprecated=deprecated)
     elif file.startswith("overlays/"):
         yield _make_item("overlay", _OVERLAY, "A new overlay: namespace, cluster and defaults of an environment.")
         yield _make_item("overlay with a patch", _PATCHED_OVERLAY, "An overlay that changes some jobs.")
