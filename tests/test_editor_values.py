@@ -13,6 +13,7 @@ from jobgen.editor.cursor import find_cursor
 from jobgen.editor.definition import find_definitions
 from jobgen.editor.hover import find_hover
 from jobgen.editor.lenses import list_lenses
+from jobgen.editor.lint_workspace import WorkspaceLinter
 from jobgen.editor.valid_jobs import read_valid_jobs
 from jobgen.editor.workspace import Workspace
 from jobgen.repo.files import read_file
@@ -21,6 +22,10 @@ PATCHES = """\
   patches:
     - {match: {names: [half]}, merge: {roles: {chief: {replicas: 1}}}}
     - {match: {names: ["sweep-*2"]}, merge: {resources: {gpu: 4}}}
+    - {match: {kinds: [ConfigMap]}, manifest: {data: {mode: prod}}}
+    - match: {names: [aliases]}
+      jsonPatch:
+        - {op: replace, path: /spec/pytorchReplicaSpecs/Worker/replicas, value: 7}
 """
 HEAD = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: many-errors, labels: {team: nlp}}\n"
 ERRORS = """\
@@ -40,6 +45,23 @@ spec:
       replicas: 3
   queue: team-a
 """
+ALIASES = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: aliases, labels: {team: nlp, example.com/tier: gold}}
+spec:
+  framework: pytorch
+  image: registry.example.com/train:1.2
+  resources: &small {cpu: 4, memory: 16Gi}
+  env: &env {SEED: "1"}
+  roles:
+    master: {resources: *small}
+    worker:
+      replicas: 4
+      env: {<<: *env, EXTRA: a}
+      command: [python, train.py, "3"]
+      nodeSelector: {pool: gpu}
+"""
 FILES = {
     "jobgen.yaml": "environments: [dev, prod]\n",
     "overlays/dev/overlay.yaml": OVERLAY.replace("ml-prod", "ml-dev"),
@@ -48,6 +70,8 @@ FILES = {
     "jobs/half.yaml": make_job("half"),
     "jobs/hopeless.yaml": make_job("hopeless", framework="pytorhc"),
     "jobs/several.yaml": make_job("good") + "---\n# about the job\n\n" + make_job("bad", replicas="many"),
+    "jobs/aliases.yaml": ALIASES,
+    "jobs/settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {mode: dev, other: x}\n",
     "jobs/sweep.yaml": SWEEP.replace("[1, 2, 3]", str(list(range(1, 13)))),
     "jobs/wrong-sweep.yaml": SWEEP.replace("name: sweep", "name: wrong").replace("memory: 16Gi", "memory: [1]"),
 }
@@ -65,7 +89,8 @@ def find_context(workspace, file, marked):
 def list_rows(workspace, file, marked):
     """The rows of the table, with the lines of links: `job:8`."""
     found = find_hover(find_context(workspace, file, marked))
-    lines = [line for line in found.markdown.split("\n") if not line.startswith(("**", "Example", "| env", "| ---"))]
+    heads = ("| environment", "| job |", "| ---")
+    lines = [line for line in found.markdown.split("\n") if not line.startswith(heads)]
     return [re.sub(r"\[([^\]]*)\]\([^)#]*#L(\d+)\)", r"\1:\2", line) for line in lines if line.startswith(("|", "In"))]
 
 
@@ -142,3 +167,53 @@ def test_environment_with_errors_in_its_overlay(tmp_path):
     files = FILES | {"overlays/prod/overlay.yaml": OVERLAY + "  patchs: []\n"}
     workspace = Workspace(write(tmp_path, files))
     assert "| prod | cannot be rendered |  |" in list_rows(workspace, "jobs/half.yaml", "ima¦ge")
+
+
+@pytest.mark.parametrize(
+    ("file", "marked", "rows"),
+    [
+        ("jobs/aliases.yaml", "comm¦and", ['| dev, prod | `["python", "train.py", "3"]` | job:14 |']),
+        ("jobs/aliases.yaml", "nodeSel¦ector", ["| dev, prod | `pool` | `gpu` | job:15 |"]),
+        ("jobs/aliases.yaml", "example.com/ti¦er", ["| dev, prod | `gold` | job:3 |"]),
+        (
+            "jobs/aliases.yaml",
+            "cp¦u",
+            [f"| dev, prod | `roles.{role}.resources.cpu` | `4` | job:7 |" for role in ("master", "worker")],
+        ),
+        ("jobs/aliases.yaml", "<<: *e¦nv", None),
+        (
+            "jobs/settings.yaml",
+            "mo¦de",
+            [
+                "| dev | `dev` | manifest:4 |",
+                "| prod | `prod` | patch of prod:10, overrides `dev` of manifest:4 |",
+            ],
+        ),
+        ("jobs/settings.yaml", "oth¦er", []),
+    ],
+)
+def test_tables_of_values(workspace, file, marked, rows):
+    context = find_context(workspace, file, marked)
+    assert (None if find_hover(context) is None else list_rows(workspace, file, marked)) == rows
+
+
+def test_definition_of_an_alias_is_its_anchor(workspace):
+    for marked, line in (("*sm¦all", 7), ("<<: *e¦nv", 8)):
+        places = find_definitions(find_context(workspace, "jobs/aliases.yaml", marked))
+        assert [(place.file, place.line) for place in places] == [("jobs/aliases.yaml", line)]
+    assert find_definitions(find_context(workspace, "jobs/aliases.yaml", "cp¦u")) == []
+
+
+def test_overlay_shows_the_values_of_the_jobs_it_reaches(workspace):
+    workspace.take(WorkspaceLinter(workspace.root).lint({}, lambda *_: None))
+    file = "overlays/prod/overlay.yaml"
+
+    assert list_rows(workspace, file, "gp¦u: 4") == [
+        "| sweep:1 | prod | `4` | patch of prod:9, overrides `2` of job:7 |",
+    ]
+    expected = ["| aliases:1 | prod | `7` | patch of prod:13, overrides `4` of job:12, `1` of kind PyTorchJob:13 |"]
+    assert list_rows(workspace, file, "value: ¦7") == list_rows(workspace, file, "/Work¦er/replicas") == expected
+    assert list_rows(workspace, file, "mode: pr¦od") == [
+        "| settings:1 | prod | `prod` | patch of prod:10, overrides `dev` of manifest:4 |"
+    ]
+    assert list_rows(workspace, file, "team: n¦lp")[0] == "| aliases:1 | prod | `nlp` | defaults of prod:6 |"

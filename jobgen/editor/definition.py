@@ -23,15 +23,19 @@ MAX_LOCATIONS = 1000
 def find_definitions(context: Context) -> list[Location]:
     """Return the locations of what is at a position, without that position itself."""
     with context.workspace.reading():
-        found: dict[tuple[str, int], Location] = {}
-        for place in _find_all(context):
-            # One location for each line is enough: the first, which is the most exact.
-            found.setdefault((place.file, place.line), place)
-        found.pop((context.file, context.cursor.location.line), None)
-        if not found:
-            for place in _find_overridden(context):
-                found.setdefault((place.file, place.line), place)
-        return list(found.values())[:MAX_LOCATIONS]
+        several = (_find_anchor(context), _find_all(context), _find_overridden(context))
+        found = (_select_others(context, places) for places in several)
+        return next(filter(None, found), [])[:MAX_LOCATIONS]
+
+
+def _select_others(context: Context, places: Iterator[Location]) -> list[Location]:
+    """Return one location for each line, without the line of the position itself."""
+    found: dict[tuple[str, int], Location] = {}
+    for place in places:
+        # The first is the most exact.
+        found.setdefault((place.file, place.line), place)
+    found.pop((context.file, context.cursor.location.line), None)
+    return list(found.values())
 
 
 def _find_all(context: Context) -> Iterator[Location]:
@@ -63,7 +67,9 @@ def _find_overlay(context: Context) -> Iterator[Location]:
     name = find_overlay_name(context)
     if name:
         yield from (
-            Location(file.path) for known, file in layout.read_overlays(context.workspace.root) if known == name
+            Location(file.path)
+            for known, file in layout.read_overlays(context.workspace.root)
+            if known == name and file.path != context.file
         )
 
 
@@ -80,20 +86,24 @@ def _find_kinds(context: Context) -> Iterator[Location]:
     own = _find_kinds_of_job(context) if framework else frozenset()
     for kind in kinds:
         place = location_of(kind.kind)
-        if place is not None and (not own or kind.name in own):
+        if place is not None and (not own or any(kind.describes(*each) for each in own)):
             yield place
 
 
-def _find_kinds_of_job(context: Context) -> frozenset[str]:
+def _find_kinds_of_job(context: Context) -> frozenset[tuple[str, str]]:
+    """Return API version and kind of the objects of the job at the position."""
     job = find_indexed_job(context)
-    return frozenset(each.objects[0].kind for each in job.environments if each.objects) if job else frozenset()
+    return frozenset(each.objects[0][:2] for each in job.environments if each.objects) if job else frozenset()
 
 
 def _find_named(context: Context) -> Iterator[Location]:
     """Yield the objects and jobs that a name stands for."""
     name = find_name(context)
     if name is not None:
-        yield from list_definitions(context, name)
+        own = (
+            [job.location for job in list_indexed_jobs(context)] if context.cursor.path == ("metadata", "name") else []
+        )
+        yield from (place for place in list_definitions(context, name) if place not in own)
 
 
 def _find_source(context: Context) -> Iterator[Location]:
@@ -164,7 +174,6 @@ def find_indexed_job(context: Context) -> IndexedJob | None:
 
 
 _FINDERS: tuple[Callable[[Context], Iterator[Location]], ...] = (
-    _find_anchor,
     _find_policy,
     _find_overlay,
     _find_winners,

@@ -37,7 +37,7 @@ def describe_field(context: Context) -> Iterator[str]:
     path = list(cursor.path)
     while path and isinstance(path[-1], int):
         path.pop()
-    if not path or cursor.part is Part.COMMENT:
+    if not path or cursor.part is Part.COMMENT or path[-1] == "<<":
         return
     known = collect_known(context)
     document = read_document(cursor, context.file, known)
@@ -78,6 +78,8 @@ def _describe(field: Field, path: Path) -> Iterator[str]:
     if field.description:
         yield escape_text(" ".join(field.description.split()))
     values = [value.text for value in _list_values(forms, path)] if field.types != ("boolean",) else []
+    # Any field of a job may be `null`, which removes what a lower layer sets.
+    values = [value for value in values if value != "null"]
     if len(values) > 1:
         more = " …" if len(values) > _MAX_VALUES else ""
         yield f"One of {', '.join(map(code, values[:_MAX_VALUES]))}{more}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.api.errors import NotFoundError
-from jobgen.api.explain import ExplainedField, ValueSource, explain_rule
+from jobgen.api.explain import explain_rule
 from jobgen.editor import reach
 from jobgen.editor.completion.manifests import describe_deprecation
 from jobgen.editor.completion.names import JOB
@@ -16,23 +16,18 @@ from jobgen.editor.decisions import find_decision
 from jobgen.editor.definition import list_indexed_jobs
 from jobgen.editor.field_docs import describe_field
 from jobgen.editor.index import LABEL
-from jobgen.editor.markdown import block, code, escape, escape_text, link, table, value_code
+from jobgen.editor.markdown import block, code, escape, escape_text, link, table
 from jobgen.editor.named import count_files, find_name, list_definitions
 from jobgen.editor.references import list_reached
-from jobgen.editor.values import ExplainedValue, explain_value
+from jobgen.editor.value_table import describe_values, list_distinct, list_reached_values
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.model.data import Location, value_of
 from jobgen.report.summary import pluralize
 from jobgen.spec.overlay import list_ancestors
-from jobgen.spec.sweeps import MATRIX
 
-_MAX_ROWS = 30
-_MAX_ROWS_OF_FIELDS = 8
-"""Rows of a mapping or list, whose fields are shown one by one, and of a field that differs in the jobs of a sweep."""
-_MAX_VALUES = 3
-"""Values of a field in one row, if the jobs of a sweep have several."""
+_MAX_DECISIONS = 8
 _MAX_JOBS = 5
-_MAX_OVERRIDDEN = 3
+_PATCHES = ("patches",)
 
 
 class Hover(NamedTuple):
@@ -139,87 +134,9 @@ def _describe_name(context: Context) -> Iterator[str]:
     places = [*dict.fromkeys(list_definitions(context, name))][:_MAX_JOBS]
     defined = ", ".join(link(context.workspace.root, place) for place in places)
     where = f"defined in {defined}" if defined else "not defined in this repository"
-    uses = pluralize(count_files(context, name), "file")
-    yield f"**{escape(name.kind)} {code(name.text)}**: {where}; named in {uses}"
-
-
-def _describe_values(context: Context) -> Iterator[str]:
-    """Show the value in every environment, and the layers that set it."""
-    if context.ready is None:
-        return
-    found = explain_value(context.workspace, context.ready, context.file, context.cursor)
-    fields = [field for field in found.fields if not _is_written_only(field)] if found else []
-    if not found or not (fields or found.broken):
-        return
-    if not fields:
-        if {*found.broken} >= {*context.ready.run.project.environments()}:
-            yield "The job cannot be rendered, so its values are not known; see its findings"
-        return
-    if found.job.document.sweep:
-        yield _describe_sweep(found)
-    cells, has_fields, has_jobs = _list_rows(context, found, fields)
-    names = ", ".join(map(escape, found.broken)) or "all"
-    broken = [(names, *[""] * has_fields, "cannot be rendered", *[""] * has_jobs, "")] if found.broken else []
-    head = ("environment", *["field"] * has_fields, "value", *["jobs"] * has_jobs, "set by")
-    shown = _MAX_ROWS_OF_FIELDS if has_fields or has_jobs else _MAX_ROWS
-    yield table(head, [*cells[:shown], *broken])
-    if len(cells) > shown:
-        yield f"and {len(cells) - shown} more"
-
-
-def _describe_sweep(found: ExplainedValue) -> str:
-    first = f"the first {found.explained} of " if found.explained < found.jobs else ""
-    return f"In {first}the {pluralize(found.jobs, 'job')} of the sweep:"
-
-
-def _list_rows(
-    context: Context, found: ExplainedValue, fields: Sequence[ExplainedField]
-) -> tuple[list[tuple[str, ...]], bool, bool]:
-    """Return the rows about fields, whether they have a column for the field, and one for the number of jobs."""
-    has_fields = len({field.field for field in fields}) > 1
-    # A mapping of a sweep has one row for all values of a field.
-    is_joined = has_fields and bool(found.job.document.sweep)
-    rows: dict[tuple[str, str, str], dict[str, list[str]]] = {}
-    for field in fields:
-        value = value_code(field.value)
-        row = (code(field.field), "" if is_joined else value, _format_sources(context, field))
-        rows.setdefault(row, {}).setdefault(field.environment, []).append(value)
-    has_jobs = any(len(values) < found.explained for envs in rows.values() for values in envs.values())
-    cells: dict[tuple[str, ...], list[str]] = {}
-    for (name, value, sources), envs in rows.items():
-        for env, values in envs.items():
-            shown = value or _join_values(values)
-            jobs = [str(len(values))] if has_jobs else []
-            cells.setdefault((*([name] if has_fields else []), shown, *jobs, sources), []).append(env)
-    listed = [(", ".join(map(escape, names)) or "all", *row) for row, names in cells.items()]
-    return listed, has_fields, has_jobs
-
-
-def _join_values(values: Sequence[str]) -> str:
-    """Return the different values of a field in one cell."""
-    distinct = list(dict.fromkeys(values))
-    more = f" and {len(distinct) - _MAX_VALUES} more" if len(distinct) > _MAX_VALUES else ""
-    return ", ".join(distinct[:_MAX_VALUES]) + more
-
-
-def _is_written_only(field: ExplainedField) -> bool:
-    """Whether a value of a manifest is what its file says, so that there is nothing to explain."""
-    return [source.layer for source in field.sources] == ["manifest"]
-
-
-def _format_sources(context: Context, field: ExplainedField) -> str:
-    first, *others = field.sources
-    matrix = [f" with {_format_source(context, each)}" for each in others if each.layer == MATRIX]
-    rest = [each for each in others if each.layer != MATRIX]
-    shown = [f"{value_code(each.value)} of {_format_source(context, each)}" for each in rest[:_MAX_OVERRIDDEN]]
-    overrides = f", overrides {', '.join(shown)}" if shown else ""
-    return _format_source(context, first) + "".join(dict.fromkeys(matrix)) + overrides
-
-
-def _format_source(context: Context, source: ValueSource) -> str:
-    if source.location is None:
-        return escape(source.layer)
-    return link(context.workspace.root, source.location, source.layer)
+    count = count_files(context, name)
+    uses = f"; named in {pluralize(count, 'file')}" if count else ""
+    yield f"**{escape(name.kind)} {code(name.text)}**: {where}{uses}"
 
 
 def _describe_decisions(context: Context) -> Iterator[str]:
@@ -239,21 +156,27 @@ def _describe_decisions(context: Context) -> Iterator[str]:
         for row, counts in rows.items()
     ]
     if cells:
-        yield table(("environment", "Kueue", "why"), cells[:_MAX_ROWS_OF_FIELDS])
-    if len(cells) > _MAX_ROWS_OF_FIELDS:
-        yield f"and {len(cells) - _MAX_ROWS_OF_FIELDS} more"
+        yield table(("environment", "Kueue", "why"), cells[:_MAX_DECISIONS])
+    if len(cells) > _MAX_DECISIONS:
+        yield f"and {len(cells) - _MAX_DECISIONS} more"
 
 
 def _describe_reach(context: Context) -> Iterator[str]:
-    """Say how many jobs a line of an overlay reaches."""
+    """Say how many jobs a line of an overlay reaches, and what values they get."""
     is_field = context.cursor.part is not Part.COMMENT and len(context.cursor.path) > 1
     if not is_field or context.cursor.path[0] != "spec" or not reach.find_overlay(context.file):
         return
-    if not context.workspace.index or context.cursor.path[1:] in (("patches",), ("extends",)):
+    if not context.workspace.index or context.cursor.path[1:2] == ("extends",) or context.cursor.path[1:] == _PATCHES:
         return
     jobs = list_reached(context)
-    shown = [link(context.workspace.root, job.location, job.name) for job in jobs[:_MAX_JOBS]]
-    more = f" and {len(jobs) - _MAX_JOBS} more" if len(jobs) > _MAX_JOBS else ""
+    values = list_reached_values(context, jobs)
+    if values:
+        yield f"Reaches {pluralize(len(jobs), 'job')}"
+        yield values
+        return
+    distinct = list_distinct(jobs)
+    shown = [link(context.workspace.root, job.location, job.sweep or job.name) for job in distinct[:_MAX_JOBS]]
+    more = f" and {len(distinct) - _MAX_JOBS} more" if len(distinct) > _MAX_JOBS else ""
     yield f"Reaches {pluralize(len(jobs), 'job')}" + (f": {', '.join(shown)}{more}" if jobs else "")
 
 
@@ -263,7 +186,7 @@ _PARTS: Sequence[Callable[[Context], Iterator[str]]] = (
     _describe_framework,
     _describe_kind,
     _describe_name,
-    _describe_values,
+    describe_values,
     _describe_decisions,
     _describe_reach,
 )

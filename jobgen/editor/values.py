@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from jobgen.api.explain import ExplainedField, explain_for_job
 from jobgen.editor.cursor import Cursor, Part
-from jobgen.editor.index import list_jobs
+from jobgen.editor.index import IndexedJob, list_jobs
 from jobgen.editor.valid_jobs import list_broken, list_invalid_environments, read_valid_jobs
 from jobgen.editor.workspace import Ready, Workspace
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location, value_of
-from jobgen.model.path import Step
+from jobgen.model.path import Step, format_dotted
 from jobgen.pipeline.trace import Job
 from jobgen.render.build import is_spec
 from jobgen.repo.lock import TREE
@@ -27,6 +27,8 @@ class ExplainedValue(NamedTuple):
 
     job: Job
     """Of a sweep, the first one."""
+    field: str
+    """The dotted path of the field, as `explain` takes it."""
     fields: Sequence[ExplainedField]
     """Of a sweep, those of each job that is explained."""
     broken: Sequence[str] = ()
@@ -58,7 +60,21 @@ def explain_value(workspace: Workspace, ready: Ready, file: str, cursor: Cursor)
         explained = jobs[: max(1, _MAX_EXPLAINED // max(1, len(valid)))]
         fields = [each for job in explained for each in explain_for_job(ready.prepared.tracer, job, valid, path)]
         broken += list_invalid_environments(ready) if workspace.is_job(file) else ()
-        return ExplainedValue(jobs[0], fields, broken, len(explained), len(jobs))
+        return ExplainedValue(jobs[0], format_dotted(path), fields, broken, len(explained), len(jobs))
+
+
+def explain_indexed(
+    workspace: Workspace, ready: Ready, job: IndexedJob, environments: Sequence[str], path: tuple[Step, ...]
+) -> list[ExplainedField]:
+    """Explain a field of a job that the background process knows, in some environments."""
+    found = find_indexed(workspace, ready, job)
+    return explain_for_job(ready.prepared.tracer, found, environments, path) if found else []
+
+
+def find_indexed(workspace: Workspace, ready: Ready, job: IndexedJob) -> Job | None:
+    """Read a job that the background process knows; None if it is not there any more."""
+    jobs = workspace.read_jobs(ready, job.location.file)
+    return next((each for each in jobs if (each.position, each.item) == (job.position, job.item)), None)
 
 
 def _find_source_job(
@@ -71,8 +87,7 @@ def _find_source_job(
     for job in list_jobs(workspace.index):
         made = next((each.objects[0] for each in job.environments if each.environment == env and each.objects), None)
         if made is not None and (made.kind, made.namespace or None, made.name) == wanted:
-            jobs = workspace.read_jobs(ready, job.location.file)
-            found = next((each for each in jobs if (each.position, each.item) == (job.position, job.item)), None)
+            found = find_indexed(workspace, ready, job)
             return ([found], cursor.path) if found else None
     return None
 
