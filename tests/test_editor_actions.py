@@ -510,3 +510,25 @@ def test_offers_are_few_and_keep_their_names(tmp_path):
 
     assert len(everything) < 50
     assert some <= {offer.id for offer in everything}
+
+
+def test_cursor_on_a_line_gets_the_actions_of_its_findings_the_nearest_first(tmp_path):
+    job = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: a}\nspec:\n  framework: pytorch\n"
+    job += "  image: a/b\n  env: {A: yes, B: 0755}\n"
+    overlay = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {namespace: ml, cluster: {platform: kubeflow}}\n"
+    for path, text in {"jobgen.yaml": "", "jobs/a.yaml": job, "overlays/prod/overlay.yaml": overlay}.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    workspace = open_workspace(tmp_path)
+
+    def list_lines(line, column, end):
+        asked = request(workspace, "jobs/a.yaml", Location("jobs/a.yaml", line, column, line, end))
+        offers = [*list_fixes(asked), *list_suppressions(asked)]
+        return [(each.location.line, each.location.column) for offer in offers for each in offer.findings]
+
+    first, second = (7, 12), (7, 20)
+    assert set(list_lines(7, 3, 3)) == {first, second}, "on the key"
+    assert list_lines(7, 13, 13)[0] == first
+    assert list_lines(7, 21, 21)[0] == second
+    assert set(list_lines(7, 21, 22)) == {second}, "a selection is exact"
+    assert not list_lines(6, 3, 3)

@@ -28,8 +28,8 @@ _MAX_OFFERS = 20
 def list_fixes(request: ActionRequest) -> Iterator[Offer]:
     """Offer the fix of each selected finding; a finding of several environments has one."""
     by_fix: dict[str, list[Finding]] = {}
-    for finding in request.findings:
-        if finding.fix and request.is_selected(finding.location):
+    for finding in request.list_nearest_first():
+        if finding.fix and request.is_asked_about(finding.location):
             by_fix.setdefault(repr(finding.fix), []).append(finding)
     for name, findings in list(by_fix.items())[:_MAX_OFFERS]:
         fix = findings[0].fix

@@ -62,6 +62,18 @@ class ActionRequest(NamedTuple):
         first, last = _bounds(location)
         return first <= end and start <= last
 
+    def is_asked_about(self, location: Location) -> bool:
+        """Whether the range touches a location, or is a cursor on its line: on `replicas` of a wrong `replicas: 2`."""
+        at = self.range
+        is_cursor = (at.line, at.column) == (at.end_line, at.end_column)
+        return self.is_selected(location) or (
+            is_cursor and location.file == self.file and location.line <= at.line <= _bounds(location)[1][0]
+        )
+
+    def list_nearest_first(self) -> list[Finding]:
+        """Return the findings, first those that the range touches."""
+        return sorted(self.findings, key=lambda finding: not self.is_selected(finding.location))
+
 
 def _bounds(location: Location) -> tuple[tuple[int, int], tuple[int, int]]:
     """The first and the last position of a location. One without an end is one character."""

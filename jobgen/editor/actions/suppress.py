@@ -44,9 +44,9 @@ def list_suppressions(request: ActionRequest) -> Iterator[Offer]:
     if ready is None or not _reads_comments(request.workspace, request.file):
         return
     by_line: dict[tuple[int, str], list[Finding]] = {}
-    for finding in request.findings:
+    for finding in request.list_nearest_first():
         is_fixed = finding.rule in ready.run.project.mandatory or finding.rule in _NEVER or is_unreadable(finding)
-        if not is_fixed and request.is_selected(finding.location):
+        if not is_fixed and request.is_asked_about(finding.location):
             by_line.setdefault((finding.location.line, finding.rule), []).append(finding)
     for (line, rule), findings in list(by_line.items())[:_MAX_OFFERS]:
         change = suppress(request.workspace, findings[0])
