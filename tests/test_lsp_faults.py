@@ -304,6 +304,42 @@ def test_repository_inside_a_folder_links_and_manifests(tmp_path):
         client.wait(lambda: not client.codes(pod))
 
 
+def test_repositories_inside_of_folders_are_linted_while_a_folder_needs_them(tmp_path):
+    repository = REPOSITORY | {"jobs/bert.yaml": BROKEN}
+    for name in ("all/a", "all/deep/b", "all/node_modules/c", "other"):
+        write(tmp_path / name, repository)
+    a, b, c, other = (
+        (tmp_path / name / "jobs/bert.yaml").as_uri() for name in ("all/a", "all/deep/b", "all/node_modules/c", "other")
+    )
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: 5}\n"
+    write(tmp_path, {"manifests/team/pod.yaml": pod.replace("5", "6"), "manifests/other.yaml": pod})
+    folders = {name: {"uri": (tmp_path / name).as_uri(), "name": name} for name in ("all", "all/a/jobs", "manifests")}
+
+    def change_folders(client, added, removed):
+        event = {"added": [folders[each] for each in added], "removed": [folders[each] for each in removed]}
+        client.notify("workspace/didChangeWorkspaceFolders", {"event": event})
+
+    with Client([tmp_path / "all", tmp_path / "other/jobs"], log=tmp_path / "log.txt") as client:
+        client.wait(lambda: client.codes(a) == client.codes(b) == client.codes(other) == ["unknown-resource"])
+        change_folders(client, ["all/a/jobs"], ["all"])
+        client.wait(lambda: not client.codes(b))
+        assert client.codes(a)
+        assert not client.codes(c)
+        change_folders(client, [], ["all/a/jobs"])
+        client.wait(lambda: not client.codes(a))
+
+        # The folder of an open document is added later.
+        opened, beside = ((tmp_path / "manifests" / name).as_uri() for name in ("team/pod.yaml", "other.yaml"))
+        client.open(opened, pod.replace("5", "[]"))
+        client.wait(lambda: client.codes(opened))
+        alone = client.codes(opened)
+        change_folders(client, ["manifests"], [])
+        client.wait(lambda: client.codes(beside))
+        client.settle(1)
+        assert client.codes(opened) == alone
+        assert client.codes(other)
+
+
 def find_processes(parents):
     found = subprocess.run(["ps", "-eo", "pid=,ppid=,stat="], capture_output=True, text=True, check=True).stdout
     rows = [line.split() for line in found.splitlines()]

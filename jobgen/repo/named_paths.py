@@ -30,8 +30,8 @@ from jobgen.repo.files import (
     report_too_many_files,
 )
 from jobgen.repo.lock import KUSTOMIZATION, LOCK
-from jobgen.repo.root import find_root
-from jobgen.repo.walk import CHART_FOLDERS, DEPENDENCY_FOLDERS, walk_folder
+from jobgen.repo.root import DEPENDENCY_FOLDERS, find_root
+from jobgen.repo.walk import CHART_FOLDERS, walk_folder
 
 _BASELINE = lazy_pattern(r'\s*\{\s*"version":\s*[0-9]+,\s*"(?:findings|paths)":\s*\[')
 _BASELINE_START = 200

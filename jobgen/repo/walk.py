@@ -23,9 +23,8 @@ from jobgen.repo.files import (
     report_file,
     report_link_outside,
 )
+from jobgen.repo.root import DEPENDENCY_FOLDERS
 
-# Folders that package managers fill.
-DEPENDENCY_FOLDERS = frozenset(("node_modules", "__pycache__", "site-packages", "venv", "bower_components"))
 CHART_FOLDERS = frozenset(("charts", "templates"))
 
 _Entry = os.DirEntry[str] | UnsavedEntry | PathEntry

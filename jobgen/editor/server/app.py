@@ -92,6 +92,8 @@ class JobgenServer(LanguageServer):
         """The commands that the editor has for this server."""
         self.edit_listeners: list[Callable[[OpenWorkspace], None]] = []
         """Called when a document has been edited, and linted by itself."""
+        self.folder_listeners: list[Callable[[], None]] = []
+        """Called when folders have been added."""
         self.listeners: list[Callable[[OpenWorkspace], None]] = []
         """Called when a workspace has new results."""
 
@@ -150,9 +152,9 @@ class JobgenServer(LanguageServer):
             known.request_lint()
         return known
 
-    def close_folder(self, folder: Path) -> OpenWorkspace | None:
-        """Close a folder, and return its workspace."""
-        opened = self.workspaces.pop(Workspace(folder).root, None)
+    def close_workspace(self, root: Path) -> OpenWorkspace | None:
+        """Close the workspace at a root, and return it."""
+        opened = self.workspaces.pop(root, None)
         if opened:
             opened.worker.stop()
         return opened
@@ -166,6 +168,11 @@ class JobgenServer(LanguageServer):
         """Say that a document of a workspace has been edited."""
         for listener in self.edit_listeners:
             guard("edits", listener)(opened)
+
+    def notify_folders(self) -> None:
+        """Say that folders have been added."""
+        for listener in self.folder_listeners:
+            guard("folders", listener)()
 
     def _notify(self, opened: OpenWorkspace) -> None:
         for listener in self.listeners:

@@ -42,6 +42,11 @@ class _Documents:
         opened.edited[file] = opened.worker.number + 1
         self._lint_soon(uri, partial(self._lint, opened, file, is_saved=is_saved))
 
+    def use_all(self) -> None:
+        """Use the texts of all documents again, because their workspaces may be others now."""
+        for uri in list(self._server.workspace.text_documents):
+            self.use_text(uri)
+
     def close(self, uri: str) -> None:
         """Use the file on disk again, and show its findings."""
         found = self._server.find_workspace(uri)
@@ -93,6 +98,7 @@ class _Documents:
 def register(server: JobgenServer) -> None:
     """Follow the documents of the editor and the files on disk."""
     documents = _Documents(server)
+    server.folder_listeners.append(documents.use_all)
     server.feature(types.TEXT_DOCUMENT_DID_OPEN)(partial(_use, documents))
     server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(partial(_use, documents))
     server.feature(types.TEXT_DOCUMENT_DID_SAVE)(partial(_save, documents))

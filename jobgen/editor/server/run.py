@@ -6,17 +6,16 @@ import asyncio
 import gc
 import logging
 from functools import partial
-from pathlib import Path
 from typing import BinaryIO
 
 from lsprotocol import types
-from pygls.uris import to_fs_path
 
 from jobgen.editor.server import (
     actions,
     completion,
     diagnostics,
     documents,
+    folders,
     hover,
     inlay_hints,
     lenses,
@@ -30,7 +29,10 @@ from jobgen.editor.server.text import Texts
 
 log = logging.getLogger("jobgen.lsp")
 
-FEATURES = (documents, diagnostics, completion, symbols, navigation, hover, actions, inlay_hints, lenses, rendered)
+FEATURES = (
+    *(folders, documents, diagnostics, completion, symbols, navigation),
+    *(hover, actions, inlay_hints, lenses, rendered),
+)
 """The modules that answer requests. Each has a function `register`."""
 
 
@@ -38,8 +40,6 @@ def create_server() -> JobgenServer:
     """Create the server with all its features."""
     server = JobgenServer()
     server.feature(types.INITIALIZE)(partial(_initialize, server))
-    server.feature(types.INITIALIZED)(partial(_open_folders, server))
-    server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(partial(_change_folders, server))
     server.feature(types.SHUTDOWN)(partial(_stop, server))
     for module in FEATURES:
         module.register(server)
@@ -61,33 +61,6 @@ def _initialize(server: JobgenServer, params: types.InitializeParams) -> None:
         known.position_encoding,
     )
     server.protocol._workspace = texts  # noqa: SLF001 -- pygls has no other place to say which class it is
-
-
-def _open_folders(server: JobgenServer, _: types.InitializedParams) -> None:
-    documents.watch_files(server)
-    rendered.provide_content(server)
-    for folder in server.workspace.folders.values():
-        _open_folder(server, folder)
-    if not server.workspace.folders and server.workspace.root_path:
-        server.open_folder(Path(server.workspace.root_path))
-
-
-def _change_folders(server: JobgenServer, params: types.DidChangeWorkspaceFoldersParams) -> None:
-    for folder in params.event.removed:
-        path = to_fs_path(folder.uri)
-        closed = server.close_folder(Path(path)) if path else None
-        if closed:
-            diagnostics.clear(server, closed)
-    for folder in params.event.added:
-        _open_folder(server, folder)
-
-
-def _open_folder(server: JobgenServer, folder: types.WorkspaceFolder) -> None:
-    path = to_fs_path(folder.uri) if folder.uri.startswith("file:") else None
-    if path and Path(path).is_dir():
-        server.open_folder(Path(path))
-    else:
-        log.warning("the folder %s is not on this machine, so it is not linted", folder.uri)
 
 
 def _stop(server: JobgenServer, _: object) -> None:
