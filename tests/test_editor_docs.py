@@ -71,12 +71,17 @@ def test_neovim_starts_the_server_for_yaml():
 
 
 def test_emacs_starts_the_server_for_yaml():
-    (text,) = blocks("elisp")
-    ((name, _, (_, variable, _, ((*modes,), _, command))),) = read_lisp(text)
+    eglot, lsp_mode = blocks("elisp")
+    ((name, _, (_, variable, _, ((*modes,), _, command))),) = read_lisp(eglot)
 
     assert (name, variable) == ("with-eval-after-load", "'eglot-server-programs")
     assert modes == ["yaml-mode", "yaml-ts-mode"]
     assert [word.strip('"') for word in command] == COMMAND
+
+    ((_, package, (_, (maker, *fields))),) = read_lisp(lsp_mode)
+    assert (package, maker) == ("'lsp-mode", "make-lsp-client")
+    assert fields[::2] == [":new-connection", ":activation-fn", ":add-on?", ":server-id"]
+    assert "yaml" in [word.strip('"') for word in fields[3]]
 
 
 def test_every_setting_of_the_extension_is_on_its_page():

@@ -91,6 +91,8 @@ STEPS = [
     {"step": "screen"},
     {"step": "close_floats"},
     {"step": "rendered", "command": "JobgenRendered prod"},
+    {"step": "lens"},
+    {"step": "cursor", "text": "replicas"},
     {"step": "definition"},
     {"step": "findings", "rules": ["unknown-field"], "file": "jobs/wide.yaml"},
     {"step": "open", "file": "jobs/wide.yaml"},
@@ -222,8 +224,16 @@ def test_documented_command_shows_the_rendered_manifest(session):
     assert (filetype, is_modifiable) == ("yaml", False)
 
 
+def test_lens_opens_the_rendered_manifest(session):
+    ((title, text),) = seen(session, "lens")
+
+    assert title.startswith("dev: ")
+    assert "namespace: ml-dev" in text
+
+
 def test_completion_offers_the_fields_of_a_job(session):
-    (labels,) = seen(session, "complete")
+    labels, omnifunc = seen(session, "complete")[0]
+    assert omnifunc == "v:lua.vim.lsp.omnifunc"
 
     assert {"command", "queue"} <= set(labels)
     # Fields that the job has already are not offered again.

@@ -242,13 +242,35 @@ function steps.complete(step)
       table.insert(labels, item.label)
     end
   end
-  return labels
+  return { labels, vim.bo.omnifunc }
+end
+
+-- Shows the lenses, and runs the first one of a line.
+function steps.lens(step)
+  vim.cmd("JobgenLenses")
+  local lens
+  wait_for("a lens", function()
+    lens = vim.lsp.codelens.get(0)[1]
+    return lens ~= nil
+  end)
+  vim.api.nvim_win_set_cursor(0, { lens.range.start.line + 1, 0 })
+  local seen = steps.rendered({ run = function()
+    vim.ui.select = function(options, _, choose)
+      choose(options[1])
+    end
+    vim.lsp.codelens.run()
+  end })
+  return { lens.command.title, seen[1] }
 end
 
 -- Runs a command that opens a window, and closes the window.
 function steps.rendered(step)
   local before = vim.api.nvim_get_current_win()
-  vim.cmd(step.command)
+  if step.run then
+    step.run()
+  else
+    vim.cmd(step.command)
+  end
   wait_for("a window with the manifest", function()
     return vim.api.nvim_get_current_win() ~= before
   end)
