@@ -7,7 +7,8 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
-from editorfiles import JOB, NEW_FILES, OVERLAY, edit, make_repository
+from editorfiles import JOB, NEW_FILES, OVERLAY, QUOTA, edit, make_repository
+from overlayfiles import Overlay, edit_overlay, make_patch
 
 import jobgen
 from jobgen import cache
@@ -105,12 +106,71 @@ def test_index_knows_jobs_objects_patches_and_names(tmp_path):
     [job] = workspace.index["jobs/job0.yaml"].jobs
 
     assert (job.name, job.kind, job.framework, job.location.line) == ("bert", "TrainingJob", "pytorch", 1)
-    assert [(each.environment, [str(made) for made in each.objects], each.patches) for each in job.environments] == [
-        ("dev", ["PyTorchJob ml-dev/bert"], (("dev", 0),)),
-        ("prod", ["PyTorchJob ml-prod/bert"], ()),
+    assert [(each.environment, [str(made) for made in each.objects]) for each in job.environments] == [
+        ("dev", ["PyTorchJob ml-dev/bert"]),
+        ("prod", ["PyTorchJob ml-prod/bert"]),
     ]
+    assert [[overlay for overlay, _ in each.patches] for each in job.environments] == [["dev"], []]
     assert ("ResourceQuota", "gpus") in workspace.index["jobs/quota.yaml"].names
 
     (tmp_path / "jobs/job0.yaml").unlink()
     workspace.take(linter.lint({}, lambda *_: None))
     assert "jobs/job0.yaml" not in workspace.index
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_findings_are_those_of_lint_after_random_edits_of_overlays(tmp_path, seed):
+    random = Random(seed)
+    overlays = {"base": Overlay("", rest=("cluster: {operators: {training-operator: 1.9.4}}",))}
+    overlays |= {env: Overlay("base", patches=(make_patch(random), make_patch(random))) for env in ("dev", "prod")}
+    files = {
+        f"jobs/{name}.yaml": JOB.format(name=name, team=team, framework="pytorch", tag=tag, gpus=8, seed=1, replicas=4)
+        for name, team, tag in (("bert", "nlp", "1.2"), ("gpt", "nlp", "latest"), ("t5", "vision", "1.2"))
+    }
+    files |= {"jobgen.yaml": "{}\n", "jobs/quota.yaml": QUOTA.format(gpus=4)}
+    linter, workspace = WorkspaceLinter(tmp_path), Workspace(tmp_path)
+
+    for _ in range(10):
+        change_files(random, overlays, files)
+        shutil.rmtree(tmp_path / "overlays", ignore_errors=True)
+        write(tmp_path, files | {f"overlays/{env}/overlay.yaml": each.write() for env, each in overlays.items()})
+        workspace.take(linter.lint({}, lambda *_: None))
+
+        found = {file: sorted(each.all, key=str) for file, each in workspace.snapshot.findings.items()}
+        assert found == lint_saved(tmp_path, {})
+    if not workspace.snapshot.error:
+        current = {runner.name for runner in workspace.load().prepared.runners}
+        known = keep_environments(workspace.index, current)
+        workspace.take(WorkspaceLinter(tmp_path).lint({}, lambda *_: None))
+        assert known == keep_environments(workspace.index, current)
+
+
+def change_files(random, overlays, files):
+    """Edit an overlay; or edit a job or the settings, or add or remove an environment."""
+    env = random.choice(sorted(overlays))
+    match random.randrange(8):
+        case 0:
+            path = random.choice(sorted(path for path in files if path.startswith("jobs/")))
+            files[path] = files[path].replace("1.2", random.choice(("latest", "1.3"))) + "# edited\n"
+        case 1:
+            settings = ("{}\n", "rules: {mutable-image-tag: off}\n", "environments: [prod]\n", "# edited\n{}\n")
+            files["jobgen.yaml"] = random.choice(settings)
+        case 2 if "stage" in overlays:
+            del overlays["stage"]
+        case 2:
+            overlays["stage"] = Overlay("dev", patches=(make_patch(random),))
+        case 3:
+            overlays[env] = overlays[env]._replace(extends=random.choice(("base", "nowhere", "")))
+        case _:
+            overlays[env] = edit_overlay(random, overlays[env])
+
+
+def keep_environments(index, names):
+    """The index without environments that have errors, which it has as they were before."""
+    found = {}
+    for path, file in index.items():
+        for number, job in enumerate(file.jobs):
+            found[path, number] = job._replace(
+                environments=sorted(env for env in job.environments if env.environment in names)
+            )
+    return found

@@ -5,19 +5,18 @@ The background process builds it file by file, and sends only what changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location, value_of
 from jobgen.model.finding import Identity
-from jobgen.pipeline.environment import EnvironmentRunner, PatchName
-from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.pipeline.result_cache import FileResult
+from jobgen.pipeline.environment import EnvironmentRunner
+from jobgen.pipeline.result_cache import FileParts, are_same
 from jobgen.pipeline.trace import Job
 from jobgen.repo.files import FileEntry
-from jobgen.spec.frameworks import Frameworks
+from jobgen.spec.overlay import PatchName
 
 USED_KINDS = {
     "claimName": "PersistentVolumeClaim",
@@ -57,7 +56,7 @@ class RenderedJob(NamedTuple):
     objects: tuple[Identity, ...]
     """The object of the job, then its companions; none if it has errors or is inactive."""
     patches: tuple[PatchName, ...]
-    """The patches that match it: overlay, and index there."""
+    """The patches that match it."""
 
 
 class IndexedJob(NamedTuple):
@@ -97,41 +96,39 @@ class IndexChange(NamedTuple):
 
 
 class IndexBuilder:
-    """Builds the index of a workspace again and again. A file whose result is the same object has not changed."""
+    """Builds the index of a workspace again and again. A file whose results are the same objects has not changed."""
 
     def __init__(self) -> None:
-        self._results: dict[str, FileResult] = {}
+        self._results: dict[str, FileParts] = {}
         self._is_first = True
 
     def update(
         self,
-        results: Iterable[tuple[FileEntry, FileResult]],
+        results: Iterable[tuple[FileEntry, FileParts]],
         runners: Sequence[EnvironmentRunner],
-        frameworks: Frameworks,
+        read: Callable[[FileEntry], Sequence[Job]],
     ) -> IndexChange:
-        """Return what changed since the last update."""
-        current = {entry.path: (entry, part) for entry, part in results}
+        """Return what changed since the last update. `read` reads the jobs of a file."""
+        current = {entry.path: (entry, parts) for entry, parts in results}
         changed = {
-            path: index_file(entry, part, runners, frameworks)
-            for path, (entry, part) in current.items()
-            if self._results.get(path) is not part
+            path: index_file(read(entry), parts, runners)
+            for path, (entry, parts) in current.items()
+            if not are_same(self._results.get(path, ()), parts)
         }
         removed = tuple(path for path in self._results if path not in current)
-        self._results = {path: part for path, (_, part) in current.items()}
+        self._results = {path: parts for path, (_, parts) in current.items()}
         is_first, self._is_first = self._is_first, False
         return IndexChange(changed, removed, is_first)
 
 
-def index_file(
-    entry: FileEntry, part: FileResult, runners: Sequence[EnvironmentRunner], frameworks: Frameworks
-) -> FileIndex:
-    """Return the index of a file."""
+def index_file(read: Sequence[Job], parts: FileParts, runners: Sequence[EnvironmentRunner]) -> FileIndex:
+    """Return the index of a file, whose jobs have been read."""
     made: dict[tuple[int, int, str], list[Identity]] = {}
-    for each in part.made:
+    for each in (each for part in parts for each in part.made):
         made.setdefault((each.position, each.item, each.env), []).append(each.identity)
     jobs: list[IndexedJob] = []
     names: set[tuple[str, str]] = set()
-    for job in read_jobs([entry], frameworks, []):
+    for job in read:
         names.update(list_names(job.document.data))
         jobs.append(_index_job(job, made, runners))
     return FileIndex(tuple(jobs), tuple(sorted(names)))
@@ -145,7 +142,7 @@ def _index_job(
         patches = runner.patches_for(job)
         if patches is not None:
             objects = tuple(made.get((job.position, job.item, runner.name), ()))
-            used = tuple((patch.overlay, patch.place) for patch in patches)
+            used = tuple(dict.fromkeys(patch.name for patch in patches))
             environments.append(RenderedJob(runner.name, objects, used))
     data = job.document.data
     framework = value_of(as_mapping(data.get("spec")).get("framework"))

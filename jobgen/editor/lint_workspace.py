@@ -95,8 +95,8 @@ class WorkspaceLinter:
         prepared, project = self._memory.prepared, self._memory.project
         if prepared is None or project is None:
             return IndexChange()
-        known = ((entry, part) for entry in entries if (part := self._memory.find(entry)))
-        return self._index.update(known, prepared.runners, project.frameworks)
+        known = ((entry, parts) for entry in entries if (parts := self._memory.find_parts(entry)))
+        return self._index.update(known, self._memory.runners, self._memory.read_jobs)
 
     def _list_own(self, entry: FileEntry) -> frozenset[object]:
         """Return the keys of the findings that a file has by itself."""

@@ -9,8 +9,7 @@ from jobgen.editor.index import FileIndex, IndexedJob, list_jobs
 from jobgen.editor.workspace import Ready
 from jobgen.model.data import Location, location_of, value_of
 from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.environment import PatchName
-from jobgen.spec.overlay import list_ancestors
+from jobgen.spec.overlay import PatchName, list_ancestors, name_patch
 
 
 def find_overlay(file: str) -> str:
@@ -37,8 +36,8 @@ def list_patches(ready: Ready, overlay: str) -> Iterator[tuple[PatchName, Locati
     project = ready.prepared.tracer.traced_project()
     known = project.overlays.get(overlay)
     patches = (patch for spec in known.specs for patch in spec.get("patches", ())) if known else ()
-    for place, patch in enumerate(patches):
-        yield (overlay, place), location_of(patch)
+    for patch in patches:
+        yield name_patch(patch, overlay), location_of(patch)
 
 
 def list_environments(project: ProjectConfig, environments: list[str], overlay: str) -> list[str]:

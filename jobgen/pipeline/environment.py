@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from jobgen.k8s.nodes import get_path
@@ -16,7 +18,7 @@ from jobgen.render.expand import Expander
 from jobgen.repo import layout
 from jobgen.repo.files import FileEntry, read_file
 from jobgen.spec.merge import Deletion
-from jobgen.spec.overlay import EMPTY_PATCH, JobAttributes, Overlay, Patch, list_ancestors
+from jobgen.spec.overlay import EMPTY_PATCH, Environment, JobAttributes, Overlay, Patch, PatchName, list_ancestors
 from jobgen.spec.replicas import find_template
 
 if TYPE_CHECKING:
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
 PolicySource: TypeAlias = "Callable[[], Policies]"
 """Loads the compiled policies of a repository; called only when an object has to be checked."""
 
-Marker = tuple[int, str]
-"""A deletion marker of an overlay: the number of the mapping that holds it, and its key."""
+Marker = tuple[str, str]
+"""A deletion marker of an overlay: the name of the mapping that holds it, and its key."""
 
 
 class Rendered(NamedTuple):
@@ -46,9 +48,6 @@ class Rendered(NamedTuple):
 
 
 _CONTAINER_FIELDS = ("containers", "initContainers")
-
-PatchName = tuple[str, int]
-"""A patch: its overlay and its index there."""
 
 
 class OverlayUse(NamedTuple):
@@ -75,7 +74,7 @@ class EnvironmentRunner:
         project: ProjectConfig,
         name: str,
         policies: PolicySource | None = None,
-        numbers: dict[int, int] | None = None,
+        names: dict[int, str] | None = None,
         entries: Sequence[FileEntry] | None = None,
     ) -> None:
         self.name = name
@@ -91,9 +90,9 @@ class EnvironmentRunner:
         self._checker: Checker | None = None
         self._catalog: DeviceCatalog | None = None
         self._has_read_catalog = False
-        # Environments share overlays, so they share the numbers of their mappings.
-        self._numbers: dict[int, int] = {} if numbers is None else numbers
-        _number_mappings([environment.defaults, environment.patches, project.kinds, environment.images], self._numbers)
+        # Environments share overlays, so they share the names of their mappings.
+        self._names: dict[int, str] = {} if names is None else names
+        _name_mappings(_list_blocks(project, environment), self._names)
 
     @property
     def is_broken(self) -> bool:
@@ -227,7 +226,7 @@ class EnvironmentRunner:
 
     def marker(self, mapping: Any, key: str) -> Marker:
         """The marker of a mapping of its overlays, by which a record says that it took effect."""
-        return self._numbers[id(mapping)], key
+        return self._names[id(mapping)], key
 
     def explain_inactive(self, job: Job) -> str:
         """Why a job of this environment is not rendered although it is valid; empty if it is rendered."""
@@ -244,13 +243,13 @@ class EnvironmentRunner:
     def _record_deletions(self, job: Job, deletions: list[Deletion], used: OverlayUse) -> None:
         where = JobRef(self.name, job.file.path, job.position, job.item)
         for deletion in deletions:
-            number = self._numbers.get(id(deletion.asked_by))
-            if number is None:
+            name = self._names.get(id(deletion.asked_by))
+            if name is None:
                 used.own_misses.extend([] if deletion.found else [where])
             elif deletion.found:
-                used.hits.setdefault((number, str(deletion.key)), where)
+                used.hits.setdefault((name, str(deletion.key)), where)
             else:
-                used.misses.append(((number, str(deletion.key)), where))
+                used.misses.append(((name, str(deletion.key)), where))
 
 
 def _children(tree: Node) -> Iterable[Node]:
@@ -258,17 +257,41 @@ def _children(tree: Node) -> Iterable[Node]:
     return tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
 
 
-def _number_mappings(tree: Any, numbers: dict[int, int]) -> None:
-    """Give a number to the `id` of each mapping in a tree. What is below one with a number has numbers, too."""
+def _list_blocks(project: ProjectConfig, environment: Environment) -> Iterator[tuple[str, Any]]:
+    """The blocks of layers that may have deletion markers, each with its owner."""
+    ancestors = list_ancestors(environment.name, project.overlays)
+    specs = ((overlay, spec) for overlay in ancestors for spec in project.overlays[overlay].specs)
+    owners = (overlay for overlay, spec in specs if "defaults" in spec)
+    yield from zip(owners, environment.defaults, strict=True)
+    yield from ((patch.overlay, patch._replace(place=0)) for patch in environment.patches)
+    yield from ((change.overlay, change._replace(place=0)) for change in environment.images)
+    yield from (("", kind) for kind in project.kinds)
+
+
+def _name_mappings(blocks: Iterable[tuple[str, Any]], names: dict[int, str]) -> None:
+    """Name the `id` of each mapping by the content of its block, so that its name stays if other blocks change."""
+    repeated: Counter[tuple[str, str]] = Counter()
+    for owner, block in blocks:
+        if owner:
+            digest = blake2b(repr(block).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        else:
+            digest = f"{block.api_version} {block.name}"
+        # Equal blocks of one overlay are different ones.
+        repeated[owner, digest] += 1
+        start = f"{owner} {digest} {repeated[owner, digest]}"
+        for number, mapping in enumerate(_list_mappings(block)):
+            names.setdefault(id(mapping), f"{start} {number}")
+
+
+def _list_mappings(tree: Any) -> Iterator[Any]:
+    """Return the mappings in a tree, in a fixed order."""
     children = tree
     if isinstance(tree, dict):
-        if id(tree) in numbers:
-            return
-        numbers[id(tree)] = len(numbers)
+        yield tree
         children = tree.values()
     for child in children:
         if isinstance(child, (dict, list, tuple)):
-            _number_mappings(child, numbers)
+            yield from _list_mappings(child)
 
 
 def overlay_errors(project: ProjectConfig, tracer: Tracer, environments: Sequence[str] | None) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from jobgen.model.data import value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.environment import EnvironmentRunner, OverlayUse
+from jobgen.pipeline.environment import EnvironmentRunner, Marker, OverlayUse
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Tracer
@@ -43,7 +43,7 @@ def find_idle_images(
         yield locate(_report(entry, images), f"overlays/{overlay}")
 
 
-def _list_entries(runner: EnvironmentRunner) -> Iterator[tuple[tuple[str, int], tuple[int, str]]]:
+def _list_entries(runner: EnvironmentRunner) -> Iterator[tuple[tuple[str, int], Marker]]:
     for change in runner.expander.environment.images:
         yield (change.overlay, change.place), runner.marker(change.fields, IMAGES)
 

@@ -1,18 +1,31 @@
 """Keep the results of a run in memory, for the next run in the same process.
 
-An editor starts a run at every edit. Most files are the same as before, so their results are too. A run with a memory
+An editor starts a run at every edit. Most files are the same as before, so their results are too. The results of each
+environment are kept apart, since an edit of an overlay concerns few jobs of some environments. A run with a memory
 finds what a run without one finds; `tests/test_editor_lint.py` compares them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.k8s.device_catalog import may_concern_devices
-from jobgen.pipeline.result_cache import FileResult, FileStat, is_racy, stat_file
+from jobgen.k8s.nodes import as_mapping
+from jobgen.pipeline.changed_layers import LayerFiles, compare_environments, is_moved, read_layer_files
+from jobgen.pipeline.read_jobs import read_jobs
+from jobgen.pipeline.result_cache import (
+    FileParts,
+    FileResult,
+    FileStat,
+    are_same,
+    is_racy,
+    join_parts,
+    new_result,
+    stat_file,
+)
 from jobgen.repo.files import File, FileEntry, read_file
 
 if TYPE_CHECKING:
@@ -21,7 +34,13 @@ if TYPE_CHECKING:
     from jobgen.pipeline.environment import EnvironmentRunner
     from jobgen.pipeline.load_policies import PolicyFiles
     from jobgen.pipeline.selectors import Membership
-    from jobgen.pipeline.trace import Tracer
+    from jobgen.pipeline.trace import Job, Tracer
+
+_SHARE = 500
+"""How many files are processed before their results are kept. A newer edit ends a run, and must not lose much."""
+
+_NOTHING = new_result()
+"""The result of a file that has not been processed in an environment, because its overlays have errors."""
 
 
 class Prepared(NamedTuple):
@@ -47,19 +66,33 @@ class _Known(NamedTuple):
     digest: bytes
     devices: bool
     """Whether it may define classes and claims for devices, on which the results of other files depend."""
-    part: FileResult | None = None
-    """The result; None if it cannot be kept."""
+
+
+class _Environment(NamedTuple):
+    """An environment as it was when its overlays were valid, and the results of files in it, by name."""
+
+    runner: EnvironmentRunner
+    results: dict[str, FileResult]
 
 
 class RunMemory:
-    """What the last run in this process found."""
+    """What the last runs in this process found."""
 
     def __init__(self) -> None:
-        self._layers = b""
+        self._digest = b""
         self._project: ProjectConfig | None = None
-        self._scope: tuple[object, ...] = ()
+        self._layers: LayerFiles | None = None
+        self._devices = b""
+        self._selected: tuple[str, ...] = ()
         self._prepared: Prepared | None = None
-        self._known: dict[str, _Known] = {}
+        self._membership: Membership | None = None
+        self._files: dict[str, _Known] = {}
+        self._own: dict[str, FileResult] = {}
+        """The results of files by themselves, by name."""
+        self._environments: dict[str, _Environment] = {}
+        self._jobs: dict[str, tuple[Job, ...]] = {}
+        """The outlines of the jobs of files, by name."""
+        self._joined: dict[str, tuple[FileParts, FileResult]] = {}
 
     @property
     def prepared(self) -> Prepared | None:
@@ -71,57 +104,118 @@ class RunMemory:
         """The project of the last run."""
         return self._project
 
+    @property
+    def runners(self) -> list[EnvironmentRunner]:
+        """The environments of the last run. One whose overlays have errors is as it was before."""
+        return [known.runner for name, known in self._environments.items() if name in self._selected]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no results are known."""
+        return not self._own
+
     def load_project(self, layers: bytes, load: Callable[[], ProjectConfig]) -> ProjectConfig:
-        """Return the project of the last run if no layer has changed; else load it and drop all results."""
-        if self._project is None or layers != self._layers:
-            self._project, self._layers = load(), layers
-            self._scope, self._prepared, self._known = (), None, {}
+        """Return the project of the last run if no layer has changed; else load it."""
+        if self._project is None or layers != self._digest:
+            self._project, self._digest, self._prepared = load(), layers, None
         return self._project
 
-    def prepare(self, entries: Sequence[FileEntry], what: tuple[object, ...], make: Callable[[], Prepared]) -> Prepared:
-        """Return the environments of the last run, or prepare them. Results of files that changed are dropped.
+    def prepare(self, entries: Sequence[FileEntry], selected: Sequence[str], make: Callable[[], Prepared]) -> Prepared:
+        """Return the environments of the last run, or prepare them. Results that may have changed are dropped.
 
-        `what` names the environments, and everything else about them that the layers do not decide.
+        `selected` are the names of the environments, also of those that have errors.
         """
-        self._forget_changed(entries)
-        scope = (what, self._digest_device_files(entries))
-        if self._prepared is None or scope != self._scope:
-            if self._scope and self._scope[0] == scope[0]:
-                self._drop_dependent()
-            else:
-                self._known = {name: known._replace(part=None) for name, known in self._known.items()}
-            self._prepared, self._scope = make(), scope
+        self._forget_changed_files(entries)
+        devices = self._digest_device_files(entries)
+        if self._prepared is None or devices != self._devices or self._selected != tuple(selected):
+            self._selected = tuple(selected)
+            self._prepared = make()
+            self._forget_changed_layers(entries)
+            if devices != self._devices:
+                for known in self._environments.values():
+                    _drop(known.results, lambda result: bool(result.dependent))
+            self._devices = devices
         return self._prepared
 
     def complete(
-        self, entries: Sequence[FileEntry], process: Callable[[Sequence[FileEntry]], list[FileResult]]
+        self,
+        entries: Sequence[FileEntry],
+        process: Callable[[Sequence[EnvironmentRunner], Sequence[FileEntry]], list[FileParts]],
     ) -> list[FileResult]:
         """Return the results of all files. Those that are not known are processed."""
-        known_parts = ((entry, part) for entry in entries if (part := self.find(entry)))
-        # A result that depends on the date is not used again.
-        results = {_name(entry): part for entry, part in known_parts if not part.used.days}
-        missing = [entry for entry in entries if _name(entry) not in results]
-        for entry, part in zip(missing, process(missing) if missing else (), strict=True):
+        assert self._prepared is not None
+        runners = self._prepared.runners
+        lacking: dict[tuple[int, ...], list[FileEntry]] = {}
+        kept = [self._environments[runner.name].results for runner in runners]
+        for entry in entries:
             name = _name(entry)
-            results[name] = part
-            known = self._known.get(name)
-            if known:
-                self._known[name] = known._replace(part=part)
-        return [results[_name(entry)] for entry in entries]
+            numbers = tuple(number for number, results in enumerate(kept) if name not in results)
+            if numbers or name not in self._own:
+                lacking.setdefault(numbers, []).append(entry)
+        for numbers, several in lacking.items():
+            for share in _split_share(several, is_whole=self.is_empty):
+                for entry, parts in zip(share, process([runners[each] for each in numbers], share), strict=True):
+                    name = _name(entry)
+                    self._own[name] = parts[0]
+                    for number, part in zip(numbers, parts[1:], strict=True):
+                        kept[number][name] = part
+        return [self._join(name, (self._own[name], *(each[name] for each in kept))) for name in map(_name, entries)]
 
     def find(self, entry: FileEntry) -> FileResult | None:
         """Return the result of a file in the last run; None if it is not known."""
-        known = self._known.get(_name(entry))
-        return known.part if known else None
+        known = self._joined.get(_name(entry))
+        return known[1] if known else None
 
-    def _forget_changed(self, entries: Sequence[FileEntry]) -> None:
-        """Update what is known about each file. The result of a file whose content has changed is dropped."""
+    def find_parts(self, entry: FileEntry) -> FileParts | None:
+        """Return the results of a file by itself and in each of `runners`; None if it is not known."""
+        name = _name(entry)
+        own = self._own.get(name)
+        kept = (self._environments[runner.name].results.get(name, _NOTHING) for runner in self.runners)
+        return None if own is None else (own, *kept)
+
+    def read_jobs(self, entry: FileEntry) -> list[Job]:
+        """Read the jobs of a file, and keep their outlines."""
+        assert self._project is not None
+        jobs = list(read_jobs([entry], self._project.frameworks, []))
+        self._jobs[_name(entry)] = tuple(map(outline_job, jobs))
+        return jobs
+
+    def list_outlines(self, entry: FileEntry) -> tuple[Job, ...]:
+        """Return the outlines of the jobs of a file: what selectors match on."""
+        name = _name(entry)
+        if name not in self._jobs:
+            self.read_jobs(entry)
+        return self._jobs[name]
+
+    def _join(self, name: str, parts: FileParts) -> FileResult:
+        """Join the results of a file; the same as before if they are."""
+        known = self._joined.get(name)
+        if known is None or not are_same(known[0], parts):
+            known = self._joined[name] = parts, join_parts(parts)
+        return known[1]
+
+    def _forget_changed_files(self, entries: Sequence[FileEntry]) -> None:
+        """Update what is known about each file. The results of a file whose content has changed are dropped."""
         now = time.time_ns()
         kept: dict[str, _Known] = {}
         for entry in entries:
             if entry.finding is None:
-                kept[_name(entry)] = self._update(entry, self._known.get(_name(entry)), now)
-        self._known = kept
+                kept[_name(entry)] = self._update(entry, self._files.get(_name(entry)), now)
+        changed = {name for name, known in self._files.items() if name not in kept or kept[name].digest != known.digest}
+        # A file that cannot be read has results, too; those that depend on the date are not used again.
+        changed |= self._own.keys() - kept.keys()
+        changed |= {name for name, (_, result) in self._joined.items() if result.used.days}
+        for name in changed:
+            self._jobs.pop(name, None)
+            self._joined.pop(name, None)
+            for results in self._list_results():
+                results.pop(name, None)
+        self._files = kept
+
+    def _list_results(self) -> Iterator[dict[str, FileResult]]:
+        """Return the results of files by themselves, and those of each environment."""
+        yield self._own
+        yield from (known.results for known in self._environments.values())
 
     def _update(self, entry: FileEntry, known: _Known | None, now: int) -> _Known:
         stat = stat_file(entry.full) if entry.content is None else None
@@ -136,17 +230,82 @@ class RunMemory:
     def _digest_device_files(self, entries: Iterable[FileEntry]) -> bytes:
         digest = blake2b(digest_size=16)
         for entry in entries:
-            known = self._known.get(_name(entry))
+            known = self._files.get(_name(entry))
             if known and known.devices:
                 digest.update(f"{entry.path}\0".encode("utf-8", "surrogatepass") + known.digest)
         return digest.digest()
 
-    def _drop_dependent(self) -> None:
-        """Drop results that depend on classes and claims for devices."""
-        self._known = {
-            name: known._replace(part=None) if known.part and known.part.dependent else known
-            for name, known in self._known.items()
-        }
+    def _forget_changed_layers(self, entries: Sequence[FileEntry]) -> None:
+        """Drop the results that a change of layers reaches."""
+        assert self._project is not None
+        assert self._prepared is not None
+        before, self._layers = self._layers, read_layer_files(self._project)
+        if before is None or before.common != self._layers.common:
+            self._own, self._environments, self._jobs, self._joined = {}, {}, {}, {}
+        else:
+            self._forget_moved(before, self._layers)
+            self._forget_unselected(entries)
+        self._membership = self._prepared.membership
+        for runner in self._prepared.runners:
+            known = self._environments.get(runner.name)
+            if known:
+                self._forget_reached(known, runner, entries)
+            self._environments[runner.name] = _Environment(runner, known.results if known else {})
+        names = {*self._project.overlays, *self._selected}
+        self._environments = {name: known for name, known in self._environments.items() if name in names}
+
+    def _forget_moved(self, before: LayerFiles, after: LayerFiles) -> None:
+        """Drop results with findings that may be located elsewhere now, or that hide other secrets."""
+        changes = before.find_changes(after)
+        hides_others = bool(changes) and before.list_secrets() != after.list_secrets()
+        for results in self._list_results() if changes else ():
+            _drop(results, lambda result: bool(result.findings) and (hides_others or is_moved(result, changes)))
+
+    def _forget_unselected(self, entries: Sequence[FileEntry]) -> None:
+        """Drop the results of files with jobs that no environment selects, now or before: there is a finding then."""
+        assert self._prepared is not None
+        memberships = [each for each in (self._membership, self._prepared.membership) if each and not each.takes_all]
+        for entry in entries if memberships else ():
+            if any(not each.selects(job) for job in self.list_outlines(entry) for each in memberships):
+                self._own.pop(_name(entry), None)
+
+    def _forget_reached(self, known: _Environment, runner: EnvironmentRunner, entries: Sequence[FileEntry]) -> None:
+        """Drop the results of files with jobs that a change of an environment may concern."""
+        environment = runner.expander.environment
+        change = compare_environments(known.runner.expander.environment, environment)
+        if change is None:
+            return
+        if change.is_total:
+            known.results.clear()
+            return
+        # Objects of devices and runtimes are used by other jobs.
+        _drop(known.results, lambda result: bool(result.dependent) or any(made.companion for made in result.made))
+        for entry in entries:
+            if any(change.concerns(runner.attributes(job)) for job in self.list_outlines(entry)):
+                known.results.pop(_name(entry), None)
+
+
+def outline_job(job: Job) -> Job:
+    """Return a job with only what selectors match on."""
+    data = job.document.data
+    metadata, spec = as_mapping(data.get("metadata")), as_mapping(data.get("spec"))
+    outline: dict[str, Any] = {
+        **{key: data[key] for key in ("apiVersion", "kind") if key in data},
+        "metadata": {key: metadata[key] for key in ("name", "namespace", "labels") if key in metadata},
+        "spec": {key: spec[key] for key in ("framework", "platform") if key in spec},
+    }
+    return job._replace(document=job.document._replace(data=outline), file=File(job.file.path))
+
+
+def _drop(results: dict[str, FileResult], is_dropped: Callable[[FileResult], bool]) -> None:
+    for name in [name for name, result in results.items() if is_dropped(result)]:
+        del results[name]
+
+
+def _split_share(entries: Sequence[FileEntry], *, is_whole: bool) -> Iterator[Sequence[FileEntry]]:
+    """Yield entries that are processed together. The first run looks for all of them on disk at once."""
+    size = len(entries) if is_whole else _SHARE
+    yield from (entries[start : start + size] for start in range(0, len(entries), size))
 
 
 def _name(entry: FileEntry) -> str:

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
+from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen import cache
@@ -40,7 +41,7 @@ _COLLECTIONS: dict[str, type] = {each.__name__: each for each in (tuple, list, f
 
 
 class FileResult(NamedTuple):
-    """The rendered objects and the findings of some files."""
+    """The rendered objects and the findings of a file: of the file by itself, of one environment, or of all."""
 
     made: list[Rendered]
     findings: list[Finding]
@@ -54,14 +55,71 @@ class FileResult(NamedTuple):
     """Why the file was not read, if it was not."""
     dependent: list[str]
     """The names of jobs whose results depend on the classes and claims for devices in other files."""
+    jobs: list[tuple[str, int, int]]
+    """The name, position and item of each job of the file."""
+
+
+FileParts = tuple[FileResult, ...]
+"""The results of a file: of the file by itself, then of each environment."""
+
+
+def new_result() -> FileResult:
+    """Return a result with nothing in it."""
+    from jobgen.pipeline.environment import new_overlay_use
+
+    return FileResult([], [], set(), new_overlay_use(), [], [], [], [], [], [])
+
+
+def are_same(one: FileParts, other: FileParts) -> bool:
+    """Whether results are the same objects."""
+    return len(one) == len(other) and all(map(is_, one, other))
+
+
+def join_parts(parts: FileParts) -> FileResult:
+    """Return the results of a file by itself and of environments as one."""
+    from jobgen.pipeline.environment import OverlayUse
+
+    own = parts[0]
+    used = [part.used for part in parts]
+    # The order of the output is job by job, then environment by environment. Items count up, members of a sweep down.
+    made = [made for part in parts for made in part.made]
+    made.sort(key=lambda each: (each.position, abs(each.item)))
+    rendered = {(each.position, each.item) for each in made}
+    # These belong to no environment, or have errors in all.
+    left_out = [name for name, *place in own.jobs if tuple(place) not in rendered]
+    return FileResult(
+        made,
+        [finding for part in parts for finding in part.findings],
+        own.names,
+        OverlayUse(
+            {patch for use in used for patch in use.patches},
+            {marker: where for use in reversed(used) for marker, where in use.hits.items()},
+            [miss for use in used for miss in use.misses],
+            [miss for use in used for miss in use.own_misses],
+            [day for use in used for day in use.days],
+        ),
+        [row for part in parts for row in part.rows],
+        own.comments,
+        [*(name for part in parts for name in part.unchecked), *left_out],
+        own.skipped,
+        [name for part in parts for name in part.dependent],
+        own.jobs,
+    )
 
 
 _DEPENDS_ON, _CONCERNS_DEVICES = -3, -2
 """Items of an encoded result: the digest of the files of devices that it depends on, if it does, and whether its own
 file may be one of these."""
 
-Record = tuple[FileStat, int, str, Encoded]
-"""The stat of a file, the time of it, the digest of its content, and the encoded result."""
+
+class Record(NamedTuple):
+    """The results of a file on disk."""
+
+    stat: FileStat
+    time_ns: int
+    """When the stat was taken."""
+    digest: str
+    encoded: Encoded
 
 
 class ResultCache:
@@ -75,8 +133,8 @@ class ResultCache:
         if isinstance(found, dict):
             self._known = found
 
-    def part(self, entry: FileEntry, device_digest: Callable[[], str]) -> FileResult | None:
-        """The result of a file; None if the file must be processed.
+    def find(self, entry: FileEntry, device_digest: Callable[[], str]) -> FileParts | None:
+        """The results of a file; None if the file must be processed.
 
         `device_digest` returns the digest of all files with classes and claims for devices.
         """
@@ -84,7 +142,7 @@ class ResultCache:
         if known is None:
             return None
         depends_on = known[-1][_DEPENDS_ON]
-        return decode_result(known[-1], entry.path) if not depends_on or depends_on == device_digest() else None
+        return decode_parts(known[-1], entry.path) if not depends_on or depends_on == device_digest() else None
 
     def _find(self, entry: FileEntry) -> Record | None:
         """The record of a file that has not changed since."""
@@ -98,7 +156,7 @@ class ResultCache:
             file = read_file(entry)
             if file.finding or _digest(file.content) != digest:
                 return None
-            self._new[_name(entry)] = (stat, now, digest, encoded)
+            self._new[_name(entry)] = Record(stat, now, digest, encoded)
         return known
 
     def digest_device_files(self, entries: Iterable[FileEntry]) -> str:
@@ -137,15 +195,15 @@ class FileSnapshot:
         self._content = None if file.finding else file.content
         self.entry = entry if file.finding else entry._replace(content=file.content)
 
-    def record(self, part: FileResult, device_digest: Callable[[], str]) -> Record | FileResult:
-        """The result as a record; the result itself if it cannot be cached."""
-        if self._stat is None or self._content is None or part.used.days:
-            return part
-        depends_on = device_digest() if part.dependent else ""
-        plain = _encode_result(part, depends_on, self.entry.path, may_concern_devices(self._content))
+    def record(self, parts: FileParts, device_digest: Callable[[], str]) -> Record | FileParts:
+        """The results as a record; the results themselves if they cannot be cached."""
+        if self._stat is None or self._content is None or any(part.used.days for part in parts):
+            return parts
+        depends_on = device_digest() if any(part.dependent for part in parts) else ""
+        plain = _encode_parts(parts, depends_on, self.entry.path, may_concern_devices(self._content))
         if plain is None:
-            return part
-        return (self._stat, self._time_ns, _digest(self._content), plain)
+            return parts
+        return Record(self._stat, self._time_ns, _digest(self._content), plain)
 
 
 def _name(entry: FileEntry) -> str:
@@ -157,27 +215,28 @@ def _digest(content: bytes) -> str:
     return blake2b(content, digest_size=16).hexdigest()
 
 
-def _encode_result(part: FileResult, depends_on: str, path: str, concerns_devices: bool) -> Encoded | None:
-    """Encode a result; None if a rule's facts cannot be encoded, or if it may contain a secret."""
+def _encode_parts(parts: FileParts, depends_on: str, path: str, concerns_devices: bool) -> Encoded | None:
+    """Encode results; None if a rule's facts cannot be encoded, or if they may contain a secret."""
     try:
-        rows = [[rule, pack(row.value), list(row.path), list(row.job)] for rule, row in part.rows]
-        findings = [encode_finding(finding) for finding in part.findings]
+        plain = [list(map(_encode_result, parts)), depends_on, concerns_devices, path]
     except TypeError:
         return None
-    plain = [
+    return None if contains_secret(plain) else plain
+
+
+def _encode_result(part: FileResult) -> Encoded:
+    return [
         [[each.env, each.identity, each.location, *each[4:]] for each in part.made],
-        findings,
+        [encode_finding(finding) for finding in part.findings],
         sorted(part.names),
         _encode_use(part.used),
-        rows,
+        [[rule, pack(row.value), list(row.path), list(row.job)] for rule, row in part.rows],
         [list(comment) for comment in part.comments],
         part.unchecked,
         part.skipped,
-        depends_on,
-        concerns_devices,
-        path,
+        part.dependent,
+        part.jobs,
     ]
-    return None if contains_secret(plain) else plain
 
 
 def contains_secret(data: object) -> bool:
@@ -231,24 +290,27 @@ def _decode_use(patches: Encoded, hits: Encoded, misses: Encoded, own_misses: En
 
     return OverlayUse(
         {(overlay, place) for overlay, place in patches},
-        {(number, key): JobRef(*where) for (number, key), where in hits},
-        [((number, key), JobRef(*where)) for (number, key), where in misses],
+        {(name, key): JobRef(*where) for (name, key), where in hits},
+        [((name, key), JobRef(*where)) for (name, key), where in misses],
         [JobRef(*where) for where in own_misses],
         [],
     )
 
 
-def decode_result(plain: Encoded, path: str) -> FileResult | None:
-    """Decode a result; None if the file had another path, because locations contain it."""
+def decode_parts(plain: Encoded, path: str) -> FileParts | None:
+    """Decode results; None if the file had another path, because locations contain it."""
+    parts, _, _, known_path = plain
+    return tuple(map(_decode_result, parts)) if known_path == path else None
+
+
+def _decode_result(plain: Encoded) -> FileResult:
     # A lint of unchanged files decodes findings only, and does not need these modules.
     from jobgen.check.rules import Fact
     from jobgen.pipeline.environment import Rendered
     from jobgen.pipeline.trace import JobRef
     from jobgen.report.suppress import Suppression
 
-    made, findings, names, used, rows, comments, unchecked, skipped, depends_on, _, known_path = plain
-    if known_path != path:
-        return None
+    made, findings, names, used, rows, comments, unchecked, skipped, dependent, jobs = plain
     return FileResult(
         [Rendered(env, None, Identity(*who), Location(*location), *where) for env, who, location, *where in made],
         [decode_finding(each) for each in findings],
@@ -261,7 +323,8 @@ def decode_result(plain: Encoded, path: str) -> FileResult | None:
         ],
         list(unchecked),
         list(skipped),
-        [depends_on] if depends_on else [],
+        list(dependent),
+        [(name, position, item) for name, position, item in jobs],
     )
 
 

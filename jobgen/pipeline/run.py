@@ -21,7 +21,6 @@ from jobgen.pipeline.environment import (
     OverlayUse,
     PolicySource,
     Rendered,
-    new_overlay_use,
     overlay_errors,
     valid_environments,
 )
@@ -31,7 +30,17 @@ from jobgen.pipeline.own_definitions import suggest_own_definitions
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.redact import redact_findings
-from jobgen.pipeline.result_cache import FileResult, FileSnapshot, Record, ResultCache, decode_result, digest_files
+from jobgen.pipeline.result_cache import (
+    FileParts,
+    FileResult,
+    FileSnapshot,
+    Record,
+    ResultCache,
+    decode_parts,
+    digest_files,
+    join_parts,
+    new_result,
+)
 from jobgen.pipeline.selector_entries import find_idle_entries
 from jobgen.pipeline.selectors import (
     Membership,
@@ -134,8 +143,8 @@ def _process(run: Run) -> Iterator[Rendered]:
     if entries is None:
         entries = list(layout.find_jobs(run.project.root))
     runners, tracer = _prepare(run, entries)
-    process = functools.partial(_process_entries, run, runners, tracer)
-    parts = run.memory.complete(entries, process) if run.memory else process(entries)
+    process = functools.partial(_process_entries, run, tracer)
+    parts = run.memory.complete(entries, process) if run.memory else list(map(join_parts, process(runners, entries)))
     run.files = sum(entry.finding is None for entry in entries) - sum(len(part.skipped) for part in parts)
     seen: dict[tuple[str, Identity], Rendered] = {}
     for entry, part in zip(entries, parts, strict=True):
@@ -233,8 +242,7 @@ def _find_cluster_problems(
 def _prepare(run: Run, entries: Sequence[FileEntry]) -> tuple[list[EnvironmentRunner], Tracer]:
     """Prepare the environments, or take them from the last run."""
     make = functools.partial(prepare_run, run)
-    what = (*run.environments, run.entries is None)
-    prepared = run.memory.prepare(entries, what, make) if run.memory else make()
+    prepared = run.memory.prepare(entries, run.environments, make) if run.memory else make()
     run.findings[:] = prepared.findings
     run.environments = prepared.environments
     run.policies, run.policy_files = prepared.policies, prepared.policy_files
@@ -253,24 +261,25 @@ def prepare_run(run: Run) -> Prepared:
 
 
 def _process_entries(
-    run: Run, runners: list[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
-) -> list[FileResult]:
-    if _can_cache(run, runners):
+    run: Run, tracer: Tracer, runners: Sequence[EnvironmentRunner], entries: Sequence[FileEntry]
+) -> list[FileParts]:
+    # What is in memory is newer than what is on disk.
+    if _can_cache(run, runners) and (run.memory is None or run.memory.is_empty):
         return _process_changed(run, runners, tracer, entries)
     return parallel_map(entries, lambda share: _process_files(run, runners, tracer, share, len(entries)))
 
 
 def process_file(run: Run, prepared: Prepared, entry: FileEntry) -> FileResult:
     """Process one file with environments that a run has prepared."""
-    return _process_files(run, prepared.runners, prepared.tracer, [entry], 1)[0]
+    return join_parts(_process_files(run, prepared.runners, prepared.tracer, [entry], 1)[0])
 
 
 def _prepare_environments(run: Run, tracer: Tracer) -> list[EnvironmentRunner]:
     """The environments that can be rendered; errors in layers and policies are added to the findings."""
     run.findings += overlay_errors(run.project, tracer, None if run.checked else run.environments)
     policies = _load_policies(run) if run.checked else None
-    numbers: dict[int, int] = {}
-    runners = [EnvironmentRunner(run.project, name, policies, numbers, run.entries) for name in run.environments]
+    names: dict[int, str] = {}
+    runners = [EnvironmentRunner(run.project, name, policies, names, run.entries) for name in run.environments]
     run.findings += (finding for runner in runners for finding in runner.overlay_findings(tracer))
     valid = valid_environments(run.findings, runners, run.project.overlays)
     run.complete = len(valid) == len(runners) and not run.failed
@@ -332,90 +341,102 @@ def _is_failed_policy(finding: Finding) -> bool:
     )
 
 
-def _can_cache(run: Run, runners: list[EnvironmentRunner]) -> bool:
+def _can_cache(run: Run, runners: Sequence[EnvironmentRunner]) -> bool:
     """Whether results of this run can be cached: a render needs the objects, and a date changes results."""
     keeps = run.checked and bool(runners) and run.finish is discard_object and bool(run.layers) and cache.is_enabled()
     return keeps and not any(runner.expander.environment.is_dated for runner in runners)
 
 
 def _process_changed(
-    run: Run, runners: list[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
-) -> list[FileResult]:
+    run: Run, runners: Sequence[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
+) -> list[FileParts]:
     """Process the files that changed since the last lint; take the results of the others from the cache."""
     scope = "repository" if run.entries is None else "files"
     results = ResultCache(str(run.project.root), scope, ",".join(run.environments), run.layers)
     # The files that a runner reads the catalog of devices from.
     sources = run.entries if run.entries is not None else layout.find_jobs(run.project.root)
     device_digest = functools.cache(lambda: results.digest_device_files(sources))
-    parts = [results.part(entry, device_digest) for entry in entries]
-    numbers = [number for number, part in enumerate(parts) if part is None]
+    known = [results.find(entry, device_digest) for entry in entries]
+    numbers = [number for number, parts in enumerate(known) if parts is None]
 
     changed = [entries[number] for number in numbers]
     found = parallel_map(changed, lambda share: _process_to_records(run, runners, tracer, share, device_digest))
     for number, record in zip(numbers, found, strict=True):
-        if isinstance(record, FileResult):
-            parts[number] = record
-        else:
-            parts[number] = decode_result(record[-1], entries[number].path)
+        if isinstance(record, Record):
+            known[number] = decode_parts(record.encoded, entries[number].path)
             results.note(entries[number], record)
+        else:
+            known[number] = record
     # If an input changed during the run, no key describes these results.
     if digest_files(layout.read_inputs(run.project.root)) == run.layers:
         results.save()
-        run.lasting = not any(isinstance(record, FileResult) for record in found)
-    return [part for part in parts if part is not None]
+        run.lasting = all(isinstance(record, Record) for record in found)
+    return [parts for parts in known if parts is not None]
 
 
 def _process_to_records(
     run: Run,
-    runners: list[EnvironmentRunner],
+    runners: Sequence[EnvironmentRunner],
     tracer: Tracer,
     share: Sequence[FileEntry],
     device_digest: Callable[[], str],
-) -> list[Record | FileResult]:
-    """Process files; return a record for each whose result can be cached."""
+) -> list[Record | FileParts]:
+    """Process files; return a record for each whose results can be cached."""
     files = [FileSnapshot(entry) for entry in share]
-    parts = _process_files(run, runners, tracer, [file.entry for file in files], len(share))
-    return [file.record(part, device_digest) for file, part in zip(files, parts, strict=True)]
+    found = _process_files(run, runners, tracer, [file.entry for file in files], len(share))
+    return [file.record(parts, device_digest) for file, parts in zip(files, found, strict=True)]
 
 
 def _process_files(
-    run: Run, runners: list[EnvironmentRunner], tracer: Tracer, share: Sequence[FileEntry], total: int
-) -> list[FileResult]:
+    run: Run, runners: Sequence[EnvironmentRunner], tracer: Tracer, share: Sequence[FileEntry], total: int
+) -> list[FileParts]:
     """Process files one by one, without looking at the others."""
-    parts: list[FileResult] = []
+    found: list[FileParts] = []
     frameworks = run.project.frameworks
     for start in range(0, len(share), _BATCH):
         run.progress(start * len(runners) * total // len(share), total * len(runners))
         batch = share[start : start + _BATCH]
-        fresh = [FileResult([], [], set(), new_overlay_use(), [], [], [], [], []) for _ in batch]
-        jobs = [
-            (job, part)
-            for entry, part in zip(batch, fresh, strict=True)
-            for job in read_jobs(
-                [entry], frameworks, part.findings, part.comments if run.checked else None, part.skipped
-            )
+        own = [new_result() for _ in batch]
+        read = [
+            list(read_jobs([entry], frameworks, part.findings, part.comments if run.checked else None, part.skipped))
+            for entry, part in zip(batch, own, strict=True)
         ]
-        for part in fresh:
-            # A document with an error is not a job.
-            part.unchecked.extend("" for finding in part.findings if finding.severity is Severity.ERROR)
-        for job, part in jobs:
-            part.names.update(filter(None, (job.document.name, job.document.sweep)))
-            if run.membership:
-                part.findings.extend(_drop_repeated(job, part, run.membership.findings(job, tracer)))
-        outcomes = [_render_jobs(run, runner, tracer, jobs) for runner in runners]
-        # The order of the output is job by job, then environment by environment.
-        for number, (job, part) in enumerate(jobs):
-            if not any(outcome[number] for outcome in outcomes):
-                # The job belongs to no environment.
-                part.unchecked.append(job.document.name)
-            part.made.extend(made for outcome in outcomes for made in outcome[number])
-        overlays = _overlay_contents(run) if any(part.findings for part in fresh) else []
-        for entry, part in zip(batch, fresh, strict=True):
-            # Before they are cached or sent to another process.
-            if part.findings:
-                part.findings[:] = redact_findings(part.findings, (read_file(entry).content, *overlays))
-        parts += fresh
-    return parts
+        for jobs, part in zip(read, own, strict=True):
+            _note_jobs(run, tracer, jobs, part)
+        results = list(zip(own, *(_run_environment(run, runner, tracer, read) for runner in runners), strict=True))
+        _redact_results(run, batch, results)
+        found += results
+    return found
+
+
+def _note_jobs(run: Run, tracer: Tracer, jobs: Sequence[Job], part: FileResult) -> None:
+    """Note the jobs of a file, and what is wrong with the file by itself."""
+    # A document with an error is not a job.
+    part.unchecked.extend("" for finding in part.findings if finding.severity is Severity.ERROR)
+    for job in jobs:
+        part.jobs.append((job.document.name, job.position, job.item))
+        part.names.update(filter(None, (job.document.name, job.document.sweep)))
+        if run.membership:
+            part.findings.extend(_drop_repeated(job, part, run.membership.findings(job, tracer)))
+
+
+def _run_environment(
+    run: Run, runner: EnvironmentRunner, tracer: Tracer, read: Sequence[Sequence[Job]]
+) -> list[FileResult]:
+    """The results of files, whose jobs have been read, in one environment."""
+    results = [new_result() for _ in read]
+    pairs = [(job, part) for jobs, part in zip(read, results, strict=True) for job in jobs]
+    for (_, part), made in zip(pairs, _render_jobs(run, runner, tracer, pairs), strict=True):
+        part.made.extend(made)
+    return results
+
+
+def _redact_results(run: Run, batch: Sequence[FileEntry], results: Sequence[FileParts]) -> None:
+    """Remove secrets from findings, before they are cached or sent to another process."""
+    faulty = [(entry, part) for entry, parts in zip(batch, results, strict=True) for part in parts if part.findings]
+    overlays = _overlay_contents(run) if faulty else []
+    for entry, part in faulty:
+        part.findings[:] = redact_findings(part.findings, (read_file(entry).content, *overlays))
 
 
 def _overlay_contents(run: Run) -> list[bytes]:
@@ -445,7 +466,7 @@ def _render_job(run: Run, runner: EnvironmentRunner, tracer: Tracer, job: Job, p
     patches = runner.patches_for(job)
     if patches is None:
         return []
-    part.used.patches.update((patch.overlay, patch.place) for patch in patches)
+    part.used.patches.update(patch.name for patch in patches)
     if not (run.wanted(job.document.name) or (job.document.sweep and run.wanted(job.document.sweep))):
         return []
     made = runner.render_job(job, patches, part.used)
@@ -456,7 +477,7 @@ def _render_job(run: Run, runner: EnvironmentRunner, tracer: Tracer, job: Job, p
         part.findings.extend(_drop_repeated(job, part, tracer.findings(job, runner.name, runner.find_missing_images)))
         made = None
     if made:
-        part.used.patches.update((patch.overlay, patch.place) for patch in runner.list_runtime_patches(made))
+        part.used.patches.update(patch.name for patch in runner.list_runtime_patches(made))
     else:
         # It has errors, or it is paused, done or expired.
         part.unchecked.append(job.document.name)

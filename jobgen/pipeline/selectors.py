@@ -10,7 +10,7 @@ from jobgen.model.data import Location, Node, TracedKey, TracedScalar
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.suggest import NO_FIX, did_you_mean, find_closest, find_key, suggest_rename
 from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.environment import EnvironmentRunner, PatchName, Rendered
+from jobgen.pipeline.environment import EnvironmentRunner, Rendered
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job, Tracer
@@ -26,6 +26,7 @@ from jobgen.spec.overlay import (
     JobAttributes,
     JobSelector,
     Patch,
+    PatchName,
     list_ancestors,
 )
 from jobgen.spec.sweeps import SWEEP
@@ -58,7 +59,7 @@ def find_idle_selectors(use: SelectorUse, tracer: Tracer) -> Iterator[Finding]:
         if not patch.optional
     }
     empty = [runner for runner in use.runners if runner.name not in use.filled and runner.expander.environment.jobs]
-    if not empty and patches.keys() <= use.patches:
+    if not empty and all(patch.name in use.patches for patch in patches.values()):
         return
     ran = {runner.name for runner in use.runners}
     others = [EnvironmentRunner(use.project, name) for name in use.project.overlays if name not in ran]
@@ -68,10 +69,10 @@ def find_idle_selectors(use: SelectorUse, tracer: Tracer) -> Iterator[Finding]:
     for job in read_jobs(layout.find_jobs(use.project.root), use.project.frameworks, []):
         for runner in every:
             known[runner.name].append(runner.attributes(job))
-            used |= {(patch.overlay, patch.place) for patch in runner.patches_for(job) or ()}
-    used |= {(patch.overlay, patch.place) for runner in every for patch in _list_runtime_patches(runner)}
+            used |= {patch.name for patch in runner.patches_for(job) or ()}
+    used |= {patch.name for runner in every for patch in _list_runtime_patches(runner)}
     severity = Severity.ERROR if use.checked else Severity.WARNING
-    for key in sorted(patches.keys() - used):
+    for key in sorted(key for key, patch in patches.items() if patch.name not in used):
         having = next(runner for runner in use.runners if patches[key] in runner.expander.environment.patches)
         members = [job for job in known[having.name] if having.expander.environment.matches(job)]
         # An empty environment is reported itself.
@@ -271,11 +272,15 @@ class Membership:
         others = [name for name in project.environments() if name not in names]
         self._project = project
         self._runners = [*runners, *(EnvironmentRunner(project, name) for name in others)]
-        self._takes_all = any(not runner.expander.environment.jobs or runner.is_broken for runner in self._runners)
+        self.takes_all = any(not runner.expander.environment.jobs or runner.is_broken for runner in self._runners)
+
+    def selects(self, job: Job) -> bool:
+        """Whether an environment selects a job."""
+        return self.takes_all or any(runner.patches_for(job) is not None for runner in self._runners)
 
     def findings(self, job: Job, tracer: Tracer) -> list[Finding]:
         """Report a job that no environment selects. A raw manifest is checked by its schema at least."""
-        if self._takes_all or any(runner.patches_for(job) is not None for runner in self._runners):
+        if self.selects(job):
             return []
         name = job.document.sweep or job.document.name
         message = (

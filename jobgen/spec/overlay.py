@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -85,6 +86,10 @@ class JobSelector(NamedTuple):
         return all(job.labels.get(key) == value for key, value in self.labels)
 
 
+PatchName = tuple[str, str]
+"""What a patch matches: its overlay, and a digest of its selector. Patches with one name match the same jobs."""
+
+
 class Patch(NamedTuple):
     """A patch for the jobs that match: merged before rendering, after it, or both."""
 
@@ -95,6 +100,8 @@ class Patch(NamedTuple):
     node: Node
     overlay: str
     place: int
+    """Its index among the patches of its overlay."""
+    name: PatchName
     optional: bool = False
     """Whether it may match no job."""
 
@@ -310,8 +317,16 @@ def _parse_patch(block: Any, overlay: str, place: int, cluster: Cluster, problem
         node=block,
         overlay=overlay,
         place=place,
+        name=name_patch(block, overlay),
         optional=bool(value_of(block.get("optional", False))),
     )
+
+
+def name_patch(block: Any, overlay: str) -> PatchName:
+    """Return the name of a patch, which stays if other patches are added, or if it changes something else."""
+    applies_to_all = any(value_of(block.get(key)) is not None for key in ("manifest", "jsonPatch"))
+    selector = repr((parse_selector(block.get("match", {})), applies_to_all))
+    return overlay, blake2b(selector.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def _parse_locks(paths: Iterable[Node], overlay: str) -> Iterator[FieldLock]:
