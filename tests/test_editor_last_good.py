@@ -36,6 +36,8 @@ def show(tmp_path):
         ("  env: {", "yaml-syntax"),
         ("  command: [a", "yaml-syntax"),
         ("  roles: work", "wrong-type"),
+        ("  roles:\n    work", "wrong-type"),
+        ("  env:\n    - name: A\n      val", "yaml-syntax"),
         ("  unknown: 1", "unknown-field"),
     ],
 )
@@ -46,9 +48,10 @@ def test_findings_of_other_lines_stay_while_a_line_is_typed(show, typed, rule):
     shown = show(f"{UNTAGGED}\n", below)
     assert (image, "untagged-image") in shown
     assert rule in {name for at, name in shown if at >= line}
+    assert len({name for _, name in shown}) == 2
 
     above = UNTAGGED.replace("spec:\n", f"spec:\n{typed}\n")
-    assert (image + 1, "untagged-image") in show(UNTAGGED, above)
+    assert (image + 1 + typed.count("\n"), "untagged-image") in show(UNTAGGED, above)
 
 
 def test_a_finding_of_the_line_that_is_typed_goes(show):
@@ -62,9 +65,14 @@ def test_a_finding_of_the_line_that_is_typed_goes(show):
         UNTAGGED,
         UNTAGGED + "  shm: 4Gi\n",
         UNTAGGED.replace("gpu: 1", "gpu: 2"),
-        UNTAGGED + "  one\n  two\n",
+        UNTAGGED + "  one\n  two\n  three\n  four\n",
         JOB,
     ],
 )
 def test_nothing_is_kept_in_complete_text_and_after_edits_of_several_lines(show, text):
     assert show(UNTAGGED, text) is None
+
+
+def test_an_error_that_changes_is_not_kept_beside_the_new_one(show):
+    before, after = f"{UNTAGGED}  roles:\n", f"{UNTAGGED}  roles:\n    w"
+    assert show(before, after) is None

@@ -16,6 +16,9 @@ from jobgen.model.finding import Finding, Severity
 _HIDING = frozenset(("yaml", "schema", "spec"))
 """The categories of errors that hide what later stages find."""
 
+_MAX_LINES = 3
+"""As many lines may be half typed together: a key, and the first line of its value. More were not typed just now."""
+
 
 class GoodText(NamedTuple):
     """A document that was not half typed, and its findings."""
@@ -33,14 +36,18 @@ def keep_findings(good: GoodText, text: str, found: tuple[Finding, ...]) -> tupl
         return None
     before, now = good.text.split("\n"), text.split("\n")
     start, after = _find_edit(before, now)
-    if len(now) - after - start > 1:
+    if len(now) - after - start > _MAX_LINES:
         return None
     shift = len(now) - len(before)
     known = set(map(key_of, found))
+    is_yaml = not any(each.rule == "yaml-syntax" for each in found)
     kept = [
         moved
         for each in good.findings
-        if (moved := _move(each, start, len(before) - after, shift)) is not None and key_of(moved) not in known
+        # Errors that hide others are all found at once, unless the text is not YAML.
+        if not (is_yaml and _hides_others(each))
+        and (moved := _move(each, start, len(before) - after, shift)) is not None
+        and key_of(moved) not in known
     ]
     return (*kept, *found) if kept else None
 

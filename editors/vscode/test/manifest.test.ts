@@ -34,6 +34,12 @@ test("settings that choose a program are restricted in workspaces that are not t
   assert.ok(restricted.includes("jobgen.path") && restricted.includes("jobgen.arguments"));
 });
 
+test("a jobs repository is found in any folder of the workspace", () => {
+  const events: string[] = manifest.activationEvents;
+
+  assert.ok(events.includes("workspaceContains:jobgen.yaml") && events.includes("workspaceContains:**/jobgen.yaml"));
+});
+
 test("the types are those of the oldest version of VS Code that is supported", () => {
   const [, minor] = /^\^1\.(\d+)\.0$/.exec(manifest.engines.vscode) ?? [];
 
