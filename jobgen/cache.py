@@ -9,6 +9,7 @@ authenticated with a random secret that only this user can read, and have a limi
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import stat
@@ -56,6 +57,7 @@ def find_default_folder() -> Path | None:
     return home / inside / "jobgen"
 
 
+@functools.cache
 def installation_fingerprint() -> str:
     """A text that changes with the installation: names, sizes and times of the files of jobgen and its libraries."""
     files: list[str] = []

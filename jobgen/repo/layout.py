@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from jobgen.model.lazy_re import lazy_pattern
@@ -90,8 +91,14 @@ def read_kinds(root: Folder) -> Iterator[File]:
     """Read the kind descriptions: the shipped ones, then those of the repository, which override them."""
     home = find_shipped("schemas").parent
     if home != root:
-        yield from map(mark_built_in, read_own_kinds(home))
+        yield from _read_shipped_kinds(home)
     yield from read_own_kinds(root)
+
+
+@cache
+def _read_shipped_kinds(home: Path) -> tuple[File, ...]:
+    """Read the shipped kind descriptions once: they do not change while jobgen runs."""
+    return tuple(map(mark_built_in, read_own_kinds(home)))
 
 
 def read_own_kinds(root: Folder) -> Iterator[File]:

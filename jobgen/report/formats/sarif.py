@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from jobgen import __version__
@@ -40,8 +41,7 @@ def render(report: Report) -> str:
     results = [_result(entry, index[entry.finding.rule], fingerprint) for entry, fingerprint in pairs[:MAX_RESULTS]]
     run = dump_json({"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(report, len(pairs) - len(results))]})
     # Results and rules take one line each; the small rest is indented.
-    descriptors = [_rule(name, rule) for name, rule in rules.items()]
-    run = run.replace('"rules": []', f'"rules": {dump_json_list(descriptors, " " * 12)}', 1)
+    run = run.replace('"rules": []', f'"rules": {_dump_rules(tuple(rules.items()))}', 1)
     return run.replace('"results": []', f'"results": {dump_json_list(results, " " * 8)}', 1) + "\n"
 
 
@@ -78,6 +78,12 @@ def _rules(known: Mapping[str, RuleText], findings: Iterable[Finding]) -> dict[s
         if found.rule not in rules:
             rules[found.rule] = RuleText(found.category, found.severity, found.rule.replace("-", " "), "")
     return dict(sorted(rules.items()))
+
+
+@lru_cache(maxsize=16)
+def _dump_rules(rules: tuple[tuple[str, RuleText], ...]) -> str:
+    """Return the rules as JSON: most reports of a process have the same, and they are longer than most results."""
+    return dump_json_list([_rule(name, rule) for name, rule in rules], " " * 12)
 
 
 def _rule(name: str, rule: RuleText) -> dict[str, Any]:
