@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
@@ -24,6 +25,15 @@ sys.dont_write_bytecode = False
 # Tests that take more than about a quarter of a second of CPU time each, or more than two seconds together.
 # `make test-fast` leaves them out.
 SLOW_TESTS = tuple((Path(__file__).parent / "slow.txt").read_text().split())
+
+
+# What collecting tests creates lives as long as the process: to look for garbage in it takes seconds and finds none.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -26,7 +26,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, folder / name)  # with compiled modules, which nine processes would compile again
         else:
             shutil.copy(source, folder / name)
     for language, text in BLOCK.findall(PAGE):

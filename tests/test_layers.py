@@ -1,6 +1,7 @@
 """Imports point down one list of packages, without cycles; some functions and libraries belong to one module."""
 
 import ast
+import functools
 import graphlib
 import re
 from pathlib import Path
@@ -62,8 +63,13 @@ def test_every_module_is_in_a_package():
     assert {name.split(".")[0] for name in MODULES} == set(PACKAGES)
 
 
-def imported(tree):
+@functools.cache
+def imported(path):
     """The modules of this package that a module imports, at the top or inside a function."""
+    return frozenset(_imported(parse_module(path)))
+
+
+def _imported(tree):
     for node in ast.walk(tree):
         names = [alias.name for alias in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
         if isinstance(node, ast.ImportFrom):
@@ -88,7 +94,7 @@ def used(tree):
 @every_package
 def test_imports_point_down(package):
     above = PACKAGES[: PACKAGES.index(package)]
-    imports = {name: set(imported(parse_module(path))) for name, path in modules_of(package).items()}
+    imports = {name: imported(path) for name, path in modules_of(package).items()}
 
     assert {(name, other) for name in imports for other in imports[name] if other.split(".")[0] in above} == set()
 
@@ -100,7 +106,7 @@ def test_architecture_lists_the_same_packages():
 
 
 def test_imports_have_no_cycle():
-    graph = {name: set(imported(parse_module(path))) - {name, ""} for name, path in MODULES.items()}
+    graph = {name: imported(path) - {name, ""} for name, path in MODULES.items()}
 
     assert list(graphlib.TopologicalSorter(graph).static_order())
 

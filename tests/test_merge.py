@@ -495,7 +495,7 @@ def patched(kind, root, *patches):
     manifest = {"apiVersion": KINDS[kind][0], "kind": kind, "metadata": {"name": "job"}}
     overlay = {"apiVersion": "jobgen.dev/v1", "kind": "Overlay", "spec": {"patches": list(patches)}}
     for path, data in (
-        ("jobs/job.yaml", {**manifest, **around(kind, yaml.safe_load(POD))}),
+        ("jobs/job.yaml", {**manifest, **around(kind, yaml.load(POD, yaml.CSafeLoader))}),
         ("overlays/env/overlay.yaml", overlay),
     ):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -561,7 +561,7 @@ def test_patch_changes_only_the_named_fields(kind, tmp_path):
 
     [pod], findings = patched(kind, tmp_path, {"manifest": around(kind, change)})
 
-    expected = yaml.safe_load(POD)
+    expected = yaml.load(POD, yaml.CSafeLoader)
     expected["containers"][0]["env"][0]["value"] = "2"
     assert findings == []
     assert pod == expected
@@ -580,7 +580,7 @@ def test_delete_directive_removes_one_item_only(kind, tmp_path):
 
     [pod], findings = patched(kind, tmp_path, {"manifest": around(kind, change)})
 
-    expected = yaml.safe_load(POD)
+    expected = yaml.load(POD, yaml.CSafeLoader)
     del expected["containers"][1], expected["containers"][0]["env"][1], expected["volumes"][1]
     del expected["serviceAccountName"]
     assert findings == []
@@ -605,7 +605,7 @@ def test_json_patch_finds_items_by_name(kind, tmp_path):
 
     [pod], findings = patched(kind, tmp_path, {"jsonPatch": operations})
 
-    expected = yaml.safe_load(POD)
+    expected = yaml.load(POD, yaml.CSafeLoader)
     expected["containers"][0]["env"][0]["value"] = "2"
     del expected["volumes"][1]
     assert findings == []

@@ -625,27 +625,31 @@ def test_colors_and_width_lose_no_finding(report, width):
 
 # Many
 
-MANY = Report(
-    [
-        found(
-            f"rule-{number % 60}",
-            list(Severity)[number % 3],
-            f"`value-{number}` is not what `field-{number % 7}` takes",
-            Location(f"jobs/team-{number % 50}/job-{number // 3}.yaml", number % 90 + 1, 3, number % 90 + 1, 12),
-            object=JOB._replace(name=f"job-{number // 3}"),
-            env="dev",
-            pointer=f"/spec/{number % 7}",
-            related=CHAIN,
-        )
-        for number in range(30_000)
-    ],
-    SILENT,
-    10_000,
-    30_000,
-    ("dev", "prod"),
-    RULES,
-    lambda _: ["  field: value"] * 100,
-)
+
+@functools.cache
+def make_many():
+    """30,000 findings, made when a test first needs them."""
+    return Report(
+        [
+            found(
+                f"rule-{number % 60}",
+                list(Severity)[number % 3],
+                f"`value-{number}` is not what `field-{number % 7}` takes",
+                Location(f"jobs/team-{number % 50}/job-{number // 3}.yaml", number % 90 + 1, 3, number % 90 + 1, 12),
+                object=JOB._replace(name=f"job-{number // 3}"),
+                env="dev",
+                pointer=f"/spec/{number % 7}",
+                related=CHAIN,
+            )
+            for number in range(30_000)
+        ],
+        SILENT,
+        10_000,
+        30_000,
+        ("dev", "prod"),
+        RULES,
+        lambda _: ["  field: value"] * 100,
+    )
 
 
 def measure_render(name, report):
@@ -657,12 +661,12 @@ def measure_render(name, report):
 @functools.cache
 def render_many(name):
     """The report of 30,000 findings, and how long it took; it takes seconds."""
-    return measure_render(name, MANY)
+    return measure_render(name, make_many())
 
 
 @every_format
 def test_30000_findings_take_linear_time_and_stay_within_limits(name):
-    _, few = measure_render(name, MANY._replace(findings=MANY.findings[:3_000]))
+    _, few = measure_render(name, make_many()._replace(findings=make_many().findings[:3_000]))
     told, many = render_many(name)
 
     assert many < 40 * max(few, 0.05)  # 10 if every machine were idle; 100 if the time were quadratic
@@ -673,7 +677,7 @@ def test_30000_findings_take_linear_time_and_stay_within_limits(name):
 def test_findings_beyond_the_limit_are_counted():
     (run,) = stdjson.loads(render_many("sarif")[0])["runs"]
     notice = render_many("github")[0].splitlines()[-1]
-    page = github.summary(MANY)
+    page = github.summary(make_many())
     left = int(re.search(r"and (\d+) more", page)[1])
 
     assert Counter(one["level"] for one in run["results"]) == {"error": 10_000, "warning": 10_000, "note": 5_000}
@@ -687,7 +691,7 @@ def test_findings_beyond_the_limit_are_counted():
 
 
 def test_snippet_of_a_one_megabyte_line_is_fast():
-    report = MANY._replace(findings=MANY.findings[:2000], lines=lambda _: ["x" * 1_000_000] * 100)
+    report = make_many()._replace(findings=make_many().findings[:2000], lines=lambda _: ["x" * 1_000_000] * 100)
     start = time.process_time()
     told = render("text", report)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import random
 import shutil
@@ -432,15 +433,19 @@ def history(rng):
                 words += 1
 
 
-def spelt(commit, run, ttl, rng):
+@functools.cache
+def spelt(commit, memory, run, ttl, engine):
+    """The object of a commit; few of all histories differ in it, and rendering takes longer than the simulation."""
     image, attempt, words = commit
     data = changed(image=f"registry.example.com/bert:{image}", description=f"version {words}")
-    data["spec"]["resources"]["memory"] = rng.choice(("1Gi", "1024Mi"))
+    data["spec"]["resources"]["memory"] = memory
     data["metadata"]["labels"] = {"words": str(words)}
-    data["spec"]["run"] = {**run, "attempt": attempt} if run.get("identity") == "hash" else run
+    data["spec"]["run"] = {**dict(run), "attempt": attempt} if "identity" in dict(run) else dict(run)
     if ttl:
         data["spec"]["runPolicy"] = {"ttlSecondsAfterFinished": ttl}
-    return data
+    thing, problems = made(data, gitops=engine)
+    assert problems == []
+    return thing
 
 
 def intended(commits, *, kept):
@@ -455,8 +460,7 @@ def simulate(seed, engine, run, ttl=None):
     commits = list(history(rng))
     world = Engine(engine, rng)
     for revision, commit_ in enumerate(commits):
-        thing, problems = made(spelt(commit_, run, ttl, rng), gitops=engine)
-        assert problems == []
+        thing = spelt(commit_, rng.choice(("1Gi", "1024Mi")), tuple(run.items()), ttl, engine)
         desired = {thing["metadata"]["name"]: (commit_[:2], thing)}
         # Flux looks every third moment, so each commit is seen at least once.
         for _ in range(rng.randint(3, 12)):

@@ -14,7 +14,7 @@ from shippedschemas import shipped_schema
 from jobgen.check.schema.build import build_schemas
 from jobgen.check.schema.crd_schema import compile_structural
 
-CASES = yaml.safe_load((Path(__file__).parent / "crd/runtimes.yaml").read_text("utf-8"))
+CASES = yaml.load((Path(__file__).parent / "crd/runtimes.yaml").read_text("utf-8"), yaml.CSafeLoader)
 ACCEPTED = [(until, spec) for until, cases in CASES.items() for spec in cases["accepted"]]
 BROKEN = [(until, spec) for until, cases in CASES.items() for spec in cases["broken"]]
 REFUSED = [

@@ -10,7 +10,9 @@ from jobgen.pipeline.run import Run
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-SEEDS = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in sorted((HERE / "seeds").glob("*.yaml"))}
+SEEDS = {
+    path.stem: yaml.load(path.read_text("utf-8"), yaml.CSafeLoader) for path in sorted((HERE / "seeds").glob("*.yaml"))
+}
 # Lines of each manifest as it was published, without comments, and the share of them that its spec may have.
 LINES = {
     "mnist": (42, 0.5),

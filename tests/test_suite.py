@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 from collections import defaultdict
 from pathlib import Path
@@ -14,6 +15,7 @@ TESTS = Path(__file__).parent
 MODULES = sorted(TESTS.glob("test_*.py"))
 
 
+@functools.cache
 def functions_of(path: Path) -> list[ast.FunctionDef]:
     tree = ast.parse(path.read_text())
     return [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
