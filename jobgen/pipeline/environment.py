@@ -85,14 +85,13 @@ class EnvironmentRunner:
         self.expander = Expander(project.environment(name, self.problems), list(project.kinds), self._day)
         self._commit_day: str | None = None
         self._days: list[str] = []
-        environment = self.expander.environment
         self._project = project
         self._checker: Checker | None = None
         self._catalog: DeviceCatalog | None = None
         self._has_read_catalog = False
         # Environments share overlays, so they share the names of their mappings.
         self._names: dict[int, str] = {} if names is None else names
-        _name_mappings(_list_blocks(project, environment), self._names)
+        self._has_names = False
 
     @property
     def is_broken(self) -> bool:
@@ -226,7 +225,16 @@ class EnvironmentRunner:
 
     def marker(self, mapping: Any, key: str) -> Marker:
         """The marker of a mapping of its overlays, by which a record says that it took effect."""
-        return self._names[id(mapping)], key
+        name = self._find_name(mapping)
+        assert name is not None
+        return name, key
+
+    def _find_name(self, mapping: Any) -> str | None:
+        """The name of a mapping of its layers; None for others. Few layers delete something: all get names on use."""
+        if not self._has_names:
+            _name_mappings(_list_blocks(self._project, self.expander.environment), self._names)
+            self._has_names = True
+        return self._names.get(id(mapping))
 
     def explain_inactive(self, job: Job) -> str:
         """Why a job of this environment is not rendered although it is valid; empty if it is rendered."""
@@ -243,7 +251,7 @@ class EnvironmentRunner:
     def _record_deletions(self, job: Job, deletions: list[Deletion], used: OverlayUse) -> None:
         where = JobRef(self.name, job.file.path, job.position, job.item)
         for deletion in deletions:
-            name = self._names.get(id(deletion.asked_by))
+            name = self._find_name(deletion.asked_by)
             if name is None:
                 used.own_misses.extend([] if deletion.found else [where])
             elif deletion.found:
