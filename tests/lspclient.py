@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import queue
@@ -9,7 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,6 +30,24 @@ def answer_requests(client: LanguageClient) -> None:
     """Answer what the server asks a client of pytest-lsp, which has no answers of its own."""
     for method in _REQUESTS:
         client.feature(method)(lambda params: None)
+
+
+@contextmanager
+def opened(client: LanguageClient, uri: str, text: str) -> Iterator[types.TextDocumentIdentifier]:
+    """Open a document, and close it at the end, so that tests can share a server."""
+    document = types.TextDocumentIdentifier(uri)
+    client.text_document_did_open(types.DidOpenTextDocumentParams(types.TextDocumentItem(uri, "yaml", 1, text)))
+    try:
+        yield document
+    finally:
+        client.text_document_did_close(types.DidCloseTextDocumentParams(document))
+
+
+async def wait_for(is_done: Callable[[], object]) -> None:
+    """Wait until something holds."""
+    async with asyncio.timeout(30):
+        while not is_done():  # noqa: ASYNC110 -- a server in another process sends no event
+            await asyncio.sleep(0.02)
 
 
 class Client:

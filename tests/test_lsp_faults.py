@@ -266,12 +266,13 @@ def test_files_and_folders_that_vanish(tmp_path):
         (folder / "jobgen.yaml").write_text("environments: [\n")
         settings = (folder / "jobgen.yaml").as_uri()
         client.wait(lambda: client.codes(settings) == ["yaml-syntax"])
-        (folder / "jobgen.yaml").write_text("environments: [prod]\n")
-        client.wait(lambda: not client.codes(settings))
 
         folder.rename(tmp_path / "moved")
-        client.settle(3)
+        client.wait(lambda: not client.codes(settings))
         (tmp_path / "moved").rename(folder)
+        client.wait(lambda: client.codes(settings) == ["yaml-syntax"])
+        (folder / "jobgen.yaml").write_text("environments: [prod]\n")
+        client.wait(lambda: not client.codes(settings))
         assert is_alive(client, folder)
         assert client.stop() == 0
 
@@ -454,19 +455,20 @@ TEXTS = (
 OVERLAY_FILE = "overlays/prod/overlay.yaml"
 
 
-def list_requests(uri, line, character):
-    """Every request about a document or a position in it."""
-    document, position = {"uri": uri}, {"line": line, "character": character}
-    place = {"textDocument": document, "position": position}
-    span = {"start": position, "end": position}
+def list_requests(uri):
+    """Every request about a document, and about some positions in it."""
+    document = {"uri": uri}
     everything = {"start": {"line": 0, "character": 0}, "end": {"line": 2**31 - 1, "character": 0}}
-    yield from ((f"textDocument/{name}", place) for name in ("hover", "completion", "definition", "declaration"))
-    yield "textDocument/references", place | {"context": {"includeDeclaration": True}}
     yield from ((f"textDocument/{name}", {"textDocument": document}) for name in ("documentSymbol", "codeLens"))
     yield "textDocument/inlayHint", {"textDocument": document, "range": everything}
-    yield "textDocument/codeAction", {"textDocument": document, "range": span, "context": {"diagnostics": []}}
     yield "workspace/symbol", {"query": "b"}
-    yield "jobgen/rendered", {"uri": uri, "position": position}
+    for line, character in POSITIONS:
+        position = {"line": line, "character": character}
+        place, span = {"textDocument": document, "position": position}, {"start": position, "end": position}
+        yield from ((f"textDocument/{name}", place) for name in ("hover", "completion", "definition", "declaration"))
+        yield "textDocument/references", place | {"context": {"includeDeclaration": True}}
+        yield "textDocument/codeAction", {"textDocument": document, "range": span, "context": {"diagnostics": []}}
+        yield "jobgen/rendered", {"uri": uri, "position": position}
 
 
 @pytest.mark.parametrize("file", ["jobs/bert.yaml", OVERLAY_FILE, "policies/a.yaml"])
@@ -475,10 +477,9 @@ def test_requests_about_any_text_and_position_do_not_fail(client, folder, file):
     failures = client.log.read_text().count("failed")
     for version, text in enumerate(TEXTS, 1):
         client.open(uri, text, version)
-        for line, character in POSITIONS:
-            for method, params in list_requests(uri, line, character):
-                answer = client.request(method, params)
-                assert "result" in answer or answer["error"]["code"] == -32601, (method, text, line, answer)
+        for method, params in list_requests(uri):
+            answer = client.request(method, params)
+            assert "result" in answer or answer["error"]["code"] == -32601, (method, text, params, answer)
         client.close(uri)
 
     log = client.log.read_text()

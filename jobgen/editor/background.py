@@ -25,7 +25,7 @@ _LENGTH = struct.Struct(">I")
 HEAD_BYTES = _LENGTH.size
 """The length of what comes before the data of a frame."""
 
-_MIN_PAUSE = 2.0
+_MIN_PAUSE = 1.0
 """The seconds between two searches for changed files."""
 _PAUSE_FACTOR = 50
 """A search takes at most one fiftieth of a core, in repositories of any size."""

@@ -172,9 +172,15 @@ def read_inputs(root: Folder) -> Iterator[File]:
     for folder in sorted(folders):
         yield from read_state(root, folder)
     home = find_shipped("schemas").parent
-    for top in ("policies", "schemas") if home != root else ():
-        # Shipped files change only with jobgen, which their size and time show.
-        yield from map(_read_stat, walk_files(home, top, MANIFEST_SUFFIXES))
+    if home != root:
+        yield from _list_shipped_stats(home)
+
+
+@cache
+def _list_shipped_stats(home: Path) -> tuple[File, ...]:
+    """The shipped files with their size and time. They change only with jobgen, so a process reads them once."""
+    tops = ("policies", "schemas")
+    return tuple(_read_stat(entry) for top in tops for entry in walk_files(home, top, MANIFEST_SUFFIXES))
 
 
 def _read_stat(entry: FileEntry) -> File:
