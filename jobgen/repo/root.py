@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterable
-from itertools import islice
 from pathlib import Path
 from typing import overload
 
@@ -14,8 +12,6 @@ from jobgen.repo.drafts import is_file, is_folder
 
 SETTINGS = "jobgen.yaml"
 _WORKFLOWS = (".github", "workflows")
-_MAX_SEARCHED = 50_000
-"""How many files and folders are looked at to find repositories."""
 # Folders that package managers fill.
 DEPENDENCY_FOLDERS = frozenset(("node_modules", "__pycache__", "site-packages", "venv", "bower_components"))
 _SOURCE_FOLDERS = ("jobs", "overlays", "policies", "runtimes", "schemas")
@@ -69,32 +65,6 @@ def _is_in_other_repository(folder: str, top: str) -> bool:
         if has_settings(Path(each)) or os.path.basename(each) == "jobs":
             return True
     return False
-
-
-def find_repositories(folder: Path, limit: int) -> list[Path]:
-    """The folders below a folder that have settings, the nearest first; links and hidden folders are not followed.
-
-    At most `limit` are returned, and large folders are not searched to the end.
-    """
-    found: list[Path] = []
-    pending, count = deque([str(folder)]), 0
-    while pending and len(found) < limit and count < _MAX_SEARCHED:
-        try:
-            with os.scandir(pending.popleft()) as listed:
-                entries = sorted(islice(listed, _MAX_SEARCHED - count), key=lambda entry: entry.name)
-        except OSError:
-            continue
-        count += len(entries)
-        inside = [entry.path for entry in entries if _is_searched(entry)]
-        found += [Path(each) for each in inside if has_settings(Path(each))]
-        pending += inside
-    return found[:limit]
-
-
-def _is_searched(entry: os.DirEntry[str]) -> bool:
-    return (
-        not entry.name.startswith(".") and entry.name not in DEPENDENCY_FOLDERS and entry.is_dir(follow_symlinks=False)
-    )
 
 
 def is_source_folder(root: Path, folder: Path) -> bool:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
+from pathlib import Path
 
 from jobgen.model.limits import MAX_WALKED_ENTRIES
 from jobgen.repo.commit import CommitPath, Folder
@@ -23,8 +26,10 @@ from jobgen.repo.files import (
     report_file,
     report_link_outside,
 )
-from jobgen.repo.root import DEPENDENCY_FOLDERS
+from jobgen.repo.root import DEPENDENCY_FOLDERS, has_settings
 
+_MAX_SEARCHED = 50_000
+"""How many files and folders are looked at to find repositories."""
 CHART_FOLDERS = frozenset(("charts", "templates"))
 
 _Entry = os.DirEntry[str] | UnsavedEntry | PathEntry
@@ -159,3 +164,29 @@ def _report_linked_folder(full: str, path: str, inside: str) -> FileEntry:
     if not (os.path.realpath(full) + os.sep).startswith(inside):
         return report_link_outside(path)
     return report_file(path, "linked-folder", LINKED_FOLDER)
+
+
+def find_repositories(folder: Path, limit: int) -> list[Path]:
+    """The folders below a folder that have settings, the nearest first; links and hidden folders are not followed.
+
+    At most `limit` are returned, and large folders are not searched to the end.
+    """
+    found: list[Path] = []
+    pending, count = deque([str(folder)]), 0
+    while pending and len(found) < limit and count < _MAX_SEARCHED:
+        try:
+            with os.scandir(pending.popleft()) as listed:
+                entries = sorted(islice(listed, _MAX_SEARCHED - count), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        count += len(entries)
+        inside = [entry.path for entry in entries if _is_searched(entry)]
+        found += [Path(each) for each in inside if has_settings(Path(each))]
+        pending += inside
+    return found[:limit]
+
+
+def _is_searched(entry: os.DirEntry[str]) -> bool:
+    return (
+        not entry.name.startswith(".") and entry.name not in DEPENDENCY_FOLDERS and entry.is_dir(follow_symlinks=False)
+    )

@@ -12,7 +12,7 @@ from pygls.uris import to_fs_path
 
 from jobgen.editor.server import diagnostics, documents, rendered
 from jobgen.editor.server.app import JobgenServer, guard
-from jobgen.repo.root import find_repositories
+from jobgen.repo.walk import find_repositories
 
 log = logging.getLogger("jobgen.lsp")
 
