@@ -62,6 +62,27 @@ spec:
       command: [python, train.py, "3"]
       nodeSelector: {pool: gpu}
 """
+LIST = """\
+apiVersion: v1
+kind: List
+items:
+  - apiVersion: v1
+    kind: Secret
+    metadata: {name: token}
+  - apiVersion: batch/v1
+    kind: Job
+    metadata: {name: one}
+    spec: &spec
+      template:
+        spec:
+          restartPolicy: Never
+          containers:
+            - {name: main, image: "registry.example.com/train:1.2", envFrom: [{secretRef: {name: token}}]}
+  - apiVersion: batch/v1
+    kind: Job
+    metadata: {name: two}
+    spec: *spec
+"""
 FILES = {
     "jobgen.yaml": "environments: [dev, prod]\n",
     "overlays/dev/overlay.yaml": OVERLAY.replace("ml-prod", "ml-dev"),
@@ -71,6 +92,7 @@ FILES = {
     "jobs/hopeless.yaml": make_job("hopeless", framework="pytorhc"),
     "jobs/several.yaml": make_job("good") + "---\n# about the job\n\n" + make_job("bad", replicas="many"),
     "jobs/aliases.yaml": ALIASES,
+    "jobs/list.yaml": LIST,
     "jobs/settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {mode: dev, other: x}\n",
     "jobs/sweep.yaml": SWEEP.replace("[1, 2, 3]", str(list(range(1, 13)))),
     "jobs/wrong-sweep.yaml": SWEEP.replace("name: sweep", "name: wrong").replace("memory: 16Gi", "memory: [1]"),
@@ -217,3 +239,15 @@ def test_overlay_shows_the_values_of_the_jobs_it_reaches(workspace):
         "| settings:1 | prod | `prod` | patch of prod:10, overrides `dev` of manifest:4 |"
     ]
     assert list_rows(workspace, file, "team: n¦lp")[0] == "| aliases:1 | prod | `nlp` | defaults of prod:6 |"
+
+
+def test_items_of_a_list_are_jobs_of_their_own(workspace):
+    workspace.take(WorkspaceLinter(workspace.root).lint({}, lambda *_: None))
+    file = "jobs/list.yaml"
+
+    lenses = [(lens.location.line, lens.text) for lens in list_lenses(workspace, file)]
+    assert lenses == [(line, f"{env}: 1 pod") for line in (7, 16) for env in ("dev", "prod")]
+    places = find_definitions(find_context(workspace, file, "secretRef: {name: tok¦en}"))
+    assert [(place.file, place.line) for place in places] == [(file, 4)]
+    for marked in ("metadata: {name: tok¦en}", "templ¦ate", "sp¦ec: &spec", "name: o¦ne"):
+        assert find_definitions(find_context(workspace, file, marked)) == [], marked

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from jobgen.editor.context import Context, find_framework_name, find_kind_name, find_overlay_name, find_rule_name
-from jobgen.editor.cursor import Part
+from jobgen.editor.cursor import Part, get_path, walk
 from jobgen.editor.index import IndexedJob
 from jobgen.editor.named import find_name, list_definitions
 from jobgen.editor.policies import list_policies
@@ -29,13 +29,21 @@ def find_definitions(context: Context) -> list[Location]:
 
 
 def _select_others(context: Context, places: Iterator[Location]) -> list[Location]:
-    """Return one location for each line, without the line of the position itself."""
+    """Return one location for each line, without those of what is at the position itself."""
     found: dict[tuple[str, int], Location] = {}
     for place in places:
         # The first is the most exact.
         found.setdefault((place.file, place.line), place)
-    found.pop((context.file, context.cursor.location.line), None)
-    return list(found.values())
+    own = {context.cursor.location.line, *_list_lines(context)}
+    return [place for place in found.values() if place.file != context.file or place.line not in own]
+
+
+def _list_lines(context: Context) -> Iterator[int]:
+    """Yield the lines of the mapping or list whose key is at the position."""
+    node = get_path(context.cursor.tree, context.cursor.path)
+    if context.cursor.part is Part.KEY and isinstance(node, (dict, list)):
+        places = (location_of(each) for _, each in walk(node))
+        yield from (place.line for place in places if place is not None)
 
 
 def _find_all(context: Context) -> Iterator[Location]:
@@ -100,9 +108,8 @@ def _find_named(context: Context) -> Iterator[Location]:
     """Yield the objects and jobs that a name stands for."""
     name = find_name(context)
     if name is not None:
-        own = (
-            [job.location for job in list_indexed_jobs(context)] if context.cursor.path == ("metadata", "name") else []
-        )
+        is_own = context.cursor.path[-2:] == ("metadata", "name")
+        own = [job.location for job in list_indexed_jobs(context) if is_own and job.name == name.text]
         yield from (place for place in list_definitions(context, name) if place not in own)
 
 

@@ -126,16 +126,16 @@ def index_file(read: Sequence[Job], parts: FileParts, runners: Sequence[Environm
     made: dict[tuple[int, int, str], list[Identity]] = {}
     for each in (each for part in parts for each in part.made):
         made.setdefault((each.position, each.item, each.env), []).append(each.identity)
-    jobs: list[IndexedJob] = []
-    names: set[tuple[str, str]] = set()
-    for job in read:
-        names.update(list_names(job.document.data))
-        jobs.append(_index_job(job, made, runners))
-    return FileIndex(tuple(jobs), tuple(sorted(names)))
+    names = {name for job in read for name in list_names(job.document.data)}
+    indexed = (_index_job(job, place, made, runners) for job, place in zip(read, locate_jobs(read), strict=True))
+    return FileIndex(tuple(indexed), tuple(sorted(names)))
 
 
 def _index_job(
-    job: Job, made: Mapping[tuple[int, int, str], list[Identity]], runners: Sequence[EnvironmentRunner]
+    job: Job,
+    location: Location,
+    made: Mapping[tuple[int, int, str], list[Identity]],
+    runners: Sequence[EnvironmentRunner],
 ) -> IndexedJob:
     environments: list[RenderedJob] = []
     for runner in runners:
@@ -151,11 +151,17 @@ def _index_job(
         str(value_of(data.get("kind"))),
         framework if isinstance(framework, str) else "",
         job.document.sweep,
-        job.location,
+        location,
         job.position,
         job.item,
         tuple(environments),
     )
+
+
+def locate_jobs(jobs: Sequence[Job]) -> list[Location]:
+    """Return where each job of a file begins. Items of a List are found by reading the file with locations."""
+    lists = {job.position for job in jobs if job.item > 0}
+    return [job.start() if job.position in lists else job.location for job in jobs]
 
 
 def list_names(data: Any) -> Iterator[tuple[str, str]]:

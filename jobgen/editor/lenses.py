@@ -10,7 +10,7 @@ from typing import NamedTuple
 from jobgen.diff.impact import runs_pods
 from jobgen.editor import reach
 from jobgen.editor.decisions import NO_DECISIONS, Decisions, describe_decisions, find_decision
-from jobgen.editor.index import IndexedJob
+from jobgen.editor.index import IndexedJob, locate_jobs
 from jobgen.editor.workspace import Ready, Workspace, load_ready
 from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.data import Location
@@ -56,8 +56,9 @@ def _list_job_lenses(workspace: Workspace, ready: Ready, file: str, decisions: D
     errors = [finding.location.line for finding in findings if finding.severity is Severity.ERROR]
     for line in sorted(set(_find_documents(workspace, file, errors))):
         yield Lens("the job cannot be rendered; see the findings", Location(file, line, 1))
-    for location, group in groupby(jobs[:MAX_JOBS], key=lambda job: job.location):
-        members = list(group)
+    counted = jobs[:MAX_JOBS]
+    for location, group in groupby(zip(locate_jobs(counted), counted, strict=True), key=lambda pair: pair[0]):
+        members = [job for _, job in group]
         for runner in ready.prepared.runners:
             cells = [cell for job in members if (cell := describe_job(job, runner))]
             if cells:
