@@ -15,7 +15,7 @@ from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner, new_overlay_use
 from jobgen.pipeline.parallel import run_cancellable
 from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.pipeline.result_cache import FileResult
+from jobgen.pipeline.result_cache import FileParts, are_same
 from jobgen.queues.load import collect_environment, decide_environment
 from jobgen.repo.files import FileEntry
 from jobgen.repo.root import folder_exists
@@ -30,8 +30,8 @@ Check = Callable[[], None]
 class _FileObjects(NamedTuple):
     """The objects of a file that take part in decisions."""
 
-    part: FileResult
-    """The result of the file: if it is another object, the file or a layer has changed."""
+    parts: FileParts
+    """The results of the file: if they are other objects, the file or a layer has changed."""
     packed: bytes
     """The environment, identity and data of each object, compressed: a large repository has tens of thousands."""
 
@@ -48,16 +48,17 @@ class QueueDecider:
 
     def note(
         self,
-        results: Sequence[tuple[FileEntry, FileResult]],
+        results: Sequence[tuple[FileEntry, FileParts]],
         runners: Sequence[EnvironmentRunner],
         project: ProjectConfig,
     ) -> bool:
         """Note the results of a lint, and return whether the last decisions still hold."""
-        filled = {made.env for _, part in results for made in part.made if made.identity.kind == _QUEUE}
+        made = (each for _, parts in results for part in parts for each in part.made)
+        filled = {each.env for each in made if each.identity.kind == _QUEUE}
         environments = tuple(each.name for each in runners if each.name in filled or _has_state(each, project))
-        known = {entry.path: part for entry, part in results}
+        known = {entry.path: parts for entry, parts in results}
         is_same = known.keys() == self._files.keys() and all(
-            self._files[path].part is part for path, part in known.items()
+            are_same(self._files[path].parts, parts) for path, parts in known.items()
         )
         self._is_decided = self._is_decided and is_same and environments == self._environments
         if environments != self._environments:
@@ -67,7 +68,7 @@ class QueueDecider:
 
     def decide(
         self,
-        results: Sequence[tuple[FileEntry, FileResult]],
+        results: Sequence[tuple[FileEntry, FileParts]],
         runners: Sequence[EnvironmentRunner],
         project: ProjectConfig,
         check: Check,
@@ -77,13 +78,14 @@ class QueueDecider:
         self.is_due = False
         queued = [runner for runner in runners if runner.name in self._environments]
         known, self._files = self._files, {}
-        for entry, part in results:
+        for entry, parts in results:
             before = known.get(entry.path)
-            self._files[entry.path] = before if before and before.part is part else _FileObjects(part, b"")
-        for entry, part in results:
+            is_same = before is not None and are_same(before.parts, parts)
+            self._files[entry.path] = before if before and is_same else _FileObjects(parts, b"")
+        for entry, parts in results:
             if not self._files[entry.path].packed:
                 check()
-                self._files[entry.path] = _FileObjects(part, _pack(entry, part, queued, project))
+                self._files[entry.path] = _FileObjects(parts, _pack(entry, parts, queued, project))
         found: Decisions = run_cancellable(lambda: self._decide(queued, project), len(self._files), check)
         self._is_decided = True
         return found
@@ -110,9 +112,9 @@ def _has_state(runner: EnvironmentRunner, project: ProjectConfig) -> bool:
     return bool(state) and folder_exists(project.root, state)
 
 
-def _pack(entry: FileEntry, part: FileResult, runners: Sequence[EnvironmentRunner], project: ProjectConfig) -> bytes:
+def _pack(entry: FileEntry, parts: FileParts, runners: Sequence[EnvironmentRunner], project: ProjectConfig) -> bytes:
     """Render the jobs of a file, and return the objects that take part in decisions."""
-    names = {made.env for made in part.made if made.identity.kind in _KINDS}
+    names = {made.env for part in parts for made in part.made if made.identity.kind in _KINDS}
     wanted = [runner for runner in runners if runner.name in names]
     found: list[tuple[str, Identity, Any]] = []
     for job in read_jobs([entry], project.frameworks, []) if wanted else ():

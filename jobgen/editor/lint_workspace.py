@@ -18,7 +18,7 @@ from jobgen.model.finding import Finding
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.memory import Prepared, RunMemory
 from jobgen.pipeline.read_jobs import collect_suppressions
-from jobgen.pipeline.result_cache import FileResult, digest_files, stat_file
+from jobgen.pipeline.result_cache import FileParts, digest_files, stat_file
 from jobgen.repo import layout
 from jobgen.repo.drafts import edited
 from jobgen.repo.files import File, FileEntry, read_file
@@ -34,7 +34,7 @@ class WorkspaceLinter:
         self._memory = RunMemory()
         self._index = IndexBuilder()
         self._decider = QueueDecider()
-        self._results: list[tuple[FileEntry, FileResult]] = []
+        self._results: list[tuple[FileEntry, FileParts]] = []
         """The results of the files of the repository in the last lint."""
         self._files = b""
 
@@ -70,7 +70,7 @@ class WorkspaceLinter:
         if prepared is None or project is None:
             return {}
         with edited(drafts):
-            return self._decider.decide(self._results, prepared.runners, project, check)
+            return self._decider.decide(self._results, self._memory.runners, project, check)
 
     def has_changed_files(self) -> bool:
         """Whether a file has been changed, added or removed since the last call, as far as its stat says."""
@@ -86,10 +86,10 @@ class WorkspaceLinter:
         """Note the results of jobs, and return whether the last decisions of Kueue still hold."""
         prepared, project = self._memory.prepared, self._memory.project
         entries = files.jobs if files.whole else ()
-        self._results = [(entry, part) for entry in entries if (part := self._memory.find(entry))]
+        self._results = [(entry, parts) for entry in entries if (parts := self._memory.find_parts(entry))]
         if prepared is None or project is None:
             return False
-        return self._decider.note(self._results, prepared.runners, project)
+        return self._decider.note(self._results, self._memory.runners, project)
 
     def _update_index(self, entries: Sequence[FileEntry]) -> IndexChange:
         prepared, project = self._memory.prepared, self._memory.project
