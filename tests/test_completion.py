@@ -121,6 +121,7 @@ OTHER_FILES = [
     ("jobgen.yaml", "rules: {mutable-image-tag: █}\n", "off", "rules: {mutable-image-tag: off}"),
     ("jobgen.yaml", "mandatory: [█]\n", "mutable-image-tag", "mandatory: [mutable-image-tag]"),
     ("schemas/example.com/a.yaml", "apiVersion: example.com/v1\nplat█\n", "platform", "platform: "),
+    ("schemas/example.com/a.yaml", "roles: {worker: {replicas: 1}}\nsingle: █\n", "worker", "single: worker"),
     ("jobs/pod.yaml", POD + "  containers:\n    - █\n", "image", "    - image: "),
     ("jobs/pod.yaml", POD + "  restartPolicy: █\n", "OnFailure", "  restartPolicy: OnFailure"),
     ("jobs/pod.yaml", POD + "  volumes: [{secret: {secretName: █}}]\n", "hf-token",
@@ -228,6 +229,23 @@ def test_required_fields_come_first(known):
     assert [offer.item.rank for offer in pod.completion.offers] == sorted(
         offer.item.rank for offer in pod.completion.offers
     )
+
+
+def test_fields_of_a_job_are_in_a_useful_order(known):
+    labels = ask(known, HEAD + "  █\n").labels
+    first = ["framework", "replicas", "roles", "queue", "image", "command", "args", "env", "ports", "resources"]
+    assert labels[: len(first)] == first
+    assert labels.index("platform") > labels.index("shm")
+    assert labels.index("manifest") > labels.index("shm")
+    assert ask(known, PATCH + "█\n", PROD).labels[:4] == ["patch", "match", "merge", "manifest"]
+
+
+def test_rules_are_in_order_first_those_that_were_found(known):
+    labels = ask(known, HEAD + "  image: x # jobgen: ignore[█", found=["untagged-image"]).labels
+    former = [offer.item.label for offer in ask(known, "# jobgen: ignore[█").completion.offers if offer.item.deprecated]
+    rest = [label for label in labels[1:] if label not in former]
+    assert labels[0] == "untagged-image"
+    assert rest == sorted(rest)
 
 
 def test_server_managed_fields_are_not_offered(known):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.check.rules.gitops.server_managed_field import SERVER_FIELDS
@@ -35,6 +35,8 @@ _COMMON = frozenset(
     volumeMounts ports mountPath key value rules environments apiVersion kind metadata spec template""".split()
 )
 """Fields that are used often, in any format."""
+_COMMON_BELOW = {"kubernetes": "cluster", "manifest": "patches", "platform": "cluster"}
+"""Of these, fields that are used often only there; elsewhere they are an exception."""
 _RULE_FIELDS: dict[str, Callable[[NamedKind], str]] = {
     "apiGroups": lambda kind: kind.api_version.rpartition("/")[0],
     "apiVersions": lambda kind: kind.api_version.rpartition("/")[2],
@@ -155,7 +157,8 @@ def _is_server_field(path: Sequence[Step], name: str, document: Document) -> boo
 
 def _make_field(field: Field, path: Sequence[Step], document: Document) -> Item:
     rank = field.rank
-    if rank is not Rank.REQUIRED and field.name not in _COMMON:
+    is_common = field.name in _COMMON and _COMMON_BELOW.get(field.name) in (None, *path[-2:])
+    if rank is not Rank.REQUIRED and not is_common:
         rank = Rank.OTHER
     values = [value.text for value in list_values([field.node])]
     insert = ""
@@ -256,39 +259,53 @@ def _make_kind(field: Step, kind: NamedKind, document: Document) -> Item:
 
 
 def _list_named_values(path: Sequence[Step], document: Document, known: Known) -> Iterator[Item]:
-    keys = [step for step in path if isinstance(step, str)]
-    last = keys[-1] if keys else ""
-    if document.format == "settings" and last == "mandatory":
-        yield from rules.list_rules(known.read_docs().values())
-        return
-    if document.format == "overlay" and last in ("kinds", "platforms") and "cluster" not in keys:
-        found = {kind.name if last == "kinds" else kind.platform: kind.operator for kind in known.kinds}
-        yield from (Item(name, ItemKind.VALUE, "", source) for name, source in sorted(found.items()))
-        return
-    if last in _RULE_FIELDS and "resourceRules" in keys:
-        kinds = _list_ruled_kinds(path, document, known)
-        found = {_RULE_FIELDS[last](kind): kind.name if last == "resources" else "" for kind in kinds}
-        yield from (Item(name, ItemKind.NAME, write_scalar(name), source) for name, source in sorted(found.items()))
-        return
-    if keys[-2:] == ["cluster", "kubernetes"] and document.format in ("overlay", "settings"):
-        yield from (Item(release, ItemKind.VALUE, f'"{release}"', "Kubernetes") for release in list_releases())
-        return
-    if document.format == "overlay" and last == "locked":
-        fields = list_fields(own_formats.find_forms("trainingjob", known.frameworks, ("spec",)))
-        yield from (Item(field.name, ItemKind.NAME, "", "field of a job", field.description) for field in fields)
-        return
-    if last == "policyName":
-        names = {*known.read_policies()}
-        yield from (item for item in rules.list_rules(known.read_docs().values()) if item.label in names)
+    listed = _list_own_values(path, document, known) if document.format else _list_policy_values(path, document, known)
+    if listed is not None:
+        yield from listed
         return
     for name in _list_role_names(path, "list", document, known):
         yield Item(name, ItemKind.NAME, write_scalar(name), "role")
     holder = get_path(document.data, path[:-1])
     kind = find_named_kind(path, holder)
+    last = next((step for step in reversed(path) if isinstance(step, str)), "")
     own = as_text(value_of(as_mapping(holder).get(last)))
     for name in known.names.find(kind, document.typed):
         if name != own or own != as_text(document.data.get(last)):
             yield Item(name, ItemKind.NAME, write_scalar(name), kind.replace(LABEL, "label "))
+
+
+def _list_own_values(path: Sequence[Step], document: Document, known: Known) -> Iterable[Item] | None:
+    """Return the values of some fields of jobgen's own formats; None of other fields."""
+    keys = [step for step in path if isinstance(step, str)]
+    match document.format, keys:
+        case "settings", [*_, "mandatory"]:
+            return rules.list_rules(known.read_docs().values())
+        case "overlay", [*_, ("kinds" | "platforms") as last] if "cluster" not in keys:
+            found = {kind.name if last == "kinds" else kind.platform: kind.operator for kind in known.kinds}
+            return (Item(name, ItemKind.VALUE, "", source) for name, source in sorted(found.items()))
+        case "overlay", [*_, "locked"]:
+            fields = list_fields(own_formats.find_forms("trainingjob", known.frameworks, ("spec",)))
+            return (Item(field.name, ItemKind.NAME, "", "field of a job", field.description) for field in fields)
+        case "overlay" | "settings", [*_, "cluster", "kubernetes"]:
+            return (Item(release, ItemKind.VALUE, f'"{release}"', "Kubernetes") for release in list_releases())
+        case "kind", ["single"]:
+            names = [str(name) for name in as_mapping(document.data.get("roles")) if name != "*"]
+            return (Item(name, ItemKind.NAME, write_scalar(name), "role") for name in names)
+    return None
+
+
+def _list_policy_values(path: Sequence[Step], document: Document, known: Known) -> Iterable[Item] | None:
+    """Return the values of some fields of policies and bindings; None of other fields."""
+    keys = [step for step in path if isinstance(step, str)]
+    last = keys[-1] if keys else ""
+    if last in _RULE_FIELDS and "resourceRules" in keys:
+        kinds = _list_ruled_kinds(path, document, known)
+        found = {_RULE_FIELDS[last](kind): kind.name if last == "resources" else "" for kind in kinds}
+        return (Item(name, ItemKind.NAME, write_scalar(name), source) for name, source in sorted(found.items()))
+    if last == "policyName":
+        names = {*known.read_policies()}
+        return (item for item in rules.list_rules(known.read_docs().values()) if item.label in names)
+    return None
 
 
 def _list_ruled_kinds(path: Sequence[Step], document: Document, known: Known) -> Iterator[NamedKind]:

@@ -48,7 +48,7 @@ def _list_directives(head: str) -> Iterator[Item]:
 def list_rules(docs: Iterable[RuleDoc], found: Iterable[str] = ()) -> Iterator[Item]:
     """Yield all rules and policies; those that were found here come first, former names last."""
     first = frozenset(found)
-    for doc in docs:
+    for doc in sorted(docs, key=lambda doc: doc.name):
         rank = Rank.REQUIRED if doc.name in first else Rank.COMMON
         detail = f"{doc.severity} ({doc.category})"
         yield Item(doc.name, ItemKind.RULE, "", detail, f"{doc.summary}\n\n{doc.text}".strip(), rank)
