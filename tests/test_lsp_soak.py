@@ -11,6 +11,9 @@ from editorfiles import NEW_FILES, edit, make_repository
 from lspclient import Client
 from test_editor_lint import lint_saved, write
 
+from jobgen.report import Report
+from jobgen.report.entries import entries
+
 SECONDS = 7.5
 """With --stress, five minutes."""
 MAX_GROWTH = 100 * 1024
@@ -145,15 +148,22 @@ def list_expected(editor):
     drafts = {str(editor.folder / path): text.encode() for path, text in editor.opened.items()}
     found = lint_saved(editor.folder, drafts)
     return {
-        editor.find_uri(file): {(each.rule, each.severity.value, max(each.location.line - 1, 0)) for each in several}
-        for file, several in found.items()
+        editor.find_uri(file): set(map(describe_entry, entries(Report(several)))) for file, several in found.items()
     }
+
+
+def describe_entry(entry):
+    rule, severity, location = entry.finding.rule, entry.finding.severity.value, entry.finding.location
+    return rule, severity, entry.message, max(location.line - 1, 0), max(location.column - 1, 0)
 
 
 def list_shown(client):
     names = {1: "error", 2: "warning", 3: "info"}
     return {
-        uri: {(each["code"], names[each["severity"]], each["range"]["start"]["line"]) for each in several}
+        uri: {
+            (each["code"], names[each["severity"]], each["message"], *each["range"]["start"].values())
+            for each in several
+        }
         for uri, several in client.diagnostics.items()
         if several
     }

@@ -16,6 +16,9 @@ from jobgen.editor.server.app import JobgenServer, OpenWorkspace
 from jobgen.model.data import Location
 from jobgen.model.limits import MAX_BYTES
 
+_MARK = "\ufeff"
+"""The byte order mark at the beginning of a file; locations do not count it."""
+
 
 def to_range(server: JobgenServer, uri: str, location: Location) -> types.Range:
     """Return the range of a location in a document. Without an end it is one character."""
@@ -24,6 +27,10 @@ def to_range(server: JobgenServer, uri: str, location: Location) -> types.Range:
     end_column = location.end_column or (location.column + 1 if end_line == location.line else 1)
     found = types.Range(start, types.Position(end_line - 1, max(end_column - 1, 0)))
     lines = _find_lines(server, uri)
+    if lines and lines[0].startswith(_MARK):
+        # Most editors remove it when they open a file; if this one keeps it, columns of the first line count it.
+        for position in (found.start, found.end):
+            position.character += position.line == 0
     return server.workspace.position_codec.range_to_client_units(lines, found) if lines else found
 
 
@@ -46,7 +53,7 @@ def _find_lines(server: JobgenServer, uri: str) -> Sequence[str]:
 def _read_lines(path: str, _changed: int, _size: int) -> Sequence[str]:
     """Return the lines of a file. The findings of a file are converted one after the other, so few files are kept."""
     content = Path(path).read_bytes()
-    return () if content.isascii() else split_lines(content.decode("utf-8", "replace"))
+    return () if content.isascii() else split_lines(content.decode("utf-8", "replace").removeprefix(_MARK))
 
 
 def to_location(server: JobgenServer, opened: OpenWorkspace, location: Location) -> types.Location:
