@@ -86,7 +86,7 @@ class WorkspaceLinter:
         """Note the results of jobs, and return whether the last decisions of Kueue still hold."""
         prepared, project = self._memory.prepared, self._memory.project
         entries = files.jobs if files.whole else ()
-        self._results = [(entry, parts) for entry in entries if (parts := self._memory.find_parts(entry))]
+        self._results = list(self._memory.list_parts(entries))
         if prepared is None or project is None:
             return False
         return self._decider.note(self._results, self._memory.runners, project)
@@ -95,7 +95,7 @@ class WorkspaceLinter:
         prepared, project = self._memory.prepared, self._memory.project
         if prepared is None or project is None:
             return IndexChange()
-        known = ((entry, parts) for entry in entries if (parts := self._memory.find_parts(entry)))
+        known = self._memory.list_parts(entries)
         return self._index.update(known, self._memory.runners, self._memory.read_jobs)
 
     def _list_own(self, entry: FileEntry) -> frozenset[object]:

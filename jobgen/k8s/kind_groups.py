@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 _KINDS_BY_GROUP = {
     "": """ConfigMap LimitRange Namespace Node PersistentVolume PersistentVolumeClaim ResourceQuota Secret
     ServiceAccount""",
@@ -35,6 +37,7 @@ def get_group(api_version: str) -> str:
     return api_version.rpartition("/")[0]
 
 
+@lru_cache(maxsize=1024)
 def qualify_kind(api_version: str, kind: str) -> str:
     """Return a kind, with its group if a kind of another group is known by this name."""
     group = get_group(api_version)

@@ -166,12 +166,14 @@ class RunMemory:
         known = self._joined.get(_name(entry))
         return known[1] if known else None
 
-    def find_parts(self, entry: FileEntry) -> FileParts | None:
-        """Return the results of a file by itself and in each of `runners`; None if it is not known."""
-        name = _name(entry)
-        own = self._own.get(name)
-        kept = (self._environments[runner.name].results.get(name, _NOTHING) for runner in self.runners)
-        return None if own is None else (own, *kept)
+    def list_parts(self, entries: Iterable[FileEntry]) -> Iterator[tuple[FileEntry, FileParts]]:
+        """Return the results of files by themselves and in each of `runners`, as far as they are known."""
+        kept = [self._environments[runner.name].results for runner in self.runners]
+        for entry in entries:
+            name = _name(entry)
+            own = self._own.get(name)
+            if own is not None:
+                yield entry, (own, *(results.get(name, _NOTHING) for results in kept))
 
     def read_jobs(self, entry: FileEntry) -> list[Job]:
         """Read the jobs of a file, and keep their outlines."""
@@ -310,7 +312,7 @@ def _split_share(entries: Sequence[FileEntry], *, is_whole: bool) -> Iterator[Se
 
 def _name(entry: FileEntry) -> str:
     """A name of a file's result. One that may be something else than a manifest has another result."""
-    return f"{entry.full or entry.path}\0{entry.path}\0{entry.optional}"
+    return f"{entry.path}\0" if entry.optional else entry.path
 
 
 def _digest(file: File) -> bytes:

@@ -190,21 +190,22 @@ def _find_across_jobs(
         return
     # A patch, a deletion or a policy may be there for a job that could not be read or rendered.
     is_complete = not any("" in part.unchecked for part in parts)
+    list_jobs = functools.partial(_list_jobs, run, entries)
     yield from _find_dead_deletions([part.used for part in parts], entries, tracer, of_layers=is_complete)
     if is_complete:
         used = {patch for part in parts for patch in part.used.patches}
         filled = {made.env for part in parts for made in part.made}
-        yield from find_idle_selectors(SelectorUse(run.project, runners, used, filled, run.checked), tracer)
+        yield from find_idle_selectors(SelectorUse(run.project, runners, used, filled, run.checked, list_jobs), tracer)
         if run.checked:
             every = [made for part in parts for made in part.made]
-            yield from find_idle_entries(run.project, runners, every, tracer)
+            yield from find_idle_entries(run.project, runners, every, tracer, list_jobs)
             if any(runner.expander.environment.images for runner in runners):
                 from jobgen.pipeline.image_entries import find_idle_images
 
                 yield from find_idle_images(run.project, runners, [part.used for part in parts], tracer)
         if run.checked and run.project.runtimes:
             yield from find_unused_runtimes(run.project, (made for part in parts for made in part.made), tracer)
-    yield from find_unknown_roles(run.project, runners, tracer)
+    yield from find_unknown_roles(run.project, runners, tracer, list_jobs)
     if run.policy_files and is_complete:
         yield from run.policy_files.find_unmatched(made.identity for part in parts for made in part.made)
     if run.checked:
@@ -214,6 +215,13 @@ def _find_across_jobs(
         yield from cross_job_findings(rows, runners, entries, tracer)
         yield from find_unlisted_overlays(run.project, tracer)
         yield from _find_cluster_problems(run, runners, parts, entries, tracer, is_whole=is_complete)
+
+
+def _list_jobs(run: Run, entries: Sequence[FileEntry]) -> Iterator[Job]:
+    """All jobs of the repository; if their outlines are in memory, these."""
+    if run.memory is None:
+        return read_jobs(layout.find_jobs(run.project.root), run.project.frameworks, [])
+    return (job for entry in entries for job in run.memory.list_outlines(entry))
 
 
 def _find_cluster_problems(

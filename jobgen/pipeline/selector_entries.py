@@ -12,10 +12,8 @@ from jobgen.model.suggest import find_key
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered
 from jobgen.pipeline.locate import locate
-from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.pipeline.selectors import explain_no_match, suggest_pattern
+from jobgen.pipeline.selectors import ListJobs, explain_no_match, suggest_pattern
 from jobgen.pipeline.trace import Tracer
-from jobgen.repo import layout
 from jobgen.spec.overlay import SELECTOR_ATTRIBUTES, JobAttributes, list_ancestors, parse_selector
 
 _RULE = "selector-matches-nothing"
@@ -33,15 +31,19 @@ class _Entry(NamedTuple):
 
 
 def find_idle_entries(
-    project: ProjectConfig, runners: Sequence[EnvironmentRunner], made: Iterable[Rendered], tracer: Tracer
+    project: ProjectConfig,
+    runners: Sequence[EnvironmentRunner],
+    made: Iterable[Rendered],
+    tracer: Tracer,
+    list_jobs: ListJobs,
 ) -> Iterator[Finding]:
     """Report entries of `jobs` and `match` that no job has, if others of the same list match.
 
-    A list of which no entry matches is reported as a whole. Jobs are read again only for entries that match none of
+    A list of which no entry matches is reported as a whole. Jobs are listed only for entries that match none of
     the rendered objects.
     """
     overlays = {name for runner in runners for name in list_ancestors(runner.name, project.overlays)}
-    yield from _find_idle_excludes(project, runners, overlays, tracer)
+    yield from _find_idle_excludes(project, runners, overlays, tracer, list_jobs)
     entries = list(_list_entries(project, overlays))
     if not entries:
         return
@@ -58,7 +60,7 @@ def find_idle_entries(
     kinds = {pair for kind in project.kinds for pair in (("kind", kind.name), ("platform", kind.platform))}
     if all(_matches(entry, rendered | kinds) for entry in entries):
         return
-    jobs = [job for _, jobs in _read_attributes(project, runners) for job in jobs]
+    jobs = [job for _, jobs in _list_attributes(project, runners, list_jobs) for job in jobs]
     known = {(attribute, str(getattr(job, attribute))) for job in jobs for attribute in SELECTOR_ATTRIBUTES.values()}
     for entry in _list_entries(tracer.traced_project(), overlays):
         others = (entry._replace(node=pattern) for pattern in entry.siblings)
@@ -92,19 +94,23 @@ def _list_selectors(project: ProjectConfig, overlays: Iterable[str]) -> Iterator
 
 
 def _find_idle_excludes(
-    project: ProjectConfig, runners: Sequence[EnvironmentRunner], overlays: Iterable[str], tracer: Tracer
+    project: ProjectConfig,
+    runners: Sequence[EnvironmentRunner],
+    overlays: Iterable[str],
+    tracer: Tracer,
+    list_jobs: ListJobs,
 ) -> Iterator[Finding]:
     """Report each `exclude` that excludes no job in any environment that has it."""
     if not any("exclude" in block for _, block, _ in _list_selectors(project, overlays)):
         return
-    read = _read_attributes(project, runners)
+    listed = _list_attributes(project, runners, list_jobs)
     for overlay, block, is_patch in _list_selectors(tracer.traced_project(), overlays):
         if "exclude" not in block:
             continue
         selector = parse_selector(block)
         included = [
             job
-            for runner, jobs in read
+            for runner, jobs in listed
             if overlay in list_ancestors(runner.name, project.overlays)
             for job in jobs
             if selector.includes(job) and (not is_patch or runner.expander.environment.matches(job))
@@ -124,11 +130,11 @@ def _matches(entry: _Entry, values: set[tuple[str, str]]) -> bool:
     return any(attribute == entry.attribute and fnmatchcase(value, entry.pattern) for attribute, value in values)
 
 
-def _read_attributes(
-    project: ProjectConfig, runners: Sequence[EnvironmentRunner]
+def _list_attributes(
+    project: ProjectConfig, runners: Sequence[EnvironmentRunner], list_jobs: ListJobs
 ) -> list[tuple[EnvironmentRunner, list[JobAttributes]]]:
     """The attributes of all jobs in all environments, also in those that are not run."""
     ran = {runner.name for runner in runners}
     every = [*runners, *(EnvironmentRunner(project, name) for name in project.overlays if name not in ran)]
-    jobs = list(read_jobs(layout.find_jobs(project.root), project.frameworks, []))
+    jobs = list(list_jobs())
     return [(runner, [runner.attributes(job) for job in jobs]) for runner in every]

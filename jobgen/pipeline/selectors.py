@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,11 +12,9 @@ from jobgen.model.suggest import NO_FIX, did_you_mean, find_closest, find_key, s
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered
 from jobgen.pipeline.locate import locate
-from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job, Tracer
 from jobgen.render.build import is_spec
 from jobgen.render.runtimes import RUNTIME_KINDS, list_patches
-from jobgen.repo import layout
 from jobgen.repo.root import SETTINGS
 from jobgen.spec.kinds import ANY_ROLE
 from jobgen.spec.overlay import (
@@ -36,6 +34,9 @@ if TYPE_CHECKING:
 
 _OVERLAYS = "overlays"
 
+ListJobs = Callable[[], Iterable[Job]]
+"""Lists all jobs of the repository, at least with what selectors match on. It may read all files."""
+
 
 class SelectorUse(NamedTuple):
     """What a run has seen: the environments that it ran, the patches that matched, the environments with objects."""
@@ -45,6 +46,7 @@ class SelectorUse(NamedTuple):
     patches: set[PatchName]
     filled: set[str]
     checked: bool
+    jobs: ListJobs
 
 
 def find_idle_selectors(use: SelectorUse, tracer: Tracer) -> Iterator[Finding]:
@@ -64,13 +66,14 @@ def find_idle_selectors(use: SelectorUse, tracer: Tracer) -> Iterator[Finding]:
     ran = {runner.name for runner in use.runners}
     others = [EnvironmentRunner(use.project, name) for name in use.project.overlays if name not in ran]
     every = [*use.runners, *others]
-    known: dict[str, list[JobAttributes]] = {runner.name: [] for runner in every}
-    used = set(use.patches)
-    for job in read_jobs(layout.find_jobs(use.project.root), use.project.frameworks, []):
-        for runner in every:
-            known[runner.name].append(runner.attributes(job))
-            used |= {patch.name for patch in runner.patches_for(job) or ()}
-    used |= {patch.name for runner in every for patch in _list_runtime_patches(runner)}
+    jobs = list(use.jobs())
+    known = {runner.name: list(map(runner.attributes, jobs)) for runner in every}
+    used = use.patches | {patch.name for runner in every for patch in _list_runtime_patches(runner)}
+    for runner in every:
+        environment = runner.expander.environment
+        idle = tuple(patch for patch in environment.patches if patch.name not in used)
+        own = filter(environment.matches, known[runner.name] if idle else ())
+        used |= {patch.name for job in own for patch in environment._replace(patches=idle).patches_for(job)}
     severity = Severity.ERROR if use.checked else Severity.WARNING
     for key in sorted(key for key, patch in patches.items() if patch.name not in used):
         having = next(runner for runner in use.runners if patches[key] in runner.expander.environment.patches)
@@ -181,7 +184,7 @@ def find_unlisted_overlays(project: ProjectConfig, tracer: Tracer) -> Iterator[F
 
 
 def find_unknown_roles(
-    project: ProjectConfig, runners: Sequence[EnvironmentRunner], tracer: Tracer
+    project: ProjectConfig, runners: Sequence[EnvironmentRunner], tracer: Tracer, jobs: ListJobs
 ) -> Iterator[Finding]:
     """Report roles in `defaults` and `locked` that no job can have, in any environment that has these."""
     if all(
@@ -203,7 +206,7 @@ def find_unknown_roles(
             if role in possible or ANY_ROLE in possible:
                 known.add(node.location)
             else:
-                present = present or _list_present_roles(project, runners)
+                present = present or _list_present_roles(project, runners, jobs)
                 if role in present:
                     # A job of the environment has a platform of its own.
                     known.add(node.location)
@@ -231,11 +234,11 @@ def _list_overlay_roles(environment: Environment) -> Iterator[tuple[str, Node]]:
             yield str(lock.path[1]), lock.node
 
 
-def _list_present_roles(project: ProjectConfig, runners: Sequence[EnvironmentRunner]) -> list[str]:
+def _list_present_roles(project: ProjectConfig, runners: Sequence[EnvironmentRunner], jobs: ListJobs) -> list[str]:
     """The roles that the frameworks of the jobs of some environments have."""
     used = {
         (attributes.platform, attributes.framework)
-        for job in read_jobs(layout.find_jobs(project.root), project.frameworks, [])
+        for job in jobs()
         for attributes in (runner.attributes(job) for runner in runners)
     }
     return list(
