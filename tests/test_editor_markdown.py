@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
 import pytest
 import pytest_lsp
 from lsprotocol import types
 
+from jobgen.editor.markdown import code
 from jobgen.editor.plain_markdown import simplify
 from jobgen.editor.server.markup import to_hover_markup
 
@@ -65,3 +67,12 @@ def test_a_client_without_markdown_gets_plain_text():
     server = SimpleNamespace(client_capabilities=types.ClientCapabilities())
 
     assert to_hover_markup(server, TABLE) == types.MarkupContent(types.MarkupKind.PlainText, PLAIN)
+
+
+@pytest.mark.parametrize("text", [r"\|[a](command:x)", r"a\\| <img src=x>", r"\|`[b](http://example.com)`"])
+def test_backslash_before_a_vertical_line_does_not_end_the_cell(text):
+    shown = code(text)
+
+    # A vertical line after an odd number of backslashes is part of the cell; what follows stays code or is escaped.
+    assert all(len(found[1]) % 2 for found in re.finditer(r"(\\*)\|", shown))
+    assert not re.search(r"(?<!\\)[\[<]", shown)

@@ -26,6 +26,9 @@ def code(text: str) -> str:
     """Return text as code, on one line, also in a table; long text is cut off."""
     shown = visible(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…")
     fence = "`" * (max(map(len, _BACKTICKS.findall(shown)), default=0) + 1)
+    if "\\|" in shown:
+        # Two backslashes before a vertical line would end the cell, and the rest would not be code.
+        return escape(shown)
     pad = " " if shown.startswith("`") or shown.endswith("`") else ""
     # A vertical line ends a cell even in code.
     return f"{fence}{pad}{shown}{pad}{fence}".replace("|", "\\|") if shown else "``` ```"
