@@ -484,3 +484,138 @@ def test_requests_about_any_text_and_position_do_not_fail(client, folder, file):
 
     log = client.log.read_text()
     assert log.count("failed") == failures, log[-3000:]
+
+
+@pytest.fixture
+def special_files(folder):
+    paths = [folder / "jobs" / f"{name}.yaml" for name in ("pipe", "device", "outside", "loop")]
+    os.mkfifo(paths[0])
+    for path, target in zip(paths[1:], ("/dev/zero", "/etc/passwd", "loop.yaml"), strict=True):
+        path.symlink_to(target)
+    yield paths
+    for path in paths:
+        path.unlink()
+
+
+def test_files_that_are_not_open_are_read_as_lint_reads_them(client, special_files):
+    for path in special_files:
+        for method, params in list_requests(path.as_uri()):
+            answer = client.request(method, params)
+            assert method == "workspace/symbol" or not answer.get("result"), (path, method, answer)
+
+
+def test_changes_in_other_repositories_start_no_process(client, folder):
+    client.wait_children()
+    files = [f"sub/r{number}/{name}" for number in range(5) for name in ("jobgen.yaml", "jobs/a.yaml")]
+    write(folder, dict.fromkeys(files, ""))
+    changes = [{"uri": (folder / file).as_uri(), "type": 1} for file in files]
+    client.notify("workspace/didChangeWatchedFiles", {"changes": changes})
+
+    assert is_alive(client, folder)
+    assert len(client.list_children()) == 1
+
+
+def test_cancelled_request_does_not_cancel_others(client, folder):
+    from jobgen.editor.rendered import RenderedDocument, to_uri
+
+    uri = to_uri(RenderedDocument((folder / "jobs/bert.yaml").as_uri(), 0, is_diff=True))
+    method = "workspace/textDocumentContent"
+    client.send({"jsonrpc": "2.0", "id": "first", "method": method, "params": {"uri": uri}})
+    client.notify("$/cancelRequest", {"id": "first"})
+
+    assert "there is nothing to compare with" in client.request(method, {"uri": uri})["result"]["text"]
+
+
+def test_background_process_ends_when_a_request_cannot_be_read(tmp_path, caplog):
+    from io import BytesIO
+
+    from jobgen.editor.background import serve
+
+    for sent in (b"\0\0\0\4abcd", b"\xff\xff\xff\xffabc", b"\0\0\0\1", b"ab"):
+        answers = BytesIO()
+        serve(tmp_path, BytesIO(sent), answers)
+        assert answers.getvalue() == b""
+    assert caplog.text.count("could not be read") == 3
+
+
+def test_process_that_reads_nothing_gets_the_newest_request_only(tmp_path):
+    import asyncio
+
+    from jobgen.editor.server.worker import Worker
+
+    write(tmp_path, REPOSITORY)
+    draft = {os.path.realpath(tmp_path / "jobs/bert.yaml"): JOB.encode() + b"#" * 1_000_000}
+    numbers = []
+
+    async def run():
+        answered = asyncio.Event()
+        worker = Worker(tmp_path, lambda answer: (numbers.append(answer.number), answered.set()))
+        worker.request(draft)
+        await answered.wait()
+        pid = worker._process.pid
+        os.kill(pid, signal.SIGSTOP)
+        for _ in range(20):
+            worker.request(draft)
+            await asyncio.sleep(0.01)
+        # One task sends, and one receives.
+        assert len(worker._tasks) <= 2
+        answered.clear()
+        os.kill(pid, signal.SIGKILL)
+        await answered.wait()
+        await worker.end()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    assert set(numbers) == {1, 21}
+
+
+def spin():
+    while True:
+        try:
+            sum(range(1000))
+        except Exception:  # noqa: BLE001 -- a handler of errors on the way
+            continue
+
+
+def test_long_answer_is_interrupted():
+    from jobgen.editor.server.time_limit import TimeLimitError, run_limited
+
+    with pytest.raises(TimeLimitError):
+        run_limited(0.02, spin)
+    with pytest.raises(TimeLimitError):
+        run_limited(0.02, run_limited, 60, spin)
+    with pytest.raises(ZeroDivisionError):
+        run_limited(60, divmod, 1, 0)
+    assert run_limited(60, divmod, 7, 2) == (3, 1)
+    assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
+
+
+def test_request_that_takes_too_long_is_answered_with_nothing(monkeypatch, caplog):
+    from jobgen.editor.server.app import JobgenServer
+
+    monkeypatch.setattr("jobgen.editor.server.app.MAX_SECONDS", 0.02)
+    server = JobgenServer()
+
+    @server.feature("textDocument/hover")
+    def hover(_):
+        spin()
+
+    assert server.protocol.fm.features["textDocument/hover"](None) is None
+    assert "`textDocument/hover` takes longer" in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+def test_document_that_takes_too_long_is_left_to_the_background(tmp_path, monkeypatch, caplog):
+    from jobgen.editor.server.app import JobgenServer, OpenWorkspace
+    from jobgen.editor.server.diagnostics import lint_document
+
+    jobs = "---\n".join(BROKEN.replace("bert", f"bert-{number}") for number in range(500))
+    write(tmp_path, REPOSITORY | {"jobs/many.yaml": jobs})
+    server, opened = JobgenServer(), OpenWorkspace(tmp_path, print)
+    opened.workspace.load()
+    monkeypatch.setattr("jobgen.editor.server.app.MAX_SECONDS", 0.02)
+    for _ in range(3):
+        assert lint_document(server, opened, "jobs/many.yaml") == ((), ())
+
+    assert caplog.text.count("`jobs/many.yaml` takes longer") == 1
+    monkeypatch.undo()
+    assert len(opened.workspace.lint_file("jobs/bert.yaml").own) == 0

@@ -7,6 +7,7 @@ four bytes for the length, then pickled data. Both ends are jobgen, so nothing t
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import pickle
 import struct
@@ -21,6 +22,7 @@ from jobgen.editor.decisions import DecisionsAnswer
 from jobgen.editor.lint_workspace import WorkspaceLinter
 from jobgen.editor.snapshot import Snapshot
 
+log = logging.getLogger("jobgen.lsp")
 _LENGTH = struct.Struct(">I")
 HEAD_BYTES = _LENGTH.size
 """The length of what comes before the data of a frame."""
@@ -83,10 +85,13 @@ class _Inbox:
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
-        while (request := read_frame(self._stream)) is not None:
-            with self._changed:
-                self._newest = request
-                self._changed.notify()
+        try:
+            while (request := read_frame(self._stream)) is not None:
+                with self._changed:
+                    self._newest = request
+                    self._changed.notify()
+        except Exception as error:  # noqa: BLE001 -- pickle raises any; no other frame can be found
+            log.warning("a request of the server could not be read: %r", error)
         with self._changed:
             self._is_closed = True
             self._changed.notify()

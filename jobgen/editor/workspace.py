@@ -85,6 +85,10 @@ class Workspace:
         for path in snapshot.index_change.removed:
             self.index.pop(path, None)
 
+    def forget(self) -> None:
+        """Forget settings, overlays, kinds and policies, so that they are loaded again."""
+        self._ready = None
+
     def open(self, path: str, text: str) -> None:
         """Use the text of an editor instead of the file on disk."""
         self.drafts[os.path.realpath(path)] = text.encode("utf-8", "surrogatepass")

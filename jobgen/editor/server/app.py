@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,14 +19,17 @@ from pygls.workspace import TextDocument
 from jobgen.editor.completion.known import KnownCache
 from jobgen.editor.decisions import Decisions, DecisionsAnswer
 from jobgen.editor.last_good import GoodText
+from jobgen.editor.server.time_limit import MAX_SECONDS, TimeLimitError, run_limited
 from jobgen.editor.server.worker import Worker
 from jobgen.editor.snapshot import Snapshot
 from jobgen.editor.workspace import Workspace
 from jobgen.model.finding import Finding
+from jobgen.model.limits import MAX_PATH_LENGTH
 from jobgen.repo.root import find_root, has_settings
 
 log = logging.getLogger("jobgen.lsp")
 Handler = TypeVar("Handler", bound=Callable[..., Any])
+Result = TypeVar("Result")
 
 
 class OpenWorkspace:
@@ -45,6 +49,8 @@ class OpenWorkspace:
         """The documents whose findings are kept although a line of them is half typed."""
         self.edited: dict[str, int] = {}
         """The number of the first request that has the newest edit of a document."""
+        self.slow: dict[str, float] = {}
+        """When a document that takes too long may be linted by itself again."""
         self.is_shared = True
         """Whether files beside the open documents are linted too."""
         self.known = KnownCache()
@@ -60,6 +66,11 @@ class OpenWorkspace:
         """Return what Kueue decides about the jobs as they are now; empty if it is not known, or not yet."""
         answer, newest = self.workspace.decisions, max((self.worker.number, *self.edited.values()))
         return answer.decisions if answer.number >= newest else {}
+
+    def forget(self) -> None:
+        """Forget what was computed from files, so that it is computed again."""
+        self.workspace.forget()
+        self.known = KnownCache()
 
     def request_lint(self, delay: float = 0) -> None:
         """Lint everything in the background, with the contents of open documents."""
@@ -102,7 +113,8 @@ class JobgenServer(LanguageServer):
         register = super().feature(feature_name, options)
 
         def add(handler: Handler) -> Handler:
-            register(guard(feature_name, handler))
+            is_limited = _is_answered(feature_name) and not asyncio.iscoroutinefunction(handler)
+            register(guard(feature_name, partial(self.limit, handler) if is_limited else handler))
             return handler
 
         return add
@@ -117,6 +129,21 @@ class JobgenServer(LanguageServer):
 
         return add
 
+    def limit(self, function: Callable[..., Result], *args: Any) -> Result:
+        """Call a function, for as long as an answer may take.
+
+        Raises:
+            TimeLimitError: It takes longer.
+
+        """
+        try:
+            return run_limited(MAX_SECONDS, function, *args)
+        except TimeLimitError:
+            # It was interrupted anywhere, so what it was about to keep may be incomplete.
+            for opened in self.workspaces.values():
+                opened.forget()
+            raise
+
     def report_server_error(self, error: Exception, source: type[Exception]) -> None:
         """Write an error to the log. A message on the screen for each would disturb the user."""
         log.warning("%s: %s", source.__name__, error)
@@ -127,8 +154,8 @@ class JobgenServer(LanguageServer):
         A document of another jobs repository, which may be inside one of the editor's folders, has its own workspace.
         A document outside of the editor's folders that belongs to no repository is linted by itself.
         """
-        full = to_fs_path(uri) if uri.startswith("file:") else None
-        if not full or "\0" in full:
+        full = _read_path(uri)
+        if full is None:
             return None
         settings = _find_settings(full)
         if settings is not None:
@@ -141,6 +168,11 @@ class JobgenServer(LanguageServer):
             file = opened.workspace.find_relative(full)
             return (opened, file) if file is not None else None
         return max(found, key=lambda each: len(each[0].workspace.root.parts), default=None)
+
+    def list_workspaces(self, uri: str) -> list[OpenWorkspace]:
+        """Return the workspaces that are open and have a file."""
+        full = _read_path(uri)
+        return [each for each in self.workspaces.values() if full and each.workspace.find_relative(full)]
 
     def open_folder(self, folder: Path, *, is_shared: bool = True) -> OpenWorkspace:
         """Open a folder, unless its repository is open already."""
@@ -201,6 +233,9 @@ def guard(name: str, handler: Callable[..., Any]) -> Callable[..., Any]:
         async def guarded(*args: Any) -> Any:
             try:
                 return await handler(*args)
+            except TimeLimitError:
+                log.warning("`%s` takes longer than %d s, so it is not answered", name, MAX_SECONDS)
+                return None
             except Exception:
                 log.exception("`%s` failed; please report this bug in jobgen", name)
                 return None
@@ -209,11 +244,26 @@ def guard(name: str, handler: Callable[..., Any]) -> Callable[..., Any]:
         def guarded(*args: Any) -> Any:  # type: ignore[misc]
             try:
                 return handler(*args)
+            except TimeLimitError:
+                log.warning("`%s` takes longer than %d s, so it is not answered", name, MAX_SECONDS)
+                return None
             except Exception:
                 log.exception("`%s` failed; please report this bug in jobgen", name)
                 return None
 
     return guarded
+
+
+def _is_answered(method: str) -> bool:
+    """Whether a message asks for something that is computed."""
+    known = types.METHOD_TO_TYPES.get(method)
+    return known is not None and known[1] is not None and method not in (types.INITIALIZE, types.SHUTDOWN)
+
+
+def _read_path(uri: str) -> str | None:
+    """Return the path of a file; None for another URI, and for a path that no file has."""
+    full = to_fs_path(uri) if uri.startswith("file:") else None
+    return full if full and "\0" not in full and len(full) <= MAX_PATH_LENGTH else None
 
 
 def _find_settings(full: str) -> Path | None:

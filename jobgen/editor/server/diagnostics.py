@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Sequence
 from functools import partial
 
@@ -10,12 +12,16 @@ from lsprotocol import types
 from jobgen.editor.last_good import GoodText, keep_findings
 from jobgen.editor.server.app import JobgenServer, OpenWorkspace
 from jobgen.editor.server.positions import to_range
+from jobgen.editor.server.time_limit import MAX_SECONDS, TimeLimitError
 from jobgen.editor.snapshot import FileFindings
 from jobgen.model.finding import Finding, Severity
 from jobgen.report import Report
 from jobgen.report.entries import ReportEntry, entries
 
+log = logging.getLogger("jobgen.lsp")
 SOURCE = "jobgen"
+_SLOW_PAUSE = 60.0
+"""How long a document that takes too long is not linted by itself."""
 _SEVERITIES = {
     Severity.ERROR: types.DiagnosticSeverity.Error,
     Severity.WARNING: types.DiagnosticSeverity.Warning,
@@ -45,7 +51,9 @@ def lint_document(server: JobgenServer, opened: OpenWorkspace, file: str, *, is_
 
     While a line is half typed, the findings that it hides are shown too, unless the document is said to be complete.
     """
-    findings = opened.workspace.lint_file(file)
+    findings = _lint_alone(server, opened, file)
+    if findings is None:
+        return opened.workspace.snapshot.findings.get(file, FileFindings())
     kept = None if is_complete else _keep_hidden(server, opened, file, findings.own)
     if kept is None:
         opened.half_typed.discard(file)
@@ -56,6 +64,23 @@ def lint_document(server: JobgenServer, opened: OpenWorkspace, file: str, *, is_
     opened.alone[file] = shown.own
     publish(server, opened, file, shown)
     return findings
+
+
+def _lint_alone(server: JobgenServer, opened: OpenWorkspace, file: str) -> FileFindings | None:
+    """Lint a document by itself; None if it takes too long.
+
+    Then it is left to the background process for some time, and what that found before stays until it answers.
+    """
+    if opened.slow.get(file, 0) > time.monotonic():
+        return None
+    try:
+        return server.limit(opened.workspace.lint_file, file)
+    except TimeLimitError:
+        log.warning("`%s` takes longer than %d s, so it is linted in the background only", file, MAX_SECONDS)
+        opened.slow[file] = time.monotonic() + _SLOW_PAUSE
+        opened.alone.pop(file, None)
+        opened.half_typed.discard(file)
+        return None
 
 
 def _keep_hidden(

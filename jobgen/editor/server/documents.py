@@ -30,6 +30,8 @@ class _Documents:
         self._due: dict[str, asyncio.TimerHandle] = {}
         self._broken: dict[OpenWorkspace, dict[str, float]] = {}
         """The time of the last edit of a document that has a syntax error, by path from the root."""
+        self._left: dict[OpenWorkspace, dict[str, None]] = {}
+        """The documents that are to be linted because of an overlay, by path from the root."""
 
     def use_text(self, uri: str, *, is_saved: bool = False) -> None:
         """Use the text of a document, and lint it soon: first the file by itself, then everything."""
@@ -89,10 +91,22 @@ class _Documents:
         opened.request_lint(max(wait, _ALL_DELAY))
 
     def _lint_others(self, opened: OpenWorkspace, changed: str) -> None:
-        """Lint the other open documents, which an edited overlay concerns, one after the other."""
-        for other, uri in opened.uris.items():
-            if other != changed and uri not in self._due:
-                self._lint_soon(uri, partial(diagnostics.lint_document, self._server, opened, other))
+        """Lint the other open documents, which an edited overlay concerns."""
+        left = self._left.setdefault(opened, {})
+        is_running = bool(left)
+        left.update(dict.fromkeys(file for file in opened.uris if file != changed))
+        if left and not is_running:
+            self._lint_next(opened)
+
+    def _lint_next(self, opened: OpenWorkspace) -> None:
+        """Lint the first document that is left. Messages of the editor are handled before the next one."""
+        left = self._left[opened]
+        file = next(iter(left))
+        if file in opened.uris and opened.uris[file] not in self._due:
+            guard("diagnostics", diagnostics.lint_document)(self._server, opened, file)
+        del left[file]
+        if left:
+            asyncio.get_running_loop().call_soon(self._lint_next, opened)
 
 
 def register(server: JobgenServer) -> None:
@@ -132,6 +146,7 @@ def watch_files(server: JobgenServer) -> None:
 
 
 def _notice_changes(server: JobgenServer, documents: _Documents, params: types.DidChangeWatchedFilesParams) -> None:
-    changed = [found[0] for event in params.changes if (found := server.find_workspace(event.uri))]
+    # A change of a repository that no document is open of starts no process for it.
+    changed = [opened for event in params.changes for opened in server.list_workspaces(event.uri)]
     for opened in dict.fromkeys(changed):
         documents.request_lint(opened)

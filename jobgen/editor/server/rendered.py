@@ -19,13 +19,16 @@ from jobgen.editor.rendered import (
     to_uri,
     write_diff,
 )
-from jobgen.editor.server.app import JobgenServer, OpenWorkspace
+from jobgen.editor.server.app import JobgenServer, OpenWorkspace, guard
 from jobgen.editor.server.lenses import SHOW_RENDERED
 from jobgen.editor.server.requested import find_position
+from jobgen.editor.server.time_limit import TimeLimitError
 from jobgen.repo import git
 
 RENDERED = "jobgen/rendered"
 """A request with `uri`, `position`, `environment` and `diff`; the answer has `uri` and `text`."""
+_NUMBERS = range(2**31)
+"""The numbers that a position can have."""
 _MAX_FOLLOWED = 20
 """Rendered documents that are kept up to date, the newest first. Editors do not say when one is closed."""
 
@@ -45,7 +48,10 @@ class _Shown:
         if found is None:
             return None
         opened, file = found
-        text = render_document(opened.workspace, file, shown.document, shown.environment)
+        try:
+            text = self._server.limit(render_document, opened.workspace, file, shown.document, shown.environment)
+        except TimeLimitError:
+            return "# the job takes too long to render; use `jobgen render`\n"
         if not shown.is_diff:
             return text
         key = shown._replace(name="")
@@ -55,9 +61,10 @@ class _Shown:
             render = partial(render_base, root, file, shown.document, shown.environment)
             self._bases[key] = asyncio.get_running_loop().run_in_executor(None, render)
         try:
-            return write_diff(await self._bases[key], text)
+            # Others may wait for the base too, so a request that is cancelled must not cancel it.
+            return write_diff(await asyncio.shield(self._bases[key]), text)
         except git.GitError as error:
-            del self._bases[key]
+            self._bases.pop(key, None)
             return explain_no_base(error)
 
     async def follow(self, uri: str) -> str | None:
@@ -115,7 +122,7 @@ def supports_content(server: JobgenServer) -> bool:
 
 def _refresh(shown: _Shown, tasks: set[asyncio.Task[None]], _: OpenWorkspace) -> None:
     if not tasks:
-        task = asyncio.get_running_loop().create_task(shown.refresh())
+        task = asyncio.get_running_loop().create_task(guard("refresh", shown.refresh)())
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
@@ -158,11 +165,11 @@ def _find_wanted(server: JobgenServer, values: Any) -> RenderedDocument | None:
         case _:
             return None
     match others.get("position"):
-        case {"line": int(line), "character": int(character)} if line >= 0 and character >= 0:
+        case {"line": int(line), "character": int(character)} if line in _NUMBERS and character in _NUMBERS:
             position = types.Position(line, character)
         case _:
             position = types.Position(0, 0)
-    found = find_position(server, uri, position)
+    found = server.limit(find_position, server, uri, position)
     if found is None or not found[0].opened.workspace.is_job(found[0].file):
         return None
     requested, cursor = found

@@ -26,11 +26,13 @@ def find_document(server: JobgenServer, uri: str) -> RequestedDocument | None:
     found = server.find_workspace(uri)
     if found is None:
         return None
-    try:
-        text = server.workspace.get_text_document(uri).source
-    except (OSError, ValueError):
-        return None
-    return RequestedDocument(*found, uri, text)
+    opened, file = found
+    document = server.find_document(uri)
+    if document is not None:
+        return RequestedDocument(opened, file, uri, document.source)
+    # A pipe would never end, and a link may lead out of the repository, so the file is read as lint reads it.
+    read = opened.workspace.read(file)
+    return None if read.finding else RequestedDocument(opened, file, uri, read.content.decode("utf-8", "replace"))
 
 
 def find_position(server: JobgenServer, uri: str, position: types.Position) -> tuple[RequestedDocument, Cursor] | None:

@@ -39,13 +39,17 @@ class Worker:
         self._tasks: set[asyncio.Task[None]] = set()
         self._sending = asyncio.Lock()
         self._waiting: asyncio.TimerHandle | None = None
+        self._next: Request | None = None
+        """The request that is sent after the one that is being sent."""
         self._unanswered: Request | None = None
+        """The newest request, until it is answered."""
         self._is_stopped = False
 
     def request(self, drafts: Mapping[str, bytes], delay: float = 0) -> None:
         """Ask for a lint of everything, after a pause in which no other request arrives."""
         self.number += 1
-        self._send_later(Request(self.number, dict(drafts), self.watches), delay)
+        self._unanswered = Request(self.number, dict(drafts), self.watches)
+        self._send_later(self._unanswered, delay)
 
     def stop(self) -> None:
         """End the process."""
@@ -80,20 +84,26 @@ class Worker:
             log.warning("the background process of %s: %r", self._root, error)
 
     async def _send(self, request: Request) -> None:
+        """Send a request. While another one is being sent, only the newest waits: a process may read nothing."""
+        self._next = request
+        if self._sending.locked():
+            return
         async with self._sending:
-            if self._is_stopped:
+            while self._next and not self._is_stopped:
+                request, self._next = self._next, None
+                await self._send_now(request)
+
+    async def _send_now(self, request: Request) -> None:
+        if self._process is None or self._process.returncode is not None:
+            if wait := self._find_pause():
+                self._send_later(request, wait)
                 return
-            self._unanswered = request
-            if self._process is None or self._process.returncode is not None:
-                if wait := self._find_pause():
-                    self._send_later(request, wait)
-                    return
-                self._process = await self._start_process()
-            if self._process.stdin:
-                # If it has just ended, the request is sent to the next one.
-                with suppress(ConnectionError):
-                    self._process.stdin.write(encode_frame(request))
-                    await self._process.stdin.drain()
+            self._process = await self._start_process()
+        if self._process.stdin:
+            # If it has just ended, the request is sent to the next one.
+            with suppress(ConnectionError):
+                self._process.stdin.write(encode_frame(request))
+                await self._process.stdin.drain()
 
     def _find_pause(self) -> float:
         """Return how long to wait before the process is started again; 0 if it has not been started often."""
