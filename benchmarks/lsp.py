@@ -2,7 +2,8 @@
 
     python benchmarks/lsp.py [--jobs 10000] [--edits 10] [--folder FOLDER]
 
-The repository has two environments. Each edit adds a fault to a job or removes it. "File" is the time until the editor
+The repository has two environments. Each edit adds a fault to a job or to an overlay, or a patch for ten jobs to the
+overlay, or removes it. "File" is the time until the editor
 gets the findings of the edited file, "everything" until the background process has linted all files. The targets are
 100 ms, 1 s and 500 MB. CPU seconds are those of both processes for one edit, and do not depend on other programs.
 """
@@ -119,18 +120,21 @@ def measure(folder: Path, edits: int) -> None:
     print(f"first lint      {time.monotonic() - start:6.1f} s, {editor.read_cpu():.1f} s of CPU")
     job = min(folder.glob("jobs/**/*.yaml"))
     overlay = folder / "overlays/dev/overlay.yaml"
-    for name, file in (("job", job), ("overlay", overlay)):
+    fault = ("spec:\n", "spec:\n  unknownField: 1\n")
+    patch = ("patches:\n", "patches:\n    - {match: {names: [bert-00001*]}, merge: {nodeSelector: {pool: cpu}}}\n")
+    for name, file, change in (("job", job, fault), ("overlay", overlay, fault), ("patch", overlay, patch)):
         text, uri = file.read_text(), file.as_uri()
         opened = {"uri": uri, "languageId": "yaml", "version": 1, "text": text}
         editor.notify("textDocument/didOpen", {"textDocument": opened})
         editor.wait(is_refresh)
-        broken = text.replace("spec:\n", "spec:\n  unknownField: 1\n", 1)
-        count = edits if name == "job" else max(edits // 5, 2)
+        changed = text.replace(*change, 1)
         found = [
-            editor.edit(uri, version, (text if version % 2 else broken) + f"\n# edit {version}\n")
-            for version in range(2, 2 + count)
+            editor.edit(uri, version, (text if version % 2 else changed) + f"\n# edit {version}\n")
+            for version in range(2, 2 + edits)
         ]
         file_time, everything, cpu = (median(each[column] for each in found) for column in range(3))
+        editor.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+        editor.wait(is_refresh)
         print(f"{name:15} {file_time * 1000:6.0f} ms file, {everything:.2f} s everything, {cpu:.2f} s of CPU")
     print("memory          " + ", ".join(f"{each / 1e6:.0f} MB" for each in editor.list_memory()))
     editor.process.kill()
