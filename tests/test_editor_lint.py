@@ -174,3 +174,21 @@ def keep_environments(index, names):
                 environments=sorted(env for env in job.environments if env.environment in names)
             )
     return found
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 0), (0, 2)])
+def test_findings_in_overlays_move_with_their_lines(tmp_path, before, after):
+    image = "merge: {image: registry.example.com/other:latest}"
+    cluster = ("cluster: {operators: {training-operator: 1.9.4}}",)
+    overlay = Overlay("", before, rest=cluster, patches=(image,))
+    job = JOB.format(name="bert", team="nlp", framework="pytorch", tag="1.2", gpus=8, seed=1, replicas=4)
+    path = "overlays/dev/overlay.yaml"
+    write(tmp_path, {"jobgen.yaml": "{}\n", "jobs/bert.yaml": job, path: overlay.write()})
+    linter = WorkspaceLinter(tmp_path)
+    found = linter.lint({}, lambda *_: None).findings[path].all
+    write(tmp_path, {path: overlay._replace(comments=after).write()})
+
+    moved = linter.lint({}, lambda *_: None).findings[path].all
+
+    assert [finding.rule for finding in moved] == [finding.rule for finding in found] == ["mutable-image-tag"]
+    assert moved[0].location.line - found[0].location.line == after - before
