@@ -77,12 +77,13 @@ def _open_folders(server: JobgenServer, folders: _Folders, _: types.InitializedP
 
 
 def _change_folders(server: JobgenServer, folders: _Folders, params: types.DidChangeWorkspaceFoldersParams) -> None:
+    # Added first: a repository that a new folder needs, too, stays open.
+    for folder in params.event.added:
+        _add(folders, folder)
     for folder in params.event.removed:
         path = to_fs_path(folder.uri)
         if path:
             folders.remove(Path(path))
-    for folder in params.event.added:
-        _add(folders, folder)
     if params.event.added:
         server.notify_folders()
 
