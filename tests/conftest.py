@@ -40,6 +40,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes long; `make test-fast` leaves it out (listed in tests/slow.txt)")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Start one process more than there are cores: the tests of editors and of the page wait for other processes."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that are listed as slow."""
     slow = set(SLOW_TESTS)

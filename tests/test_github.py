@@ -66,7 +66,7 @@ def test_a_run_goes_on_if_nothing_can_be_installed(tmp_path):
     """Tests that need another program are skipped without it; a failing package manager must not end the run."""
     tools = tmp_path / "tools"
     tools.mkdir()
-    for name in ("bash", "dirname", "env", "id"):
+    for name in ("bash", "dirname", "env", "id", "timeout"):
         (tools / name).symlink_to(shutil.which(name))
     for name, script in {"apt-get": "exit 100", "sudo": "exit 1", "npm": "exit 1", "make": 'echo "make $@"'}.items():
         (tools / name).write_text(f"#!/bin/sh\n{script}\n")
