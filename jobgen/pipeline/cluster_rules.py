@@ -2,14 +2,15 @@
 
 The state is known only after all objects have been rendered, so objects that it concerns are rendered again. Without
 namespaces that restrict their objects, exported state or `cluster.complete`, there is nothing to do.
+An editor keeps what was found in files: `cluster_memory.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import islice, product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from jobgen.check.rule_runner import report_exception, to_problem
 from jobgen.check.rules import WARNING, Rule, Violation, all_rules
@@ -21,7 +22,7 @@ from jobgen.k8s.nodes import as_mapping
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import format_amount
 from jobgen.model.data import Node, location_of, value_of
-from jobgen.model.finding import Finding, Identity, Problem
+from jobgen.model.finding import Finding, Problem
 from jobgen.model.limits import (
     MAX_EXCESSES,
     MAX_FINDINGS,
@@ -33,6 +34,7 @@ from jobgen.model.limits import (
 from jobgen.model.path import find_path, format_pointer
 from jobgen.model.quantity import to_milli
 from jobgen.pipeline import config
+from jobgen.pipeline.cluster_memory import Checked, ClusterMemory, KnownState, Member, Objects, StateSources
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered, new_overlay_use
 from jobgen.pipeline.exported_state import (
     find_duplicates,
@@ -54,6 +56,9 @@ from jobgen.repo.root import SETTINGS, folder_exists
 if TYPE_CHECKING:
     from jobgen.check.cluster.quotas import Excess, Use
     from jobgen.check.cluster.state import ClusterState
+    from jobgen.pipeline.memory import RunMemory
+    from jobgen.pipeline.result_cache import FileResult
+    from jobgen.spec.overlay import Cluster
 
 _DECIDING_KINDS = frozenset(("Namespace", "LimitRange", "ResourceQuota"))
 _QUEUE_KINDS = frozenset(("ClusterQueue", "Cohort"))
@@ -63,25 +68,8 @@ _POD_SECURITY = b"pod-security.kubernetes.io/"
 _QUOTA_RULE = "exceeds-quota"
 _REFERENCE_RULE = "unknown-reference"
 _MAX_NAMED = 3
-
-
-class Member(NamedTuple):
-    """An object of an environment: its identity, its file, and its place there."""
-
-    identity: Identity
-    path: str
-    position: int
-    item: int
-    companion: int = 0
-    is_queued: bool = False
-    """Whether Kueue decides when its pods start."""
-
-
-class _Checked(NamedTuple):
-    """What was found in the objects of one file, and what each takes from the quotas of its namespace."""
-
-    findings: list[Finding]
-    uses: list[tuple[Member, list[Use]]]
+_SHARE = 500
+"""How many files are checked before the results are kept. A newer edit ends a run, and must not lose much."""
 
 
 def find_cluster_problems(
@@ -92,13 +80,17 @@ def find_cluster_problems(
     *,
     is_whole: bool,
     is_standalone: bool,
+    memory: RunMemory | None = None,
+    progress: Callable[[], None] = lambda: None,
 ) -> Iterator[Finding]:
     """Find what the state of each environment's cluster refuses.
 
     References are followed only if all objects of the repository are known, with `is_whole`. Files that are standalone
-    may be meant for different clusters, so the objects of each decide about those of the same file only.
+    may be meant for different clusters, so the objects of each decide about those of the same file only. With a
+    memory, only files that changed are checked, unless the state has changed; `progress` may end the run.
     """
-    off = tracer.project.severities.off | (frozenset() if is_whole else {_REFERENCE_RULE})
+    # Whether all objects are known changes often in an editor. What was found in other files must stay usable.
+    off = tracer.project.severities.off | ({_REFERENCE_RULE} if is_standalone else frozenset())
     rules = [rule for rule in all_rules() if rule.scope in ("cluster", "queue") and rule.name not in off]
     shared = list(_read_policy_namespaces(tracer.project.root))
     for runner in runners:
@@ -112,10 +104,12 @@ def find_cluster_problems(
         groups = list(_split_by_state(members)) if is_standalone else [members]
         groups = [several for several in groups if is_known or _has_decided(several)]
         if groups:
-            check = _ClusterCheck(runner, {entry.path: entry for entry in entries}, tracer, rules, shared)
+            check = _ClusterCheck(runner, {entry.path: entry for entry in entries}, tracer, rules, shared, memory)
             yield from check.findings
             for several in groups:
-                yield from check.run(several)
+                found = check.run(several, progress)
+                yield from (each for each in found if is_whole or each.rule != _REFERENCE_RULE)
+            check.finish()
 
 
 def _is_deciding(member: Member) -> bool:
@@ -159,6 +153,7 @@ class _ClusterCheck:
         tracer: Tracer,
         rules: list[Rule],
         shared: list[Mapping[str, Node]],
+        memory: RunMemory | None,
     ) -> None:
         self._runner = runner
         self._entries = entries
@@ -167,11 +162,15 @@ class _ClusterCheck:
         self._frameworks = tracer.project.frameworks
         self.findings: list[Finding] = []
         """What is wrong with the exported state."""
-        self._exported = [*shared, *self._read_exported()]
+        self._memory = memory
+        self._known = memory.find_cluster(runner.name) if memory else ClusterMemory()
+        self._known.start(tracer)
+        self._exported = self._read_exported(shared)
 
-    def run(self, members: Sequence[Member]) -> Iterator[Finding]:
+    def run(self, members: Sequence[Member], progress: Callable[[], None]) -> Iterator[Finding]:
         """Check objects that belong together."""
-        state = self._build_state(members)
+        known = self._build_state(members)
+        state = known.state
         yield from (self._report_left_out(obj) for obj in state.left_out[:1])
         concerned = [
             member
@@ -179,45 +178,61 @@ class _ClusterCheck:
             if state.queues or state.cluster.complete or _namespace_of(member) in state.namespaces
         ]
         files = [list(several) for several in _group_by_file(concerned).values()]
-        checked = parallel_map(files, lambda share: [self._check_file(several, state) for several in share])
+        checked = self._check_files(files, known, progress)
         for each in checked:
             yield from each.findings
         yield from self._find_excesses([use for each in checked for use in each.uses], state)
         yield from self._check_exported(state)
 
-    def _read_exported(self) -> Iterator[Mapping[str, Node]]:
-        folder, root = self._runner.expander.environment.cluster.state, self._tracer.project.root
-        if folder:
-            exported = list(read_exported(root, folder, self.findings))
-            yield from exported
-            self.findings += find_duplicates(exported, folder)
-            if not folder_exists(root, folder):
-                missing = report_missing_folder(self._tracer.traced_project(), folder)
-                self.findings.append(missing._replace(env=self._runner.name))
-            elif not exported and not self.findings and not has_manifests(root, folder):
-                message = f"the folder `{folder}` has no manifests; export the state of the cluster to it"
-                found = report_folder(self._tracer.traced_project(), folder, message)
-                self.findings.append(found._replace(env=self._runner.name))
+    def finish(self) -> None:
+        """Forget what the memory knows of other states."""
+        self._known.forget_others()
 
-    def _build_state(self, members: Sequence[Member]) -> ClusterState:
+    def _read_exported(self, shared: list[Mapping[str, Node]]) -> Objects:
+        """Read the exported state. Namespaces in `shared` are part of it."""
+        folder, root = self._runner.expander.environment.cluster.state, self._tracer.project.root
+
+        def read() -> tuple[Objects, list[Finding]]:
+            findings: list[Finding] = []
+            exported = list(read_exported(root, folder, findings)) if folder else []
+            return [*shared, *exported], [*findings, *find_duplicates(exported, folder)]
+
+        exported, found = self._known.read_exported(list(layout.read_state(root, folder)) if folder else [], read)
+        self.findings += found
+        if folder and not folder_exists(root, folder):
+            missing = report_missing_folder(self._tracer.traced_project(), folder)
+            self.findings.append(missing._replace(env=self._runner.name))
+        elif folder and len(exported) == len(shared) and not self.findings and not has_manifests(root, folder):
+            message = f"the folder `{folder}` has no manifests; export the state of the cluster to it"
+            missing = report_folder(self._tracer.traced_project(), folder, message)
+            self.findings.append(missing._replace(env=self._runner.name))
+        return exported
+
+    def _build_state(self, members: Sequence[Member]) -> KnownState:
         from jobgen.check.cluster.names import CLUSTER_KINDS
-        from jobgen.check.cluster.state import build_state, list_kinds_to_read
+        from jobgen.check.cluster.state import list_kinds_to_read
 
         cluster = self._runner.expander.environment.cluster
         with_queues = any(map(_is_queue, members)) or self._exports_queues
         kinds = list_kinds_to_read(with_references=bool(cluster.complete), with_queues=with_queues)
         by_file = _group_by_file([member for member in members if _kind_of(member) in kinds])
-        own = [obj for several in by_file.values() for obj in self._trace(several)]
-        names = [
-            (_kind_of(each), "" if _kind_of(each) in CLUSTER_KINDS else _namespace_of(each), each.identity.name)
-            for each in members
-        ]
-        state = build_state(cluster, self._exported, own, names)
-        if not with_queues:
-            return state
-        from jobgen.check.cluster.queues import QueueState
+        own = tuple(self._trace_file(several) for several in by_file.values())
+        names = tuple(
+            (kind, "" if kind in CLUSTER_KINDS else _namespace_of(each), each.identity.name)
+            for each in (members if cluster.complete else ())
+            if (kind := _kind_of(each)) in cluster.complete
+        )
+        sources = StateSources(self._exported, own, names, tuple(rule.name for rule in self._rules))
+        build = partial(_build_state, cluster, sources, with_queues=with_queues)
+        return self._known.build_state(tuple(by_file), sources, build)
 
-        return state._replace(queues=QueueState(cluster, self._exported, own))
+    def _trace_file(self, members: Sequence[Member]) -> Objects:
+        path = members[0].path
+        return self._known.trace(path, self._find_result(path), frozenset(members), partial(self._trace, members))
+
+    def _find_result(self, path: str) -> FileResult | None:
+        """Return the result of a file in this environment, if it is kept."""
+        return self._memory.find_result(self._runner.name, self._entries[path]) if self._memory else None
 
     @cached_property
     def _exports_queues(self) -> bool:
@@ -263,9 +278,27 @@ class _ClusterCheck:
             if (job.position, job.item) in wanted:
                 yield job
 
-    def _check_file(self, members: Sequence[Member], state: ClusterState) -> _Checked:
+    def _check_files(
+        self, files: Sequence[Sequence[Member]], known: KnownState, progress: Callable[[], None]
+    ) -> list[Checked]:
+        """Check the objects of files that changed; what was found in others is known."""
+        results = {several[0].path: self._find_result(several[0].path) for several in files}
+        found = {path: self._known.find(path, result, known) for path, result in results.items()}
+        lacking = [several for several in files if found[several[0].path] is None]
+        size = _SHARE if self._memory else max(len(lacking), 1)
+        for start in range(0, len(lacking), size):
+            progress()
+            share = lacking[start : start + size]
+            checked = parallel_map(share, lambda part: [self._check_file(several, known.state) for several in part])
+            for several, each in zip(share, checked, strict=True):
+                path = several[0].path
+                found[path] = each
+                self._known.note(path, results[path], known, each)
+        return [each for each in found.values() if each is not None]
+
+    def _check_file(self, members: Sequence[Member], state: ClusterState) -> Checked:
         by_place = {(member.position, member.item, member.companion): member for member in members}
-        checked = _Checked([], [])
+        checked = Checked([], [])
         for job in self._read_jobs(members):
             patches = self._runner.patches_for(job)
             for made in self._runner.build_objects(job, patches, new_overlay_use()) if patches is not None else ():
@@ -274,7 +307,7 @@ class _ClusterCheck:
                     self._check_object(job, made, member, state, checked)
         return checked
 
-    def _check_object(self, job: Job, made: Rendered, member: Member, state: ClusterState, checked: _Checked) -> None:
+    def _check_object(self, job: Job, made: Rendered, member: Member, state: ClusterState, checked: Checked) -> None:
         if self._find_problems(made.object, state):
             found = self._tracer.findings(
                 job, self._runner.name, lambda obj: self._find_problems(obj, state), made.companion
@@ -358,6 +391,18 @@ class _ClusterCheck:
             )
             for each in excesses
         ]
+
+
+def _build_state(cluster: Cluster, sources: StateSources, *, with_queues: bool) -> ClusterState:
+    from jobgen.check.cluster.state import build_state
+
+    own = [obj for several in sources.own for obj in several]
+    state = build_state(cluster, sources.exported, own, sources.names)
+    if not with_queues:
+        return state
+    from jobgen.check.cluster.queues import QueueState
+
+    return state._replace(queues=QueueState(cluster, sources.exported, own))
 
 
 def _measure_uses(manifests: Sequence[Manifest], state: ClusterState) -> list[Use]:

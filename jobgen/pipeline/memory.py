@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jobgen.k8s.device_catalog import may_concern_devices
 from jobgen.k8s.nodes import as_mapping
 from jobgen.pipeline.changed_layers import LayerFiles, compare_environments, is_moved, read_layer_files
+from jobgen.pipeline.cluster_memory import ClusterMemory
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.result_cache import (
     FileParts,
@@ -73,6 +74,7 @@ class _Environment(NamedTuple):
 
     runner: EnvironmentRunner
     results: dict[str, FileResult]
+    cluster: ClusterMemory
 
 
 class RunMemory:
@@ -132,8 +134,9 @@ class RunMemory:
             self._prepared = make()
             self._forget_changed_layers(entries)
             if devices != self._devices:
-                for known in self._environments.values():
+                for name, known in self._environments.items():
                     _drop(known.results, lambda result: bool(result.dependent))
+                    self._environments[name] = known._replace(cluster=ClusterMemory())
             self._devices = devices
         return self._prepared
 
@@ -165,6 +168,14 @@ class RunMemory:
         """Return the result of a file in the last run; None if it is not known."""
         known = self._joined.get(_name(entry))
         return known[1] if known else None
+
+    def find_result(self, env: str, entry: FileEntry) -> FileResult | None:
+        """Return the result of a file in an environment; None if it is not known."""
+        return self._environments[env].results.get(_name(entry))
+
+    def find_cluster(self, env: str) -> ClusterMemory:
+        """Return what is known of the cluster of an environment of the last run."""
+        return self._environments[env].cluster
 
     def list_parts(self, entries: Iterable[FileEntry]) -> Iterator[tuple[FileEntry, FileParts]]:
         """Return the results of files by themselves and in each of `runners`, as far as they are known."""
@@ -252,7 +263,8 @@ class RunMemory:
             known = self._environments.get(runner.name)
             if known:
                 self._forget_reached(known, runner, entries)
-            self._environments[runner.name] = _Environment(runner, known.results if known else {})
+            results, cluster = (known.results, known.cluster) if known else ({}, ClusterMemory())
+            self._environments[runner.name] = _Environment(runner, results, cluster)
         names = {*self._project.overlays, *self._selected}
         self._environments = {name: known for name, known in self._environments.items() if name in names}
 

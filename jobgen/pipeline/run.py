@@ -240,7 +240,17 @@ def _find_cluster_problems(
 
     made = [each for part in parts for each in part.made]
     is_standalone = run.entries is not None
-    yield from find_cluster_problems(runners, made, entries, tracer, is_whole=is_whole, is_standalone=is_standalone)
+    total = len(entries) * len(runners)
+    yield from find_cluster_problems(
+        runners,
+        made,
+        entries,
+        tracer,
+        is_whole=is_whole,
+        is_standalone=is_standalone,
+        memory=run.memory,
+        progress=functools.partial(run.progress, total, total),
+    )
     folders = {runner.expander.environment.cluster.state for runner in runners} - {""}
     if folders and not folders <= layout.find_state_folders(run.project.root):
         # The key of the cache does not depend on these files, because the text of no layer names their folder.
