@@ -20,7 +20,7 @@ from jobgen.editor.actions.migrate import list_migrations
 from jobgen.editor.actions.offer import ActionRequest, Change
 from jobgen.editor.actions.suppress import list_suppressions
 from jobgen.editor.actions.text_changes import LineMap, list_replacements
-from jobgen.editor.actions.verify import MORE_ERRORS
+from jobgen.editor.actions.verify import MORE_ERRORS, is_new
 from jobgen.editor.lint_workspace import WorkspaceLinter
 from jobgen.editor.workspace import Workspace
 from jobgen.model.data import Location
@@ -306,6 +306,30 @@ def test_manifest_is_migrated_with_its_runtime(tmp_path):
     (tmp_path / "runtimes").mkdir()
     (tmp_path / "runtimes/bert.yaml").write_text("kind: other\n")
     assert not migrations(workspace, "jobs/bert.yaml", 3)
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [("runtimes", "../outside"), ("runtimes/bert.yaml", "../../outside/new.yaml"), ("runtimes/bert.yaml", "bert.yaml")],
+)
+def test_no_change_creates_a_file_through_a_link(tmp_path, path, target):
+    (tmp_path / "outside").mkdir()
+    workspace = write(tmp_path / "repository", {"jobs/bert.yaml": MANIFEST, "jobgen.yaml": "{}\n"})
+    assert is_new(workspace, "runtimes/bert.yaml")
+    (workspace.root / path).parent.mkdir(exist_ok=True)
+    (workspace.root / path).symlink_to(target)
+
+    assert not migrations(workspace, "jobs/bert.yaml", 3)
+    for file in ("runtimes/bert.yaml", "../outside/a.yaml"):
+        assert not is_new(workspace, file)
+
+
+@pytest.mark.parametrize("name", ["../../bert", "/tmp/bert", "..", "a/../../../b"])
+def test_name_of_a_job_chooses_no_file_outside(tmp_path, name):
+    manifest = MANIFEST.replace("name: bert", f"name: {name}")
+    assert manifest != MANIFEST
+    workspace = write(tmp_path, {"jobs/bert.yaml": manifest, "jobgen.yaml": "{}\n"})
+    assert migrations(workspace, "jobs/bert.yaml", 3) == {}
 
 
 SPEC = """\

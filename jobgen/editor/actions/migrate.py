@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.editor.actions.offer import REWRITE, ActionRequest, Change, Offer, return_change
 from jobgen.editor.actions.text_changes import loses_comments
-from jobgen.editor.actions.verify import MORE_ERRORS, read_editable, try_change
+from jobgen.editor.actions.verify import MORE_ERRORS, is_new, read_editable, try_change
 from jobgen.editor.cursor import find_cursor
 from jobgen.editor.workspace import Workspace, load_ready
 from jobgen.model.finding import pluralize
@@ -134,8 +134,9 @@ def _write_outputs(workspace: Workspace, job: Job, outputs: list[MigrationOutput
     folder = "" if workspace.is_repository else posixpath.dirname(job.file.path)
     for output in outputs[1:]:
         path = posixpath.join(folder, f"{output.name}.yaml")
-        there = workspace.read(path)
-        if there.finding is None and there.content != output.text.encode():
-            return f"`{path}` exists already"
-        files |= {path: output.text.encode()} if there.finding else {}
+        new = output.text.encode()
+        if is_new(workspace, path):
+            files[path] = new
+        elif (there := read_editable(workspace, path)) != new:
+            return there if isinstance(there, str) else f"`{path}` exists already"
     return files

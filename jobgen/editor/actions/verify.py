@@ -29,6 +29,13 @@ def read_editable(workspace: Workspace, file: str) -> bytes | str:
     return read.finding.message if read.finding else read.content
 
 
+def is_new(workspace: Workspace, file: str) -> bool:
+    """Whether a file can be created: there is nothing at its path, and no link leads it out of the folder."""
+    full = os.path.join(workspace.root, file)
+    is_there = os.path.lexists(full) or os.path.realpath(full) in workspace.drafts
+    return not is_there and workspace.find_relative(full) is not None and not links_outside(full, workspace.root)
+
+
 def list_checked_files(workspace: Workspace, changed: Iterable[str], findings: Iterable[Finding] = ()) -> list[str]:
     """Return the files to lint when some files change.
 

@@ -8,6 +8,7 @@ from lsprotocol import types
 
 from jobgen.editor.actions.offer import Change
 from jobgen.editor.actions.text_changes import LineMap, list_replacements
+from jobgen.editor.actions.verify import is_new, read_editable
 from jobgen.editor.server.app import JobgenServer, OpenWorkspace
 
 _NOTE = "jobgen"
@@ -36,14 +37,14 @@ def to_workspace_edit(server: JobgenServer, opened: OpenWorkspace, change: Chang
     documents: list[types.TextDocumentEdit | types.CreateFile | types.RenameFile | types.DeleteFile] = []
     plain: dict[str, list[types.TextEdit]] = {}
     for file, new in change.files.items():
-        read = opened.workspace.read(file)
+        is_created = is_new(opened.workspace, file)
+        old = b"" if is_created else read_editable(opened.workspace, file)
+        if isinstance(old, str) or (is_created and not client.creates):
+            return None
         uri = server.find_uri(opened, file)
-        if read.finding:
-            if not client.creates:
-                return None
+        if is_created:
             documents.append(types.CreateFile(uri, annotation_id=note or None))
-        text = "" if read.finding else read.content.decode("utf-8", "surrogatepass")
-        edits = _list_edits(server, text, new.decode())
+        edits = _list_edits(server, old.decode("utf-8", "surrogatepass"), new.decode())
         document = server.find_document(uri)
         version = document.version if document else None
         noted = [types.AnnotatedTextEdit(note, each.range, each.new_text) if note else each for each in edits]
