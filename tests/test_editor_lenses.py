@@ -12,7 +12,15 @@ import jobgen
 from jobgen.api.render import join_objects
 from jobgen.editor.lenses import list_lenses
 from jobgen.editor.lint_workspace import WorkspaceLinter
-from jobgen.editor.rendered import RenderedDocument, from_uri, render_base, render_document, to_uri, write_diff
+from jobgen.editor.rendered import (
+    BaseText,
+    RenderedDocument,
+    from_uri,
+    render_base,
+    render_document,
+    to_uri,
+    write_diff,
+)
 from jobgen.editor.workspace import Workspace
 
 
@@ -144,6 +152,37 @@ def test_diff_to_the_base(tmp_path):
     assert lines[:2] == ["--- main", "+++ work tree"]
     assert [line for line in lines[2:] if line[0] in "+-"] == ["-      replicas: 4", "+      replicas: 9"]
     assert render_base(folder, "jobs/new.yaml", 0, "dev").text == ""
+
+
+SECRETS = """\
+apiVersion: v1
+kind: Secret
+stringData:
+  key: |
+    {0}-first
+    {0}-second
+  other: 'it''s {0}'
+---
+apiVersion: v1
+kind: Pod
+spec:
+  containers:
+  - args: [--token=same-hunter]
+    env:
+    - name: DB_PASSWORD
+      value: {0}-third
+    - name: LEVEL
+      value: {1}
+"""
+
+
+def test_diff_shows_only_that_a_secret_changed():
+    base, now = BaseText("main", SECRETS.format("hunter2", "low")), SECRETS.format("swordfish", "high")
+    for shown in (write_diff(base, now), write_diff(BaseText("main", ""), now)):
+        assert not any(secret in shown for secret in ("hunter", "swordfish", "-first", "-second", "-third"))
+        assert "+      value: high\n" in shown
+    changed = [line.rstrip(" *") for line in write_diff(base, base.text.replace("third", "forth")).splitlines()[3:]]
+    assert [line for line in changed if line[0] in "+-"] == ["-      value:", "+      value:"]
 
 
 def test_lenses_and_rendered_documents_in_an_editor(tmp_path):

@@ -17,6 +17,7 @@ from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered, new_overlay_use
 from jobgen.pipeline.read_jobs import read_jobs
+from jobgen.pipeline.redact import redact_lines
 from jobgen.repo import git
 from jobgen.repo.commit import open_commit
 from jobgen.repo.files import FileEntry
@@ -142,13 +143,22 @@ def render_base(root: Path, file: str, document: int, environment: str) -> BaseT
 
 
 def write_diff(base: BaseText, now: str) -> str:
-    """Return the difference between a rendered job and the base."""
+    """Return the difference between a rendered job and the base. As in `jobgen diff`, it has no secrets."""
     return "".join(_list_diff(base, now)) or f"# the rendered objects are the same as in {base.name}\n"
 
 
 def _list_diff(base: BaseText, now: str) -> Iterator[str]:
-    before, after = base.text.splitlines(keepends=True), now.splitlines(keepends=True)
-    yield from unified_diff(before, after, base.name, "work tree")
+    before, after = _split_lines(base.text), _split_lines(now)
+    lines = [*before, "---", *after]
+    shown, places = redact_lines(lines), {line: place for place, line in enumerate(lines)}
+    # The lines are compared with their secrets, so that those with a changed secret are shown.
+    for line in unified_diff(before, after, base.name, "work tree", lineterm=""):
+        place = places.get(line[1:])
+        yield f"{line}\n" if place is None else f"{line[0]}{shown[place]}\n"
+
+
+def _split_lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def explain_no_base(error: git.GitError) -> str:
