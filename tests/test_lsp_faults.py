@@ -5,12 +5,22 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
 from jobgenprocess import run_here
 from lspclient import Client
+from lsprotocol import types
 from test_lsp import JOB, OVERLAY
+
+from jobgen.editor.decisions import DecisionsAnswer
+from jobgen.editor.half_typed_flow import read_flow
+from jobgen.editor.server.actions import _read_data
+from jobgen.editor.server.app import OpenWorkspace
+from jobgen.editor.server.run import create_server
+from jobgen.editor.snapshot import Snapshot
+from jobgen.model.data import Location, value_of
 
 BROKEN = JOB.replace("gpu: 1", "gpus: 1")
 HALF_TYPED = JOB.replace("metadata: {name: bert}", "metadata: {name: bert")
@@ -599,9 +609,51 @@ def test_request_that_takes_too_long_is_answered_with_nothing(monkeypatch, caplo
     def hover(_):
         spin()
 
-    assert server.protocol.fm.features["textDocument/hover"](None) is None
-    assert "`textDocument/hover` takes longer" in caplog.text
+    for uri in ("file:///a.yaml", "file:///a.yaml", "file:///b.yaml"):
+        asked = types.HoverParams(types.TextDocumentIdentifier(uri), types.Position(0, 0))
+        assert server.protocol.fm.features["textDocument/hover"](asked) is None
+    # The second request about a document is not tried again so soon.
+    assert caplog.text.count("`textDocument/hover` takes longer") == 2
     assert "Traceback" not in caplog.text
+
+
+def test_long_text_in_quotes_takes_little_memory():
+    text = "a: ['" + "b" * 500_000 + "', \"" + "c" * 500_000 + '", ' + " " * 500_000 + "d"
+    tracemalloc.start()
+    found = read_flow(text, 3, len(text), lambda start, end: Location("a.yaml", 1, start))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [len(value_of(each)) for each in found[0]] == [500_000, 500_000, 1]
+    assert peak < 20_000_000
+
+
+def test_error_that_stays_is_logged_once(tmp_path, caplog):
+    opened = OpenWorkspace(write(tmp_path, REPOSITORY), lambda _: None)
+    for error in ("a", "a", "", "a", "b", "b"):
+        opened.worker._take(Snapshot(error=error))
+        opened.worker._take(DecisionsAnswer(error=error))
+    for text in ("was not linted", "were not simulated"):
+        assert [line[-1] for line in caplog.messages if text in line] == ["a", "a", "b"]
+
+
+@pytest.mark.parametrize("params", [None, [], {}, {"id": None}, {"id": [1]}, {"id": {}}, {"id": 1.5}, {"id": 77}])
+def test_cancel_of_no_request_is_ignored(client, params):
+    before = client.log.read_text().count("Traceback")
+    client.notify("$/cancelRequest", params)
+    assert client.request("workspace/symbol", {"query": ""})["result"] is not None
+    assert client.log.read_text().count("Traceback") == before
+
+
+@pytest.mark.parametrize("number", [-1, 2**31, 10**30])
+def test_action_with_a_wrong_position_is_not_known(number):
+    data = {"uri": "file:///a.yaml", "version": 1, "range": [0, 0, 0, 1], "kind": "quickfix", "id": "a"}
+    assert _read_data(data).range.end.character == 1
+    for place in range(4):
+        assert _read_data(data | {"range": [number if each == place else 0 for each in range(4)]}) is None
+
+
+def test_address_that_cannot_be_read_is_no_file():
+    assert create_server().find_workspace("file://[/jobs/a.yaml") is None
 
 
 def test_document_that_takes_too_long_is_left_to_the_background(tmp_path, monkeypatch, caplog):

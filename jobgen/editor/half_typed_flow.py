@@ -10,9 +10,10 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.yamlio.read.scalars import resolve
 
 _END_OF_PLAIN = lazy_pattern(r"[,\[\]{}\n]|:(?=[\s,\[\]{}]|\Z)|\s#")
-_SPACE = lazy_pattern(r"(?:\s|(?<=\s)#[^\n]*)*")
-_SINGLE = lazy_pattern(r"'(?:[^']|'')*'")
-_DOUBLE = lazy_pattern(r'"(?:[^"\\]|\\.)*"')
+_SPACE = lazy_pattern(r"(?:\s++|(?<=\s)#[^\n]*+)*+")
+# Possessive, because a pattern that can go back takes more than 100 bytes of memory for each character.
+_SINGLE = lazy_pattern(r"'(?:[^']++|'')*+'")
+_DOUBLE = lazy_pattern(r'"(?:[^"\\]++|\\.)*+"')
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "/": "/"}
 _ESCAPE = lazy_pattern(r"\\(.)")
 

@@ -18,7 +18,7 @@ from jobgen.model.path import Step
 EXPRESSIONS = frozenset(("expression", "messageExpression", "valueExpression"))
 """The fields of a policy that hold an expression."""
 
-_STRING = lazy_pattern(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\"""")
+_STRING = lazy_pattern(r"""'(?:[^'\\\n]++|\\.)*+'|"(?:[^"\\\n]++|\\.)*+\"""")
 _WORD = lazy_pattern(r"[A-Za-z_]\w*\Z")
 _NUMBER = lazy_pattern(r"(?<!\w)\d+\Z")
 _SEGMENT = lazy_pattern(r"(?:\.\??)?([A-Za-z_]\w*)((?:\[\??[^\[\]]*\])*)\Z")

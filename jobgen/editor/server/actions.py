@@ -14,6 +14,7 @@ from jobgen.editor.actions.offer import KINDS, ActionRequest, Change, Offer
 from jobgen.editor.server.app import JobgenServer, OpenWorkspace
 from jobgen.editor.server.diagnostics import to_diagnostics
 from jobgen.editor.server.edits import read_capabilities, to_workspace_edit
+from jobgen.editor.server.positions import are_numbers_of_positions
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding
 from jobgen.report.escape import visible
@@ -149,7 +150,7 @@ def _read_data(data: Any) -> _Data | None:
             "range": [int(first), int(column), int(last), int(end)],
             "kind": str(kind),
             "id": str(name),
-        }:
+        } if are_numbers_of_positions(first, column, last, end):
             return _Data(
                 uri, version, types.Range(types.Position(first, column), types.Position(last, end)), kind, name
             )

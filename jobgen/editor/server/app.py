@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
@@ -19,7 +20,7 @@ from pygls.workspace import TextDocument
 from jobgen.editor.completion.known import KnownCache
 from jobgen.editor.decisions import Decisions, DecisionsAnswer
 from jobgen.editor.last_good import GoodText
-from jobgen.editor.server.time_limit import MAX_SECONDS, TimeLimitError, run_limited
+from jobgen.editor.server.time_limit import MAX_SECONDS, SLOW_PAUSE, TimeLimitError, run_limited
 from jobgen.editor.server.worker import Worker
 from jobgen.editor.snapshot import Snapshot
 from jobgen.editor.workspace import Workspace
@@ -55,6 +56,8 @@ class OpenWorkspace:
         """Whether files beside the open documents are linted too."""
         self.known = KnownCache()
         """What the repository knows: kinds, clusters and names."""
+        self._logged: dict[str, str] = {}
+        """The errors of the last results, by what was not done."""
         self._notify = notify
         self.worker = Worker(self.workspace.root, self._take)
 
@@ -80,13 +83,17 @@ class OpenWorkspace:
     def _take(self, answer: Snapshot | DecisionsAnswer) -> None:
         if isinstance(answer, DecisionsAnswer):
             self.workspace.decisions = answer
-            if answer.error:
-                log.warning("the queues of %s were not simulated: %s", self.workspace.root, answer.error)
+            self._log_once("the queues of %s were not simulated: %s", answer.error)
         else:
             self.workspace.take(answer)
-            if answer.error:
-                log.warning("the workspace %s was not linted: %s", self.workspace.root, answer.error)
+            self._log_once("the workspace %s was not linted: %s", answer.error)
         self._notify(self)
+
+    def _log_once(self, text: str, error: str) -> None:
+        """Write an error to the log, unless the last results had it too: each edit has new results."""
+        if error and error != self._logged.get(text):
+            log.warning(text, self.workspace.root, error)
+        self._logged[text] = error
 
 
 class JobgenServer(LanguageServer):
@@ -101,6 +108,8 @@ class JobgenServer(LanguageServer):
         """The settings that the editor sent when it started the server."""
         self.client_commands: frozenset[str] = frozenset()
         """The commands that the editor has for this server."""
+        self._slow: dict[tuple[str, str], float] = {}
+        """When a request about a document that takes too long may be tried again, by method and URI."""
         self.edit_listeners: list[Callable[[OpenWorkspace], None]] = []
         """Called when a document has been edited, and linted by itself."""
         self.folder_listeners: list[Callable[[], None]] = []
@@ -114,7 +123,7 @@ class JobgenServer(LanguageServer):
 
         def add(handler: Handler) -> Handler:
             is_limited = _is_answered(feature_name) and not asyncio.iscoroutinefunction(handler)
-            register(guard(feature_name, partial(self.limit, handler) if is_limited else handler))
+            register(guard(feature_name, partial(self._answer, feature_name, handler) if is_limited else handler))
             return handler
 
         return add
@@ -128,6 +137,22 @@ class JobgenServer(LanguageServer):
             return handler
 
         return add
+
+    def _answer(self, method: str, handler: Callable[..., Result], params: Any) -> Result | None:
+        """Answer a request; with nothing, if the same request about the document has just taken too long.
+
+        Editors ask again after each edit, so that a few large documents would keep the server from all others.
+        """
+        asked = method, getattr(getattr(params, "text_document", None), "uri", "")
+        now = time.monotonic()
+        if self._slow.get(asked, 0) > now:
+            return None
+        try:
+            return self.limit(handler, params)
+        except TimeLimitError:
+            self._slow = {each: until for each, until in self._slow.items() if until > now}
+            self._slow[asked] = time.monotonic() + SLOW_PAUSE
+            raise
 
     def limit(self, function: Callable[..., Result], *args: Any) -> Result:
         """Call a function, for as long as an answer may take.
@@ -262,7 +287,10 @@ def _is_answered(method: str) -> bool:
 
 def _read_path(uri: str) -> str | None:
     """Return the path of a file; None for another URI, and for a path that no file has."""
-    full = to_fs_path(uri) if uri.startswith("file:") else None
+    try:
+        full = to_fs_path(uri) if uri.startswith("file:") else None
+    except ValueError:  # a host such as `[`
+        return None
     return full if full and "\0" not in full and len(full) <= MAX_PATH_LENGTH else None
 
 

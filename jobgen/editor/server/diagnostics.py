@@ -12,7 +12,7 @@ from lsprotocol import types
 from jobgen.editor.last_good import GoodText, keep_findings
 from jobgen.editor.server.app import JobgenServer, OpenWorkspace
 from jobgen.editor.server.positions import to_range
-from jobgen.editor.server.time_limit import MAX_SECONDS, TimeLimitError
+from jobgen.editor.server.time_limit import MAX_SECONDS, SLOW_PAUSE, TimeLimitError
 from jobgen.editor.snapshot import FileFindings
 from jobgen.model.finding import Finding, Severity
 from jobgen.report import Report
@@ -20,8 +20,6 @@ from jobgen.report.entries import ReportEntry, entries
 
 log = logging.getLogger("jobgen.lsp")
 SOURCE = "jobgen"
-_SLOW_PAUSE = 60.0
-"""How long a document that takes too long is not linted by itself."""
 _SEVERITIES = {
     Severity.ERROR: types.DiagnosticSeverity.Error,
     Severity.WARNING: types.DiagnosticSeverity.Warning,
@@ -77,7 +75,7 @@ def _lint_alone(server: JobgenServer, opened: OpenWorkspace, file: str) -> FileF
         return server.limit(opened.workspace.lint_file, file)
     except TimeLimitError:
         log.warning("`%s` takes longer than %d s, so it is linted in the background only", file, MAX_SECONDS)
-        opened.slow[file] = time.monotonic() + _SLOW_PAUSE
+        opened.slow[file] = time.monotonic() + SLOW_PAUSE
         opened.alone.pop(file, None)
         opened.half_typed.discard(file)
         return None

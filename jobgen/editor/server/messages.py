@@ -84,8 +84,14 @@ def handle_body(protocol: LanguageServerProtocol, body: bytes) -> None:
         _refuse(protocol, number, types.ErrorCodes.InvalidRequest, f"`method` must be a string: {method!r:.80}")
     elif wrong := _find_wrong_state(protocol, method):
         _refuse(protocol, number, *wrong)
+    elif method == types.CANCEL_REQUEST and not _names_request(data.get("params")):
+        log.warning("`%s` has no `id` of a request", method)
     else:
         _handle_message(protocol, {"params": None, **data} if method else data)
+
+
+def _names_request(params: Any) -> bool:
+    return isinstance(params, dict) and isinstance(params.get("id"), str | int)
 
 
 def _handle_message(protocol: LanguageServerProtocol, data: dict[str, Any]) -> None:

@@ -16,8 +16,14 @@ from jobgen.editor.server.app import JobgenServer, OpenWorkspace
 from jobgen.model.data import Location
 from jobgen.model.limits import MAX_BYTES
 
+_NUMBERS = range(2**31)
 _MARK = "\ufeff"
 """The byte order mark at the beginning of a file; locations do not count it."""
+
+
+def are_numbers_of_positions(*numbers: int) -> bool:
+    """Whether positions of the protocol can have these lines and characters."""
+    return all(number in _NUMBERS for number in numbers)
 
 
 def to_range(server: JobgenServer, uri: str, location: Location) -> types.Range:

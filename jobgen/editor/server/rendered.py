@@ -21,14 +21,13 @@ from jobgen.editor.rendered import (
 )
 from jobgen.editor.server.app import JobgenServer, OpenWorkspace, guard
 from jobgen.editor.server.lenses import SHOW_RENDERED
+from jobgen.editor.server.positions import are_numbers_of_positions
 from jobgen.editor.server.requested import find_position
 from jobgen.editor.server.time_limit import TimeLimitError
 from jobgen.repo import git
 
 RENDERED = "jobgen/rendered"
 """A request with `uri`, `position`, `environment` and `diff`; the answer has `uri` and `text`."""
-_NUMBERS = range(2**31)
-"""The numbers that a position can have."""
 _MAX_FOLLOWED = 20
 """Rendered documents that are kept up to date, the newest first. Editors do not say when one is closed."""
 
@@ -165,7 +164,7 @@ def _find_wanted(server: JobgenServer, values: Any) -> RenderedDocument | None:
         case _:
             return None
     match others.get("position"):
-        case {"line": int(line), "character": int(character)} if line in _NUMBERS and character in _NUMBERS:
+        case {"line": int(line), "character": int(character)} if are_numbers_of_positions(line, character):
             position = types.Position(line, character)
         case _:
             position = types.Position(0, 0)

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 MAX_SECONDS = 3.0
 """The time of the CPU that one answer may take."""
+SLOW_PAUSE = 60.0
+"""How long what takes too long is not tried again."""
 _NEXT_SECONDS = 0.5
 """When to interrupt again, if code that Python calls on its own has ignored the first exception."""
 _Result = TypeVar("_Result")
