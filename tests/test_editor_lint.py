@@ -192,3 +192,16 @@ def test_findings_in_overlays_move_with_their_lines(tmp_path, before, after):
 
     assert [finding.rule for finding in moved] == [finding.rule for finding in found] == ["mutable-image-tag"]
     assert moved[0].location.line - found[0].location.line == after - before
+
+
+def test_links_to_open_documents_have_their_content(tmp_path):
+    write(tmp_path, {"open.yaml": "a", "other.yaml": "b"})
+    (tmp_path / "link.yaml").symlink_to("open.yaml")
+    (tmp_path / "unsaved_link.yaml").symlink_to("unsaved.yaml")
+    (tmp_path / "same_inode.yaml").hardlink_to(tmp_path / "open.yaml")
+    drafts = {os.path.realpath(tmp_path / name): b"c" for name in ("open.yaml", "unsaved.yaml")}
+
+    with edited(drafts):
+        from_disk = {path.name for path in tmp_path.iterdir() if result_cache.stat_file(str(path)) is not None}
+
+    assert from_disk == {"other.yaml", "same_inode.yaml"}

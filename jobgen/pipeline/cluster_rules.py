@@ -122,7 +122,9 @@ def _is_queue(member: Member) -> bool:
 
 def _has_decided(members: Sequence[Member]) -> bool:
     """Whether some objects decide about others; alone, they decide nothing, except queues about each other."""
-    return len({_is_deciding(member) for member in members}) > 1 or any(map(_is_queue, members))
+    kinds = set(map(_kind_of, members))
+    deciding = kinds & (_DECIDING_KINDS | _QUEUE_KINDS)
+    return bool(kinds & _QUEUE_KINDS) or bool(deciding and kinds - deciding)
 
 
 def _split_by_state(members: Sequence[Member]) -> Iterator[list[Member]]:
@@ -172,11 +174,8 @@ class _ClusterCheck:
         known = self._build_state(members)
         state = known.state
         yield from (self._report_left_out(obj) for obj in state.left_out[:1])
-        concerned = [
-            member
-            for member in members
-            if state.queues or state.cluster.complete or _namespace_of(member) in state.namespaces
-        ]
+        is_total, namespaces = bool(state.queues or state.cluster.complete), state.namespaces
+        concerned = [member for member in members if is_total or _namespace_of(member) in namespaces]
         files = [list(several) for several in _group_by_file(concerned).values()]
         checked = self._check_files(files, known, progress)
         for each in checked:

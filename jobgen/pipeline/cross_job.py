@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from jobgen.check.rules import Fact, FactViolation, Rule, all_rules
 from jobgen.model.data import Location, Node, location_of
-from jobgen.model.finding import Finding, Identity, Problem, Related
+from jobgen.model.finding import Finding, Problem, Related
 from jobgen.model.path import format_pointer
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered
 from jobgen.pipeline.locate import locate
@@ -94,7 +94,7 @@ def _node_at(tree: Node, path: tuple[str | int, ...]) -> Node:
 
 def note_duplicate(
     made: Rendered,
-    seen: dict[tuple[str, Identity], Rendered],
+    seen: dict[tuple[str, ...], Rendered],
     entries: Sequence[FileEntry],
     findings: list[Finding],
 ) -> bool:
@@ -102,8 +102,8 @@ def note_duplicate(
 
     Jobs may share a runtime, which each of them renders.
     """
-    group = made.identity.api_version.rpartition("/")[0]
-    first = seen.setdefault((made.env, made.identity._replace(api_version=group)), made)
+    api_version, *rest = made.identity
+    first = seen.setdefault((made.env, api_version.rpartition("/")[0], *rest), made)
     if first is made:
         return True
     if first.companion and made.companion and made.identity.kind in RUNTIME_KINDS:

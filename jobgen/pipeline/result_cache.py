@@ -18,7 +18,7 @@ from jobgen.k8s.device_catalog import may_concern_devices
 from jobgen.k8s.secrets import find_assignments, find_token, looks_like_secret
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Fix, Identity, Related, Severity, TextEdit
-from jobgen.repo.drafts import find_draft
+from jobgen.repo.drafts import has_draft
 from jobgen.repo.files import File, FileEntry, read_file
 
 if TYPE_CHECKING:
@@ -379,13 +379,11 @@ def decode_finding(plain: Encoded) -> Finding:
 
 def stat_file(path: str) -> FileStat | None:
     """Stat a file; None if it does not exist, or if its content is not that on disk."""
-    if find_draft(path) is not None:
-        return None
     try:
         status = os.stat(path)
     except OSError:
         return None
-    return to_file_stat(status)
+    return None if has_draft(path, status) else to_file_stat(status)
 
 
 def to_file_stat(status: os.stat_result) -> FileStat:

@@ -146,7 +146,7 @@ def _process(run: Run) -> Iterator[Rendered]:
     process = functools.partial(_process_entries, run, tracer)
     parts = run.memory.complete(entries, process) if run.memory else list(map(join_parts, process(runners, entries)))
     run.files = sum(entry.finding is None for entry in entries) - sum(len(part.skipped) for part in parts)
-    seen: dict[tuple[str, Identity], Rendered] = {}
+    seen: dict[tuple[str, ...], Rendered] = {}
     for entry, part in zip(entries, parts, strict=True):
         run.findings += part.findings
         hiding = [finding for finding in part.findings if finding.rule in HIDING_RULES]

@@ -6,8 +6,8 @@ A document that is not on disk counts as a file, as if it had been saved: it is 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import NamedTuple
 
@@ -58,6 +58,7 @@ class _Drafts:
         self._contents = contents
         self._names: frozenset[str] = frozenset()
         self._unsaved: list[str] = []
+        self._inodes: frozenset[tuple[int, int]] = frozenset()
         self._count = 0
 
     def find(self, full: str) -> bytes | None:
@@ -69,6 +70,16 @@ class _Drafts:
         if os.path.basename(full) not in self._names and not os.path.islink(full):
             return None
         return self._contents.get(os.path.realpath(full))
+
+    def has(self, full: str, status: os.stat_result) -> bool:
+        """Whether a file, whose stat is known, has another content than that on disk."""
+        if not self._contents:
+            return False
+        self._update()
+        # The stat of a link is that of its file.
+        if os.path.basename(full) not in self._names and (status.st_dev, status.st_ino) not in self._inodes:
+            return False
+        return os.path.realpath(full) in self._contents
 
     def list_unsaved(self, folder: str) -> Iterator[UnsavedEntry]:
         """Return the files and folders in a folder that are not on disk."""
@@ -86,6 +97,15 @@ class _Drafts:
             self._count = len(self._contents)
             self._names = frozenset(map(os.path.basename, self._contents))
             self._unsaved = [real for real in self._contents if not os.path.lexists(real)]
+            self._inodes = frozenset(_list_inodes(self._contents))
+
+
+def _list_inodes(files: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Return the device and inode of each file that is on disk."""
+    for file in files:
+        with suppress(OSError):
+            status = os.stat(file)
+            yield status.st_dev, status.st_ino
 
 
 _drafts: ContextVar[_Drafts] = ContextVar("drafts", default=_Drafts({}))  # noqa: B039 -- it is empty, and stays so
@@ -104,6 +124,11 @@ def edited(contents: Mapping[str, bytes]) -> Iterator[None]:
 def find_draft(full: str) -> bytes | None:
     """Return the content that is used instead of that on disk; None if there is none."""
     return _drafts.get().find(full)
+
+
+def has_draft(full: str, status: os.stat_result) -> bool:
+    """Whether a file, whose stat is known, has another content than that on disk."""
+    return _drafts.get().has(full, status)
 
 
 def list_unsaved(folder: str) -> Iterator[UnsavedEntry]:
