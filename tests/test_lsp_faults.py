@@ -1,5 +1,6 @@
 """The language server lives and answers, whatever the client sends and whatever happens to files and processes."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from jobgen.editor.half_typed_flow import read_flow
 from jobgen.editor.server.actions import _read_data
 from jobgen.editor.server.app import OpenWorkspace
 from jobgen.editor.server.run import create_server
+from jobgen.editor.server.threads import run_apart
 from jobgen.editor.snapshot import Snapshot
 from jobgen.model.data import Location, value_of
 
@@ -650,6 +652,20 @@ def test_action_with_a_wrong_position_is_not_known(number):
     assert _read_data(data).range.end.character == 1
     for place in range(4):
         assert _read_data(data | {"range": [number if each == place else 0 for each in range(4)]}) is None
+
+
+def test_thread_that_stalls_does_not_keep_the_server_from_ending():
+    async def wait():
+        assert await run_apart(lambda: 5) == 5
+        with pytest.raises(ZeroDivisionError):
+            await run_apart(lambda: 1 // 0)
+        stalled = run_apart(lambda: time.sleep(20))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(stalled), 0.01)
+
+    began = time.monotonic()
+    asyncio.run(wait())
+    assert time.monotonic() - began < 10
 
 
 def test_address_that_cannot_be_read_is_no_file():

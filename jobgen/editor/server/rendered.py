@@ -23,11 +23,14 @@ from jobgen.editor.server.app import JobgenServer, OpenWorkspace, guard
 from jobgen.editor.server.lenses import SHOW_RENDERED
 from jobgen.editor.server.positions import are_numbers_of_positions
 from jobgen.editor.server.requested import find_position
+from jobgen.editor.server.threads import run_apart
 from jobgen.editor.server.time_limit import TimeLimitError
 from jobgen.repo import git
 
 RENDERED = "jobgen/rendered"
 """A request with `uri`, `position`, `environment` and `diff`; the answer has `uri` and `text`."""
+MAX_GIT_SECONDS = 20
+"""How long an answer waits for Git, which may stall: on a network, for example."""
 _MAX_FOLLOWED = 20
 """Rendered documents that are kept up to date, the newest first. Editors do not say when one is closed."""
 
@@ -58,10 +61,13 @@ class _Shown:
             # It reads a commit, which takes longer than an answer may.
             root = opened.workspace.root
             render = partial(render_base, root, file, shown.document, shown.environment)
-            self._bases[key] = asyncio.get_running_loop().run_in_executor(None, render)
+            self._bases[key] = run_apart(render)
         try:
             # Others may wait for the base too, so a request that is cancelled must not cancel it.
-            return write_diff(await asyncio.shield(self._bases[key]), text)
+            base = await asyncio.wait_for(asyncio.shield(self._bases[key]), MAX_GIT_SECONDS)
+            return write_diff(base, text)
+        except TimeoutError:
+            return explain_no_base(git.GitError(f"Git takes longer than {MAX_GIT_SECONDS} s"))
         except git.GitError as error:
             self._bases.pop(key, None)
             return explain_no_base(error)
