@@ -14,7 +14,7 @@ before(async () => {
 
 after(() => rm(folder, { recursive: true }));
 
-/** Runs a script in place of jobgen, and returns what the user is told. */
+/** Runs a script in place of jobgen, and returns the message for the user. */
 async function explain(script: string, mode = 0o755): Promise<Explanation> {
   const command = path.join(folder, "jobgen");
   await writeFile(command, `#!/bin/sh\n${script}\n`);
