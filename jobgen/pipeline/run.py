@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from jobgen import cache
 from jobgen.model.data import value_of
 from jobgen.model.finding import Finding, Identity, Problem, Related, Severity
+from jobgen.pipeline.across_jobs import AllJobs, find_across_jobs
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.cross_job import note_duplicate
 from jobgen.pipeline.environment import (
     EnvironmentRunner,
-    OverlayUse,
     PolicySource,
     Rendered,
     overlay_errors,
@@ -41,15 +41,7 @@ from jobgen.pipeline.result_cache import (
     join_parts,
     new_result,
 )
-from jobgen.pipeline.selector_entries import find_idle_entries
-from jobgen.pipeline.selectors import (
-    Membership,
-    SelectorUse,
-    find_idle_selectors,
-    find_unknown_roles,
-    find_unlisted_overlays,
-    find_unused_runtimes,
-)
+from jobgen.pipeline.selectors import Membership
 from jobgen.pipeline.trace import Job, JobRef, Tracer
 from jobgen.repo import layout
 from jobgen.repo.files import File, FileEntry, read_file
@@ -162,7 +154,13 @@ def _process(run: Run) -> Iterator[Rendered]:
             # Standalone files may be meant for different clusters, so they may repeat an object.
             if run.entries is not None or note_duplicate(made, seen, entries, run.findings):
                 yield made
-    run.findings += _redact_shared(run, _find_across_jobs(run, runners, parts, entries, tracer))
+    total = len(entries) * len(runners)
+    progress = functools.partial(run.progress, total, total)
+    is_standalone = run.entries is not None
+    jobs = AllJobs(run.project, runners, entries, parts, tracer, run.memory, run.checked, is_standalone, progress)
+    run.findings += _redact_shared(run, find_across_jobs(jobs, run.policy_files))
+    if run.checked and _reads_unnamed_state(run, runners):
+        run.lasting = False
     if run.checked:
         made_objects = (made for part in parts for made in part.made)
         run.findings[:] = suggest_own_definitions(run.findings, made_objects, entries)
@@ -174,87 +172,10 @@ def _process(run: Run) -> Iterator[Rendered]:
     )
 
 
-def _find_across_jobs(
-    run: Run,
-    runners: list[EnvironmentRunner],
-    parts: Sequence[FileResult],
-    entries: Sequence[FileEntry],
-    tracer: Tracer,
-) -> Iterator[Finding]:
-    """Report what only all jobs together show. Standalone files are not one environment."""
-    if run.entries is not None:
-        # Overlays delete something in jobs of the repository, which are not among these files.
-        if not any(run.environments):
-            yield from _find_dead_deletions([part.used for part in parts], entries, tracer)
-        yield from _find_cluster_problems(run, runners, parts, entries, tracer, is_whole=False)
-        return
-    # A patch, a deletion or a policy may be there for a job that could not be read or rendered.
-    is_complete = not any("" in part.unchecked for part in parts)
-    list_jobs = functools.partial(_list_jobs, run, entries)
-    yield from _find_dead_deletions([part.used for part in parts], entries, tracer, of_layers=is_complete)
-    if is_complete:
-        used = {patch for part in parts for patch in part.used.patches}
-        filled = {made.env for part in parts for made in part.made}
-        yield from find_idle_selectors(SelectorUse(run.project, runners, used, filled, run.checked, list_jobs), tracer)
-        if run.checked:
-            every = [made for part in parts for made in part.made]
-            yield from find_idle_entries(run.project, runners, every, tracer, list_jobs)
-            if any(runner.expander.environment.images for runner in runners):
-                from jobgen.pipeline.image_entries import find_idle_images
-
-                yield from find_idle_images(run.project, runners, [part.used for part in parts], tracer)
-        if run.checked and run.project.runtimes:
-            yield from find_unused_runtimes(run.project, (made for part in parts for made in part.made), tracer)
-    yield from find_unknown_roles(run.project, runners, tracer, list_jobs)
-    if run.policy_files and is_complete:
-        yield from run.policy_files.find_unmatched(made.identity for part in parts for made in part.made)
-    if run.checked:
-        from jobgen.pipeline.cross_job import cross_job_findings
-
-        rows = (row for part in parts for row in part.rows)
-        yield from cross_job_findings(rows, runners, entries, tracer)
-        yield from find_unlisted_overlays(run.project, tracer)
-        yield from _find_cluster_problems(run, runners, parts, entries, tracer, is_whole=is_complete)
-
-
-def _list_jobs(run: Run, entries: Sequence[FileEntry]) -> Iterator[Job]:
-    """All jobs of the repository; if their outlines are in memory, these."""
-    if run.memory is None:
-        return read_jobs(layout.find_jobs(run.project.root), run.project.frameworks, [])
-    return (job for entry in entries for job in run.memory.list_outlines(entry))
-
-
-def _find_cluster_problems(
-    run: Run,
-    runners: list[EnvironmentRunner],
-    parts: Sequence[FileResult],
-    entries: Sequence[FileEntry],
-    tracer: Tracer,
-    *,
-    is_whole: bool,
-) -> Iterator[Finding]:
-    """Report what the state of a cluster refuses, as far as files show it."""
-    if not run.checked:
-        return
-    from jobgen.pipeline.cluster_rules import find_cluster_problems
-
-    made = [each for part in parts for each in part.made]
-    is_standalone = run.entries is not None
-    total = len(entries) * len(runners)
-    yield from find_cluster_problems(
-        runners,
-        made,
-        entries,
-        tracer,
-        is_whole=is_whole,
-        is_standalone=is_standalone,
-        memory=run.memory,
-        progress=functools.partial(run.progress, total, total),
-    )
+def _reads_unnamed_state(run: Run, runners: Sequence[EnvironmentRunner]) -> bool:
+    """Whether the key of the cache does not depend on exported state, because the text of no layer names its folder."""
     folders = {runner.expander.environment.cluster.state for runner in runners} - {""}
-    if folders and not folders <= layout.find_state_folders(run.project.root):
-        # The key of the cache does not depend on these files, because the text of no layer names their folder.
-        run.lasting = False
+    return bool(folders) and not folders <= layout.find_state_folders(run.project.root)
 
 
 def _prepare(run: Run, entries: Sequence[FileEntry]) -> tuple[list[EnvironmentRunner], Tracer]:
@@ -530,24 +451,3 @@ def _drop_repeated(job: Job, part: FileResult, findings: list[Finding]) -> list[
         return findings
     known = {(found.location, found.rule, found.message, found.env) for found in part.findings}
     return [found for found in findings if (found.location, found.rule, found.message, found.env) not in known]
-
-
-def _find_dead_deletions(
-    used: Sequence[OverlayUse], entries: Sequence[FileEntry], tracer: Tracer, *, of_layers: bool = True
-) -> list[Finding]:
-    """Report deletion markers that deleted nothing. Only jobs that can decide this are processed with locations.
-
-    Those of overlays and kinds only with `of_layers`.
-    """
-    hits = {marker: where for part in used for marker, where in part.hits.items()}
-    misses = [miss for part in used for miss in part.misses] if of_layers else []
-    with_problems = [where for marker, where in misses if marker not in hits]
-    with_problems += [where for part in used for where in part.own_misses]
-    if not with_problems:
-        return []
-    # Jobs in which a marker deletes something count too.
-    relevant = {where.place for where in (*with_problems, *hits.values())}
-    files = {path for path, *_ in relevant}
-    jobs = read_jobs([entry for entry in entries if entry.path in files], tracer.project.frameworks, [])
-    dead = tracer.find_dead_deletions([job for job in jobs if (job.file.path, job.position, job.item) in relevant])
-    return [finding for finding in dead if of_layers or finding.location.file in files]
