@@ -21,7 +21,7 @@ from jobgen.editor.server.actions import _read_data
 from jobgen.editor.server.app import OpenWorkspace
 from jobgen.editor.server.run import create_server
 from jobgen.editor.server.threads import run_apart
-from jobgen.editor.snapshot import Snapshot
+from jobgen.editor.snapshot import FileFindings, Snapshot
 from jobgen.model.data import Location, value_of
 
 BROKEN = JOB.replace("gpu: 1", "gpus: 1")
@@ -627,6 +627,31 @@ def test_long_text_in_quotes_takes_little_memory():
     tracemalloc.stop()
     assert [len(value_of(each)) for each in found[0]] == [500_000, 500_000, 1]
     assert peak < 20_000_000
+
+
+def test_lint_that_fails_leaves_findings_and_warns(tmp_path):
+    from jobgen.editor.background import Request, encode_frame, read_frame
+
+    # The content of a document is never a number, so this is a fault of the server itself.
+    drafts = {os.path.realpath(write(tmp_path, REPOSITORY) / "jobs/bert.yaml"): 5}
+    command = [sys.executable, "-P", "-m", "jobgen", "lsp", "--background", tmp_path]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdin.write(encode_frame(Request(7, drafts)))
+        process.stdin.flush()
+        failed = read_frame(process.stdout)
+        process.stdin.close()
+    assert (failed.number, failed.has_failed, failed.findings) == (7, True, {})
+    assert "please report this bug" in failed.error
+
+    warnings = []
+    opened = OpenWorkspace(tmp_path, lambda it: warnings.append(it.warning))
+    good = Snapshot(6, {"jobs/bert.yaml": FileFindings()})
+    for answer in (good, failed, failed):
+        opened.worker._take(answer)
+    assert opened.workspace.snapshot.findings == good.findings
+    assert opened.workspace.snapshot.number == 7
+    assert warnings[0] == ""
+    assert "was not linted, and its findings are old" in warnings[1]
 
 
 def test_error_that_stays_is_logged_once(tmp_path, caplog):

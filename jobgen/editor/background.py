@@ -152,7 +152,8 @@ def _answer(linter: WorkspaceLinter, request: Request, inbox: _Inbox, writing: B
     except SupersededError:
         return
     except Exception as error:  # noqa: BLE001 -- the server must live, and say what failed
-        snapshot = Snapshot(error=f"`{type(error).__name__}`: {error}; please report this bug in jobgen")
+        reason = f"`{type(error).__name__}`: {error}; please report this bug in jobgen"
+        snapshot = Snapshot(error=reason, has_failed=True)
     _send(writing, snapshot._replace(number=request.number))
 
 

@@ -35,7 +35,9 @@ class Snapshot(NamedTuple):
     keeps_decisions: bool = False
     """Whether the decisions of Kueue that were sent last still hold."""
     error: str = ""
-    """Why there are no findings: the settings have errors, or something failed."""
+    """Why nothing else was linted: the settings have errors, or something failed."""
+    has_failed: bool = False
+    """Whether an exception ended the lint, so that nothing is known about any file."""
 
 
 def group_findings(findings: Iterable[Finding], own: Mapping[str, frozenset[object]]) -> dict[str, FileFindings]:

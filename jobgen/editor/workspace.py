@@ -76,7 +76,9 @@ class Workspace:
             return find_root(self.root) is not None
 
     def take(self, snapshot: Snapshot) -> None:
-        """Use what the background process found."""
+        """Use what the background process found. If its lint failed, what was found before stays."""
+        if snapshot.has_failed:
+            snapshot = snapshot._replace(findings=self.snapshot.findings)
         self.snapshot = snapshot
         self.decisions = self.decisions._replace(number=snapshot.number if snapshot.keeps_decisions else -1)
         if snapshot.index_change.is_whole:

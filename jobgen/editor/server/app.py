@@ -27,6 +27,7 @@ from jobgen.editor.workspace import Workspace
 from jobgen.model.finding import Finding
 from jobgen.model.limits import MAX_PATH_LENGTH
 from jobgen.repo.root import find_root, has_settings
+from jobgen.report.escape import visible
 
 log = logging.getLogger("jobgen.lsp")
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -58,6 +59,8 @@ class OpenWorkspace:
         """What the repository knows: kinds, clusters and names."""
         self._logged: dict[str, str] = {}
         """The errors of the last results, by what was not done."""
+        self.warning = ""
+        """What the editor is to show, because findings may be missing; empty once it has."""
         self._notify = notify
         self.worker = Worker(self.workspace.root, self._take)
 
@@ -86,14 +89,21 @@ class OpenWorkspace:
             self._log_once("the queues of %s were not simulated: %s", answer.error)
         else:
             self.workspace.take(answer)
-            self._log_once("the workspace %s was not linted: %s", answer.error)
+            is_new = self._log_once("the workspace %s was not linted: %s", answer.error)
+            if answer.has_failed and is_new:
+                self.warning = f"{self.workspace.root} was not linted, and its findings are old: {answer.error}"
         self._notify(self)
 
-    def _log_once(self, text: str, error: str) -> None:
-        """Write an error to the log, unless the last results had it too: each edit has new results."""
-        if error and error != self._logged.get(text):
+    def _log_once(self, text: str, error: str) -> bool:
+        """Write an error to the log, unless the last results had it too: each edit has new results.
+
+        Return whether it is new.
+        """
+        is_new = bool(error) and error != self._logged.get(text)
+        if is_new:
             log.warning(text, self.workspace.root, error)
         self._logged[text] = error
+        return is_new
 
 
 class JobgenServer(LanguageServer):
@@ -232,6 +242,9 @@ class JobgenServer(LanguageServer):
             guard("folders", listener)()
 
     def _notify(self, opened: OpenWorkspace) -> None:
+        if opened.warning:
+            message, opened.warning = visible(f"jobgen: {opened.warning}"), ""
+            self.window_show_message(types.ShowMessageParams(types.MessageType.Error, message))
         for listener in self.listeners:
             guard("results", listener)(opened)
 
