@@ -13,7 +13,7 @@ from transcripts import Sections, changed_files, files_below, output_sections, r
 def jobgen(cwd: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[bytes]:
     """Run the command without the variables of the surrounding environment that could change its output."""
     environment = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME")}
-    return run_jobgen(cwd, *arguments, env={**environment, **settings}, timeout=30)
+    return run_jobgen(cwd, *arguments, env={**environment, **settings}, timeout=60)
 
 
 def run_transcript(path: Path, root: Path, *, accept: bool) -> tuple[list[Sections], list[Sections]]:

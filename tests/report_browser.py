@@ -57,6 +57,28 @@ def wait_until(page, expression: str) -> None:
     raise AssertionError(expression)
 
 
+def measure_cpu(page, act) -> float:
+    """Return the seconds of CPU that the page needs for an action: other processes do not change them, unlike time."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def read_clock() -> float:
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
+
+    start = read_clock()
+    act()
+    taken = read_clock() - start
+    session.detach()
+    return taken
+
+
+def reload(page) -> None:
+    """Load the page again, until it can be used."""
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
+
+
 @pytest.fixture(scope="module")
 def browser():
     """One browser for all tests: that of the system, never one that Playwright downloads."""
@@ -132,7 +154,7 @@ def visit(browser, pages):
         for action in ("press", "type"):
             act = getattr(page.keyboard, action)
             setattr(page.keyboard, action, lambda keys, act=act: (act(keys), settle(page)))
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         page.on(
             "console", lambda message: problems.append(message.text) if message.type in {"error", "warning"} else None
         )

@@ -42,7 +42,7 @@ def many_jobs(tmp_path: Path) -> Path:
 def test_closed_pipe_is_reported_by_the_exit_code_alone(many_jobs: Path) -> None:
     command = shlex.join([sys.executable, "-m", "jobgen", "render"])
     piped = f"{command} | true; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", piped], cwd=many_jobs, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(["bash", "-c", piped], cwd=many_jobs, capture_output=True, text=True, timeout=60, check=False)
 
     assert done.stdout == "4\n"
     assert done.stderr == ""
@@ -51,7 +51,7 @@ def test_closed_pipe_is_reported_by_the_exit_code_alone(many_jobs: Path) -> None
 def test_full_disk_behind_stdout_is_reported_in_one_line(many_jobs: Path) -> None:
     command = f"{shlex.join([sys.executable, '-m', 'jobgen', 'render'])} > /dev/full"
     done = subprocess.run(
-        ["bash", "-c", command], cwd=many_jobs, capture_output=True, text=True, timeout=30, check=False
+        ["bash", "-c", command], cwd=many_jobs, capture_output=True, text=True, timeout=60, check=False
     )
 
     assert done.returncode == 4
@@ -61,7 +61,7 @@ def test_full_disk_behind_stdout_is_reported_in_one_line(many_jobs: Path) -> Non
 def test_closed_stdout_is_an_error(many_jobs: Path) -> None:
     command = f"{shlex.join([sys.executable, '-m', 'jobgen', 'render'])} >&-"
     done = subprocess.run(
-        ["bash", "-c", command], cwd=many_jobs, capture_output=True, text=True, timeout=30, check=False
+        ["bash", "-c", command], cwd=many_jobs, capture_output=True, text=True, timeout=60, check=False
     )
 
     assert done.returncode == 4
@@ -83,7 +83,7 @@ def test_interrupt_prints_nothing_and_leaves_no_files(many_jobs: Path) -> None:
         try:
             wait_until_blocked_on_lock(run.pid)
             run.send_signal(signal.SIGINT)
-            out, err = run.communicate(timeout=10)
+            out, err = run.communicate(timeout=60)
         finally:
             run.kill()
     os.close(held)
@@ -154,6 +154,6 @@ GONE = "jobgen: the current folder does not exist\n"
 def test_unusual_stdin_stdout_and_directory(shell: str, code: int, stderr: str, tmp_path: Path) -> None:
     repo = shutil.copytree(ONE_JOB, tmp_path / "repo")
     script = shell.format(jobgen=f"{shlex.quote(sys.executable)} -m jobgen")
-    done = subprocess.run(["bash", "-c", script], cwd=repo, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(["bash", "-c", script], cwd=repo, capture_output=True, text=True, timeout=60, check=False)
 
     assert (done.returncode, done.stderr) == (code, stderr)

@@ -8,7 +8,7 @@ import pytest
 from gitrepository import Repository
 from jobgenprocess import run_here
 from pagedata import PageData, find_data
-from report_browser import URL, go, texts
+from report_browser import URL, go, measure_cpu, reload, texts
 
 from jobgen.site.encode import Table, encode
 from jobgen.site.page import assemble_page
@@ -570,12 +570,7 @@ def test_browser_says_when_nothing_changes_or_is_compared(visit):
 
 def test_browser_opens_5000_changes_in_a_second(visit):
     page = visit("large")
-    times = []
-    while len(times) < 5 and min(times, default=1000) >= 1000:  # other processes may be busy
-        page.reload()
-        page.wait_for_selector("html[data-ready]")
-        times.append(page.evaluate("performance.getEntriesByName('ready')[0].startTime"))
-    assert min(times) < 1000
+    assert measure_cpu(page, lambda: reload(page)) < 1
     assert page.locator(".group").count() == 60
     go(page, "#/changes/prod%2FPyTorchJob%2Fml-prod%2Fjob-4999")
     assert page.locator(".is-target").inner_text().startswith("job-4999")
