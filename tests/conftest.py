@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # The browser of the tests of the HTML page.
 pytest_plugins = ("report_browser",)
@@ -38,6 +39,15 @@ def pytest_collection_finish() -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes long; `make test-fast` leaves it out (listed in tests/slow.txt)")
+    # The time that random data take depends on what else the machine does. A change is judged by the same data each
+    # time; `--stress` looks for new data.
+    settings.register_profile(
+        "jobgen",
+        deadline=None,
+        derandomize=not config.getoption("--stress"),
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    settings.load_profile("jobgen")
 
 
 def pytest_xdist_auto_num_workers() -> int:

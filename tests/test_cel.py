@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobgen.check.cel import CompileError, Expression, Failed, available, bind, compile_cel, mentions
@@ -174,7 +174,6 @@ def test_is_quantity_agrees_with_the_quantity_parser(text):
     assert compile_cel("isQuantity(object)", NAMES)({"object": text}) is (canonicalize_quantity(text) is not None)
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(_WORDS + _CALLS + ["x", "y", ".map(x, x)", "(x, y,"]), max_size=14))
 def test_any_expression_compiles_or_is_refused(words):
     compiled = compile_cel(" ".join(words), NAMES, returns="any")
@@ -182,7 +181,6 @@ def test_any_expression_compiles_or_is_refused(words):
     assert isinstance(compiled, CompileError) or compiled(BOUND) is not compiled
 
 
-@settings(deadline=None)
 @given(st.text(max_size=40))
 def test_any_characters_compile_or_are_refused(text):
     compiled = compile_cel(text, NAMES, returns="any")

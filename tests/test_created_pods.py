@@ -1418,7 +1418,7 @@ def list_paths(node, path=()):
         yield from list_paths(value, (*path, key))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_wrong_types_do_not_raise(data):
     sample = data.draw(st.sampled_from(SAMPLES))

@@ -864,7 +864,7 @@ PATCH = st.one_of(
 LAYER = some(namespace=WORD, defaults=SPEC, patches=st.lists(PATCH, max_size=2))
 
 
-@settings(derandomize=True, deadline=None, max_examples=15, phases=[Phase.generate])
+@settings(derandomize=True, max_examples=15, phases=[Phase.generate])
 @given(st.sampled_from(["pytorch", "xgboost", "paddle"]), SPEC, LAYER, LAYER, st.booleans())
 def test_origins_of_generated_repositories_are_causes(framework, spec, base, env, flow):
     job = {"kind": "TrainingJob", "metadata": {"name": "job"}, "spec": {"framework": framework, **spec}}

@@ -99,7 +99,6 @@ def tried(strategy: st.SearchStrategy[Any], times: int, act: Callable[[Any], Non
     """Hypothesis, with as many examples as this run has time for."""
     limits = settings(
         max_examples=times,
-        deadline=None,
         database=None,
         derandomize=times < 100,
         suppress_health_check=list(HealthCheck),

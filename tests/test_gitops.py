@@ -10,7 +10,7 @@ from pathlib import Path
 import kubectl
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lupa.lua51 import LuaRuntime  # Argo CD runs Lua 5.1
 
@@ -158,7 +158,6 @@ CONDITION = st.fixed_dictionaries({"type": ANYTHING, "status": ANYTHING, "lastTr
 STATUS = ANYTHING | st.fixed_dictionaries({"conditions": st.lists(CONDITION, max_size=4), "phase": ANYTHING})
 
 
-@settings(deadline=None)
 @given(spec=ANYTHING | st.fixed_dictionaries({"runPolicy": ANYTHING, "runMode": ANYTHING}), status=STATUS)
 def test_any_status_has_an_argocd_health(spec, status):
     for kind in one_of_each_check():
@@ -193,7 +192,6 @@ PROPER = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None)
 @given(spec=st.sampled_from([{}, {"suspend": True}, {"runPolicy": {"suspend": True}}]), status=PROPER)
 def test_argocd_and_flux_agree_on_valid_statuses(spec, status):
     made = {"metadata": {}, "spec": spec, "status": status}

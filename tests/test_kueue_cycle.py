@@ -453,7 +453,7 @@ def fleets(draw):
     return queues, workloads, draw(st.booleans())
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(fleets())
 def test_a_run_ends_and_never_admits_more_than_quota(fleet):
     queues, workloads, is_fair = fleet
@@ -494,7 +494,7 @@ def check_places(scheduler, workloads):
     assert sorted(places) == sorted(f"ns/{each['metadata']['name']}" for each in workloads)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(fleets(), st.integers(0, 4))
 def test_more_quota_never_makes_an_admitted_workload_too_large(fleet, number):
     queues, workloads, is_fair = fleet

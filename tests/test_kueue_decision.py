@@ -4,7 +4,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
@@ -19,7 +19,7 @@ API = "kueue.x-k8s.io/v1beta2"
 CLUSTER = Cluster(kueue={"version": "0.19"}, operators={"kueue": "0.19"})
 FAIR = Cluster(kueue={"version": "0.19", "fairSharing": True}, operators={"kueue": "0.19"})
 FLAVORS, PRIORITIES = ("a", "b"), ("low", "high")
-RANDOM = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RANDOM = settings(max_examples=25)
 
 amounts = st.integers(1, 12)
 limits = st.none() | st.integers(0, 4)

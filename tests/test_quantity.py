@@ -27,7 +27,7 @@ WORDS = """
 
 
 def laws(examples):
-    return settings(derandomize=True, deadline=None, max_examples=examples)
+    return settings(derandomize=True, max_examples=examples)
 
 
 def printed_by_kubectl(quantities):

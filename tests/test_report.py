@@ -561,7 +561,7 @@ HOSTILE_REPORTS = st.builds(
 
 
 @every_format
-@settings(deadline=None, max_examples=25, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=25, phases=[Phase.explicit, Phase.generate])
 @given(report=HOSTILE_REPORTS)
 def test_hostile_texts_do_not_break_report_formats(name, report):
     told = render(name, report)
@@ -582,7 +582,7 @@ def unescaped(words):
     return words.replace("%0D", "\r").replace("%0A", "\n").replace("%25", "%")
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(finding=FINDINGS)
 def test_messages_survive_every_format(finding):
     report = Report([finding])
@@ -599,7 +599,7 @@ def test_messages_survive_every_format(finding):
     assert case.find("failure" if finding.severity is ERROR else "system-out") is not None
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(report=HOSTILE_REPORTS)
 def test_summary_rows_are_single_lines(report):
     told = github.summary(report)
@@ -612,7 +612,7 @@ def test_summary_rows_are_single_lines(report):
     assert set(re.findall(r"<[^>]*>", "".join(rows))) <= {"<br>", "<code>", "</code>"}
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(report=HOSTILE_REPORTS, width=st.integers(0, 200))
 def test_colors_and_width_lose_no_finding(report, width):
     plain = render("text", report._replace(width=width))

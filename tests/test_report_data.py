@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 from gitrepository import Repository
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jobgenprocess import run_here
 from pagedata import PageData, decode_numbers, find_data, to_signed
@@ -476,7 +476,6 @@ def test_policy_allows_the_style_and_the_script_only(fleet, folder):
     assert not re.search(r'(?:src|href)="(?!data:|#)', page)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-(2**63), 2**63)))
 def test_numbers_survive(numbers):
     found, last = [], 0
@@ -504,7 +503,6 @@ _LINES = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(_LINES, _LINES)
 def test_lines_survive(base, lines):
     changes = find_changes(lines, base)

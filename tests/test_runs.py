@@ -113,7 +113,7 @@ def test_moved_file_keeps_the_run_name():
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_key_order_keeps_the_run_name(data):
     assert name_of(shuffled(job(), data.draw)) == name_of(job())
 

@@ -43,7 +43,7 @@ def without_hints(node):
     return node
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 @given(st.lists(SCHEMAS, min_size=1, max_size=3))
 def test_every_release_can_be_selected_from_the_merged_history(schemas):
     # A field that comes, goes and comes again cannot be expressed; with three releases, start and end with it.

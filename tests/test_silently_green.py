@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from gitrepository import Repository
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from transcripts import write_files
 
@@ -1021,7 +1021,6 @@ def has_changed_text(tree: object) -> bool:
     return isinstance(tree, (TracedKey, TracedScalar)) and bool(tree.written)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.text("0123456789.eExXoObB_+-yYnNaAtTfFrRuUlLsSoO~", max_size=8) | st.sampled_from(CHANGED_BY_YAML),
     st.sampled_from(

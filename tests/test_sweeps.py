@@ -7,7 +7,7 @@ from itertools import product
 from math import prod
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobgen.cli.commands.explain import explain_name
@@ -66,7 +66,6 @@ def test_matrix_is_the_product_of_its_values(axes):
 
 
 @given(AXES, st.data())
-@settings(deadline=None)
 def test_added_value_keeps_other_members(axes, draw):
     key = draw.draw(st.sampled_from(sorted(axes)))
     more = {**axes, key: [*axes[key], "new-value"]}
@@ -77,7 +76,6 @@ def test_added_value_keeps_other_members(axes, draw):
 
 
 @given(AXES, st.data())
-@settings(deadline=None)
 def test_member_names_do_not_depend_on_order(axes, draw):
     keys = draw.draw(st.permutations(sorted(axes)))
     other = {key: draw.draw(st.permutations(axes[key])) for key in keys}
@@ -86,7 +84,6 @@ def test_member_names_do_not_depend_on_order(axes, draw):
 
 
 @given(AXES)
-@settings(deadline=None)
 def test_member_names_are_valid_and_leave_room_for_suffixes(axes):
     for name in named(axes):
         assert len(name) <= 40
@@ -95,7 +92,6 @@ def test_member_names_are_valid_and_leave_room_for_suffixes(axes):
 
 
 @given(AXES)
-@settings(deadline=None)
 def test_members_with_the_same_name_are_reported(axes):
     problems = []
     found = expand_sweep(data(axes), problems)
@@ -104,7 +100,6 @@ def test_members_with_the_same_name_are_reported(axes):
 
 
 @given(AXES)
-@settings(deadline=None)
 def test_member_is_found_by_its_index(axes):
     if not any(find_matrix_errors(axes)):
         problems = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from transcripts import Step, changed_files, format_section, format_transcript, output_sections, read_transcript
 
@@ -53,7 +53,6 @@ def test_accept_of_the_same_output_writes_nothing(path: Path) -> None:
     assert path.read_text() == HEAD + COMMAND + OUTPUT
 
 
-@settings(deadline=None)
 @given(st.lists(CONTENTS, min_size=1, max_size=3), st.lists(CONTENTS, max_size=3))
 def test_contents_survive_writing_and_reading(tmp_path_factory, given_contents, expected_contents) -> None:
     path = tmp_path_factory.mktemp("case") / "case.txt"

@@ -169,7 +169,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=75)
 @given(st.dictionaries(names, values, min_size=1, max_size=4), st.data())
 def test_any_edit_of_any_text_is_exact_or_refused(data, draw):
     text = to_yaml(data)

@@ -27,7 +27,7 @@ UNREAD = {"invalid-encoding", "nesting-too-deep"}
 
 
 def laws(examples):
-    return settings(derandomize=True, deadline=None, max_examples=examples // 2)
+    return settings(derandomize=True, max_examples=examples // 2)
 
 
 def assert_read_as_kubectl_reads(contents):

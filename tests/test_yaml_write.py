@@ -46,7 +46,7 @@ OBJECTS = st.recursive(
 
 
 def laws(examples):
-    return settings(derandomize=True, deadline=None, max_examples=examples)
+    return settings(derandomize=True, max_examples=examples)
 
 
 def whole_as_integers(data):
