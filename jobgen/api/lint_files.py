@@ -13,7 +13,7 @@ from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.exclude import ExcludePattern, is_excluded, parse_patterns
 from jobgen.repo.files import EXCLUDED, FileEntry, report_missing_path, report_unread_path
 from jobgen.repo.named_paths import find_files
-from jobgen.repo.root import SETTINGS, find_root
+from jobgen.repo.root import LAYER_FOLDERS, SETTINGS, SOURCE_FOLDERS, find_root
 from jobgen.repo.shipped import BUILT_IN
 from jobgen.report.coverage import Coverage
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from jobgen.report.suppress import SuppressedFinding, Suppression
 
 STDIN = "<stdin>"
-_SOURCES = ("jobs", "overlays", "policies", "runtimes", "schemas")
 _NOTHING_READ = "no file in this folder is read; it is empty, or holds only hidden and other files"
-REPOSITORY_FOLDERS = (*_SOURCES, SETTINGS)
+REPOSITORY_FOLDERS = (*SOURCE_FOLDERS, SETTINGS)
+_LAYERS = (*(f"{folder}/" for folder in LAYER_FOLDERS), "overlays", SETTINGS, BUILT_IN)
 
 
 class LintRequest(NamedTuple):
@@ -97,7 +97,7 @@ def resolve_files(request: LintRequest) -> LintFiles:
     skipped: Counter[str] = Counter()
     jobs: list[FileEntry] = []
     if root is not None and whole:
-        sources = [entry for top in _SOURCES for entry in layout.find_sources(root, top)]
+        sources = [entry for top in SOURCE_FOLDERS for entry in layout.find_sources(root, top)]
         skipped.update(entry.skipped for entry in sources if entry.skipped)
         # Layers are read by those who need them; what is wrong with a job's file is found when it is read.
         jobs = [entry for entry in sources if _is_job(entry) or (entry.finding and entry.finding.rule == "unread-file")]
@@ -184,7 +184,7 @@ def is_repository_file(file: str) -> bool:
 
 
 def _is_selected(file: str, wanted: set[str]) -> bool:
-    if file.startswith(("overlays", "policies/", "runtimes/", "schemas/", SETTINGS, BUILT_IN)) or file in wanted:
+    if file.startswith(_LAYERS) or file in wanted:
         return True
     return any(file[:index] in wanted for index, letter in enumerate(file) if letter == "/")
 

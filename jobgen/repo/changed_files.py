@@ -11,8 +11,7 @@ from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder, open_commit
 from jobgen.repo.files import File, read_file
 from jobgen.repo.named_paths import read_first
-
-_TOPS = ("jobs", "overlays", "policies", "runtimes", "schemas")
+from jobgen.repo.root import SOURCE_FOLDERS
 
 
 def list_changed_files(root: Path, commit: str) -> list[str]:
@@ -57,7 +56,7 @@ def _name_object(content: bytes, like: str) -> str:
 
 
 def _list_deleted(root: Path, committed: CommitPath) -> Iterable[str]:
-    for top in _TOPS:
+    for top in SOURCE_FOLDERS:
         for path, entry in (committed / top).walk():
             if entry.is_file and not (root / top / path).is_file():
                 yield f"{top}/{path}"

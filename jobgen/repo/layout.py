@@ -1,4 +1,4 @@
-"""The layout of a repository: which folders hold its jobs, overlays, runtimes, kinds, schemas, policies and state."""
+"""The layout of a repository: the folders of jobs, overlays, teams, runtimes, kinds, schemas, policies and state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from jobgen.repo.files import (
     report_unread_path,
     starts_object,
 )
-from jobgen.repo.root import SETTINGS, folder_exists
+from jobgen.repo.root import LAYER_FOLDERS, SETTINGS, folder_exists
 from jobgen.repo.shipped import find_shipped, mark_built_in
 from jobgen.repo.walk import find_one, walk_all, walk_files
 
@@ -46,7 +46,7 @@ def find_jobs(root: Folder) -> Iterator[FileEntry]:
 
 
 def find_sources(root: Folder, top: str) -> Iterator[FileEntry]:
-    """Find all files under jobs/, overlays/, policies/, runtimes/ or schemas/, also those that are skipped.
+    """Find all files under one of the folders that people write in, also those that are skipped.
 
     A skipped file that holds an object has a finding: its author expects that it is read.
     """
@@ -87,6 +87,11 @@ def read_runtimes(root: Folder) -> Iterator[File]:
     return map(read_file, walk_files(root, "runtimes", MANIFEST_SUFFIXES))
 
 
+def read_teams(root: Folder) -> Iterator[File]:
+    """Read the teams, in teams/."""
+    return map(read_file, walk_files(root, "teams", MANIFEST_SUFFIXES))
+
+
 def read_kinds(root: Folder) -> Iterator[File]:
     """Read the kind descriptions: the shipped ones, then those of the repository, which override them."""
     home = find_shipped("schemas").parent
@@ -120,7 +125,7 @@ def read_own_schemas(root: Folder) -> Iterator[tuple[str, File]]:
 
 def read_layers(root: Folder) -> Iterator[File]:
     """Read all files of a repository that are written by hand, except jobs: overlays, kinds, policies, settings."""
-    for top in ("overlays", "schemas", "policies", "runtimes"):
+    for top in LAYER_FOLDERS:
         for entry in walk_files(root, top, (".yaml", ".yml")):
             yield read_file(entry)
     found = read_settings(root)
@@ -161,7 +166,7 @@ def _list_state_folders(content: bytes) -> list[str]:
 def read_inputs(root: Folder) -> Iterator[File]:
     """Read everything but jobs that a lint depends on: the files of the repository and the shipped ones."""
     folders: set[str] = set()
-    for top in ("overlays", "policies", "runtimes", "schemas"):
+    for top in LAYER_FOLDERS:
         for file in map(read_file, walk_files(root, top, MANIFEST_SUFFIXES)):
             folders.update(_list_state_folders(file.content) if top == "overlays" else ())
             yield file

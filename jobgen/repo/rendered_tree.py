@@ -18,10 +18,11 @@ from jobgen.repo.atomic import sync_files, sync_folders
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.drafts import find_draft
 from jobgen.repo.lock import LOCK, TREE, LockFile, Origin, compute_digest, is_object_path, parse_lock
+from jobgen.repo.root import SOURCE_FOLDERS
 
 _STAGE = ".jobgen-stage"
 _INPUTS = ("jobgen.yaml", "jobs", "overlays")
-_SOURCES = ("jobs/", "overlays/", "policies/", "runtimes/", "schemas/")
+_SOURCES = tuple(f"{folder}/" for folder in SOURCE_FOLDERS)
 _MAX_LOCK_BYTES = 64 * 1024 * 1024
 _NOT_OURS = "jobgen did not write it; remove it, or move it out of the tree"
 _STALE_AND_EDITED = "is not wanted any more, but was changed after jobgen wrote it; move it, or remove it"

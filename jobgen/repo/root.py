@@ -14,7 +14,10 @@ SETTINGS = "jobgen.yaml"
 _WORKFLOWS = (".github", "workflows")
 # Folders that package managers fill.
 DEPENDENCY_FOLDERS = frozenset(("node_modules", "__pycache__", "site-packages", "venv", "bower_components"))
-_SOURCE_FOLDERS = ("jobs", "overlays", "policies", "runtimes", "schemas")
+LAYER_FOLDERS = ("overlays", "policies", "runtimes", "schemas", "teams")
+"""The folders of what is common to jobs."""
+SOURCE_FOLDERS = ("jobs", *LAYER_FOLDERS)
+"""The folders that people write in."""
 
 
 @overload
@@ -70,7 +73,7 @@ def _is_in_other_repository(folder: str, top: str) -> bool:
 def is_source_folder(root: Path, folder: Path) -> bool:
     """Whether a folder is one of the folders that jobgen reads, or inside one."""
     full = os.path.realpath(folder)
-    sources = (os.path.realpath(root / name) for name in _SOURCE_FOLDERS)
+    sources = (os.path.realpath(root / name) for name in SOURCE_FOLDERS)
     return any(os.path.commonpath([full, source]) == source for source in sources)
 
 

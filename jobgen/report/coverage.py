@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from jobgen.repo.root import LAYER_FOLDERS, SETTINGS
+
 NO_SCHEMA_RULES = frozenset(("broken-schema", "missing-schema", "old-api-version"))
 """Rules whose findings mean that an object was not compared with a schema; its other checks ran."""
 
 HIDING_RULES = NO_SCHEMA_RULES | {"internal-error", "policy-not-evaluated", "too-many-errors", "wrong-type"}
 """Rules whose findings mean that other checks of the same object did not run."""
 
-_LAYERS = ("overlays/", "policies/", "runtimes/", "schemas/", "jobgen.yaml")
+_LAYERS = (*(f"{folder}/" for folder in LAYER_FOLDERS), SETTINGS)
 
 
 class Coverage(NamedTuple):

@@ -26,12 +26,11 @@ from jobgen.pipeline.trace import Job
 from jobgen.render.build import build_object, build_objects
 from jobgen.repo import layout
 from jobgen.repo.files import read_file
-from jobgen.repo.root import SETTINGS
+from jobgen.repo.root import SETTINGS, SOURCE_FOLDERS
 from jobgen.repo.scratch import open_scratch
 from jobgen.spec.kinds import Kind
 
 _OWN = "jobgen.dev/"
-_FOLDERS = ("jobs", "overlays", "policies", "runtimes", "schemas")
 
 
 class PodProof(NamedTuple):
@@ -76,7 +75,7 @@ def prove_repository(project: ProjectConfig, migration: RepositoryMigration) -> 
 
 
 def _list_files(project: ProjectConfig, changed: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
-    for top in _FOLDERS:
+    for top in SOURCE_FOLDERS:
         for entry in layout.find_sources(project.root, top):
             if not (entry.skipped or entry.finding) and entry.path not in changed:
                 yield entry.path, read_file(entry).content

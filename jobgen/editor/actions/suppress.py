@@ -10,7 +10,7 @@ from jobgen.editor.actions.verify import read_editable
 from jobgen.editor.workspace import Workspace, load_ready
 from jobgen.model.data import Node, untraced
 from jobgen.model.finding import Finding
-from jobgen.repo.root import SETTINGS
+from jobgen.repo.root import LAYER_FOLDERS, SETTINGS
 from jobgen.report.suppress import Suppression, is_unreadable, parse_suppressions, write_rules
 from jobgen.yamlio.edit import EditRefusedError, apply_edits
 from jobgen.yamlio.read import read
@@ -32,7 +32,7 @@ _NEVER = frozenset(
         "unused-suppression",
     )
 )
-_LAYERS = ("overlays/", "policies/", "runtimes/", "schemas/")
+_LAYERS = tuple(f"{folder}/" for folder in LAYER_FOLDERS)
 _MAX_COLUMN = 120
 _MAX_OFFERS = 10
 """How many suppressions are offered for a selection, at most."""
