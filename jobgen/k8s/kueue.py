@@ -68,6 +68,14 @@ def is_mpi_v1(manifest: Manifest) -> bool:
     return kind is not None and kind.name == "MPIJob" and kind.operator == "training-operator"
 
 
+def stays_suspended(manifest: Manifest) -> bool:
+    """Return whether a job is suspended in Git, and no queue starts it; a suspended schedule starts nothing."""
+    workload = find_workload(manifest.group, manifest.kind_name)
+    if workload is not None and workload.scheduled:
+        return value_of(manifest.spec.get("suspend")) is True
+    return is_suspended(manifest) and get_kueue_queue(manifest) is None
+
+
 def get_suspend(manifest: Manifest) -> Node:
     """Return the value of the job's suspend field; None if its kind has no such field or it is not set."""
     path = find_suspend_path(manifest)

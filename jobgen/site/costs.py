@@ -14,11 +14,11 @@ from typing import NamedTuple
 from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Pod
+from jobgen.k8s.requested_amounts import RequestedAmount, list_amounts
 from jobgen.k8s.workloads import find_workload
 from jobgen.site.deadlines import find_deadline
 from jobgen.site.flavors import JobFlavors
 from jobgen.site.fleet import ACTIVE, Fleet, FleetCell
-from jobgen.site.priced_amounts import PricedAmount, list_priced_amounts
 from jobgen.site.prices import NO_PRICES, Prices, PriceTarget
 
 UNKNOWN = -1
@@ -67,7 +67,7 @@ def find_longest_run(snapshot: Snapshot, cell: FleetCell, prices: Prices, flavor
     amounts = [
         each
         for manifest in (manifests if prices != NO_PRICES else ())
-        for each in list_priced_amounts(manifest, prices.resources)
+        for each in list_amounts(manifest, prices.resources)
     ]
     run = LongestRun(
         is_counted=cell.state == ACTIVE and bool(cell.resources.gpus or amounts),
@@ -81,7 +81,7 @@ def find_longest_run(snapshot: Snapshot, cell: FleetCell, prices: Prices, flavor
 
 
 def _sum_prices(
-    cell: FleetCell, amounts: Sequence[PricedAmount], prices: Prices, flavors: JobFlavors
+    cell: FleetCell, amounts: Sequence[RequestedAmount], prices: Prices, flavors: JobFlavors
 ) -> Fraction | None:
     """Return what an hour of all pods costs, in millionths; None if a resource has no price."""
     total = Fraction(0)
@@ -93,7 +93,7 @@ def _sum_prices(
     return total if amounts else None
 
 
-def _find_price(cell: FleetCell, each: PricedAmount, prices: Prices, flavors: JobFlavors) -> int | None:
+def _find_price(cell: FleetCell, each: RequestedAmount, prices: Prices, flavors: JobFlavors) -> int | None:
     """Return the highest price among the flavors that pods can get; None if one of them has none."""
     key = (cell.environment, cell.kind, cell.namespace, cell.name)
     role = each.pod.role.replica_type.lower() if each.pod.role else ""

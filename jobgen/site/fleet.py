@@ -11,12 +11,11 @@ from jobgen.diff.changes import GroupTotal, sum_objects
 from jobgen.diff.impact import get_queue_name, runs_pods
 from jobgen.diff.snapshot import Snapshot, sum_object
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
-from jobgen.k8s.kueue import get_kueue_queue, is_suspended
+from jobgen.k8s.kueue import is_suspended, stays_suspended
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals, add_totals, list_counted_pods
-from jobgen.k8s.workloads import find_workload
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered
 from jobgen.pipeline.trace import Job
 
@@ -126,18 +125,10 @@ def _count_pods(checker: Checker, made: Rendered, manifest: Manifest) -> int:
     return sum(count for each in manifests for _, count in list_counted_pods(each))
 
 
-def _is_held(manifest: Manifest) -> bool:
-    """Whether a job is suspended in Git, and no queue starts it; a schedule that is suspended starts nothing."""
-    workload = find_workload(manifest.group, manifest.kind_name)
-    if workload is not None and workload.scheduled:
-        return value_of(manifest.spec.get("suspend")) is True
-    return is_suspended(manifest) and get_kueue_queue(manifest) is None
-
-
 def describe_rendered(number: int, objects: Sequence[Measured]) -> FleetCell:
     """Describe a job of an environment by the objects that it is rendered as."""
     first, manifest, _, _ = objects[0]
-    is_held = _is_held(manifest)
+    is_held = stays_suspended(manifest)
     return FleetCell(
         number,
         first.env,

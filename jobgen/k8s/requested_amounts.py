@@ -1,4 +1,4 @@
-"""What the pods of a job request of resources that have a price, and of accelerators."""
+"""What the pods of a job request of accelerators and of other resources."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from jobgen.model.quantity import to_milli
 _GIB = 2**30
 _BYTES = frozenset(("memory", "ephemeral-storage"))
 _UNCOUNTED = "devices of a claim"
-"""In place of a resource, if it is not known how many devices a claim requests. It has no price."""
+"""In place of a resource, if it is not known how many devices a claim requests."""
 
 
-class PricedAmount(NamedTuple):
+class RequestedAmount(NamedTuple):
     """What all pods of a template request of one resource; bytes in GiB."""
 
     pod: Pod
@@ -25,7 +25,7 @@ class PricedAmount(NamedTuple):
     amount: Fraction
 
 
-def list_priced_amounts(manifest: Manifest, resources: frozenset[str]) -> Iterator[PricedAmount]:
+def list_amounts(manifest: Manifest, resources: frozenset[str] = frozenset()) -> Iterator[RequestedAmount]:
     """Yield the accelerators that pods request, and what they request of `resources`."""
     shared: dict[object, tuple[Pod, Mapping[str, int]]] = {}
     for pod, count in list_counted_pods(manifest):
@@ -33,13 +33,13 @@ def list_priced_amounts(manifest: Manifest, resources: frozenset[str]) -> Iterat
             continue
         shared |= {each.key: (pod, _list_devices(each)) for each in pod.claims.values() if each.is_shared}
         devices = _count_devices(pod)
-        yield from (PricedAmount(pod, name, Fraction(number * count)) for name, number in devices.items())
+        yield from (RequestedAmount(pod, name, Fraction(number * count)) for name, number in devices.items())
         for resource in sorted(resources - devices.keys()):
             if amount := sum_pod_requests(pod, resource):
                 unit = 1000 * (_GIB if resource in _BYTES else 1)
-                yield PricedAmount(pod, resource, Fraction(amount * count, unit))
+                yield RequestedAmount(pod, resource, Fraction(amount * count, unit))
     for pod, counts in shared.values():
-        yield from (PricedAmount(pod, name, Fraction(number)) for name, number in counts.items())
+        yield from (RequestedAmount(pod, name, Fraction(number)) for name, number in counts.items())
 
 
 def _count_devices(pod: Pod) -> dict[str, int]:
