@@ -148,6 +148,7 @@ class GitSource(NamedTuple):
     """The folders between the root of the Git repository and the jobs repository."""
     has_runtimes: bool = False
     """Whether the jobs repository has runtimes of TrainJobs."""
+    has_teams: bool = False
 
     @property
     def tree(self) -> tuple[str, ...]:
@@ -161,7 +162,9 @@ class GitSource(NamedTuple):
     def input_paths(self, overlays: tuple[str, ...]) -> tuple[str, ...]:
         """All files and folders that an environment is rendered from, as absolute paths in the Git repository."""
         runtimes = ["runtimes"] if self.has_runtimes else []
-        names = ["jobgen.yaml", "jobs", *(f"overlays/{name}" for name in overlays), "policies", *runtimes, "schemas"]
+        teams = ["teams"] if self.has_teams else []
+        layers = (*(f"overlays/{name}" for name in overlays), "policies", *runtimes, "schemas", *teams)
+        names = ["jobgen.yaml", "jobs", *layers]
         return tuple("/".join(("", *self.prefix, name)) for name in names)
 
 

@@ -29,7 +29,8 @@ from jobgen.repo.shipped import find_shipped
 from jobgen.report.severities import Severities, parse_severities
 from jobgen.spec.frameworks import Frameworks, add_frameworks, collect_frameworks, declared_frameworks
 from jobgen.spec.kinds import Kind, add_field_types, find_kind_errors, parse_kind
-from jobgen.spec.overlay import Environment, Overlay, compose_environment, find_overlay_errors
+from jobgen.spec.overlay import Environment, Overlay, add_teams, compose_environment, find_choices, find_overlay_errors
+from jobgen.spec.teams import Teams, find_team_errors, parse_team
 from jobgen.yamlio.read import Source, YamlDocument, read
 
 
@@ -49,6 +50,7 @@ class ProjectConfig(NamedTuple):
     """Whether manifests are checked as they are, because they are not in jobs/."""
     frameworks: Frameworks = ()
     """The frameworks that jobs can name."""
+    teams: Teams = Teams()
 
     def day(self) -> str:
         """The date that decides whether jobs have expired, never that of the clock; empty without a commit."""
@@ -84,15 +86,18 @@ class ProjectConfig(NamedTuple):
     def environment(self, name: str, problems: list[Problem]) -> Environment:
         """Compose an environment. The one without a name has no overlays."""
         environment = compose_environment(name, self.overlays, problems, self.settings.get("cluster", {}))
-        return environment._replace(as_written=self.as_written, runtimes={} if self.as_written else self.runtimes)
+        if self.as_written:
+            return environment._replace(as_written=True)
+        return add_teams(environment, self.teams, problems)._replace(runtimes=self.runtimes)
 
 
-_FORMATS = ("kind_v1.json", "overlay_v1.json", "settings_v1.json", "trainingjob_v1.json")
+_FOLDER_KINDS = {"overlay": ("an overlay", "Overlay"), "team": ("a team", "Team")}
+_FORMATS = ("kind_v1.json", "overlay_v1.json", "settings_v1.json", "team_v1.json", "trainingjob_v1.json")
 
 
 @lru_cache(maxsize=64)
 def compile_format(name: str, frameworks: Frameworks = ()) -> Check:
-    """Compile the schema of one of jobgen's formats: `trainingjob`, `overlay`, `kind` or `settings`."""
+    """Compile the schema of one of jobgen's formats: `trainingjob`, `overlay`, `kind`, `settings` or `team`."""
     return compile_schema(f"{name}_v1.json", complete_schemas(frameworks))
 
 
@@ -113,9 +118,12 @@ def load(root: Folder, *, traced: bool = False, today: str = "") -> ProjectConfi
     findings: list[Finding] = []
     kinds, frameworks = _load_kinds(root, findings, traced=traced)
     overlays = _load_overlays(root, frameworks, findings, traced=traced)
-    settings = _load_settings(root, overlays, findings, traced=traced)
+    settings = _load_settings(root, overlays, frameworks, findings, traced=traced)
     runtimes = _load_runtimes(root, findings, traced=traced)
-    return ProjectConfig(root, kinds, overlays, settings, tuple(findings), runtimes, today, frameworks=frameworks)
+    teams = _load_teams(root, settings, overlays, frameworks, findings, traced=traced)
+    return ProjectConfig(
+        root, kinds, overlays, settings, tuple(findings), runtimes, today, frameworks=frameworks, teams=teams
+    )
 
 
 def load_frameworks(root: Folder) -> Frameworks:
@@ -171,8 +179,9 @@ def _copy_containers(tree: Any) -> Any:
 def find_errors(data: ValidFields, format_name: str, frameworks: Frameworks = ()) -> list[Problem]:
     """Report the errors of a document in one of jobgen's formats."""
     kind = value_of(data.get("kind"))
-    if format_name == "overlay" and kind != "Overlay" and isinstance(kind, str):
-        message = f"`{kind}` is not an overlay; write `kind: Overlay` of `{API_VERSION}`, or move the file"
+    what, wanted = _FOLDER_KINDS.get(format_name, ("", kind))
+    if kind != wanted and isinstance(kind, str):
+        message = f"`{kind}` is not {what}; write `kind: {wanted}` of `{API_VERSION}`, or move the file"
         return [Problem("misplaced-document", message, data["kind"])]
     problems: list[Problem] = []
     # A kind description declares its own frameworks.
@@ -188,6 +197,8 @@ def find_errors(data: ValidFields, format_name: str, frameworks: Frameworks = ()
     if not problems and format_name == "overlay":
         problems += find_lock_errors(data, complete_schemas(frameworks))
         problems += find_overlay_errors(data)
+    if not problems and format_name == "team":
+        problems += find_choices(data["spec"].get("defaults", {}))
     return problems
 
 
@@ -283,20 +294,42 @@ def _load_runtimes(root: Folder, findings: list[Finding], *, traced: bool) -> di
     return found
 
 
+def _load_teams(
+    root: Folder,
+    settings: ValidFields,
+    overlays: Mapping[str, Overlay],
+    frameworks: Frameworks,
+    findings: list[Finding],
+    *,
+    traced: bool,
+) -> Teams:
+    """The teams of a repository, in teams/ and in the settings."""
+    found = [parse_team(str(name), spec, SETTINGS) for name, spec in settings.get("teams", {}).items()]
+    for file in layout.read_teams(root):
+        name = file.path.rpartition("/")[2].rpartition(".")[0]
+        for document in read_valid_documents(file, "team", findings, traced=traced, frameworks=frameworks):
+            findings += _check_name(document, name, file.path)
+            found.append(parse_team(name, document["spec"], file.path))
+    findings += (locate(problem, team.file) for team, problem in find_team_errors(found, overlays))
+    return Teams(tuple({team.name: team for team in reversed(found)}.values())[::-1])
+
+
 def _check_name(document: ValidFields, folder: str, path: str) -> Iterable[Finding]:
     named = document.get("metadata", {}).get("name")
     if named is not None and value_of(named) != folder:
-        message = f"the overlay is named `{value_of(named)}`, but its folder is `{folder}`; use the folder's name"
+        is_team = path.startswith("teams/")
+        what, where = ("team", "file") if is_team else ("overlay", "folder")
+        message = f"the {what} is named `{value_of(named)}`, but its {where} is `{folder}`; use the {where}'s name"
         fix_steps = (FixStep("set", named, folder),)
-        yield locate(Problem("overlay-name-mismatch", message, named, fix_steps=fix_steps), path)
+        yield locate(Problem(f"{what}-name-mismatch", message, named, fix_steps=fix_steps), path)
 
 
 def _load_settings(
-    root: Folder, overlays: Mapping[str, Overlay], findings: list[Finding], *, traced: bool
+    root: Folder, overlays: Mapping[str, Overlay], frameworks: Frameworks, findings: list[Finding], *, traced: bool
 ) -> ValidFields:
     """The settings; none if they have errors. All errors are shown at once, also those in other parts of the file."""
     file = layout.read_settings(root)
-    documents = read_valid_documents(file, "settings", findings, traced=traced) if file else []
+    documents = read_valid_documents(file, "settings", findings, traced=traced, frameworks=frameworks) if file else []
     if file and not file.finding:
         written = read(file.content, file.path, traced=traced).documents[:1]
         for problem in _find_unknown_names(written[0].data, root, overlays) if written else ():

@@ -99,7 +99,7 @@ class _MarkingExpander(Expander):
 
     def _find_choice(self, job: JobDocument, patches: list[Patch]) -> dict[str, Node]:
         """The framework and the platform with their history; they are no fields of the expanded spec."""
-        layers = [layer.job for layer in self.environment.defaults]
+        layers = [layer.job for layer in self.environment.common_defaults]
         layers.append(with_layer(job.data["spec"], "job"))
         layers += [patch.merge.job for patch in patches if patch.merge is not None]
         choice: dict[str, Node] = {}

@@ -227,8 +227,8 @@ def find_unknown_roles(
 
 def _list_overlay_roles(environment: Environment) -> Iterator[tuple[str, Node]]:
     """The roles that the defaults and locks of an environment name, each with the node that does."""
-    for layer in environment.defaults:
-        yield from ((str(role), role) for role in layer.roles)
+    for defaults in environment.defaults:
+        yield from ((str(role), role) for role in defaults.layer.roles)
     for lock in environment.locks:
         if len(lock.path) > 1 and lock.path[0] == "roles":
             yield str(lock.path[1]), lock.node

@@ -63,7 +63,7 @@ def build_objects(
     elif is_spec(job.data):
         return ()
     else:
-        made = _place_in_namespace(job, expander)
+        made = _complete_metadata(job, expander)
     made = apply_patches(made, patches, problems, deletions)
     if expander.environment.runtimes:
         made = complete_reference(made, expander.environment.runtimes)
@@ -162,6 +162,7 @@ def job_attributes(job: JobDocument, expander: Expander) -> JobAttributes:
         path=job.file,
         is_spec=False,
         platform=kind.platform if kind else "",
+        team=expander.find_team(job.file),
     )
 
 
@@ -170,16 +171,15 @@ def _find_kind(data: ValidFields, kinds: Sequence[Kind]) -> Kind | None:
     return next((known for known in kinds if known.describes(api_version, kind)), None)
 
 
-def _place_in_namespace(job: JobDocument, expander: Expander) -> ValidFields:
-    """A raw manifest, in the environment's namespace if it has none of its own."""
+def _complete_metadata(job: JobDocument, expander: Expander) -> ValidFields:
+    """A raw manifest with the labels of its team, in the environment's namespace if it has none of its own."""
     data = with_layer(job.data, "manifest")
+    if expander.environment.as_written:
+        return data
+    if expander.environment.teams.find(job.file):
+        data = {**data, "metadata": expander.add_team_labels(data["metadata"], job.file)}
     namespace = expander.environment.namespace
-    if (
-        expander.environment.as_written
-        or value_of(namespace) is None
-        or "namespace" in data["metadata"]
-        or value_of(data["kind"]) in CLUSTER_SCOPED
-    ):
+    if value_of(namespace) is None or "namespace" in data["metadata"] or value_of(data["kind"]) in CLUSTER_SCOPED:
         return data
     return {**data, "metadata": {**data["metadata"], "namespace": namespace}}
 

@@ -62,7 +62,8 @@ class Expander:
         self.environment = environment
         self.kinds = kinds
         self.day = day
-        self._defaults: dict[tuple[str, str], _Defaults] = {}
+        self._common_defaults = environment.common_defaults
+        self._defaults: dict[tuple[str, str, tuple[int, ...]], _Defaults] = {}
         self._served: dict[tuple[str, str], Kind | None] = {}
 
     def expand(
@@ -72,13 +73,13 @@ class Expander:
         own = normalize(with_layer(job.data["spec"], "job"), self.environment.cluster.gpu_resource, problems)
         problems.extend(_find_locked(job.data, self.environment))
         layers = [own, *(patch.merge for patch in patches if patch.merge is not None)]
-        framework = _find_last((*self.environment.defaults, *layers), "framework")
+        framework = _find_last((*self._common_defaults, *layers), "framework")
         if value_of(framework) is None:
             problems.append(
                 Problem("missing-field", "the job has no `framework`; set it", job.data["spec"] or job.data)
             )
             return None
-        platform = _find_last((*self.environment.defaults, *layers), "platform")
+        platform = _find_last((*self._common_defaults, *layers), "platform")
         kind = self._select_kind(value_of(framework), value_of(platform) or "")
         if kind is None:
             message = self._explain_missing_kind(value_of(framework), value_of(platform) or "")
@@ -86,14 +87,15 @@ class Expander:
                 Problem("unsupported-by-kind", message, framework if value_of(platform) is None else platform)
             )
             return None
-        return self._merge_layers(job, layers, value_of(framework), kind, problems, deletions)
+        defaults = self._merge_defaults(job, value_of(framework), kind)
+        return self._merge_layers(job, layers, defaults, value_of(framework), problems, deletions)
 
     def attributes(self, job: JobDocument) -> JobAttributes:
         """The attributes that overlay selectors match on, before any patch."""
         metadata = job.data["metadata"]
         namespace = value_of(metadata.get("namespace")) or value_of(self.environment.namespace) or ""
         framework, platform = (
-            value_of(job.data["spec"].get(name)) or value_of(_find_last(self.environment.defaults, name)) or ""
+            value_of(job.data["spec"].get(name)) or value_of(_find_last(self._common_defaults, name)) or ""
             for name in ("framework", "platform")
         )
         kind = self._select_kind(framework, platform)
@@ -106,7 +108,13 @@ class Expander:
             namespace,
             job.file,
             platform=kind.platform if kind else platform,
+            team=self.find_team(job.file),
         )
+
+    def find_team(self, file: str) -> str:
+        """Return the name of the team that owns a file; empty if none does."""
+        team = self.environment.teams.find(file)
+        return team.name if team else ""
 
     def _select_kind(self, framework: str, platform: str) -> Kind | None:
         key = (framework, platform)
@@ -155,13 +163,12 @@ class Expander:
         self,
         job: JobDocument,
         layers: list[Layer],
+        defaults: _Defaults,
         framework: str,
-        kind: Kind,
         problems: list[Problem],
         deletions: list[Deletion],
     ) -> JobSpec:
-        defaults = self._merge_defaults(framework, kind)
-        fields = defaults.fields
+        fields, kind = defaults.fields, defaults.kind
         for layer in layers:
             fields = merge(fields, layer.job, deletions)
         names = _list_roles(layers, kind, kind.frameworks[framework], problems, deletions)
@@ -182,16 +189,30 @@ class Expander:
         )
 
     def _metadata(self, job: JobDocument) -> dict[str, Any]:
-        metadata = with_layer(job.data["metadata"], "job")
+        metadata = self.add_team_labels(with_layer(job.data["metadata"], "job"), job.file)
         if "namespace" in metadata or value_of(self.environment.namespace) is None:
-            return dict(metadata)
+            return metadata
         return {**metadata, "namespace": self.environment.namespace}
 
-    def _merge_defaults(self, framework: str, kind: Kind) -> _Defaults:
-        key = (framework, kind.platform)
+    def add_team_labels(self, metadata: ValidFields, file: str) -> dict[str, Any]:
+        """Return the metadata of a job with the labels of its team; labels of its own win."""
+        team = self.environment.teams.find(file)
+        labels = team.spec.get("labels") if team else None
+        own = metadata.get("labels")
+        if not team or not labels or not isinstance(own, (dict, type(None))):
+            return dict(metadata)
+        added = with_layer(labels, f"labels of team {team.name}")
+        return {**metadata, "labels": {**added, **(own or {})}}
+
+    def _merge_defaults(self, job: JobDocument, framework: str, kind: Kind) -> _Defaults:
+        """Merge the defaults of a job; jobs for which the same ones match share the result."""
+        layers = self._common_defaults
+        if len(layers) < len(self.environment.defaults):
+            layers = self.environment.defaults_for(self.attributes(job))
+        key = (framework, kind.platform, tuple(map(id, layers)))
         if key not in self._defaults:
             own = normalize(kind.frameworks[framework].defaults, self.environment.cluster.gpu_resource, [])
-            self._defaults[key] = _Defaults(kind, [own, *self.environment.defaults])
+            self._defaults[key] = _Defaults(kind, [own, *layers])
         return self._defaults[key]
 
 

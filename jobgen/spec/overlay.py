@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from glob import escape
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from jobgen.model.suggest import did_you_mean
 from jobgen.spec.merge import merge
 from jobgen.spec.normalize import Layer, normalize
 from jobgen.spec.sweeps import find_stray_variables
+from jobgen.spec.teams import Teams
 
 DEFAULT_GPU = "nvidia.com/gpu"
 DEFAULT_PLATFORM = "kubeflow"
@@ -64,6 +66,8 @@ class JobAttributes(NamedTuple):
     is_spec: bool = True
     platform: str = ""
     """The platform of its kind; empty if the kind has no description."""
+    team: str = ""
+    """The team that owns its folder; empty if none does."""
 
 
 class JobSelector(NamedTuple):
@@ -111,6 +115,13 @@ class Patch(NamedTuple):
         return applies and self.match.matches(job)
 
 
+class Defaults(NamedTuple):
+    """Defaults for the jobs that match; None for all jobs."""
+
+    layer: Layer
+    match: JobSelector | None = None
+
+
 class FieldLock(NamedTuple):
     """A field that jobs may not set."""
 
@@ -134,7 +145,7 @@ class Environment(NamedTuple):
     cluster: Cluster = Cluster()
     namespace: Any = None
     jobs: tuple[JobSelector, ...] = ()
-    defaults: tuple[Layer, ...] = ()
+    defaults: tuple[Defaults, ...] = ()
     patches: tuple[Patch, ...] = ()
     locks: tuple[FieldLock, ...] = ()
     images: tuple[ImageChange, ...] = ()
@@ -142,11 +153,12 @@ class Environment(NamedTuple):
     """Whether manifests are for its cluster already, so that only job specs are selected and changed."""
     runtimes: Mapping[str, Any] = MappingProxyType({})
     """The runtimes of TrainJobs that the repository has, by name."""
+    teams: Teams = Teams()
 
     @property
     def is_dated(self) -> bool:
         """Whether its layers set an expiry date, so that the result depends on the date."""
-        layers = (*self.defaults, *(patch.merge for patch in self.patches if patch.merge))
+        layers = (*(each.layer for each in self.defaults), *(patch.merge for patch in self.patches if patch.merge))
         return any("expires" in (layer.job.get("run") or ()) for layer in layers if "run" in layer.job)
 
     def matches(self, job: JobAttributes) -> bool:
@@ -156,6 +168,15 @@ class Environment(NamedTuple):
     def images_for(self, *, is_spec: bool) -> tuple[ImageChange, ...]:
         """The changes of images that apply to a job spec, or to a raw manifest."""
         return () if self.as_written and not is_spec else self.images
+
+    @property
+    def common_defaults(self) -> tuple[Layer, ...]:
+        """The defaults of all jobs."""
+        return tuple(each.layer for each in self.defaults if each.match is None)
+
+    def defaults_for(self, job: JobAttributes) -> tuple[Layer, ...]:
+        """The defaults of a job, in order."""
+        return tuple(each.layer for each in self.defaults if each.match is None or each.match.matches(job))
 
     def patches_for(self, job: JobAttributes) -> list[Patch]:
         """The patches that match this job, in order."""
@@ -184,7 +205,7 @@ def compose_environment(
     cluster = _merge_clusters(chain, overlays, cluster)
     namespace: Any = None
     jobs: list[JobSelector] = []
-    defaults: list[Layer] = []
+    defaults: list[Defaults] = []
     patches: list[Patch] = []
     locks: list[FieldLock] = []
     images: list[ImageChange] = []
@@ -195,9 +216,7 @@ def compose_environment(
             if "jobs" in spec:
                 # The nearest overlay that selects jobs overrides all others.
                 jobs = [parse_selector(spec["jobs"])]
-            if "defaults" in spec:
-                block = with_layer(spec["defaults"], f"defaults of {overlay}")
-                defaults.append(normalize(block, cluster.gpu_resource, problems))
+            defaults += _parse_defaults(spec.get("defaults", {}), overlay, cluster, problems)
             for patch in spec.get("patches", ()):
                 patches.append(_parse_patch(patch, overlay, place, cluster, problems))
                 place += 1
@@ -288,6 +307,7 @@ SELECTOR_ATTRIBUTES = {
     "namespaces": "namespace",
     "paths": "path",
     "platforms": "platform",
+    "teams": "team",
 }
 """The lists of patterns of a selector, and the attribute of a job that each is compared with."""
 
@@ -298,6 +318,33 @@ def parse_selector(block: Any) -> JobSelector:
     patterns = tuple((attribute, tuple(known[key])) for key, attribute in SELECTOR_ATTRIBUTES.items() if key in known)
     exclude = parse_selector(known["exclude"]) if "exclude" in known else None
     return JobSelector(patterns, tuple(known.get("labels", {}).items()), exclude)
+
+
+def add_teams(environment: Environment, teams: Teams, problems: list[Problem]) -> Environment:
+    """Add the teams of a repository to an environment. Their defaults are above those of its overlays."""
+    if not teams.all:
+        return environment
+    defaults = [
+        Defaults(
+            normalize(
+                with_layer(team.spec["defaults"], f"defaults of team {team.name}"),
+                environment.cluster.gpu_resource,
+                problems,
+            ),
+            JobSelector((("team", (escape(team.name),)),)),
+        )
+        for team in teams.all
+        if "defaults" in team.spec
+    ]
+    return environment._replace(defaults=(*environment.defaults, *defaults), teams=teams)
+
+
+def _parse_defaults(block: Any, overlay: str, cluster: Cluster, problems: list[Problem]) -> Iterator[Defaults]:
+    """The defaults of an overlay: a block for all jobs, or a list of blocks, of which some are for jobs that match."""
+    for entry in block if isinstance(block, list) else [{"merge": block}] if block else ():
+        layered = with_layer(entry.get("merge", {}), f"defaults of {overlay}")
+        match = parse_selector(entry["match"]) if "match" in entry else None
+        yield Defaults(normalize(layered, cluster.gpu_resource, problems), match)
 
 
 def _parse_patch(block: Any, overlay: str, place: int, cluster: Cluster, problems: list[Problem]) -> Patch:
@@ -341,15 +388,28 @@ def _parse_images(entries: Iterable[Any], overlay: str) -> Iterator[ImageChange]
 def find_overlay_errors(document: Any) -> Iterator[Problem]:
     """Report the errors of an overlay that its schema cannot express."""
     spec = document["spec"]
-    for block in (spec.get("defaults"), *(patch.get("merge") for patch in spec.get("patches", ()))):
+    defaults = spec.get("defaults")
+    entries = defaults if isinstance(defaults, list) else [{"merge": defaults}]
+    for block in (entry.get("merge") for entry in (*entries, *spec.get("patches", ()))):
         if isinstance(block, dict) and "matrix" in block:
             message = "`matrix` belongs in a job, because it makes many jobs of one; an overlay can match its members"
             yield Problem("misplaced-matrix", message, next(key for key in block if key == "matrix"))
+    for entry in entries:
+        if "match" in entry:
+            yield from find_choices(entry["merge"])
     for entry in spec.get("images", ()):
         yield from _find_image_errors(entry)
     yield from find_stray_variables(
         spec, "variables are substituted only in the job that has the `matrix`; write the value here, or set it there"
     )
+
+
+def find_choices(block: Any) -> Iterator[Problem]:
+    """Report `framework` and `platform` in defaults for some jobs: which jobs these are may depend on both."""
+    for key in ("framework", "platform"):
+        if key in block:
+            message = f"`{key}` cannot be a default of some jobs only; set it in the jobs, or in defaults of all jobs"
+            yield Problem("invalid-value", message, next(each for each in block if each == key))
 
 
 _NAME_KEYS = ("name", "newName", "newTag", "digest")

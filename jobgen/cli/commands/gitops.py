@@ -93,7 +93,7 @@ def argocd(root: Path, envs: Sequence[str], only: str | None, repository: str, r
     chosen = _select_environments(project, envs)
     if isinstance(chosen, Result):
         return chosen
-    place = GitSource(repository, revision, _prefix(root), bool(project.runtimes))
+    place = GitSource(repository, revision, _prefix(root), bool(project.runtimes), bool(project.teams.all))
     if only == "paths":
         found = (
             _commented(f"For {_named(env)}.\n", {"metadata": {"annotations": _path_annotation(project, place, env)}})

@@ -229,7 +229,12 @@ def _find_unevaluated(name: str, schema: dict[str, Any]) -> Iterator[str]:
         yield f"schemas/{name}: warning: {problem}: {reason}\n"
 
 
-_FORMATS = {"trainingjob": "jobs/**/*.yaml", "overlay": "overlays/**/*.yaml", "settings": SETTINGS}
+_FORMATS = {
+    "trainingjob": "jobs/**/*.yaml",
+    "overlay": "overlays/**/*.yaml",
+    "team": "teams/**/*.yaml",
+    "settings": SETTINGS,
+}
 
 
 _SETTINGS = ".vscode/settings.json"

@@ -21,7 +21,7 @@ from jobgen.repo.root import SETTINGS
 from jobgen.spec.frameworks import Frameworks
 
 _KINDS = {"TrainingJob": "trainingjob", "Overlay": "overlay"}
-_FOLDERS = {"jobs/": "trainingjob", "overlays/": "overlay"}
+_FOLDERS = {"jobs/": "trainingjob", "overlays/": "overlay", "teams/": "team"}
 _PARTS_OF_PODS = {
     "a container": ("core_v1.Container",),
     "a job": ("core_v1.PodSpec", "core_v1.Container"),

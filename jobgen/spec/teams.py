@@ -1,0 +1,146 @@
+"""Teams: the folders that they own, what their jobs may use in an environment, and their budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.finding import Problem
+from jobgen.model.suggest import did_you_mean
+
+NAMES = ("namespaces", "queues", "serviceAccounts", "priorityClasses", "kinds", "platforms")
+"""The lists of patterns of what a team may use."""
+
+
+class DeviceLimit(NamedTuple):
+    """The most devices of a type that the jobs of a team may request together."""
+
+    resource: str
+    labels: tuple[tuple[str, str], ...]
+    """Labels that the pods select their nodes by."""
+    max: int
+
+
+class Budget(NamedTuple):
+    """The most that the jobs of a team may request together; None is no limit."""
+
+    gpus: int | None = None
+    jobs: int | None = None
+    replicas: int | None = None
+    devices: tuple[DeviceLimit, ...] = ()
+
+
+class Team(NamedTuple):
+    """A team of a repository."""
+
+    name: str
+    folders: tuple[str, ...]
+    spec: Any
+    """The block of its file or of the settings, with or without locations."""
+    file: str
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """Who reviews changes of its folders."""
+        return tuple(str(value_of(each)) for each in self.spec.get("owners", ()))
+
+    def list_environments(self) -> list[Node]:
+        """Return the names of the environments in which something differs."""
+        return list(self.spec.get("environments", ()))
+
+
+class TeamScope(NamedTuple):
+    """What a team may use in one environment, and what other teams have there."""
+
+    team: str
+    allowed: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    """Patterns by the names of `NAMES`; a name that is missing is not limited."""
+    others: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+    """The same of all other teams, by team."""
+    budget: Budget = Budget()
+    contact: str = ""
+
+    def find_owner(self, name: str, value: str) -> str:
+        """Return another team that has a namespace, queue or other name for itself; empty if none has."""
+        for team, allowed in self.others.items():
+            # A pattern for everything claims nothing.
+            if any(fnmatchcase(value, pattern) for pattern in allowed.get(name, ()) if pattern.strip("*")):
+                return team
+        return ""
+
+    def allows(self, name: str, *values: str) -> bool:
+        """Whether the team may use one of these values; without a list, everything that no other team has."""
+        patterns = self.allowed.get(name)
+        if patterns is None:
+            return not any(self.find_owner(name, value) for value in values)
+        return any(fnmatchcase(value, pattern) for value in values for pattern in patterns)
+
+
+class Teams(NamedTuple):
+    """The teams of a repository."""
+
+    all: tuple[Team, ...] = ()
+
+    def find(self, path: str) -> Team | None:
+        """Return the team that owns a file: that of the longest folder; None if no team does."""
+        best: tuple[int, Team | None] = (-1, None)
+        for team in self.all:
+            for folder in team.folders:
+                if path.startswith(f"{folder}/") and len(folder) > best[0]:
+                    best = (len(folder), team)
+        return best[1]
+
+    def find_scope(self, team: Team, environment: str) -> TeamScope:
+        """Return what a team may use in an environment."""
+        others = {each.name: _list_allowed(each, environment) for each in self.all if each.name != team.name}
+        own = untraced(_select(team, environment, "budget", {}))
+        devices = tuple(
+            DeviceLimit(each["resource"], tuple(each.get("nodeSelector", {}).items()), each["max"])
+            for each in own.get("devices", ())
+        )
+        budget = Budget(own.get("gpus"), own.get("jobs"), own.get("replicas"), devices)
+        contact = next((str(value_of(each)) for each in team.spec.get("contacts", {}).values()), "")
+        return TeamScope(team.name, _list_allowed(team, environment), others, budget, contact)
+
+
+def parse_team(name: str, spec: Any, file: str) -> Team:
+    """Return a team from its block."""
+    folders = tuple(str(value_of(folder)).rstrip("/") for folder in spec["folders"])
+    return Team(name, folders, spec, file)
+
+
+def find_team_errors(teams: Iterable[Team], environments: Iterable[str]) -> Iterator[tuple[Team, Problem]]:
+    """Report names that two teams have, folders that two teams own, and environments that do not exist."""
+    owners: dict[str, Team] = {}
+    names: dict[str, Team] = {}
+    known = sorted(environments)
+    for team in teams:
+        first = names.setdefault(team.name, team)
+        if first is not team:
+            message = f"team `{team.name}` is in {first.file}, too; remove one of them"
+            yield team, Problem("duplicate-team", message, team.spec)
+            continue
+        for folder, node in zip(team.folders, team.spec["folders"], strict=True):
+            other = owners.setdefault(folder, team)
+            if other is not team:
+                message = (
+                    f"team `{other.name}` owns `{folder}`, too; a folder has one team, so remove it from one of them"
+                )
+                yield team, Problem("duplicate-team", message, node)
+        for node in team.list_environments():
+            if value_of(node) not in known:
+                hint = did_you_mean(str(value_of(node)), known)
+                yield team, Problem("unknown-overlay", f"there is no overlay `{value_of(node)}`{hint}", node)
+
+
+def _select(team: Team, environment: str, field: str, default: Any) -> Any:
+    """Return a field of a team: that of the environment, or that of all environments."""
+    return (team.spec.get("environments", {}).get(environment) or {}).get(field, team.spec.get(field, default))
+
+
+def _list_allowed(team: Team, environment: str) -> dict[str, tuple[str, ...]]:
+    found = ((name, _select(team, environment, name, None)) for name in NAMES)
+    return {name: tuple(map(str, untraced(patterns))) for name, patterns in found if patterns is not None}
