@@ -24,6 +24,7 @@ CATEGORIES = {
     "security": "The pod has more access than training needs.",
     "scheduling": "The job, or a part of it, may never start.",
     "spec": "A job spec, an overlay or the settings are invalid.",
+    "team": "An object uses what its team may not use, or more than its budget.",
     "fleet": "Several jobs conflict with each other.",
     "meta": "Something could not be checked.",
 }

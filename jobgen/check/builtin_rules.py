@@ -56,7 +56,9 @@ _ERRORS = {
         "job-without-environment": "A job that no environment selects, so that it is never rendered.",
         "json-patch-failed": "A JSON patch operation that fails: its path does not exist, or its test fails.",
         "locked-field": "A field that an overlay locks, set by a job.",
-        "misplaced-document": "A document under `overlays/` or `runtimes/` that is not an overlay or a runtime.",
+        "misplaced-document": (
+            "A document under `overlays/`, `runtimes/` or `teams/` that is not an overlay, a runtime or a team."
+        ),
         "misplaced-job": "A job spec inside a List; it must be a document of its own.",
         "misplaced-overlay": "An overlay that is not in `overlays/<environment>/`.",
         "misplaced-matrix": "A `matrix` in an overlay, which can change jobs but not create them.",
@@ -74,6 +76,11 @@ _ERRORS = {
         "unknown-role": "A role that the kind does not have.",
         "unknown-rule": "A rule or policy in the settings that does not exist.",
         "unknown-variable": "A variable `${{ matrix.… }}` that the matrix does not define.",
+    },
+    "team": {
+        "duplicate-team": "Two teams with the same name, or with the same folder.",
+        "job-without-team": "A job in a folder that no team owns, in a repository with teams.",
+        "team-name-mismatch": "A team whose name differs from the name of its file.",
     },
     "fleet": {
         "duplicate-identity": "Two jobs that produce the same object in one environment.",

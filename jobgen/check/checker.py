@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -39,6 +40,7 @@ from jobgen.repo.files import File
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.replicas import find_template
+from jobgen.spec.teams import TeamScope
 
 if TYPE_CHECKING:
     from jobgen.check.policy import PolicyEvaluator
@@ -52,7 +54,7 @@ _NOT_SERVED = frozenset(("old-api-version", "unknown-kind"))
 # Rules rely on the types of a schema, so they do not run on an object with such a problem.
 _PRECLUDES_RULES = frozenset(("wrong-type",))
 # Rules about objects that users apply and queue themselves, not about those inside them.
-_ABOUT_APPLIED_OBJECTS = frozenset(("gitops", "scheduling"))
+_ABOUT_APPLIED_OBJECTS = frozenset(("gitops", "scheduling", "team"))
 
 
 class Checker:
@@ -73,10 +75,18 @@ class Checker:
         }
         self.cluster = cluster
         self.evaluator = evaluator
+        self.team: TeamScope | None = None
+        """What the team of the objects may use; None if no team owns them."""
         self._read_catalog = read_catalog
         self._rule_runner = RuleRunner(rules)
         self._release = parse_release(cluster.kubernetes)
         self._schemas: dict[tuple[str, str], _SchemaCheck | None] = {}
+
+    def limit_to_team(self, team: TeamScope) -> Checker:
+        """Return a checker for the objects of a team, which shares everything else with this one."""
+        limited = copy(self)
+        limited.team = team
+        return limited
 
     def __call__(self, obj: Mapping[str, Node]) -> list[Problem]:
         """Everything that is wrong with an object."""
@@ -122,7 +132,7 @@ class Checker:
     def manifest(self, obj: Mapping[str, Node]) -> Manifest:
         """The object with its kind and cluster, as rules read it."""
         api_version, name = str(value_of(obj.get("apiVersion"))), str(value_of(obj.get("kind")))
-        return Manifest(obj, self.kinds.get((api_version, name)), self.cluster, self._read_catalog)
+        return Manifest(obj, self.kinds.get((api_version, name)), self.cluster, self._read_catalog, self.team)
 
     def read_json_schema(self, manifest: Manifest) -> bytes:
         """The JSON Schema that the cluster has for an object; empty if there is none."""

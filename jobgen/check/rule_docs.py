@@ -68,6 +68,9 @@ _REASONS = {
         " Write what the message names."
     ),
     ("spec", Severity.WARNING): "The job is rendered, but probably not as it was meant. Write what the message names.",
+    ("team", Severity.ERROR): (
+        "It is not certain whose the job is, so that limits and budgets would not apply. Write what the message names."
+    ),
     ("yaml", Severity.WARNING): (
         "Kubernetes reads something else than what is probably meant. Write what the message names."
     ),

@@ -20,6 +20,7 @@ from jobgen.model.quantity import to_milli
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.replicas import ReplicaLayout, find_restart_policy, find_template
+from jobgen.spec.teams import TeamScope
 
 
 class Container:
@@ -278,16 +279,24 @@ class Manifest:
         "object",
         "read_catalog",
         "spec",
+        "team",
     )
 
     def __init__(
-        self, obj: Mapping[str, Node], kind: Kind | None, cluster: Cluster, read_catalog: CatalogSource = no_catalog
+        self,
+        obj: Mapping[str, Node],
+        kind: Kind | None,
+        cluster: Cluster,
+        read_catalog: CatalogSource = no_catalog,
+        team: TeamScope | None = None,
     ) -> None:
         self.object = obj
         self.kind = kind
         self.cluster = cluster
         self.read_catalog = read_catalog
         """Reads what is known of the cluster's devices."""
+        self.team = team
+        """What the team that owns its file may use; None if no team does."""
         self.kind_name = as_text(obj.get("kind"))
         """The value of `kind`, also for kinds that jobgen does not know."""
         self.metadata = as_mapping(obj.get("metadata"))

@@ -87,6 +87,7 @@ class EnvironmentRunner:
         self._days: list[str] = []
         self._project = project
         self._checker: Checker | None = None
+        self._team_checkers: dict[str, Checker] = {}
         self._catalog: DeviceCatalog | None = None
         self._has_read_catalog = False
         # Environments share overlays, so they share the names of their mappings.
@@ -112,6 +113,17 @@ class EnvironmentRunner:
                 project.root, project.kinds, cluster, rules, self._policy_evaluator(), self._read_catalog
             )
         return self._checker
+
+    def find_checker(self, path: str) -> Checker:
+        """The checks of an object from a file, with the limits of the team that owns the file."""
+        environment = self.expander.environment
+        team = environment.teams.find(path)
+        if team is None:
+            return self.checker
+        if team.name not in self._team_checkers:
+            scope = environment.teams.find_scope(team, self.name)
+            self._team_checkers[team.name] = self.checker.limit_to_team(scope)
+        return self._team_checkers[team.name]
 
     def _read_catalog(self) -> DeviceCatalog:
         """The classes and claims for devices among the objects of the environment and its cluster."""

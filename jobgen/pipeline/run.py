@@ -27,6 +27,7 @@ from jobgen.pipeline.environment import (
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.memory import Prepared, RunMemory
 from jobgen.pipeline.own_definitions import suggest_own_definitions
+from jobgen.pipeline.ownership import find_unowned
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.redact import redact_findings
@@ -357,6 +358,8 @@ def _note_jobs(run: Run, tracer: Tracer, jobs: Sequence[Job], part: FileResult) 
         part.names.update(filter(None, (job.document.name, job.document.sweep)))
         if run.membership:
             part.findings.extend(_drop_repeated(job, part, run.membership.findings(job, tracer)))
+        if run.checked and run.entries is None:
+            part.findings.extend(_drop_repeated(job, part, list(find_unowned(job, run.project.teams))))
 
 
 def _run_environment(
@@ -379,7 +382,10 @@ def _redact_results(run: Run, batch: Sequence[FileEntry], results: Sequence[File
 
 
 def _overlay_contents(run: Run) -> list[bytes]:
-    return [file.content for _, file in layout.read_overlays(run.project.root)] if run.project.overlays else []
+    """The contents of the files whose values may be in findings about jobs."""
+    root = run.project.root
+    overlays = [file.content for _, file in layout.read_overlays(root)] if run.project.overlays else []
+    return overlays + [file.content for file in layout.read_teams(root)] if run.project.teams.all else overlays
 
 
 def _redact_shared(run: Run, findings: Iterable[Finding]) -> list[Finding]:
@@ -427,16 +433,17 @@ def _check_objects(
     run: Run, runner: EnvironmentRunner, tracer: Tracer, made: Sequence[tuple[Job, FileResult, Rendered]]
 ) -> None:
     """What is wrong with objects: checked without locations first, and those with a problem again with locations."""
-    checker = runner.checker
-    manifests = [checker.manifest(rendered.object) for _, _, rendered in made]
-    for manifest, (job, part, rendered) in zip(manifests, made, strict=True):
+    checkers = [runner.find_checker(job.file.path) for job, _, _ in made]
+    manifests = [checker.manifest(rendered.object) for checker, (_, _, rendered) in zip(checkers, made, strict=True)]
+    for checker, manifest, (job, part, rendered) in zip(checkers, manifests, made, strict=True):
         if checker.has_problems(manifest):
             found = tracer.findings(job, runner.name, checker, rendered.companion)
             part.findings.extend(_drop_repeated(job, part, found))
         if runner.take_catalog_use():
             part.dependent.append(job.document.name)
     # Standalone files are not one environment, so rules over all its objects do not apply.
-    for manifest, (job, part, rendered) in zip(manifests, made, strict=True) if run.entries is None else ():
+    every = zip(checkers, manifests, made, strict=True) if run.entries is None else ()
+    for checker, manifest, (job, part, rendered) in every:
         where = JobRef(runner.name, job.file.path, job.position, job.item, rendered.companion)
         problems: list[Problem] = []
         part.rows.extend((rule, row._replace(job=where)) for rule, row in checker.collect_facts(manifest, problems))

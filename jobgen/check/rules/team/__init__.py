@@ -1,0 +1,1 @@
+"""Rules about what the objects of a team may use."""

@@ -1,0 +1,20 @@
+"""Service accounts of other teams."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, Violation, rule
+from jobgen.check.team_limits import find_foreign_uses
+from jobgen.k8s.objects import Manifest
+from jobgen.k8s.team_uses import ACCOUNTS
+
+
+@rule("manifest", ERROR)
+def foreign_service_account(manifest: Manifest) -> Iterator[Violation]:
+    """A service account that the team of the file may not use.
+
+    A pod has the permissions of its service account. With that of another team, it can read and change what belongs to
+    that team. `default` is always allowed.
+
+    Name a service account of the team, or have the platform team add it to the file of the team.
+    """
+    yield from find_foreign_uses(manifest, ACCOUNTS, "service account", always=("default",))

@@ -1,0 +1,47 @@
+"""Budgets of teams."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, Fact, FactViolation, rule
+from jobgen.check.team_budget import measure_use
+from jobgen.k8s.objects import Manifest
+from jobgen.k8s.resources import sum_gpus
+from jobgen.spec.overlay import Cluster
+
+_MAX_RELATED = 5
+_UNITS = {"gpus": "GPUs", "replicas": "pods"}
+
+
+def collect(manifest: Manifest) -> Iterator[Fact]:
+    """Yield what a job requests of each limit of its team's budget."""
+    team = manifest.team
+    if team is None:
+        return
+    for name, limit, amount, shared in measure_use(manifest, team.budget):
+        if amount or shared:
+            yield Fact((team.team, name, limit, amount, manifest.name, shared), ("metadata", "name"))
+
+
+@rule("fleet", ERROR, collect=collect)
+def team_budget_exceeded(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
+    """Jobs of a team that together exceed the budget of their team.
+
+    The file of a team declares its `budget`: GPUs, devices of some types, jobs and pods, also for single environments.
+    All jobs in the folders of the team count, but suspended ones that no queue starts.
+
+    Suspend, shrink or remove some of the jobs, or raise the budget in the file of the team.
+    """
+    by_line: dict[tuple[str, str], list[Fact]] = {}
+    for fact in facts:
+        by_line.setdefault(fact.value[:2], []).append(fact)
+    for (team, name), jobs in by_line.items():
+        limit = jobs[0].value[2]
+        total = sum_gpus((fact.value[3], fact.value[5]) for fact in jobs)
+        if total > limit:
+            unit = _UNITS.get(name, name)
+            # Reported once, on the largest job.
+            largest, *others = sorted(jobs, key=lambda fact: (-fact.value[3], fact.value[4]))
+            related = tuple((fact, f"`{fact.value[4]}`: {fact.value[3]} {unit}") for fact in others[:_MAX_RELATED])
+            what = f"has {total} jobs" if name == "jobs" else f"requests {total} {unit}"
+            message = f"team `{team}` {what}, above its budget of {limit}; suspend, shrink or remove some of its jobs"
+            yield FactViolation(largest, message, related, evidence=(team, name))

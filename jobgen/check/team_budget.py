@@ -1,0 +1,66 @@
+"""What the jobs of a team request of its budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from jobgen.k8s.kueue import stays_suspended
+from jobgen.k8s.nodes import as_mapping, as_text
+from jobgen.k8s.objects import Manifest
+from jobgen.k8s.requested_amounts import list_amounts
+from jobgen.k8s.resources import count_gpus, find_shared_devices, list_counted_pods
+from jobgen.model.data import Node
+from jobgen.spec.teams import Budget, DeviceLimit
+
+BudgetUse = tuple[str, int, int, tuple[tuple[object, ...], ...]]
+"""A line of a budget, its limit, what a job requests of it, and the devices of claims that jobs may share."""
+
+
+class BudgetLine(NamedTuple):
+    """One limit of a budget."""
+
+    name: str
+    limit: int
+    device: DeviceLimit | None = None
+
+
+def list_lines(budget: Budget) -> Iterator[BudgetLine]:
+    """Yield the limits of a budget."""
+    for name in ("gpus", "jobs", "replicas"):
+        limit = getattr(budget, name)
+        if limit is not None:
+            yield BudgetLine(name, limit)
+    for device in budget.devices:
+        labels = "".join(f", {key}={value}" for key, value in device.labels)
+        yield BudgetLine(f"{device.resource}{labels}", device.max, device)
+
+
+def measure_use(manifest: Manifest, budget: Budget) -> Iterator[BudgetUse]:
+    """Yield what an object requests of each limit; nothing if it runs no pods, or stays suspended."""
+    pods = list_counted_pods(manifest)
+    if not pods or stays_suspended(manifest):
+        return
+    for line in list_lines(budget):
+        if line.device is not None:
+            yield line.name, line.limit, _count_devices(manifest, line.device), ()
+        elif line.name == "gpus":
+            shared = tuple(tuple(each) for each in find_shared_devices(manifest))
+            yield line.name, line.limit, count_gpus(manifest), shared
+        else:
+            count = 1 if line.name == "jobs" else sum(count for _, count in pods)
+            yield line.name, line.limit, count, ()
+
+
+def _count_devices(manifest: Manifest, limit: DeviceLimit) -> int:
+    wanted = dict(limit.labels)
+    amounts = (
+        each.amount
+        for each in list_amounts(manifest)
+        if each.resource == limit.resource and _selects(as_mapping(each.pod.spec.get("nodeSelector")), wanted)
+    )
+    return int(sum(amounts))
+
+
+def _selects(selector: Mapping[str, Node], wanted: Mapping[str, str]) -> bool:
+    return all(as_text(selector.get(key)) == value for key, value in wanted.items())
