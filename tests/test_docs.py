@@ -21,7 +21,7 @@ from jobgen.yamlio.read import read
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FORMATS = {"TrainingJob": "trainingjob", "Overlay": "overlay"}
+FORMATS = {"TrainingJob": "trainingjob", "Overlay": "overlay", "Team": "team"}
 FRAMEWORKS = config.load_frameworks(Path(__file__).parent.parent)
 
 
@@ -131,6 +131,10 @@ def test_pages_name_every_field_of_their_format():
             **schemas["overlay_v1.json"]["$defs"]["match"]["properties"],
         },
         "lint.md": schemas["settings_v1.json"]["properties"],
+        "teams.md": {
+            **schemas["team_v1.json"]["$defs"]["team"]["properties"],
+            **schemas["team_v1.json"]["$defs"]["budget"]["properties"],
+        },
     }
     pages = {name: (ROOT / "docs" / name).read_text() for name in named}
 

@@ -1,0 +1,69 @@
+"""Say who owns what, and what is used of each budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jobgen.api.errors import UsageError, check_format, check_names
+from jobgen.api.project import ProjectPath, open_project, select_environments
+from jobgen.model.finding import Finding, Severity
+from jobgen.pipeline.environment import EnvironmentRunner
+from jobgen.pipeline.run import Run
+from jobgen.teams import formats
+from jobgen.teams.overview import TeamOverview, list_overviews
+
+
+class TeamsResult(NamedTuple):
+    """The teams of a repository."""
+
+    teams: tuple[TeamOverview, ...]
+    """The teams, and last the files that no team owns, if they have jobs; empty if there are errors."""
+    text: str
+    """The teams in the requested format."""
+    findings: tuple[Finding, ...]
+    """The errors that prevent rendering."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether errors prevented rendering."""
+        return any(finding.severity is Severity.ERROR for finding in self.findings)
+
+
+def teams(
+    project: ProjectPath,
+    names: Sequence[str] = (),
+    *,
+    environments: Sequence[str] = (),
+    format: str = "text",  # noqa: A002 -- the name of the option
+) -> TeamsResult:
+    """Say who owns what, and what is used of each budget.
+
+    Args:
+        project: A project, or a path in one.
+        names: Names of teams; by default all teams.
+        environments: Names of environments; by default those of the project.
+        format: The format of `TeamsResult.text`: `text`, `markdown` or `json`.
+
+    Raises:
+        UsageError: `jobgen.yaml` has errors, an argument is wrong, or there is no such team.
+        TypeError: `names` or `environments` is not a list of strings.
+
+    """
+    check_names("names", names)
+    check_names("environments", environments)
+    check_format(format, formats.format_names())
+    opened = open_project(project)
+    config = opened.config
+    chosen = [team for team in config.teams.all if not names or team.name in names]
+    unknown = [name for name in names if name not in {team.name for team in chosen}]
+    if unknown or not config.teams.all:
+        message = f"there is no team `{unknown[0]}`" if unknown else "there are no teams"
+        raise UsageError(f"{message}; write `teams/<name>.yaml`, or `teams` in jobgen.yaml")
+    run = Run(config, select_environments(config, environments))
+    made = list(run)
+    if run.failed:
+        return TeamsResult((), "", tuple(run.findings))
+    runners = [EnvironmentRunner(config, name) for name in run.environments]
+    found = [each for each in list_overviews(chosen, runners, made) if each.name or not names]
+    return TeamsResult(tuple(found), formats.render(format, found), tuple(run.findings))

@@ -1,0 +1,1 @@
+"""The teams of a repository: who owns what, and what is used of each budget."""

@@ -1,0 +1,416 @@
+"""Teams: what they may use, their defaults and labels, and who owns what."""
+
+from __future__ import annotations
+
+import json
+from textwrap import dedent, indent
+
+import pytest
+from gitrepository import Repository
+from jobgenprocess import run_jobgen_text
+
+import jobgen
+from jobgen.api.teams import teams
+from jobgen.spec.teams import Teams, parse_team
+from jobgen.teams.code_owners import write_owners
+
+LIMITED = """\
+apiVersion: jobgen.dev/v1
+kind: Team
+metadata: {name: nlp}
+spec:
+  folders: [jobs/nlp]
+  owners: ["@example/nlp"]
+  contacts: {slack: "#nlp"}
+  labels: {team: nlp}
+  namespaces: [nlp, nlp-*]
+  queues: [nlp]
+  serviceAccounts: [nlp-*]
+  priorityClasses: [low]
+"""
+OTHER = """\
+apiVersion: jobgen.dev/v1
+kind: Team
+metadata: {name: vision}
+spec:
+  folders: [jobs/vision]
+  labels: {team: vision}
+  namespaces: [vision]
+  queues: [vision]
+  serviceAccounts: [vision]
+  priorityClasses: [high]
+"""
+OPEN = "apiVersion: jobgen.dev/v1\nkind: Team\nmetadata: {name: nlp}\nspec: {folders: [jobs/nlp]}\n"
+JOB = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {{name: bert, namespace: {namespace}{labels}}}
+spec:
+  framework: {framework}
+  image: registry.example.com/bert:1.4.2
+  resources: {{cpu: 1, memory: 1Gi}}
+{rest}"""
+
+
+def write(root, files):
+    for path, text in {"jobgen.yaml": "{}\n", **files}.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return root
+
+
+def make_job(rest="", namespace="nlp", labels="", framework="pytorch"):
+    return JOB.format(rest=indent(dedent(rest), "  "), namespace=namespace, labels=labels, framework=framework)
+
+
+def make_object(api_version, kind, rest, namespace="nlp"):
+    place = f", namespace: {namespace}" if namespace else ""
+    return f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: bert{place}}}\n{dedent(rest)}"
+
+
+POD = "containers: [{name: main, image: 'registry.example.com/bert:1.4.2'}]"
+TEMPLATE = f"{{spec: {{{POD}, restartPolicy: Never, %s}}}}"
+NAMESPACE, QUEUE = "foreign-namespace", "foreign-queue"
+ACCOUNT, PRIORITY = "foreign-service-account", "foreign-priority-class"
+KIND = "kind-not-allowed"
+
+TRESPASSES = {
+    "namespace of a job": (make_job(namespace="vision"), NAMESPACE),
+    "namespace of the system": (make_job(namespace="kube-system"), NAMESPACE),
+    "namespace in manifest": (make_job("manifest: {metadata: {namespace: vision}}"), NAMESPACE),
+    "namespace of a manifest": (make_object("v1", "ConfigMap", "data: {a: b}\n", "vision"), NAMESPACE),
+    "no namespace": (make_object("v1", "ConfigMap", "data: {a: b}\n", ""), NAMESPACE),
+    "namespace of a list item": (
+        dedent("""\
+            apiVersion: v1
+            kind: List
+            items:
+            - apiVersion: v1
+              kind: ConfigMap
+              metadata: {name: a, namespace: vision}
+            """),
+        NAMESPACE,
+    ),
+    "namespace of a data source": (
+        make_object(
+            "v1",
+            "PersistentVolumeClaim",
+            """\
+            spec:
+              accessModes: [ReadWriteMany]
+              resources: {requests: {storage: 1Gi}}
+              dataSourceRef: {kind: PersistentVolumeClaim, name: data, namespace: vision}
+            """,
+        ),
+        NAMESPACE,
+    ),
+    "namespace inside an AppWrapper": (
+        make_object(
+            "workload.codeflare.dev/v1beta2",
+            "AppWrapper",
+            """\
+            spec:
+              components:
+              - template:
+                  apiVersion: v1
+                  kind: ConfigMap
+                  metadata: {name: a, namespace: vision}
+            """,
+        ),
+        NAMESPACE,
+    ),
+    "second document": (f"{make_job()}---\n{make_object('v1', 'ConfigMap', '', 'vision')}", NAMESPACE),
+    "JSON file": (
+        json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "vision"}}),
+        NAMESPACE,
+    ),
+    "queue of a job": (make_job("queue: vision"), QUEUE),
+    "queue of a sweep": (make_job('matrix: {place: [vision, nlp]}\nqueue: "${{ matrix.place }}"'), QUEUE),
+    "queue in labels": (make_job(labels=", labels: {kueue.x-k8s.io/queue-name: vision}"), QUEUE),
+    "queue in manifest": (
+        make_job("manifest: {metadata: {labels: {kueue.x-k8s.io/queue-name: vision}}}"),
+        QUEUE,
+    ),
+    "queue of a pod template": (
+        make_job("podTemplate: {metadata: {labels: {kueue.x-k8s.io/queue-name: vision}}}"),
+        QUEUE,
+    ),
+    "queue of a gang": (
+        make_job("manifest: {spec: {runPolicy: {schedulingPolicy: {queue: vision}}}}"),
+        QUEUE,
+    ),
+    "queue of Volcano": (
+        make_object(
+            "batch.volcano.sh/v1alpha1",
+            "Job",
+            f"spec: {{queue: vision, tasks: [{{name: a, replicas: 1, template: {TEMPLATE % 'priority: 0'}}}]}}\n",
+        ),
+        QUEUE,
+    ),
+    "queue in an annotation": (
+        make_object("v1", "Pod", f"spec: {{{POD}}}\n").replace(
+            "namespace: nlp", "namespace: nlp, annotations: {scheduling.volcano.sh/queue-name: vision}"
+        ),
+        QUEUE,
+    ),
+    "queue of a Job": (
+        make_object("batch/v1", "Job", f"spec: {{template: {TEMPLATE % 'priority: 0'}}}\n").replace(
+            "namespace: nlp", "namespace: nlp, labels: {kueue.x-k8s.io/queue-name: vision}"
+        ),
+        QUEUE,
+    ),
+    "own LocalQueue": (
+        make_object("kueue.x-k8s.io/v1beta1", "LocalQueue", "spec: {clusterQueue: vision}\n"),
+        QUEUE,
+    ),
+    "service account of a job": (make_job("serviceAccount: vision"), ACCOUNT),
+    "service account that nobody has": (make_job("serviceAccount: admin"), ACCOUNT),
+    "service account of a role": (make_job("roles: {worker: {serviceAccount: vision}}"), ACCOUNT),
+    "service account of a pod template": (make_job("podTemplate: {spec: {serviceAccountName: vision}}"), ACCOUNT),
+    "old field of the service account": (make_job("podTemplate: {spec: {serviceAccount: vision}}"), ACCOUNT),
+    "service account in manifest": (
+        make_job("manifest: {spec: {pytorchReplicaSpecs: {Master: {template: {spec: {serviceAccountName: vision}}}}}}"),
+        ACCOUNT,
+    ),
+    "service account of a Pod": (
+        make_object("v1", "Pod", f"spec: {{{POD}, serviceAccountName: vision}}\n"),
+        ACCOUNT,
+    ),
+    "service account of a CronJob": (
+        make_object(
+            "batch/v1",
+            "CronJob",
+            "spec: {schedule: '0 0 * * *', jobTemplate: {spec: {template: "
+            f"{TEMPLATE % 'serviceAccountName: vision'}}}}}}}\n",
+        ),
+        ACCOUNT,
+    ),
+    "service account of a submitter": (
+        make_object(
+            "ray.io/v1",
+            "RayJob",
+            f"spec: {{entrypoint: python, submitterPodTemplate: {TEMPLATE % 'serviceAccountName: vision'}, "
+            "rayClusterSpec: {headGroupSpec: {rayStartParams: {}, template: "
+            f"{TEMPLATE % 'priority: 0'}}}}}}}\n",
+        ),
+        ACCOUNT,
+    ),
+    "service account of an override": (
+        make_object(
+            "trainer.kubeflow.org/v1alpha1",
+            "TrainJob",
+            "spec: {runtimeRef: {name: torch}, podTemplateOverrides: "
+            "[{targetJobs: [{name: node}], spec: {serviceAccountName: vision}}]}\n",
+        ),
+        ACCOUNT,
+    ),
+    "own ServiceAccount": (make_object("v1", "ServiceAccount", ""), ACCOUNT),
+    "priority of a job": (make_job("priority: high"), PRIORITY),
+    "priority of the system": (make_job("priority: system-node-critical"), PRIORITY),
+    "priority of a pod template": (make_job("podTemplate: {spec: {priorityClassName: high}}"), PRIORITY),
+    "priority of a gang": (
+        make_job("manifest: {spec: {runPolicy: {schedulingPolicy: {priorityClass: high}}}}"),
+        PRIORITY,
+    ),
+    "priority of a workload": (make_job(labels=", labels: {kueue.x-k8s.io/priority-class: high}"), PRIORITY),
+    "label of another team": (make_job(labels=", labels: {team: vision}"), "foreign-team-label"),
+    "role binding of the cluster": (
+        make_object(
+            "rbac.authorization.k8s.io/v1",
+            "ClusterRoleBinding",
+            "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\nsubjects: []\n",
+            "",
+        ),
+        KIND,
+    ),
+    "role": (make_object("rbac.authorization.k8s.io/v1", "Role", "rules: []\n"), KIND),
+    "secret": (make_object("v1", "Secret", "stringData: {}\n"), KIND),
+    "own namespace": (make_object("v1", "Namespace", "", ""), KIND),
+    "own quota": (make_object("v1", "ResourceQuota", "spec: {hard: {pods: '1000'}}\n"), KIND),
+    "own ClusterQueue": (make_object("kueue.x-k8s.io/v1beta1", "ClusterQueue", "spec: {}\n", ""), KIND),
+    "priority class": (make_object("scheduling.k8s.io/v1", "PriorityClass", "value: 1000000\n", ""), KIND),
+    "Application of Argo CD": (
+        make_object(
+            "argoproj.io/v1alpha1",
+            "Application",
+            "spec: {project: default, destination: {namespace: vision}}\n",
+        ),
+        KIND,
+    ),
+    "kind inside an AppWrapper": (
+        make_object(
+            "workload.codeflare.dev/v1beta2",
+            "AppWrapper",
+            "spec: {components: [{template: {apiVersion: v1, kind: Secret, metadata: {name: a}}}]}\n",
+        ),
+        KIND,
+    ),
+    "policy of the network": (
+        make_object("networking.k8s.io/v1", "NetworkPolicy", "spec: {podSelector: {}}\n"),
+        KIND,
+    ),
+}
+
+
+@pytest.mark.parametrize("way", TRESPASSES)
+def test_reaching_for_what_belongs_to_others_is_an_error(tmp_path, way):
+    text, rule = TRESPASSES[way]
+    path = "jobs/nlp/bert.json" if text.startswith("{") else "jobs/nlp/bert.yaml"
+    write(tmp_path, {"teams/nlp.yaml": LIMITED, "teams/vision.yaml": OTHER, path: text})
+
+    found = [each for each in jobgen.lint(tmp_path).findings if each.rule == rule]
+
+    assert {(each.severity, each.location.file) for each in found} == {(jobgen.Severity.ERROR, path)}
+    assert all(each.location.line for each in found)
+
+
+ONLY_WITH_LISTS = {
+    "namespace of the system",
+    "no namespace",
+    "own ServiceAccount",
+    "priority of the system",
+    "service account that nobody has",
+}
+CLAIMED = [way for way, (_, rule) in TRESPASSES.items() if rule != KIND and way not in ONLY_WITH_LISTS]
+
+
+@pytest.mark.parametrize("way", CLAIMED)
+def test_what_another_team_lists_is_its_own_also_for_teams_without_lists(tmp_path, way):
+    text, rule = TRESPASSES[way]
+    path = "jobs/nlp/bert.json" if text.startswith("{") else "jobs/nlp/bert.yaml"
+    write(tmp_path, {"teams/nlp.yaml": OPEN, "teams/vision.yaml": OTHER, path: text})
+
+    assert rule in {each.rule for each in jobgen.lint(tmp_path).findings}
+
+
+def test_what_a_team_may_use_is_no_error(tmp_path):
+    job = make_job("queue: nlp\nserviceAccount: nlp-train\npriority: low", namespace="nlp-prod")
+    write(tmp_path, {"teams/nlp.yaml": LIMITED, "teams/vision.yaml": OTHER, "jobs/nlp/bert.yaml": job})
+
+    assert [each for each in jobgen.lint(tmp_path).findings if each.category == "team"] == []
+
+
+def test_values_of_overlays_are_found_on_their_lines(tmp_path):
+    overlay = (
+        "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n  namespace: nlp\n  patches:\n"
+        "    - match: {teams: [nlp]}\n      jsonPatch:\n"
+        "        - {op: add, path: /spec/pytorchReplicaSpecs/Master/template/spec/serviceAccountName, value: vision}\n"
+    )
+    files = {"teams/nlp.yaml": LIMITED, "teams/vision.yaml": OTHER, "overlays/prod/overlay.yaml": overlay}
+    write(tmp_path, {**files, "jobs/nlp/bert.yaml": make_job()})
+
+    found = [each for each in jobgen.lint(tmp_path).findings if each.category == "team"]
+
+    assert [(each.rule, str(each.location.file), each.location.line) for each in found] == [
+        (ACCOUNT, "overlays/prod/overlay.yaml", 8)
+    ]
+
+
+def test_defaults_labels_and_matches_of_teams(tmp_path):
+    overlay = dedent("""\
+        apiVersion: jobgen.dev/v1
+        kind: Overlay
+        spec:
+          defaults:
+            - merge: {nodeSelector: {pool: all, zone: a}, priority: low}
+            - match: {teams: [vision]}
+              merge: {nodeSelector: {pool: vision}}
+          patches:
+            - match: {teams: [v*]}
+              merge: {env: {TEAM: vision}}
+        """)
+    team = LIMITED + "  defaults: {nodeSelector: {zone: b}}\n"
+    files = {"overlays/prod/overlay.yaml": overlay, "teams/nlp.yaml": team, "teams/vision.yaml": OTHER}
+    jobs = {
+        "jobs/nlp/bert.yaml": make_job(),
+        "jobs/nlp/own.yaml": make_job("nodeSelector: {zone: c}").replace("bert", "own"),
+        "jobs/vision/resnet.yaml": make_job(namespace="vision").replace("bert", "resnet"),
+        "jobs/vision/config.yaml": make_object("v1", "ConfigMap", "data: {a: b}\n", "vision").replace("bert", "rates"),
+    }
+    made = {each.identity.name: each.manifest for each in jobgen.render(write(tmp_path, {**files, **jobs})).objects}
+
+    def pod(name):
+        return made[name]["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
+
+    assert pod("bert")["nodeSelector"] == {"pool": "all", "zone": "b"}
+    assert pod("own")["nodeSelector"] == {"pool": "all", "zone": "c"}
+    assert pod("resnet")["nodeSelector"] == {"pool": "vision", "zone": "a"}
+    assert "env" not in pod("own")["containers"][0]
+    assert pod("resnet")["containers"][0]["env"] == [{"name": "TEAM", "value": "vision"}]
+    labels = {name: each["metadata"]["labels"]["team"] for name, each in made.items()}
+    assert labels == {"bert": "nlp", "own": "nlp", "resnet": "vision", "rates": "vision"}
+
+
+def test_the_longest_folder_owns_a_file():
+    known = Teams((parse_team("a", {"folders": ["jobs/x"]}, ""), parse_team("b", {"folders": ["jobs/x/y/"]}, "")))
+
+    assert [team and team.name for team in map(known.find, ("jobs/x/y/1.yaml", "jobs/x/y.yaml", "jobs/xy/1.yaml"))] == [
+        "b",
+        "a",
+        None,
+    ]
+
+
+def test_teams_in_the_settings(tmp_path):
+    settings = "teams:\n  nlp: {folders: [jobs/nlp], namespaces: [nlp]}\n"
+    write(tmp_path, {"jobgen.yaml": settings, "jobs/nlp/bert.yaml": make_job(namespace="ml")})
+
+    assert [each.rule for each in jobgen.lint(tmp_path).findings if each.category == "team"] == [NAMESPACE]
+
+
+def test_overview_counts_what_budgets_count(tmp_path):
+    team = LIMITED + "  budget: {gpus: 3, jobs: 9}\n  environments: {dev: {budget: {gpus: 100}}}\n"
+    gpus = "resources: {gpu: 2}\nroles: {master: {}, worker: {replicas: 1}}"
+    overlay = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {}\n"
+    job = make_job(gpus).replace("  resources: {cpu: 1, memory: 1Gi}\n", "")
+    files = {"teams/nlp.yaml": team, "jobs/nlp/bert.yaml": job, "jobs/gpt.yaml": make_job().replace("bert", "gpt")}
+    write(tmp_path, {**files, "overlays/dev/overlay.yaml": overlay, "overlays/prod/overlay.yaml": overlay})
+
+    result = teams(tmp_path, format="json")
+    shown = json.loads(result.text)["teams"]
+    lines = {
+        (team["name"], each["environment"]): {line["name"]: (line["used"], line["limit"]) for line in each["budget"]}
+        for team in shown
+        for each in team["environments"]
+    }
+
+    assert lines == {
+        ("nlp", "dev"): {"gpus": (4, 100), "jobs": (1, None), "replicas": (2, None)},
+        ("nlp", "prod"): {"gpus": (4, 3), "jobs": (1, 9), "replicas": (2, None)},
+        ("", "dev"): {"gpus": (0, None), "jobs": (1, None), "replicas": (1, None)},
+        ("", "prod"): {"gpus": (0, None), "jobs": (1, None), "replicas": (1, None)},
+    }
+    exceeded = [each for each in jobgen.lint(tmp_path).findings if each.rule == "team-budget-exceeded"]
+    assert [(each.env, each.location.file) for each in exceeded] == [("prod", "jobs/nlp/bert.yaml")]
+    text = run_jobgen_text(tmp_path, "teams", "nlp", "-e", "prod").stdout
+    assert text == (
+        "nlp  jobs/nlp  @example/nlp  slack #nlp\n"
+        "  prod: 4 of 3 GPUs (exceeded), 1 of 9 jobs, 2 pods; namespaces nlp nlp-*; queues nlp; "
+        "serviceAccounts nlp-*; priorityClasses low\n"
+    )
+
+
+def test_code_owners_are_written_and_checked(tmp_path):
+    root = write(tmp_path / "git" / "ml", {"teams/nlp.yaml": LIMITED, "jobs/nlp/bert.yaml": make_job()})
+    Repository(tmp_path / "git", tmp_path).commit()
+    owners = tmp_path / "git/CODEOWNERS"
+    owners.write_text("* @example/platform")
+
+    assert run_jobgen_text(root, "codeowners", "--check").returncode == 1
+    assert run_jobgen_text(root, "codeowners").returncode == 0
+    written = owners.read_text()
+    assert written.splitlines()[0] == "* @example/platform"
+    assert "/ml/jobs/nlp/ @example/nlp" in written.splitlines()
+    assert run_jobgen_text(root, "codeowners", "--check").returncode == 0
+    owners.write_text(f"{written}/docs/ @example/writers\n")
+    (root / "teams/vision.yaml").write_text(OTHER)
+    assert run_jobgen_text(root, "codeowners").returncode == 0
+    assert owners.read_text().splitlines()[-1] == "/docs/ @example/writers"
+    assert "/ml/jobs/vision/" in owners.read_text().splitlines()
+
+
+def test_code_owners_of_parts_of_a_folder_come_later():
+    known = [parse_team("b", {"folders": ["jobs/x/my jobs"], "owners": ["@b"]}, "")]
+    known.append(parse_team("a", {"folders": ["jobs/x"], "owners": ["@a"]}, ""))
+
+    assert write_owners("", known, "").splitlines()[1:-1] == ["/jobs/x/ @a", "/jobs/x/my\\ jobs/ @b"]
