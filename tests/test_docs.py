@@ -21,7 +21,7 @@ from jobgen.yamlio.read import read
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FORMATS = {"TrainingJob": "trainingjob", "Overlay": "overlay", "Team": "team"}
+FORMATS = {"TrainingJob": "trainingjob", "Overlay": "overlay", "Team": "team", "JobTests": "jobtests"}
 FRAMEWORKS = config.load_frameworks(Path(__file__).parent.parent)
 
 

@@ -92,7 +92,14 @@ class ProjectConfig(NamedTuple):
 
 
 _FOLDER_KINDS = {"overlay": ("an overlay", "Overlay"), "team": ("a team", "Team")}
-_FORMATS = ("kind_v1.json", "overlay_v1.json", "settings_v1.json", "team_v1.json", "trainingjob_v1.json")
+_FORMATS = (
+    "kind_v1.json",
+    "overlay_v1.json",
+    "jobtests_v1.json",
+    "settings_v1.json",
+    "team_v1.json",
+    "trainingjob_v1.json",
+)
 
 
 @lru_cache(maxsize=64)

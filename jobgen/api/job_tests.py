@@ -1,0 +1,110 @@
+"""Run the tests of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import NamedTuple
+
+from jobgen.api.errors import NotFoundError, check_format, check_names
+from jobgen.api.lint import lint
+from jobgen.api.project import Project, ProjectPath, open_project, select_environments
+from jobgen.model.finding import Finding, Severity
+from jobgen.pipeline.environment import EnvironmentRunner
+from jobgen.render.build import identity_of
+from jobgen.repo.named_paths import read_first
+from jobgen.testing import formats
+from jobgen.testing.cases import JobTest, read_tests
+from jobgen.testing.evaluate import FindingSource, Outcome, TestRun
+from jobgen.testing.subjects import Subject, collect_jobs
+
+_REPORTED = (Severity.ERROR, Severity.WARNING)
+
+
+class TestResult(NamedTuple):
+    """The outcomes of tests."""
+
+    outcomes: tuple[Outcome, ...]
+    text: str
+    """The outcomes in the requested format."""
+    findings: tuple[Finding, ...]
+    """Errors of tests, settings, overlays and jobs that tests name."""
+    snapshots: dict[str, str]
+    """The snapshots as they are now, by path."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether an expectation is not met, or something cannot be read."""
+        is_wrong = any(finding.severity is Severity.ERROR for finding in self.findings)
+        return is_wrong or any(each.message for each in self.outcomes)
+
+
+def run_tests(
+    project: ProjectPath,
+    names: Sequence[str] = (),
+    *,
+    environments: Sequence[str] = (),
+    format: str = "text",  # noqa: A002 -- the name of the option
+) -> TestResult:
+    """Run the tests of a repository.
+
+    Args:
+        project: A project, or a path in one.
+        names: Names of tests as shell patterns, or their files; by default all tests.
+        environments: Names of environments; by default those of the project.
+        format: The format of `TestResult.text`: `text`, `json` or `junit`.
+
+    Raises:
+        UsageError: `jobgen.yaml` has errors, or an argument is wrong.
+        NotFoundError: There is no such test.
+        TypeError: `names` or `environments` is not a list of strings.
+
+    """
+    check_names("names", names)
+    check_names("environments", environments)
+    check_format(format, formats.format_names())
+    opened = open_project(project)
+    selected = select_environments(opened.config, environments)
+    findings = [each for each in opened.findings if each.severity is Severity.ERROR]
+    tests = _select(list(read_tests(opened.root, opened.config.frameworks, findings)), names)
+    if not tests and not findings:
+        message = f"there is no test `{names[0]}`" if names else "there are no tests"
+        raise NotFoundError(f"{message}; write `tests/<name>.yaml` with `kind: JobTests`", findings)
+    jobs = collect_jobs(opened.config, tests, findings)
+    run = TestRun(opened.config, selected, jobs, _list_rules(opened, selected), lambda path: _read(opened, path))
+    outcomes = tuple(outcome for test in tests for outcome in run.run(test, findings))
+    return TestResult(outcomes, formats.render(format, outcomes), tuple(findings), run.snapshots)
+
+
+def _select(tests: list[JobTest], names: Sequence[str]) -> list[JobTest]:
+    return [
+        test for test in tests if not names or any(fnmatchcase(test.name, name) or test.file == name for name in names)
+    ]
+
+
+def _read(project: Project, path: str) -> str | None:
+    file = read_first((project.root,), path)
+    return file.content.decode("utf-8", "surrogateescape") if file and not file.finding else None
+
+
+def _list_rules(project: Project, environments: Sequence[str]) -> FindingSource:
+    """Return a function that says which rules find something in a job. The repository is linted at most once."""
+
+    @cache
+    def lint_once() -> tuple[Finding, ...]:
+        return lint(project.root, environments=[env for env in environments if env], today=project.today).findings
+
+    def list_rules(subject: Subject) -> frozenset[str]:
+        if subject.test.given is not None:
+            checker = EnvironmentRunner(project.config, subject.environment).find_checker(subject.job.file.path)
+            problems = (problem for made in subject.made for problem in checker(made.object))
+            return frozenset(problem.rule for problem in problems if problem.severity in _REPORTED)
+        identities = {identity_of(made.object) for made in subject.made}
+        return frozenset(
+            each.rule
+            for each in lint_once()
+            if each.env == subject.environment and each.object in identities and each.severity in _REPORTED
+        )
+
+    return list_rules

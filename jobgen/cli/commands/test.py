@@ -1,0 +1,50 @@
+"""`jobgen test`: run the tests of jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from jobgen.api.errors import JobgenError
+from jobgen.api.job_tests import run_tests
+from jobgen.api.project import load
+from jobgen.cli.options import env_option, today_option
+from jobgen.cli.result import ExitCode, Result, to_result
+from jobgen.cli.write_files import write_files
+from jobgen.report.summary import format_findings, pluralize
+from jobgen.testing.formats import format_names
+
+
+@click.command("test")
+@click.argument("names", nargs=-1, metavar="[TEST|FILE]...")
+@env_option
+@click.option("--update", is_flag=True, help="Write the snapshots that differ.")
+@click.option("--format", "format_", type=click.Choice(format_names()), default="text", show_default=True)
+@today_option
+@click.pass_obj
+def command(
+    directory: Path, names: tuple[str, ...], envs: tuple[str, ...], *, update: bool, format_: str, today: str
+) -> Result:
+    """Run the tests of jobs, in tests/*.yaml: values, expressions, findings, effects of a change, and snapshots.
+
+    See docs/tests.md.
+    """
+    try:
+        project = load(directory, today=today)
+        result = run_tests(project, names, environments=envs, format=format_)
+        if update:
+            old = {each.location for each in result.outcomes if each.expectation == "snapshot" and each.message}
+            written = write_files({project.root / path: text for path, text in result.snapshots.items()}, project.root)
+            if written:
+                return written
+            result = run_tests(project, names, environments=envs, format=format_)
+            note = f"{pluralize(len(old), 'expectation')} with other snapshots; {len(result.snapshots)} written\n"
+            return Result(_find_code(failed=result.failed), result.text, format_findings(result.findings) + note)
+    except JobgenError as error:
+        return to_result(error)
+    return Result(_find_code(failed=result.failed), result.text, format_findings(result.findings))
+
+
+def _find_code(*, failed: bool) -> ExitCode:
+    return ExitCode.ERRORS if failed else ExitCode.OK

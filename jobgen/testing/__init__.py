@@ -1,0 +1,1 @@
+"""Tests of jobs: what they must be rendered as."""

@@ -1,0 +1,120 @@
+"""Read the tests of a repository."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from jobgen.model.data import API_VERSION, Location, Node, TracedKey, locatable, location_of, untraced, value_of
+from jobgen.model.finding import Finding, Problem
+from jobgen.model.path import InvalidPathError, Step, parse_dotted
+from jobgen.model.suggest import did_you_mean
+from jobgen.pipeline.config import find_errors
+from jobgen.pipeline.locate import locate
+from jobgen.repo.commit import Folder
+from jobgen.repo.files import MANIFEST_SUFFIXES, File, read_file
+from jobgen.repo.walk import walk_files
+from jobgen.spec.frameworks import Frameworks
+from jobgen.testing.conditions import find_unknown_conditions, list_conditions
+from jobgen.yamlio.read import read
+
+FOLDER = "tests"
+KIND = "JobTests"
+
+
+class JobTest(NamedTuple):
+    """A test: the jobs, the environments, and what is expected of each object."""
+
+    name: str
+    file: str
+    location: Location
+    environments: tuple[str, ...]
+    """Shell patterns; all if it is empty."""
+    jobs: tuple[str, ...]
+    """Shell patterns of names."""
+    given: dict[str, Any] | None
+    """A job that is only in the test, with locations."""
+    given_file: str
+    change: Mapping[str, Any] | None
+    """Fields that are merged into the spec, with locations."""
+    expect: Mapping[str, Any]
+    """With locations."""
+
+
+def read_tests(root: Folder, frameworks: Frameworks, findings: list[Finding]) -> Iterator[JobTest]:
+    """Yield the tests of a repository. Other files in the folder are not read."""
+    for entry in walk_files(root, FOLDER, MANIFEST_SUFFIXES):
+        file = read_file(entry)
+        if file.finding:
+            findings.append(file.finding)
+        elif KIND.encode() in file.content:
+            yield from _read_file(file, frameworks, findings)
+
+
+def _read_file(file: File, frameworks: Frameworks, findings: list[Finding]) -> Iterator[JobTest]:
+    source = read(file.content, file.path, traced=True)
+    findings += source.findings
+    for document in source.documents:
+        data = document.data
+        if value_of(data.get("kind")) != KIND:
+            continue
+        problems = find_errors(data, "jobtests", frameworks) or [
+            problem for test in data["spec"] for problem in _find_test_errors(test)
+        ]
+        findings += (locate(problem, file.path, document.location) for problem in problems)
+        if not problems:
+            yield from (_parse_test(test, file.path) for test in data["spec"])
+
+
+def _parse_test(test: Mapping[str, Any], file: str) -> JobTest:
+    given = test.get("given")
+    if given is not None and "kind" not in given:
+        given = {"apiVersion": API_VERSION, "kind": "TrainingJob", "metadata": {"name": "given"}, **given}
+    return JobTest(
+        str(value_of(test["name"])),
+        file,
+        location_of(test["name"]) or Location(file),
+        tuple(untraced(test.get("environments", []))),
+        tuple(untraced(test.get("jobs", []))),
+        given,
+        str(value_of(test.get("file")) or f"jobs/{value_of(test['name'])}.yaml"),
+        test.get("change"),
+        test["expect"],
+    )
+
+
+def _find_test_errors(test: Mapping[str, Any]) -> Iterator[Problem]:
+    """Report what the schema cannot express."""
+    has_jobs, has_given = "jobs" in test, "given" in test
+    if has_jobs == has_given:
+        what = "has both `jobs` and `given`; remove one" if has_jobs else "has no job; write `jobs` or `given`"
+        yield Problem("invalid-value", f"the test {what}", _find_key(test, "given") if has_jobs else test["name"])
+    expect = test["expect"]
+    if ("effect" in expect) != ("change" in test):
+        what = "`effect` is the effect of a `change`; add it" if "effect" in expect else "add `effect` to `expect`"
+        yield Problem("missing-field", what, _find_key(expect, "effect") or _find_key(test, "change"))
+    for key, expected in expect.get("values", {}).items():
+        yield from _find_value_errors(key, expected)
+
+
+def _find_value_errors(key: Node, expected: Node) -> Iterator[Problem]:
+    try:
+        steps = parse_path(str(key))
+    except InvalidPathError as error:
+        yield Problem("invalid-value", str(error), key)
+        return
+    if not steps:
+        yield Problem("invalid-value", "the path is empty; write a path of the object, such as `metadata.name`", key)
+    if isinstance(expected, dict):
+        for name in find_unknown_conditions(expected):
+            hint = did_you_mean(str(name), list_conditions()) or "; write `equals: {…}` to compare a mapping"
+            yield Problem("unknown-field", f"`{name}` is not a condition{hint}", name)
+
+
+def parse_path(text: str) -> tuple[Step, ...]:
+    """Return the steps of a path in an object."""
+    return parse_dotted(text)
+
+
+def _find_key(mapping: Mapping[str, Any], name: str) -> Node:
+    return next((key for key in mapping if key == name and type(key) is TracedKey), locatable(mapping))

@@ -1,0 +1,33 @@
+"""The JSON format, for programs: one versioned document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jobgen.model.data import Plain
+from jobgen.report.escape import dump_json
+from jobgen.testing.evaluate import Outcome
+
+
+def render(outcomes: Sequence[Outcome]) -> str:
+    """Write all outcomes."""
+    document: dict[str, Plain] = {
+        "version": 1,
+        "failed": sum(bool(each.message) for each in outcomes),
+        "outcomes": [_describe(each) for each in outcomes],
+    }
+    return dump_json(document) + "\n"
+
+
+def _describe(each: Outcome) -> dict[str, Plain]:
+    return {
+        "test": each.test.name,
+        "file": each.location.file,
+        "line": each.location.line,
+        "environment": each.environment,
+        "job": each.job,
+        "expectation": each.expectation,
+        "passed": not each.message,
+        "message": each.message,
+        "sources": list(each.sources),
+    }

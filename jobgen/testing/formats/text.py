@@ -1,0 +1,25 @@
+"""The text format, for people: what failed, with the line of the expectation and who set the value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from jobgen.report.escape import visible
+from jobgen.report.summary import pluralize
+from jobgen.testing.evaluate import Outcome
+
+
+def render(outcomes: Sequence[Outcome]) -> str:
+    """Write the failures, and how many expectations there were."""
+    failed = [each for each in outcomes if each.message]
+    tests = {(each.test.file, each.test.name) for each in outcomes}
+    counts = f"{pluralize(len(outcomes), 'expectation')} of {pluralize(len(tests), 'test')}"
+    summary = f"{counts}: {f'{len(failed)} failed' if failed else 'all ok'}\n"
+    return "".join(line for each in failed for line in _list_lines(each)) + summary
+
+
+def _list_lines(outcome: Outcome) -> Iterator[str]:
+    where = f" (in {outcome.environment})" if outcome.environment else ""
+    job = f"{outcome.job}: " if outcome.job else ""
+    yield visible(f"{outcome.location}: failed: {outcome.test.name}: {job}{outcome.message}{where}") + "\n"
+    yield from (f"    {visible(source)}\n" for source in outcome.sources)

@@ -1,0 +1,108 @@
+"""Find and render the jobs of tests: those of the repository, and those that are only in a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from jobgen.model.data import Node, untraced
+from jobgen.model.finding import Finding, Problem
+from jobgen.pipeline.config import ProjectConfig, find_errors
+from jobgen.pipeline.environment import EnvironmentRunner, Rendered, new_overlay_use
+from jobgen.pipeline.locate import locate
+from jobgen.pipeline.read_jobs import read_jobs
+from jobgen.pipeline.trace import WHOLE, Job, Tracer
+from jobgen.render.build import build_objects, is_spec, job_attributes
+from jobgen.render.expand import Expander, JobDocument
+from jobgen.repo import layout
+from jobgen.repo.files import File, FileEntry, read_file
+from jobgen.spec.merge import merge
+from jobgen.testing.cases import JobTest
+
+
+class Subject(NamedTuple):
+    """A job of a test in one environment."""
+
+    test: JobTest
+    environment: str
+    job: Job
+    made: tuple[Rendered, ...]
+    """Its objects; none if it is not rendered."""
+    reason: str
+    """Why it is not rendered."""
+    is_member: bool
+    """Whether it belongs to the environment."""
+
+
+def collect_jobs(project: ProjectConfig, tests: Sequence[JobTest], findings: list[Finding]) -> list[Job]:
+    """Read the jobs of the repository that tests name; errors of their files go to `findings`."""
+    patterns = tuple(dict.fromkeys(pattern for test in tests for pattern in test.jobs))
+    if not patterns:
+        return []
+    entries = [entry for entry in layout.find_jobs(project.root) if _may_have(entry, patterns)]
+    jobs = read_jobs(entries, project.frameworks, findings)
+    return [job for job in jobs if any(is_named(job, pattern) for pattern in patterns)]
+
+
+def _may_have(entry: FileEntry, patterns: Iterable[str]) -> bool:
+    """Whether a file may have a job that a test names: the text of a name is in it, unless it is a pattern."""
+    content = read_file(entry).content
+    return any(_is_pattern(pattern) or pattern.encode() in content for pattern in patterns)
+
+
+def _is_pattern(text: str) -> bool:
+    # The members of a sweep have names that are not in the text.
+    return not text.isalnum()
+
+
+def is_named(job: Job, pattern: str) -> bool:
+    """Whether a pattern matches the name of a job or of its sweep."""
+    names = (job.document.name, job.document.sweep)
+    return any(name and fnmatchcase(name, pattern) for name in names)
+
+
+def make_given(test: JobTest, project: ProjectConfig) -> tuple[Job | None, list[Finding]]:
+    """Return the job that a test gives, or what is wrong with it."""
+    assert test.given is not None
+    problems = find_errors(test.given, "trainingjob", project.frameworks) if is_spec(test.given) else []
+    if problems:
+        return None, [locate(problem, test.file, test.location) for problem in problems]
+    document = JobDocument(untraced(test.given), test.given_file)
+    return Job(document, File(test.given_file), 0, WHOLE, test.location), []
+
+
+def render_subject(test: JobTest, job: Job, runner: EnvironmentRunner) -> Subject:
+    """Render a job of a test in an environment."""
+    patches = runner.patches_for(job)
+    if patches is None:
+        where = f"the environment `{runner.name}`" if runner.name else "the environment"
+        return Subject(test, runner.name, job, (), f"it does not belong to {where}", is_member=False)
+    made = runner.render_job(job, patches, new_overlay_use())
+    reason = ""
+    if made is None:
+        reason = "it has errors; see `jobgen lint`"
+    elif not made:
+        reason = f"it {runner.explain_inactive(job)}"
+    return Subject(test, runner.name, job, tuple(made or ()), reason, is_member=True)
+
+
+def change_job(job: Job, change: Mapping[str, Any]) -> Job:
+    """Return a job with other fields."""
+    spec = merge(job.document.data["spec"], untraced(change), [])
+    return job._replace(document=job.document._replace(data={**job.document.data, "spec": spec}))
+
+
+def trace_object(subject: Subject, tracer: Tracer) -> Mapping[str, Node] | None:
+    """Build the object of a job again, with the location of every value."""
+    if subject.test.given is None:
+        return tracer.trace(subject.job, subject.environment).object
+    expander = tracer.expander(subject.environment)
+    document = JobDocument(subject.test.given, subject.test.given_file)
+    return next(iter(_build(document, expander)), None)
+
+
+def _build(document: JobDocument, expander: Expander) -> Iterator[Mapping[str, Node]]:
+    problems: list[Problem] = []
+    patches = expander.environment.patches_for(job_attributes(document, expander))
+    yield from build_objects(document, expander, patches, problems, [])

@@ -1,0 +1,228 @@
+"""`jobgen test`: expectations that are met and not met, snapshots, formats, and mistakes in tests."""
+
+from __future__ import annotations
+
+import json
+import time
+from textwrap import dedent
+from xml.etree import ElementTree as ET
+
+import pytest
+from jobgenprocess import run_jobgen_text
+
+import jobgen
+from jobgen.api.job_tests import run_tests
+
+JOB = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: bert, labels: {tier: free}}
+spec:
+  framework: pytorch
+  image: registry.example.com/bert:1.4.2
+  resources: {cpu: 1, memory: 2Gi}
+  roles: {master: {}, worker: {replicas: 3}}
+"""
+OVERLAY = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+spec:
+  namespace: ml
+  patches:
+    - match: {names: [bert]}
+      merge: {roles: {worker: {replicas: 4}}}
+"""
+WORKERS = "spec.pytorchReplicaSpecs.Worker.replicas"
+CONTAINER = "spec.pytorchReplicaSpecs.Master.template.spec.containers.[name=pytorch]"
+
+
+@pytest.fixture
+def repository(tmp_path):
+    files = {"jobgen.yaml": "{}\n", "jobs/bert.yaml": JOB, "overlays/prod/overlay.yaml": OVERLAY}
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    return tmp_path
+
+
+def write_tests(root, text):
+    (root / "tests").mkdir(exist_ok=True)
+    (root / "tests/a.yaml").write_text(f"apiVersion: jobgen.dev/v1\nkind: JobTests\nspec:\n{dedent(text)}")
+    return root
+
+
+def run_one(root, expect, **fields):
+    test = {"name": "one", "jobs": ["bert"], **fields, "expect": expect}
+    write_tests(root, f"- {json.dumps(test)}\n")
+    result = run_tests(root)
+    assert [each.message for each in result.findings] == []
+    return [each.message for each in result.outcomes]
+
+
+@pytest.mark.parametrize(
+    ("path", "expected", "message"),
+    [
+        (WORKERS, 4, ""),
+        (WORKERS, 3, f"`{WORKERS}` is `4`, expected `3`"),
+        (WORKERS, "4", f'`{WORKERS}` is `4`, expected `"4"`'),
+        (WORKERS, {"min": 2, "max": 4}, ""),
+        (WORKERS, {"max": 3}, f"`{WORKERS}` is `4`, expected at most `3`"),
+        (WORKERS, {"oneOf": [1, 2]}, f"`{WORKERS}` is `4`, expected one of `[1, 2]`"),
+        ("spec.runPolicy", {"present": False}, ""),
+        ("spec.runPolicy", {"present": True}, "`spec.runPolicy` is missing, expected presence `true`"),
+        ("spec.runPolicy", 1, "`spec.runPolicy` is missing, expected `1`"),
+        ("metadata.labels", {"equals": {"tier": "free"}}, ""),
+        ("metadata.labels", {"contains": {"tier": "paid"}}, None),
+        (f"{CONTAINER}.image", {"matches": "registry.example.com/*"}, ""),
+        (f"{CONTAINER}.image", {"matches": "docker.io/*"}, None),
+        (f"{CONTAINER}.resources.limits.memory", {"max": "2Gi"}, ""),
+        (f"{CONTAINER}.resources.limits.memory", {"max": "2047Mi"}, None),
+        ("spec.pytorchReplicaSpecs.*.template.spec.containers.0.name", "pytorch", ""),
+        ("spec.pytorchReplicaSpecs.*.replicas", 4, None),
+        ("spec.pytorchReplicaSpecs.Master.template.spec.containers", {"contains": {"name": "pytorch"}}, ""),
+    ],
+)
+def test_values(repository, path, expected, message):
+    found = run_one(repository, {"values": {path: expected}})
+
+    assert (found == [message]) if message is not None else (len(found) == 1 and found[0])
+
+
+def test_failure_names_who_set_the_value(repository):
+    write_tests(repository, f"- name: one\n  jobs: [bert]\n  expect:\n    values:\n      {WORKERS}: 8\n")
+
+    done = run_jobgen_text(repository, "test")
+
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[:3] == [
+        f"tests/a.yaml:8:7: failed: one: bert: `{WORKERS}` is `4`, expected `8` (in prod)",
+        "    overlays/prod/overlay.yaml:7:42  patch of prod: `4`",
+        "    jobs/bert.yaml:8:42  job: `3`",
+    ]
+
+
+def test_expressions(repository):
+    texts = ["object.metadata.name == 'bert'", "object.metadata.name == 'gpt'", "object.spec.nothing", "1 +"]
+    found = run_one(repository, {"cel": texts})
+
+    assert found[0] == ""
+    assert found[1] == "`object.metadata.name == 'gpt'` is `false`, expected `true`"
+    assert "cannot be evaluated" in found[2] or "is not an expression" in found[2]
+    assert "`1 +` is not an expression" in found[3]
+
+
+def test_findings_are_those_of_lint(repository):
+    (repository / "jobs/bert.yaml").write_text(JOB.replace("bert:1.4.2", "bert:latest"))
+    rules = {each.rule for each in jobgen.lint(repository).findings if each.severity is not jobgen.Severity.INFO}
+
+    assert rules
+    assert run_one(repository, {"findings": sorted(rules)}) == [""]
+    assert run_one(repository, {"findings": []}) == [
+        "; ".join(f"`{rule}` is found and not expected" for rule in sorted(rules))
+    ]
+
+
+def test_effects_of_a_change(repository):
+    image = {"image": "registry.example.com/bert:2.0.0"}
+
+    assert run_one(repository, {"effect": "no-effect"}, change=image) == [""]
+    assert run_one(repository, {"effect": "none"}, change={"image": "registry.example.com/bert:1.4.2"}) == [""]
+    assert "the effect is `no-effect`" in run_one(repository, {"effect": "restart"}, change=image)[0]
+
+
+def test_given_jobs_get_what_their_file_would_get(repository):
+    (repository / "teams").mkdir()
+    team = "apiVersion: jobgen.dev/v1\nkind: Team\nspec: {folders: [jobs/nlp], labels: {team: nlp}}\n"
+    (repository / "teams/nlp.yaml").write_text(team)
+    given = {"metadata": {"name": "tiny"}, "spec": {"framework": "pytorch", "image": "registry.example.com/x:1.0.0"}}
+    test = {"name": "given", "given": given, "file": "jobs/nlp/x.yaml"}
+    write_tests(repository, f"- {json.dumps({**test, 'expect': {'values': {'metadata.labels.team': 'nlp'}}})}\n")
+
+    result = run_tests(repository)
+
+    assert [(each.job, each.message) for each in result.outcomes] == [("tiny", "")]
+
+
+def test_jobs_that_are_not_rendered(repository):
+    (repository / "jobs/old.yaml").write_text(JOB.replace("bert", "old") + "  run: {state: done}\n")
+
+    assert run_one(repository, {"rendered": False}, jobs=["old"]) == [""]
+    assert run_one(repository, {"rendered": True}, jobs=["bert"]) == [""]
+    assert "the job is not rendered" in run_one(repository, {"values": {"kind": "PyTorchJob"}}, jobs=["old"])[0]
+    assert run_one(repository, {"rendered": True}, jobs=["nope"]) == ["there is no job `nope`"]
+
+
+def test_snapshots_are_written_and_compared(repository):
+    write_tests(repository, "- name: all of it\n  jobs: [bert]\n  expect: {snapshot: true}\n")
+    path = repository / "tests/snapshots/a/all-of-it.prod.bert.yaml"
+
+    assert run_jobgen_text(repository, "test").returncode == 1
+    assert run_jobgen_text(repository, "test", "--update").returncode == 0
+    assert path.read_text() == run_jobgen_text(repository, "render", "-e", "prod").stdout
+    assert run_jobgen_text(repository, "test").returncode == 0
+    (repository / "jobs/bert.yaml").write_text(JOB.replace("1.4.2", "1.4.3"))
+    failed = run_jobgen_text(repository, "test")
+    assert failed.returncode == 1
+    assert "+            image: registry.example.com/bert:1.4.3" in failed.stdout.replace("    +", "+")
+
+
+def test_formats(repository):
+    write_tests(repository, f'- {{name: "a <b>", jobs: [bert], expect: {{values: {{{WORKERS}: 8}}}}}}\n')
+
+    junit = ET.fromstring(run_jobgen_text(repository, "test", "--format", "junit").stdout)
+    document = json.loads(run_jobgen_text(repository, "test", "--format", "json").stdout)
+
+    assert (junit.get("tests"), junit.get("failures")) == ("1", "1")
+    assert junit.find("testsuite/testcase").get("name") == "a <b>, bert, prod"
+    assert document["failed"] == 1
+    assert document["outcomes"][0]["sources"][0].startswith("overlays/prod/overlay.yaml:7:42")
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "message"),
+    [
+        ("- {name: a, expect: {findings: []}}\n", "invalid-value", "the test has no job"),
+        ("- {name: a, jobs: [b], given: {}, expect: {findings: []}}\n", "invalid-value", "both `jobs` and `given`"),
+        ("- {name: a, jobs: [b], expect: {effect: restart}}\n", "missing-field", "`change`"),
+        ("- {name: a, jobs: [b], expect: {values: {'a[': 1}}}\n", "invalid-value", "is not a path"),
+        ("- {name: a, jobs: [b], expect: {values: {a: {mx: 1}}}}\n", "unknown-field", "did you mean `max`?"),
+        ("- {name: a, jobs: [b], expect: {value: {a: 1}}}\n", "unknown-field", "did you mean `values`?"),
+    ],
+)
+def test_mistakes_in_tests_have_a_line(repository, text, rule, message):
+    write_tests(repository, text)
+
+    found = run_tests(repository).findings
+
+    assert [(each.rule, each.location.file, each.location.line) for each in found] == [(rule, "tests/a.yaml", 4)]
+    assert message in found[0].message
+    assert run_jobgen_text(repository, "test").returncode == 1
+
+
+def test_without_tests_there_is_nothing_to_do(repository):
+    assert run_jobgen_text(repository, "test").returncode == 3
+    write_tests(repository, "- {name: a, jobs: [bert], expect: {findings: []}}\n")
+    assert run_jobgen_text(repository, "test", "nothing-*").returncode == 3
+
+
+def test_a_thousand_expectations_take_less_than_a_second(repository):
+    for number in range(100):
+        (repository / f"jobs/job{number}.yaml").write_text(JOB.replace("bert", f"job{number}"))
+    values = ", ".join(
+        f"{path}: {{present: true}}" for path in ("kind", "spec", "metadata.name", "apiVersion", WORKERS)
+    )
+    cel = ", ".join(f"'object.metadata.name != \"x{number}\"'" for number in range(5))
+    write_tests(
+        repository,
+        "".join(
+            f"- {{name: t{number}, jobs: [job{number}], expect: {{values: {{{values}}}, cel: [{cel}]}}}}\n"
+            for number in range(100)
+        ),
+    )
+    run_tests(repository)
+    start = time.process_time()
+    result = run_tests(repository)
+    took = time.process_time() - start
+
+    assert (len(result.outcomes), sum(bool(each.message) for each in result.outcomes)) == (1000, 0)
+    assert took < 1
