@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from jobgen.check.rules import Violation
 from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
 from jobgen.k8s.objects import Manifest
-from jobgen.k8s.team_uses import Use, find_uses
+from jobgen.k8s.team_uses import Use
 from jobgen.spec.teams import TeamScope
 
 _MAX_NAMED = 4
@@ -18,7 +18,7 @@ def find_foreign_uses(manifest: Manifest, what: str, noun: str, *, always: tuple
     team = manifest.team
     if team is None:
         return
-    for use in find_uses(manifest.object):
+    for use in manifest.uses:
         if use.what == what and use.value not in always and not team.allows(what, use.value):
             yield Violation(use.node, describe_foreign(team, use, noun), evidence=(use.value,))
 

@@ -14,6 +14,7 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text, find_nodes, get_path
 from jobgen.k8s.pod_claims import PodClaim, SharedDevices, find_claims
 from jobgen.k8s.pod_templates import list_template_paths
 from jobgen.k8s.role_definitions import count_role_pods, find_definition
+from jobgen.k8s.team_uses import Use, find_uses
 from jobgen.model.data import Node, value_of
 from jobgen.model.path import NamedItem, Step
 from jobgen.model.quantity import to_milli
@@ -270,6 +271,7 @@ class Manifest:
     __slots__ = (
         "_pods",
         "_roles",
+        "_uses",
         "annotations",
         "cluster",
         "kind",
@@ -305,6 +307,7 @@ class Manifest:
         self.annotations = as_mapping(self.metadata.get("annotations"))
         self._roles: list[Role] | None = None
         self._pods: list[Pod] | None = None
+        self._uses: tuple[Use, ...] | None = None
 
     @property
     def roles(self) -> list[Role]:
@@ -340,6 +343,13 @@ class Manifest:
     def namespace(self) -> str:
         """The namespace; empty if none is declared."""
         return as_text(self.metadata.get("namespace"))
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        """The names that it uses and that a team may own."""
+        if self._uses is None:
+            self._uses = tuple(find_uses(self.object))
+        return self._uses
 
     @property
     def run_policy(self) -> Mapping[str, Node]:

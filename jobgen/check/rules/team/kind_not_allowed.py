@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.check.team_limits import advise, is_kind_allowed
 from jobgen.k8s.objects import Manifest
-from jobgen.k8s.team_uses import KINDS, find_uses
+from jobgen.k8s.team_uses import KINDS
 
 
 @rule("manifest", ERROR)
@@ -20,7 +20,7 @@ def kind_not_allowed(manifest: Manifest) -> Iterator[Violation]:
     team = manifest.team
     if team is None:
         return
-    for use in find_uses(manifest.object):
+    for use in manifest.uses:
         if use.what == KINDS and not is_kind_allowed(team, use):
             what = advise(team, KINDS) if KINDS in team.allowed else "move it to a folder of the platform team"
             message = f"team `{team.team}` may not have objects of kind `{use.value}`; {what}"
