@@ -90,20 +90,20 @@ def write_fleet(folder: Path, count: int, environments: int = 5, shapes: int = 1
     names = [NAMES[number] if number < len(NAMES) else f"env-{number}" for number in range(environments)]
     overlays = {name: ENVIRONMENT.format(name=name, number=number) for number, name in enumerate(names)}
     for name, text in {"base": BASE, "gpu": GPU, **overlays}.items():
-        _write(folder / "overlays" / name / "overlay.yaml", text)
-    _write(folder / "jobgen.yaml", "")
+        write_file(folder / "overlays" / name / "overlay.yaml", text)
+    write_file(folder / "jobgen.yaml", "")
     sweeps, raw = int(count * SWEPT) // MEMBERS, int(count * RAW)
     write_varied(folder / "jobs" / "raw", raw)
     for number in range(sweeps):
         team = TEAMS[number % len(TEAMS)]
         text = SWEEP.format(number=number, team=team, replicas=number % 7 + 1)
-        _write(folder / "jobs" / "sweeps" / f"sweep-{number:04d}.yaml", text)
+        write_file(folder / "jobs" / "sweeps" / f"sweep-{number:04d}.yaml", text)
     specs = count - raw - sweeps * MEMBERS
-    for number, text in enumerate(_copy_specs(_import_specs(min(shapes, specs), raw), specs)):
-        _write(folder / "jobs" / f"{number // FILES_PER_FOLDER:03d}" / f"job-{number:05d}.yaml", text)
+    for number, text in enumerate(copy_specs(import_specs(min(shapes, specs), raw), specs)):
+        write_file(folder / "jobs" / f"{number // FILES_PER_FOLDER:03d}" / f"job-{number:05d}.yaml", text)
 
 
-def _import_specs(count: int, seed: int) -> list[tuple[str, str]]:
+def import_specs(count: int, seed: int) -> list[tuple[str, str]]:
     """Return the names and texts of the specs of varied manifests, all for the platform of the overlays."""
     with tempfile.TemporaryDirectory() as home:
         folder = Path(home)
@@ -116,7 +116,8 @@ def _import_specs(count: int, seed: int) -> list[tuple[str, str]]:
         return [(spec.name, spec.text) for spec in islice(fitting, count)]
 
 
-def _copy_specs(specs: Sequence[tuple[str, str]], count: int) -> Iterator[str]:
+def copy_specs(specs: Sequence[tuple[str, str]], count: int) -> Iterator[str]:
+    """Yield copies of specs with other names and numbers of pods."""
     for number in range(count):
         copy, place = divmod(number, len(specs))
         name, text = specs[place]
@@ -124,7 +125,8 @@ def _copy_specs(specs: Sequence[tuple[str, str]], count: int) -> Iterator[str]:
         yield _REPLICAS.sub(lambda found, more=copy: str(int(found[0]) + more), text)  # type: ignore[misc]
 
 
-def _write(path: Path, text: str) -> None:
+def write_file(path: Path, text: str) -> None:
+    """Write a file and its folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, "utf-8")
 
