@@ -96,7 +96,7 @@ def finish_file(
 ) -> list[Finding]:
     """Return what a lint reports about one file by itself, with severities, comments and placeholders applied."""
     found = sorted(
-        dict.fromkeys(filter(None, map(project.severities.apply, findings))),
+        dict.fromkeys(filter(None, map(project.apply_severity, findings))),
         key=lambda each: (each.location, each.rule, each.message, each.env),
     )
     if comments:
@@ -151,7 +151,7 @@ def _find_unused_patterns(files: LintFiles, request: LintRequest, project: Proje
         if value_of(node) in unused:
             message = f"`{value_of(node)}` matches no file; change the pattern or remove it"
             problem = Problem("exclude-matches-nothing", message, node, severity=Severity.WARNING)
-            if finding := project.severities.apply(locate(problem, SETTINGS)):
+            if finding := project.apply_severity(locate(problem, SETTINGS)):
                 yield finding
 
 
@@ -163,7 +163,7 @@ def _check_rendered_tree(files: LintFiles, request: LintRequest, project: Projec
     for fault in find_tree_faults(files.root / TREE, _list_environments(files.root, project)):
         path = f"{TREE}/{fault.path}".rstrip("/")
         rule = "edited-rendered-file" if fault.is_listed else "unlisted-rendered-file"
-        finding = project.severities.apply(Finding(rule, "gitops", Severity.ERROR, fault.message, Location(path)))
+        finding = project.apply_severity(Finding(rule, "gitops", Severity.ERROR, fault.message, Location(path)))
         is_named = any(folder in ("", ".") or f"{path}/".startswith(f"{folder}/") for folder in named)
         if finding and (is_named or not named):
             yield finding
@@ -233,7 +233,7 @@ def _apply_comments(
     known = sorted(rule_names().union(*(run.policies for run in runs)))
     for several, coverage in zip(by_run, coverages, strict=True):
         errors += find_unused(several, suppressed, known, coverage, today)
-    kept += filter(None, map(project.severities.apply, errors))
+    kept += filter(None, map(project.apply_severity, errors))
     return sorted(kept, key=lambda found: (found.location, found.rule, found.message, found.env)), suppressed
 
 
@@ -256,7 +256,7 @@ def _report_templates(
     kept = {id(finding) for finding in left}
     found = [finding for finding in findings if finding.rule in project.mandatory or id(finding) in kept]
     for template, several in grouped.items():
-        severe = project.severities.apply(template)
+        severe = project.apply_severity(template)
         found += several if severe is None else [severe]
     return sorted(found, key=lambda finding: (finding.location, finding.rule, finding.message, finding.env))
 

@@ -95,6 +95,7 @@ _ERRORS = {
     },
     "meta": {
         "broken-schema": "An object that was not checked, because its schema in the repository is invalid.",
+        "expired-exception": "An exception, or a setting of a rule, whose end date has passed.",
         "internal-error": "A check that failed with an exception: the object was not checked in full.",
         "mandatory-suppressed": "A comment that suppresses a mandatory rule, or one about a file that was not read.",
         "too-many-files": "A folder that holds far more files than manifests: nothing in it was checked.",
@@ -125,6 +126,7 @@ _WARNINGS = {
         "malformed-suppression": "A comment that begins like a suppression and has no effect, because it is malformed.",
         "missing-schema": "An object that was not checked, because its kind has no schema.",
         "stale-baseline": "A finding in the baseline that is fixed.",
+        "unused-exception": "An exception in the settings that no finding needs.",
         "unknown-suppression": "A comment that suppresses a rule that does not exist.",
         "unused-suppression": "A comment that suppresses a rule that finds nothing there.",
     },

@@ -41,7 +41,7 @@ def check_change(
         # Linting the new side reports its errors.
         return []
     found = [_not_checked(old)] if old.failed else find_change_problems(compare_snapshots(old, new))
-    return [finding for finding in map(new.project.severities.apply, found) if finding]
+    return [finding for finding in map(new.project.apply_severity, found) if finding]
 
 
 def _not_checked(old: Snapshot) -> Finding:

@@ -26,7 +26,7 @@ from jobgen.repo.commit import Folder, read_date
 from jobgen.repo.files import File
 from jobgen.repo.root import SETTINGS
 from jobgen.repo.shipped import find_shipped
-from jobgen.report.severities import Severities, parse_severities
+from jobgen.report.severities import Severities, list_expiring, parse_severities
 from jobgen.spec.frameworks import Frameworks, add_frameworks, collect_frameworks, declared_frameworks
 from jobgen.spec.kinds import Kind, add_field_types, find_kind_errors, parse_kind
 from jobgen.spec.overlay import Environment, Overlay, add_teams, compose_environment, find_choices, find_overlay_errors
@@ -51,6 +51,8 @@ class ProjectConfig(NamedTuple):
     frameworks: Frameworks = ()
     """The frameworks that jobs can name."""
     teams: Teams = Teams()
+    date: str = ""
+    """The date by which entries of the settings expire; empty if none does, or if there is no commit."""
 
     def day(self) -> str:
         """The date that decides whether jobs have expired, never that of the clock; empty without a commit."""
@@ -59,7 +61,12 @@ class ProjectConfig(NamedTuple):
     @property
     def severities(self) -> Severities:
         """The severities that the settings change."""
-        return parse_severities(self.settings)
+        return parse_severities(self.settings, self.date)
+
+    def apply_severity(self, finding: Finding) -> Finding | None:
+        """Return a finding with its severity in this repository; None if it is turned off or excepted."""
+        team = self.teams.find(finding.location.file)
+        return self.severities.apply(finding, team.name if team else "")
 
     @property
     def mandatory(self) -> frozenset[str]:
@@ -128,8 +135,19 @@ def load(root: Folder, *, traced: bool = False, today: str = "") -> ProjectConfi
     settings = _load_settings(root, overlays, frameworks, findings, traced=traced)
     runtimes = _load_runtimes(root, findings, traced=traced)
     teams = _load_teams(root, settings, overlays, frameworks, findings, traced=traced)
+    # Reading the date starts Git.
+    date = (today or read_date(root)) if next(list_expiring(settings), None) else ""
     return ProjectConfig(
-        root, kinds, overlays, settings, tuple(findings), runtimes, today, frameworks=frameworks, teams=teams
+        root,
+        kinds,
+        overlays,
+        settings,
+        tuple(findings),
+        runtimes,
+        today,
+        frameworks=frameworks,
+        teams=teams,
+        date=date,
     )
 
 
@@ -355,6 +373,11 @@ def _find_unknown_names(settings: ValidFields, root: Folder, overlays: Mapping[s
     The settings may have errors, so entries of other types are left to the schema.
     """
     listed = {key: settings.get(key) for key in ("environments", "mandatory", "rules")}
+    excepted = [
+        entry["rule"]
+        for entry in _as_list(settings.get("exceptions"))
+        if isinstance(entry, dict) and isinstance(value_of(entry.get("rule")), str)
+    ]
     environments, mandatory, rules = (
         [node for node in value if isinstance(value_of(node), str)] if isinstance(value, (list, dict)) else []
         for value in listed.values()
@@ -363,7 +386,7 @@ def _find_unknown_names(settings: ValidFields, root: Folder, overlays: Mapping[s
         if value_of(node) not in overlays:
             hint = did_you_mean(str(value_of(node)), list(overlays))
             yield Problem("unknown-overlay", f"there is no overlay `{value_of(node)}`{hint}", node)
-    yield from _find_unknown_rules(root, (*rules, *mandatory))
+    yield from _find_unknown_rules(root, (*rules, *mandatory, *excepted))
     names = {canonical_rule_name(str(value_of(node))) for node in rules if _is_current(node)}
     for node in rules:
         current = canonical_rule_name(str(value_of(node)))
@@ -371,6 +394,10 @@ def _find_unknown_names(settings: ValidFields, root: Folder, overlays: Mapping[s
             message = f"`{value_of(node)}` is a former name of `{current}`, which is set too; remove one of them"
             yield Problem("duplicate-rule", message, node)
         names.add(current)
+
+
+def _as_list(node: Any) -> list[Any]:
+    return node if isinstance(node, list) else []
 
 
 def _is_current(node: Any) -> bool:

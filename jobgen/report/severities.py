@@ -1,4 +1,4 @@
-"""Severities from `rules` and `categories` in jobgen.yaml, which change severities or turn rules off."""
+"""Severities from `rules`, `categories` and `exceptions` in jobgen.yaml, which change severities or turn rules off."""
 
 from __future__ import annotations
 
@@ -15,18 +15,43 @@ _OFF = "off"
 
 
 class SeveritySetting(NamedTuple):
-    """A severity for findings in matching files, environments and namespaces; an empty tuple matches all."""
+    """A severity for findings in matching files, environments, namespaces and jobs; an empty tuple matches all."""
 
     severity: str
     paths: tuple[str, ...] = ()
     environments: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
+    jobs: tuple[str, ...] = ()
+    teams: tuple[str, ...] = ()
 
-    def matches(self, finding: Finding) -> bool:
-        """Whether the setting applies to a finding."""
+    def matches(self, finding: Finding, team: str = "") -> bool:
+        """Whether the setting applies to a finding about a job of a team."""
         namespace = finding.object.namespace if finding.object else ""
-        pairs = ((self.paths, finding.location.file), (self.environments, finding.env), (self.namespaces, namespace))
-        return all(not patterns or any(fnmatchcase(value, glob) for glob in patterns) for patterns, value in pairs)
+        pairs = (
+            (self.paths, (finding.location.file,)),
+            (self.environments, (finding.env,)),
+            (self.namespaces, (namespace,)),
+            (self.jobs, (finding.place.partition("/")[0], finding.object.name if finding.object else "")),
+            (self.teams, (team,)),
+        )
+        return all(
+            not patterns or any(value and fnmatchcase(value, glob) for glob in patterns for value in values)
+            for patterns, values in pairs
+        )
+
+
+class SeverityException(NamedTuple):
+    """Findings that are accepted for some time."""
+
+    rule: str
+    scope: SeveritySetting
+    reason: str
+    owner: str
+    expires: str
+
+    def matches(self, finding: Finding, team: str) -> bool:
+        """Whether it is about a finding."""
+        return finding.rule == self.rule and self.scope.matches(finding, team)
 
 
 class Severities(NamedTuple):
@@ -34,6 +59,8 @@ class Severities(NamedTuple):
 
     rules: Mapping[str, tuple[SeveritySetting, ...]]
     categories: Mapping[str, tuple[SeveritySetting, ...]] = MappingProxyType({})
+    exceptions: tuple[SeverityException, ...] = ()
+    """Those that have not expired."""
 
     @property
     def off(self) -> frozenset[str]:
@@ -46,7 +73,7 @@ class Severities(NamedTuple):
         `categories` are pairs of each rule and each category that its findings may have.
         """
         pairs = (*((name, "") for name in self.rules), *(categories if self.categories else ()))
-        return frozenset(
+        return frozenset(each.rule for each in self.exceptions) | frozenset(
             name
             for name, category in pairs
             if any(each.severity == _OFF for each in self._list_settings(name, category))
@@ -59,32 +86,64 @@ class Severities(NamedTuple):
             if not any(setting[1:]):
                 return
 
-    def apply(self, finding: Finding) -> Finding | None:
-        """Return the finding with its severity in this repository; None if its rule is turned off."""
+    def apply(self, finding: Finding, team: str = "") -> Finding | None:
+        """Return the finding with its severity in this repository; None if its rule is turned off, or excepted."""
+        if any(each.matches(finding, team) for each in self.exceptions):
+            return None
         for setting in (*self.rules.get(finding.rule, ()), *self.categories.get(finding.category, ())):
             if setting.matches(finding):
                 return None if setting.severity == _OFF else finding._replace(severity=Severity(setting.severity))
         return finding
 
 
-def parse_severities(settings: Mapping[str, Node]) -> Severities:
-    """Parse `rules` and `categories` of settings that the schema has accepted."""
+def parse_severities(settings: Mapping[str, Node], today: str = "") -> Severities:
+    """Parse `rules`, `categories` and `exceptions` of settings that the schema has accepted.
+
+    Entries that have expired are left out; without a date, none has.
+    """
     rules: Any = untraced(settings.get("rules", {}))
     categories: Any = untraced(settings.get("categories", {}))
+    exceptions: Any = settings.get("exceptions", ())
     # A rule's current name outranks a former one.
     ordered = sorted(rules, key=lambda name: canonical_rule_name(name) == name)
     return Severities(
-        {canonical_rule_name(name): _parse_rule(rules[name]) for name in ordered},
-        {name: _parse_rule(value) for name, value in categories.items()},
+        {canonical_rule_name(name): _parse_rule(rules[name], today) for name in ordered},
+        {name: _parse_rule(value, today) for name, value in categories.items()},
+        tuple(parse_exception(each) for each in exceptions if not is_expired(each, today)),
     )
 
 
-def _parse_rule(value: Any) -> tuple[SeveritySetting, ...]:
-    entries = value if isinstance(value, list) else [value]
-    return tuple(_parse_setting(entry if isinstance(entry, dict) else {"severity": entry}) for entry in entries)
+def is_expired(entry: Mapping[str, Any], today: str) -> bool:
+    """Whether an entry with `expires` does not apply any more; without a date, that is not known."""
+    return bool(today) and "expires" in entry and str(untraced(entry["expires"])) < today
+
+
+def parse_exception(block: Any) -> SeverityException:
+    """Parse an entry of `exceptions`."""
+    entry: Any = untraced(block)
+    rule = canonical_rule_name(entry["rule"])
+    return SeverityException(rule, _parse_setting(entry), entry["reason"], entry["owner"], entry["expires"])
+
+
+def list_expiring(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the entries of settings that expire."""
+    for field in ("rules", "categories"):
+        for value in settings.get(field, {}).values():
+            yield from (entry for entry in _as_list(value) if isinstance(entry, dict) and "expires" in entry)
+    yield from settings.get("exceptions", ())
+
+
+def _parse_rule(value: Any, today: str) -> tuple[SeveritySetting, ...]:
+    entries = [entry if isinstance(entry, dict) else {"severity": entry} for entry in _as_list(value)]
+    return tuple(_parse_setting(entry) for entry in entries if not is_expired(entry, today))
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _parse_setting(entry: dict[str, Any]) -> SeveritySetting:
-    # YAML reads an unquoted `off` as false.
-    severity = entry["severity"] or _OFF
-    return SeveritySetting(severity, *(tuple(entry.get(key, ())) for key in ("paths", "environments", "namespaces")))
+    # YAML reads an unquoted `off` as false. An exception has no severity.
+    severity = entry.get("severity") or _OFF
+    scopes = ("paths", "environments", "namespaces", "jobs", "teams")
+    return SeveritySetting(severity, *(tuple(entry.get(key, ())) for key in scopes))

@@ -190,7 +190,7 @@ def _validate(work: FunctionInput) -> FunctionOutput:
     for _, entry in _entries(work, files):
         for job in read_jobs([entry] if entry else [], work.project.frameworks, findings, comments):
             findings += _check_job(job, runner, tracer)
-    applied = filter(None, map(work.project.severities.apply, findings))
+    applied = filter(None, map(work.project.apply_severity, findings))
     # A kustomization also contains kinds that jobgen does not check, such as Deployments.
     known = [finding for finding in applied if finding.rule != "missing-schema"]
     kept, _, _ = apply_suppressions(known, comments, work.project.mandatory, "")

@@ -1,0 +1,48 @@
+"""Report exceptions in the settings that have expired, or that except nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from jobgen.model.data import value_of
+from jobgen.model.finding import Finding, Problem, Severity
+from jobgen.pipeline.locate import locate
+from jobgen.pipeline.trace import Tracer
+from jobgen.repo.root import SETTINGS
+from jobgen.report.severities import is_expired, list_expiring, parse_exception
+
+FoundIn = tuple[Finding, str]
+"""A finding, and the team of its job."""
+
+
+def find_expired(tracer: Tracer) -> Iterator[Finding]:
+    """Report entries of the settings that have expired: they have no effect any more."""
+    project = tracer.traced_project()
+    for entry in list_expiring(project.settings):
+        if not project.date:
+            message = f"whether `{value_of(entry['expires'])}` has passed is unknown without a commit"
+            problem = Problem(
+                "unknown-current-date",
+                f"{message}; set the date with `--today`",
+                entry["expires"],
+                severity=Severity.WARNING,
+            )
+            yield locate(problem, SETTINGS)
+        elif is_expired(entry, project.date):
+            owner = f"; ask {value_of(entry['owner'])}" if "owner" in entry else ""
+            message = (
+                f"the entry expired on `{value_of(entry['expires'])}`{owner}; fix the findings, or change the date"
+            )
+            yield locate(Problem("expired-exception", message, entry["expires"], category="meta"), SETTINGS)
+
+
+def find_unused_exceptions(tracer: Tracer, findings: Iterable[FoundIn]) -> Iterator[Finding]:
+    """Report exceptions that no finding needs."""
+    project = tracer.traced_project()
+    found = list(findings)
+    for entry in project.settings.get("exceptions", ()):
+        exception = parse_exception(entry)
+        if not is_expired(entry, project.date) and not any(exception.matches(*each) for each in found):
+            message = f"`{exception.rule}` finds nothing that this exception is for; remove it"
+            problem = Problem("unused-exception", message, entry["rule"], category="meta", severity=Severity.WARNING)
+            yield locate(problem, SETTINGS)

@@ -1,0 +1,147 @@
+"""Exceptions in the settings: what they apply to, when they expire, and their list."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from jobgenprocess import run_jobgen_text
+
+import jobgen
+
+TODAY = "2026-06-01"
+JOB = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: bert, namespace: ml}
+spec:
+  framework: pytorch
+  image: registry.example.com/bert:latest
+"""
+OVERLAY = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+spec:
+  patches:
+    - merge: {image: "registry.example.com/x:latest"}
+"""
+TEAM = "apiVersion: jobgen.dev/v1\nkind: Team\nspec: {folders: [jobs/nlp]}\n"
+RULE = "mutable-image-tag"
+
+
+def write(root, scope, *, expires="2026-12-31", files=(), rule=RULE):
+    entry = {"rule": rule, "reason": "soon", "owner": "@example/nlp", "expires": expires, **scope}
+    texts = {"jobgen.yaml": json.dumps({"exceptions": [entry]}), "jobs/nlp/bert.yaml": JOB, **dict(files)}
+    for path, text in texts.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return root
+
+
+def list_rules(root, today=TODAY, **options):
+    found = jobgen.lint(root, today=today, **options).findings
+    return [each.rule for each in found if each.rule in (RULE, "expired-exception", "unused-exception")]
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        {},
+        {"jobs": ["be*"]},
+        {"paths": ["jobs/nlp/*"]},
+        {"namespaces": ["ml"]},
+        {"environments": ["prod"]},
+        {"teams": ["nlp"]},
+        {"teams": ["nlp"], "jobs": ["bert"], "environments": ["p*"]},
+    ],
+)
+def test_an_exception_applies_to_its_scope(tmp_path, scope):
+    empty = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {}\n"
+    write(tmp_path, scope, files={"teams/nlp.yaml": TEAM, "overlays/prod/overlay.yaml": empty})
+
+    assert list_rules(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [{"jobs": ["gpt"]}, {"paths": ["jobs/vision/*"]}, {"namespaces": ["x"]}, {"environments": ["x"]}, {"teams": ["x"]}],
+)
+def test_an_exception_does_not_apply_elsewhere(tmp_path, scope):
+    write(tmp_path, scope, files={"teams/nlp.yaml": TEAM})
+
+    assert sorted(list_rules(tmp_path)) == [RULE, "unused-exception"]
+
+
+def test_a_finding_in_an_overlay_is_about_the_team_of_the_job(tmp_path):
+    files = {"teams/nlp.yaml": TEAM, "overlays/prod/overlay.yaml": OVERLAY}
+    write(tmp_path, {"teams": ["nlp"]}, files=files)
+
+    assert list_rules(tmp_path) == []
+    (tmp_path / "jobs/other.yaml").write_text(JOB.replace("name: bert", "name: gpt"))
+    assert list_rules(tmp_path) == [RULE]
+
+
+def test_an_expired_exception_is_an_error_and_has_no_effect(tmp_path):
+    write(tmp_path, {}, expires="2026-05-31")
+
+    assert sorted(list_rules(tmp_path)) == ["expired-exception", RULE]
+    assert list_rules(tmp_path, today="2026-05-31") == []
+
+
+def test_a_setting_of_a_rule_expires(tmp_path):
+    write(tmp_path, {})
+    setting = {"severity": "off", "reason": "soon", "expires": "2026-05-31"}
+    (tmp_path / "jobgen.yaml").write_text(json.dumps({"rules": {RULE: setting}}))
+
+    assert sorted(list_rules(tmp_path)) == ["expired-exception", RULE]
+    assert list_rules(tmp_path, today="2026-05-30") == []
+
+
+def test_a_mandatory_rule_can_have_an_exception(tmp_path):
+    write(tmp_path, {})
+    settings = json.loads((tmp_path / "jobgen.yaml").read_text())
+    (tmp_path / "jobgen.yaml").write_text(json.dumps({**settings, "mandatory": [RULE]}))
+
+    assert list_rules(tmp_path) == []
+
+
+def test_some_environments_only_do_not_show_that_an_exception_is_unused(tmp_path):
+    empty = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {}\n"
+    overlays = {f"overlays/{name}/overlay.yaml": empty for name in ("dev", "prod")}
+    write(tmp_path, {"environments": ["dev"]}, files=overlays)
+
+    assert list_rules(tmp_path, environments=["prod"]) == [RULE]
+
+
+@pytest.mark.parametrize("missing", ["reason", "owner", "expires", "rule"])
+def test_every_exception_says_why_who_and_until_when(tmp_path, missing):
+    write(tmp_path, {})
+    settings = json.loads((tmp_path / "jobgen.yaml").read_text())
+    del settings["exceptions"][0][missing]
+    (tmp_path / "jobgen.yaml").write_text(json.dumps(settings))
+
+    with pytest.raises(jobgen.UsageError) as raised:
+        jobgen.lint(tmp_path)
+
+    assert [each.rule for each in raised.value.findings] == ["missing-field"]
+
+
+def test_unknown_rules_are_errors(tmp_path):
+    write(tmp_path, {}, rule="mutable-image-tg")
+
+    with pytest.raises(jobgen.UsageError) as raised:
+        jobgen.lint(tmp_path)
+
+    assert "did you mean `mutable-image-tag`?" in raised.value.findings[0].message
+
+
+def test_the_list_of_exceptions(tmp_path):
+    write(tmp_path, {"teams": ["nlp"]}, expires="2026-05-31")
+
+    text = run_jobgen_text(tmp_path, "exceptions", "--today", TODAY)
+    expired = run_jobgen_text(tmp_path, "exceptions", "--expired", "--today", TODAY, "--format", "json")
+    none = run_jobgen_text(tmp_path, "exceptions", "--expired", "--today", "2026-01-01")
+
+    assert text.stdout == f"jobgen.yaml:1:26: {RULE}: teams nlp: soon (@example/nlp, expired 2026-05-31)\n"
+    assert (expired.returncode, json.loads(expired.stdout)["exceptions"][0]["expired"]) == (1, True)
+    assert (none.returncode, none.stdout) == (0, "there are no exceptions\n")
