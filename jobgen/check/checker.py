@@ -16,10 +16,11 @@ from jobgen.check.consequences import drop_consequences
 from jobgen.check.operators.defaults import fill_in_defaults
 from jobgen.check.rule_runner import RuleRunner, report_exception
 from jobgen.check.rules import Fact, Rule
+from jobgen.check.schema.admitted import Admission, compile_admission
 from jobgen.check.schema.bundle import bundle_schema
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.check.schema.shipped import find_known_version, find_shipped_schema
-from jobgen.check.schema.untrusted import BrokenSchemaError, compile_untrusted
+from jobgen.check.schema.untrusted import BrokenSchemaError, compile_untrusted, compile_untrusted_admission
 from jobgen.check.validation import find_metadata_format, validate_object
 from jobgen.check.validation.pods import is_workload, validate_workload_pod
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
@@ -81,6 +82,7 @@ class Checker:
         self._rule_runner = RuleRunner(rules)
         self._release = parse_release(cluster.kubernetes)
         self._schemas: dict[tuple[str, str], _SchemaCheck | None] = {}
+        self._admissions: dict[tuple[str, str], Admission] = {}
 
     def limit_to_team(self, team: TeamScope) -> Checker:
         """Return a checker for the objects of a team, which shares everything else with this one."""
@@ -104,7 +106,7 @@ class Checker:
         return bool(
             self._validate(manifest)
             or self._rule_runner.find_problems(manifest)
-            or self._evaluate_policies(manifest.object)
+            or self.evaluate_policies(manifest.object)
             # Those that do not count are dropped when the problems are located.
             or any(self.has_problems(inner) for _, inner in self._list_wrapped(manifest.object))
         )
@@ -121,7 +123,7 @@ class Checker:
         problems = self._validate(manifest)
         if not any(problem.rule in _PRECLUDES_RULES for problem in problems):
             problems += self._rule_runner.find_problems(manifest)
-        problems += self._evaluate_policies(manifest.object)
+        problems += self.evaluate_policies(manifest.object)
         return problems
 
     def _list_wrapped(self, obj: Mapping[str, Node]) -> Iterator[tuple[ObjectPath, Manifest]]:
@@ -177,16 +179,30 @@ class Checker:
         check = self._schema_check(manifest)
         return self._check_without_schema(manifest) if check is None else check(fill_in_defaults(manifest.object))
 
-    def _evaluate_policies(self, obj: Mapping[str, Node]) -> list[Problem]:
+    def evaluate_policies(self, obj: Mapping[str, Node]) -> list[Problem]:
+        """What the policies of the repository deny or warn about."""
         if self.evaluator is None:
             return []
         problems: list[Problem] = []
         try:
             # No more than these are reported.
-            problems += islice(self.evaluator.find_problems(obj), MAX_FINDINGS + 1)
+            problems += islice(self.evaluator.find_problems(obj, self.find_admission), MAX_FINDINGS + 1)
         except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
             problems.append(report_exception("the evaluation of the policies", error, obj))
         return problems
+
+    def find_admission(self, obj: Mapping[str, Node]) -> Admission:
+        """The conversion of an object to what the API server passes to policies."""
+        manifest = self.manifest(obj)
+        name = _name_kind(manifest)
+        if name not in self._admissions:
+            own = layout.read_schema(self.root, self.name_schema_file(manifest))
+            shipped = find_shipped_schema(*name, self.cluster, any_release=True)
+            known = shipped.schema if shipped and not (shipped.missing or shipped.is_documented) else None
+            self._admissions[name] = (
+                compile_untrusted_admission(own.content, *name) if own else compile_admission(known, *name)
+            )
+        return self._admissions[name]
 
     def _schema_check(self, manifest: Manifest) -> _SchemaCheck | None:
         name = _name_kind(manifest)

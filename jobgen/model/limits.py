@@ -41,6 +41,9 @@ MAX_PATH_LENGTH = 4096
 MAX_CEL_COST = 10_000_000
 """The budget of the API server for the expressions of a policy, and for the rules of a CRD, on one object."""
 
+MAX_CALL_COST = 1_000_000
+"""The budget of the API server for one expression."""
+
 MAX_VARIABLE_SIZE = 200_000
 """The characters that the value of a policy's variable may have as text."""
 

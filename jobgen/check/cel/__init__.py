@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from jobgen import cache
 from jobgen.check.cel import engine
-from jobgen.check.cel.values import THAN_ALLOWED, CompileError, Failed
+from jobgen.check.cel.values import OFFLINE, THAN_ALLOWED, CompileError, Failed
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.limits import MAX_CEL_COST
+from jobgen.model.limits import MAX_CALL_COST, MAX_CEL_COST
 
 if TYPE_CHECKING:
     from jobgen.check.cel.fields import ObjectTypes
@@ -27,6 +27,8 @@ _CHEAP_CONVERTED = 2_500
 _CONVERTING = lazy_pattern(r"\.(?:isSorted|sum|min|max|indexOf|lastIndexOf)\s*\(")
 _SHORT_EXPRESSION = 4_000
 
+# Before the bytes of an expression that the engine cannot run.
+_INTERPRETED = b"interpreted:"
 _NO_AUTHORIZER = "what `authorizer` would answer is not known offline"
 
 
@@ -50,11 +52,12 @@ class Bound:
 class Expression:
     """A compiled expression; call it with plain data."""
 
-    __slots__ = ("_cheap", "_program", "_root", "_serialized", "text")
+    __slots__ = ("_cheap", "_is_interpreted", "_program", "_root", "_serialized", "text")
 
     def __init__(self, text: str, program: engine.Native, serialized: bytes) -> None:
         self.text = text
         self._program = program
+        self._is_interpreted = program is None
         self._serialized = serialized
         self._root: Any = None
         self._cheap = -1
@@ -64,7 +67,20 @@ class Expression:
         bound = bindings if isinstance(bindings, Bound) else Bound(bindings)
         if self._is_too_expensive(bound):
             return Failed(f"it may cost more {THAN_ALLOWED}: {MAX_CEL_COST}")
-        return engine.run(self._program, bound.native)
+        if self._is_interpreted:
+            return self._interpret(bound)
+        result = engine.run(self._program, bound.native)
+        is_long = isinstance(result, Failed) and engine.TOO_MANY_STEPS in result.message
+        return self._interpret(bound) if is_long else result
+
+    def _interpret(self, bound: Bound) -> Any:
+        """Evaluate it slowly, with the costs that the API server counts."""
+        from jobgen.check.cel import cost
+        from jobgen.check.cel.interpreter import interpret
+
+        if not self._is_interpreted and cost.is_too_expensive(self._tree(), bound.values):
+            return Failed(f"it may cost more {THAN_ALLOWED}: {MAX_CEL_COST}")
+        return interpret(self._tree(), bound.values, MAX_CALL_COST)
 
     def _is_too_expensive(self, bound: Bound) -> bool:
         """Whether evaluating it may take too long. On small data only the constants in it can, which is known once."""
@@ -136,6 +152,8 @@ def compile_cel(
             return checked
         known = checked
         cache.put(key, known)
+    if known.startswith(_INTERPRETED):
+        return Expression(text, None, known.removeprefix(_INTERPRETED))
     return Expression(text, engine.program(known, TABLE), known)
 
 
@@ -158,7 +176,8 @@ def _checked(
     fault = checks.fault(checked, text, returns)
     if fault is not None:
         return fault
-    return tree.write(rewrite.rewrite(checked, absent))
+    mark = _INTERPRETED if checks.needs_interpreter(checked) else b""
+    return mark + tree.write(rewrite.rewrite(checked, absent))
 
 
 def _checked_with_types(text: str, types: ObjectTypes, returns: str, absent: tuple[str, ...]) -> bytes | CompileError:
@@ -167,9 +186,11 @@ def _checked_with_types(text: str, types: ObjectTypes, returns: str, absent: tup
     checked = fields.check(text, types)
     if isinstance(checked, CompileError):
         return checked
-    fault = checks.fault(checked, text, returns)
+    fault = checks.fault(checked, text, returns) or checks.growth_fault(checked)
     if fault is not None:
         return fault
+    if checks.has_optional_values(checked):
+        return CompileError(f"an optional that is used as a value {OFFLINE}")
     if types.shapes:
         checked = shapes.with_shapes(checked, dict(types.shapes))
     return tree.write(rewrite.rewrite(checked, absent))

@@ -53,6 +53,18 @@ def literal_fault(checked: Checked, text: str) -> CompileError | None:
     return None if found is None else CompileError(found[1], *line_and_column(text, checked.places.get(found[0], 0)))
 
 
+def growth_fault(checked: Checked) -> CompileError | None:
+    """Report an expression of a CRD whose values could grow so much that the API server refuses it."""
+    if not grows_too_much(checked.root):
+        return None
+    return CompileError("its values could grow beyond what the API server allows")
+
+
+def needs_interpreter(checked: Checked) -> bool:
+    """Whether the engine cannot run an expression: it may take too much memory, or has optionals as values."""
+    return grows_too_much(checked.root) or has_optional_values(checked)
+
+
 def _literal_faults(checked: Checked) -> Iterator[tuple[int, str]]:
     yield from _mixed(checked.root, checked.types)
     yield from _literals(checked)
@@ -63,10 +75,6 @@ def _faults(checked: Checked, returns: str) -> Iterator[tuple[int, str]]:
     kind = checked.types.get(checked.root.id, "dyn")
     if kind.startswith(_OPTIONAL):
         yield checked.root.id, f"an optional as result {OFFLINE}; ask it for its value"
-    if any(_OPTIONAL in known for known in checked.types.values()):
-        yield from _hidden(checked.root, checked.types)
-    if grows_too_much(checked.root):
-        yield checked.root.id, "its values could grow beyond what the API server allows"
     if returns not in ("any", kind) and not (kind == "dyn" and _may_be_typed(checked.root)):
         yield checked.root.id, f"must evaluate to {returns} but got {kind}"
 
@@ -138,6 +146,12 @@ def _find_failure(call: Call, literal: Const, checked: Checked) -> str:
         return f"cannot convert string to {call.name}"
     result = engine.run(engine.program(write(checked._replace(root=call)), {}), engine.asked_of({}))
     return result.message if isinstance(result, Failed) else ""
+
+
+def has_optional_values(checked: Checked) -> bool:
+    """Whether optionals are used as values, as in a list: the library crashes when it passes them to Python."""
+    has_optionals = any(_OPTIONAL in known for known in checked.types.values())
+    return has_optionals and next(_hidden(checked.root, checked.types), None) is not None
 
 
 def _hidden(node: Node, types: dict[int, str]) -> Iterator[tuple[int, str]]:

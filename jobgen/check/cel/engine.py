@@ -22,12 +22,13 @@ PREFIX = "jobgen_"
 _FAULT = lazy_pattern(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
 _CODE = lazy_pattern(r"^(?:[A-Z_]+: )+|\s*\[[A-Z_]+\]$|\s*\(in container ''\)")
 _QUOTED = lazy_pattern(r"'((?:_?[^\s']+_?)|\([^']*\))'")
+TOO_MANY_STEPS = "its loops take more steps"
 _TOO_DEEP = "the expression is nested more deeply than can be evaluated offline"
 _WORDS = (
     (lazy_pattern(r"Key not found in map : (.*)"), r"no such key: `\1`"),
     (lazy_pattern(r"No matching overloads found : (.*)"), r"no such overload: `\1`"),
     (lazy_pattern(r"Applying SELECT to non-message type"), "no such overload: a field of what is not a mapping"),
-    (lazy_pattern(r"Iteration budget exceeded"), f"its loops take more steps {THAN_ALLOWED}, or more than 10000"),
+    (lazy_pattern(r"Iteration budget exceeded"), f"{TOO_MANY_STEPS} {THAN_ALLOWED}, or more than 10000"),
     (lazy_pattern(r"Index error: index=(\S+) size=(\S+)"), r"index out of bounds: `\1` of `\2`"),
 )
 # Names of types that are values, as in `type(x) == net.IP`.

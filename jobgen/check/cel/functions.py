@@ -86,6 +86,8 @@ TABLE: dict[str, Callable[..., Any]] = {
     "major": _late("versions", "major"),
     "minor": _late("versions", "minor"),
     "patch": _late("versions", "patch"),
+    "substring": _late("text", "substring"),
+    "@withType": _late("text", "with_type"),
     "format": _late("text_format", "format_text"),
     "format.named": _late("formats", "named"),
     "validate": _late("formats", "validate"),

@@ -7,13 +7,16 @@ from jobgen.check.cel.engine import PREFIX
 from jobgen.check.cel.functions import TABLE
 from jobgen.check.cel.protobuf import written
 from jobgen.check.cel.signatures import FORMATS, TYPE_CONSTANTS
-from jobgen.check.cel.tree import Call, Checked, Const, Ident, Node, Sequence, map_children, walk
+from jobgen.check.cel.tree import Call, Checked, Const, Ident, Node, Select, Sequence, map_children, walk
 from jobgen.check.cel.values import tagged
 
 _QUANTITY = "kubernetes.Quantity"
 _FIRST = b"\x18\x00"
 # Their results are optional, which Python cannot return: ours return lists, of which the first item is taken.
 _OPTIONAL = frozenset(("validate", "format.named"))
+_CONVERSIONS = frozenset("bool bytes double duration int string timestamp uint".split())
+_SCALARS = frozenset("bool int uint double string".split())
+_INFERRED = frozenset(("orValue", "value", "_[_]", "_?_:_"))
 
 
 def rewrite(checked: Checked, absent: tuple[str, ...]) -> Checked:
@@ -51,6 +54,8 @@ class _Rewriter:
             return equal if name == "_==_" else self._plain("!_", equal)
         if name.removeprefix("format.") in FORMATS and name.startswith("format."):
             return Const(self._new(), written(7, tagged(formats.TAG, name.removeprefix("format."))))
+        if name in _CONVERSIONS and call.target is None and len(call.args) == 1 and kinds[0] in _SCALARS:
+            return self._convert(before.args[0], call, kinds[0])
         if name not in TABLE or _is_native(name, kinds[0] if kinds else ""):
             return call
         kind = self.types.get(before.id, "")
@@ -58,6 +63,13 @@ class _Rewriter:
             return self._plain(kind, self._ours(f"{name}@text", (call.target,)))
         ours = self._ours(name, call.args if call.target is None else (call.target, *call.args))
         return self._plain("_[?_]", ours, Const(self._new(), _FIRST)) if name in _OPTIONAL else ours
+
+    def _convert(self, before: Node, call: Call, kind: str) -> Node:
+        """A conversion of a value whose type is known to the checker, but may differ in the data."""
+        if not _is_inferred(before):
+            return call
+        checked = self._ours("@withType", (self._text(kind), self._text(call.name), call.args[0]))
+        return call._replace(args=(checked,))
 
     def _ours(self, name: str, args: tuple[Node, ...]) -> Call:
         return self._plain(f"{PREFIX}{name}", Sequence(self._new(), args))
@@ -68,6 +80,11 @@ class _Rewriter:
     def _new(self) -> int:
         self.last += 1
         return self.last
+
+
+def _is_inferred(node: Node) -> bool:
+    """Whether the checker derives the type of a value from what stands beside it, as that of `x.orValue(0)`."""
+    return isinstance(node, (Ident, Select)) or (isinstance(node, Call) and node.name in _INFERRED)
 
 
 def _is_native(name: str, kind: str) -> bool:

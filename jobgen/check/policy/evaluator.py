@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -16,10 +16,12 @@ from jobgen.check.policy.match import MatchResources, Request, pluralize_kind
 from jobgen.check.policy.params import MissingParams, ParamStore
 from jobgen.check.policy.parse import Binding, Policy, Validation
 from jobgen.check.rule_runner import report_exception
+from jobgen.check.schema.admitted import Admission
 from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
 from jobgen.model.data import Node, Plain, TracedScalar, untraced, value_of
 from jobgen.model.finding import Problem, Severity, quoted_values
 
+FindAdmission = Callable[[Mapping[str, Node]], Admission]
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 # Numbers in the place of a validation's, for what fails before the validations.
 _CONDITIONS, _PARAMS = -1, -2
@@ -62,6 +64,8 @@ class MatchedPolicy(NamedTuple):
     """Each with whether it matches every object of the kind."""
     matches_all: bool
     reads_object_only: bool
+    version: str
+    """The version to which objects are converted for the policy; empty if they are read as they are."""
 
 
 class _KindPolicies(NamedTuple):
@@ -80,8 +84,11 @@ class PolicyEvaluator:
         self.facts = facts
         self._by_kind: dict[tuple[str, str], _KindPolicies] = {}
 
-    def find_problems(self, obj: Mapping[str, Node]) -> Iterator[Problem]:
-        """Everything that the policies deny or warn about when an object is created."""
+    def find_problems(self, obj: Mapping[str, Node], find_admission: FindAdmission | None = None) -> Iterator[Problem]:
+        """Everything that the policies deny or warn about when an object is created.
+
+        `find_admission` gives the conversion of an object to what the API server makes of it before it asks policies.
+        """
         api_version, kind = obj.get("apiVersion"), obj.get("kind")
         key = (str(value_of(api_version)), str(value_of(kind)))
         matched = self._by_kind.get(key)
@@ -90,17 +97,18 @@ class PolicyEvaluator:
         if not matched.policies:
             return
         is_traced = type(kind) is TracedScalar or type(api_version) is TracedScalar
-        subject = self._subject(obj, *key, is_traced=is_traced)
+        subject = self._subject(obj, *key, is_traced=is_traced, admit=find_admission(obj) if find_admission else None)
         # The object is handed to the engine once, for all policies that read nothing else.
         bound = bind(_object_bindings(subject))
         passes_combined = matched.combined is not None and matched.combined(bound) is True
         for each in matched.policies:
-            if (passes_combined and each.reads_object_only) or _passes(each.policy, bound):
+            read = _convert(subject, each.version) if each.version else subject
+            bound_read = bind(_object_bindings(read)) if each.version else bound
+            if (passes_combined and each.reads_object_only) or _passes(each.policy, bound_read):
                 continue
             if each.matches_all or each.policy.match.matches(subject.request):
                 try:
-                    for denial in self._find_denials(each, subject, bound):
-                        yield from _to_problems(denial, subject)
+                    yield from self._find_policy_problems(each, read, bound_read, find_admission)
                 except Exception as error:  # noqa: BLE001 -- a faulty policy must not hide what the others find
                     yield report_exception(f"the policy `{each.policy.name}`", error, obj)
 
@@ -112,7 +120,9 @@ class PolicyEvaluator:
                 policy=policy,
                 bindings=tuple((binding, binding.match == MatchResources()) for binding in bindings),
                 matches_all=policy.match.matches_all,
-                reads_object_only=_reads_object_only(policy),
+                reads_object_only=not (other := _find_other_version(policy, group, version, resource))
+                and _reads_object_only(policy),
+                version=other,
             )
             for policy, bindings in self.policies.policies
             if bindings and policy.validations and policy.match.matches_resource(group, version, resource)
@@ -122,10 +132,13 @@ class PolicyEvaluator:
     def _resource(self, group: str, kind: str) -> str:
         return self.facts.plurals.get((group, kind)) or pluralize_kind(kind)
 
-    def _subject(self, obj: Mapping[str, Node], api_version: str, kind: str, *, is_traced: bool) -> AdmissionSubject:
+    def _subject(
+        self, obj: Mapping[str, Node], api_version: str, kind: str, *, is_traced: bool, admit: Admission | None
+    ) -> AdmissionSubject:
         group, _, version = api_version.rpartition("/")
         # Without locations there is nothing to convert, and no copy is made.
         plain: Mapping[str, Plain] = untraced(obj) if is_traced else obj  # type: ignore[assignment]
+        plain = admit(plain) if admit else plain
         found = plain.get("metadata")
         metadata: Mapping[str, Plain] = found if isinstance(found, dict) else {}
         namespace = "" if kind in CLUSTER_SCOPED else str(metadata.get("namespace") or "default")
@@ -138,37 +151,61 @@ class PolicyEvaluator:
             kind=kind,
             resource=self._resource(group, kind),
             namespace=namespace,
-            name=str(metadata.get("name", "")),
+            name=_find_name(obj),
             labels=labels if isinstance(labels, dict) else {},
             namespace_labels=self.policies.param_store.labels(namespace),
         )
         return AdmissionSubject(obj, plain, request, is_traced)
 
-    def _find_denials(self, matched: MatchedPolicy, subject: AdmissionSubject, bound: Bound) -> list[_Denial]:
-        """The validations that an object does not pass, each with the highest severity of the bindings."""
-        found: dict[int, _Denial] = {}
+    def _find_policy_problems(
+        self, matched: MatchedPolicy, subject: AdmissionSubject, bound: Bound, find_admission: FindAdmission | None
+    ) -> Iterator[Problem]:
+        """The problems of one policy; several params that lead to the same message are one problem."""
+        known: set[tuple[str, int]] = set()
+        for denial in self._find_denials(matched, subject, bound, find_admission):
+            for problem in _to_problems(denial, subject):
+                if (problem.message, id(problem.node)) not in known:
+                    known.add((problem.message, id(problem.node)))
+                    yield problem
+
+    def _find_denials(
+        self, matched: MatchedPolicy, subject: AdmissionSubject, bound: Bound, find_admission: FindAdmission | None
+    ) -> list[_Denial]:
+        """The validations that an object does not pass for some params, with the highest severity of the bindings."""
+        found: dict[tuple[int, str], _Denial] = {}
         for binding, matches_all in matched.bindings:
             if not matches_all and not binding.match.matches(subject.request):
                 continue
-            for number, denial in self._evaluate_binding(matched.policy, binding, subject, bound):
-                if number not in found or _RANK[denial.severity] < _RANK[found[number].severity]:
-                    found[number] = denial
-        return [found[number] for number in sorted(found)]
+            for key, denial in self._evaluate_binding(matched.policy, binding, subject, bound, find_admission):
+                if key not in found or _RANK[denial.severity] < _RANK[found[key].severity]:
+                    found[key] = denial
+        highest: dict[int, int] = {}
+        for (number, _), denial in found.items():
+            highest[number] = min(_RANK[denial.severity], highest.get(number, _RANK[denial.severity]))
+        ordered = sorted(found.items(), key=lambda item: (item[0][0], _RANK[item[1].severity]))
+        # Without params, a binding says nothing that one with a higher severity does not.
+        return [denial for (number, param), denial in ordered if param or _RANK[denial.severity] == highest[number]]
 
     def _evaluate_binding(
-        self, policy: Policy, binding: Binding, subject: AdmissionSubject, bound: Bound
-    ) -> Iterator[tuple[int, _Denial]]:
+        self,
+        policy: Policy,
+        binding: Binding,
+        subject: AdmissionSubject,
+        bound: Bound,
+        find_admission: FindAdmission | None,
+    ) -> Iterator[tuple[tuple[int, str], _Denial]]:
         params = self.policies.param_store.find_params(policy, binding, subject.request, self.facts.operators)
         if isinstance(params, MissingParams):
             # The API server denies such a request, whatever the binding's actions are.
             if not policy.ignores_errors:
-                yield _PARAMS, _Denial(Severity.ERROR, EvalContext(policy, {}), None, params.message)
+                yield (_PARAMS, ""), _Denial(Severity.ERROR, EvalContext(policy, {}), None, params.message)
             return
         for param in params:
-            context = self._context(policy, subject, param, bound)
+            admitted = find_admission(param)(param) if find_admission and param is not None else param
+            context = self._context(policy, subject, admitted, bound)
             for number, validation, error in _find_failures(context):
                 if not (error and policy.ignores_errors):
-                    yield number, _Denial(binding.severity, context, validation, error)
+                    yield (number, _identify(param)), _Denial(binding.severity, context, validation, error)
 
     def _context(self, policy: Policy, subject: AdmissionSubject, param: Plain, bound: Bound) -> EvalContext:
         """The values that a policy's expressions read; the expensive ones only if they are read."""
@@ -182,6 +219,29 @@ class PolicyEvaluator:
             name = subject.request.namespace
             more["namespaceObject"] = self.policies.param_store.namespace(name) if name else None
         return EvalContext(policy, {**known, **more}) if more else EvalContext(policy, known, bound)
+
+
+def _find_other_version(policy: Policy, group: str, version: str, resource: str) -> str:
+    found = policy.match.find_version(group, version, resource)
+    return "" if found == version else found
+
+
+def _convert(subject: AdmissionSubject, version: str) -> AdmissionSubject:
+    """The object in another version, as the API server converts custom resources without a webhook."""
+    group = subject.request.group
+    obj = {**subject.object, "apiVersion": f"{group}/{version}" if group else version}
+    return subject._replace(object=obj, request=subject.request._replace(converted=version))
+
+
+def _identify(param: Mapping[str, Plain] | None) -> str:
+    metadata = param.get("metadata") if param else None
+    return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}" if isinstance(metadata, dict) else ""
+
+
+def _find_name(obj: Mapping[str, Node]) -> str:
+    """The name that an object has when it is sent: one that is generated is not in the request."""
+    metadata = obj.get("metadata")
+    return str(value_of(metadata.get("name")) or "") if isinstance(metadata, dict) else ""
 
 
 def _reads_object_only(policy: Policy) -> bool:

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from jobgen.check.schema.shipped import find_versions
+from jobgen.check.schema.shipped import find_custom_versions, find_versions
 from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
 from jobgen.model.data import Plain
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 """The label that every namespace has."""
 
-# The user is not known offline: one without special rights is assumed.
-_USER: dict[str, Plain] = {"username": "", "uid": "", "groups": ["system:authenticated"], "extra": {}}
+# The user is not known offline: one without special rights is assumed. Go leaves out what is empty.
+_USER: dict[str, Plain] = {"username": "jobgen", "uid": "jobgen", "groups": ["system:authenticated"]}
+_OPTIONS: dict[str, Plain] = {
+    "apiVersion": "meta.k8s.io/v1",
+    "kind": "CreateOptions",
+    "fieldManager": "jobgen",
+    "fieldValidation": "Strict",
+}
 
 
 class Request(NamedTuple):
@@ -27,26 +33,26 @@ class Request(NamedTuple):
     name: str
     labels: Mapping[str, Plain]
     namespace_labels: Mapping[str, Plain] | None
+    converted: str = ""
+    """The version to which the API server converts the object for a policy; empty if it does not."""
 
     def as_data(self) -> dict[str, Plain]:
         """The request as expressions read it."""
-        kind: dict[str, Plain] = {"group": self.group, "version": self.version, "kind": self.kind}
-        resource: dict[str, Plain] = {"group": self.group, "version": self.version, "resource": self.resource}
-        return {
-            "uid": "",
-            "kind": kind,
-            "resource": resource,
-            "subResource": "",
-            "requestKind": kind,
-            "requestResource": resource,
-            "requestSubResource": "",
+        sent, read = {"version": self.version}, {"version": self.converted or self.version}
+        kind, resource = {"group": self.group, "kind": self.kind}, {"group": self.group, "resource": self.resource}
+        data: dict[str, Plain] = {
+            "kind": {**kind, **read},
+            "resource": {**resource, **read},
+            "requestKind": {**kind, **sent},
+            "requestResource": {**resource, **sent},
             "name": self.name,
             "namespace": self.namespace,
             "operation": "CREATE",
             "userInfo": _USER,
             "dryRun": False,
-            "options": {"apiVersion": "meta.k8s.io/v1", "kind": "CreateOptions"},
+            "options": _OPTIONS,
         }
+        return {name: value for name, value in data.items() if value != ""}
 
 
 class ResourceRule(NamedTuple):
@@ -64,15 +70,25 @@ class ResourceRule(NamedTuple):
         return (
             bool(self.operations & {"*", "CREATE"})
             and bool(self.groups & {"*", group})
-            and self._matches_version(group, version, is_exact=is_exact)
+            and self._matches_version(group, version, resource, is_exact=is_exact)
             and bool(self.resources & {"*", "*/*", resource})
         )
 
-    def _matches_version(self, group: str, version: str, *, is_exact: bool) -> bool:
+    def _matches_version(self, group: str, version: str, resource: str, *, is_exact: bool) -> bool:
         """Whether the rule lists a version, or another one of the same resource that the API server serves."""
+        return bool(self._find_version(group, version, resource, is_exact=is_exact))
+
+    def find_version(self, group: str, version: str, resource: str) -> str:
+        """The version to which the API server converts an object for the rule; empty if it does not match."""
+        if self.matches_resource(group, version, resource, is_exact=False):
+            return self._find_version(group, version, resource, is_exact=False)
+        return ""
+
+    def _find_version(self, group: str, version: str, resource: str, *, is_exact: bool) -> str:
         if self.versions & {"*", version}:
-            return True
-        return not is_exact and any(_is_served(group, known) for known in self.versions)
+            return version
+        served = (known for known in sorted(self.versions) if _is_served(group, known, resource))
+        return "" if is_exact else next(served, "")
 
     def matches_object(self, request: Request) -> bool:
         """Whether the rule matches this object, given that it matches its resource."""
@@ -116,6 +132,11 @@ class MatchResources(NamedTuple):
         """Whether objects of a resource can match at all."""
         matches = [rule.matches_resource(group, version, resource, is_exact=self.is_exact) for rule in self.rules]
         return not matches or any(matches)
+
+    def find_version(self, group: str, version: str, resource: str) -> str:
+        """The version of an object that the policy reads: its own, or that of a rule for another one."""
+        found = [rule.find_version(group, version, resource) for rule in self.rules]
+        return version if version in found else next((each for each in found if each), version)
 
     @property
     def matches_all(self) -> bool:
@@ -186,10 +207,12 @@ def _parse_rule(block: Any) -> ResourceRule:
     )
 
 
-def _is_served(group: str, version: str) -> bool:
-    """Whether an API server may serve a version of a group; of other groups than its own, any."""
-    name = f"{group}/{version}" if group else version
-    return group not in BUILTIN_GROUPS or name in find_versions(group)
+def _is_served(group: str, version: str, resource: str) -> bool:
+    """Whether an API server may serve a version of a resource; of one that jobgen does not know, any."""
+    if group in BUILTIN_GROUPS:
+        return (f"{group}/{version}" if group else version) in find_versions(group)
+    known = find_custom_versions(group, resource)
+    return not known or version in known
 
 
 def pluralize_kind(kind: str) -> str:

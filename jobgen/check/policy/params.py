@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 from jobgen.check.policy.match import NAME_LABEL, Request
 from jobgen.check.policy.parse import Binding, Policy
+from jobgen.check.schema.admitted import CREATION, UID, admit_metadata
 from jobgen.model.data import Plain
 
+_NAMESPACE_METADATA = frozenset("name generateName labels annotations finalizers".split())
 OPERATORS = "jobgen-operators"
 """The ConfigMap with the versions of a cluster's operators; offline, those that the environment declares."""
 
@@ -31,13 +33,12 @@ class ParamStore(NamedTuple):
     def namespace(self, name: str) -> _Object:
         """The namespace as the API server would return it; one that is not declared has a name and its label only."""
         known = self.namespaces.get(name, {})
-        metadata = _metadata(known)
-        labels = {NAME_LABEL: name, **_labels(known)}
+        metadata = admit_metadata({**_metadata(known), "name": name, "labels": {NAME_LABEL: name, **_labels(known)}})
+        kept = {field: value for field, value in metadata.items() if field in _NAMESPACE_METADATA}
         return {
-            "apiVersion": "v1",
-            "kind": "Namespace",
-            **known,
-            "metadata": {**metadata, "name": name, "labels": labels},
+            "metadata": {**kept, "uid": UID, "creationTimestamp": CREATION},
+            "spec": {"finalizers": ["kubernetes"]},
+            "status": {"phase": "Active"},
         }
 
     def labels(self, name: str) -> Mapping[str, Plain] | None:

@@ -40,6 +40,8 @@ class ShippedSchema(NamedTuple):
     schema: Schema
     check: Callable[[Mapping[str, Node]], list[Problem]]
     missing: MissingKind | None = None
+    is_documented: bool = False
+    """Whether the schema comes from documentation, so that the kind may have more fields."""
 
 
 def find_shipped_schema(
@@ -110,7 +112,7 @@ def _weaken(shipped: ShippedSchema) -> ShippedSchema:
     def check(obj: Mapping[str, Node]) -> list[Problem]:
         return [problem._replace(severity=Severity.WARNING) for problem in shipped.check(obj)]
 
-    return shipped._replace(check=check)
+    return shipped._replace(check=check, is_documented=True)
 
 
 def _find_newest(custom: Mapping[str, Any]) -> str:
@@ -134,6 +136,14 @@ def _list_versions(api_version: str, kind: str) -> Iterator[dict[str, Any]]:
     for name in names:
         if name.startswith(stem):
             yield _read_custom(f"{group}/{name.removesuffix('.json').removeprefix(stem)}", kind)
+
+
+@cache
+def find_custom_versions(group: str, plural: str) -> frozenset[str]:
+    """The versions of a custom resource whose schemas are shipped, by its name in paths."""
+    names = list_shipped_schemas(f"crds/{group}") if group in list_shipped_schemas("crds") else ()
+    files = (json.loads(read_shipped_schema(f"crds/{group}/{name}") or b"{}") for name in names)
+    return frozenset(file["apiVersion"].rpartition("/")[2] for file in files if file.get("plural") == plural)
 
 
 def _find_unknown_version(api_version: str, kind: str, cluster: Cluster) -> ShippedSchema | None:

@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from jobgen.check.schema.admitted import Admission, compile_admission
 from jobgen.check.schema.constraints import BadPatternError
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
-from jobgen.model.data import Node
+from jobgen.model.data import Node, Plain
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MALFORMED_DATA_ERRORS, Budget, BudgetExceededError
 
@@ -33,6 +34,25 @@ def compile_untrusted(text: bytes, release: Release = NEWEST_RELEASE) -> Callabl
         return _run(lambda: check_value(value))
 
     return check
+
+
+def compile_untrusted_admission(text: bytes, api_version: str, kind: str) -> Admission:
+    """The conversion of an object for policies; if the schema is broken, which its check reports, of metadata only."""
+    without = compile_admission(None, api_version, kind)
+    budget = Budget(_STEPS)
+    try:
+        convert = _run(lambda: compile_admission(json.loads(text), api_version, kind, budget))
+    except BrokenSchemaError:
+        return without
+
+    def admit(obj: Mapping[str, Plain]) -> dict[str, Plain]:
+        budget.reset()
+        try:
+            return _run(lambda: convert(obj))
+        except BrokenSchemaError:
+            return without(obj)
+
+    return admit
 
 
 def _run(work: Callable[[], Done]) -> Done:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 import click
 
 from jobgen.api.project import find_repository
+from jobgen.check.checker import Checker
 from jobgen.check.policy import ClusterFacts, Policies, PolicyEvaluator
 from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.model.data import untraced, value_of
-from jobgen.model.finding import Finding, Severity
+from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.load_policies import PolicyFiles, load_policies
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.read_jobs import read_jobs
@@ -137,9 +140,15 @@ def _check_file(
         elif traced.object is not None and not traced.problems:
             jobs.append(job)
     evaluator = PolicyEvaluator(policies._replace(param_store=policies.param_store.plus(extra)), ClusterFacts())
+    checker = EnvironmentRunner(project, "").checker
     for job in jobs:
-        for finding in tracer.findings(job, "", lambda made: list(evaluator.find_problems(made))):
+        found_in = partial(_evaluate, evaluator, checker)
+        for finding in tracer.findings(job, "", found_in):
             yield finding.location.line, finding.rule, finding.message
+
+
+def _evaluate(evaluator: PolicyEvaluator, checker: Checker, obj: Mapping[str, Node]) -> list[Problem]:
+    return list(evaluator.find_problems(obj, checker.find_admission))
 
 
 def _format_case(case: PolicyTestCase) -> str:

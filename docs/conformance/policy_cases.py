@@ -1,0 +1,164 @@
+"""Policies of many forms on many objects, evaluated by an API server 1.36.4 with the CRDs of Kubeflow.
+
+The policies that jobgen shipped when the cases were recorded are evaluated as policies of a repository. Expressions
+that read what only a cluster knows are not left out: they disagree.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from conformance import Verdict
+from jobgen.check.checker import Checker
+from jobgen.check.policy import ClusterFacts, PolicyEvaluator, compile_policies
+from jobgen.model.finding import Problem, Severity
+from jobgen.pipeline import config
+
+_GROUP = "admissionregistration.k8s.io/v1"
+_NO_NAMESPACE = frozenset(("ClusterTrainingRuntime",))
+_ERRORS = ("resulted in error", "failed to configure")
+
+
+class _Evaluation(NamedTuple):
+    """What jobgen says about a policy, and how it evaluates objects."""
+
+    refused: str
+    """Why a policy or binding is invalid; empty if all are valid."""
+    unevaluated: str
+    """Why a policy cannot be evaluated offline."""
+    checker: Checker
+
+    def find_problems(self, obj: Mapping[str, Any]) -> list[Problem]:
+        return self.checker.evaluate_policies(obj)
+
+
+def run(data: Any) -> Iterator[Verdict]:
+    """Evaluate all policies and expressions."""
+    cases = data["cases"]
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        (root / "jobgen.yaml").write_text("{}\n", "utf-8")
+        yield from _run_shipped(cases, root)
+        for case in cases["policies"]:
+            yield from _run_policy(case, cases["objects"], root)
+        yield from _run_documents(cases["documents"], root)
+        yield from _run_expressions(cases, root)
+
+
+def _compile(documents: Iterable[Mapping[str, Any]], root: Path) -> _Evaluation:
+    policies, problems = compile_policies(copy.deepcopy(list(documents)))
+    refused = next((one.message for one in problems if one.rule == "invalid-policy"), "")
+    unevaluated = next((one.message for one in problems if one.rule == "policy-not-evaluated"), "")
+    project = config.load(root)
+    evaluator = PolicyEvaluator(policies, ClusterFacts())
+    cluster = project.environment("", []).cluster
+    return _Evaluation(refused, unevaluated, Checker(root, project.kinds, cluster, (), evaluator))
+
+
+def _place(obj: Mapping[str, Any], namespace: str) -> dict[str, Any]:
+    placed = copy.deepcopy(dict(obj))
+    if placed["kind"] not in _NO_NAMESPACE:
+        placed["metadata"]["namespace"] = namespace
+    return placed
+
+
+def _run_policy(case: Any, objects: list[Any], root: Path) -> Iterator[Verdict]:
+    """Compare whether a policy is valid, and its verdicts and messages."""
+    namespace = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": case["ns"], "labels": case["nslabels"]},
+    }
+    name, group = case["name"], case["class"]
+    found = _compile([case["policy"], *case["bindings"], *case["params"], namespace], root)
+    expected = bool(case["refused"])
+    agrees = expected == bool(found.refused) and not found.unevaluated
+    said = f"the API server says {case['refused'][:1]}, jobgen {found.refused or found.unevaluated!r}"
+    yield Verdict(f"{name}/policy", agrees, said, group)
+    if expected or found.refused or found.unevaluated:
+        return
+    for number, (index, verdict, message, warnings) in enumerate(case["objects"]):
+        problems = [
+            one
+            for one in found.find_problems(_place(objects[index], case["ns"]))
+            if one.rule == case["policy"]["metadata"]["name"]
+        ]
+        yield from _compare(f"{name}/{number}", group, verdict, message, warnings, problems)
+
+
+def _compare(
+    name: str, group: str, verdict: str, message: str, warnings: list[str], problems: list[Problem]
+) -> Iterator[Verdict]:
+    denies = any(one.severity is Severity.ERROR for one in problems)
+    warns = any(one.severity is Severity.WARNING for one in problems)
+    agrees = denies == (verdict == "deny") and (denies or warns == bool(warnings))
+    said = {one.message for one in problems}
+    wanted = {message} if verdict == "deny" else set(warnings)
+    yield Verdict(name, agrees, f"the API server: {verdict} {wanted}, jobgen: {said}", group)
+    if agrees and any(wanted) and not any(word in text for text in wanted for word in _ERRORS):
+        yield Verdict(f"{name}/message", wanted <= said, f"the API server: {wanted}, jobgen: {said}", "messages")
+
+
+def _run_documents(documents: list[Any], root: Path) -> Iterator[Verdict]:
+    """Compare whether policies and bindings are valid."""
+    for number, case in enumerate(documents):
+        found = _compile([case["doc"]], root)
+        said = f"the API server says {case['refused'][:1]}, jobgen {found.refused!r}"
+        yield Verdict(f"{number}/{case['name']}", bool(case["refused"]) == bool(found.refused), said, case["class"])
+
+
+def _run_expressions(cases: Any, root: Path) -> Iterator[Verdict]:
+    """Compare the results of expressions as validations of a policy."""
+    for number, (group, name, text, free, wanted, answer) in enumerate(cases["expressions"]):
+        spec = {"free": cases["frees"][free], "replicas": 3, "strs": ["b", "a"], "nums": [3, 1, 2], "map": {"x": "1"}}
+        metadata = {"name": "w", "namespace": "pol-x", "labels": {"a": "b"}}
+        obj = {"apiVersion": "pol.example.com/v1", "kind": "Widget", "metadata": metadata, "spec": spec}
+        result = _evaluate_expression(text, obj, root)
+        details = f"`{text}` the API server: {wanted} {answer}, jobgen: {result}"
+        yield Verdict(f"{number}/{name}", result.partition(":")[0] == wanted, details, group)
+
+
+def _evaluate_expression(text: str, obj: Mapping[str, Any], root: Path) -> str:
+    rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["*"]}
+    spec = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": text, "message": "#"}],
+    }
+    head = {"apiVersion": _GROUP, "metadata": {"name": "p"}}
+    binding = {"policyName": "p", "validationActions": ["Deny"]}
+    found = _compile(
+        [
+            {**head, "kind": "ValidatingAdmissionPolicy", "spec": spec},
+            {**head, "kind": "ValidatingAdmissionPolicyBinding", "spec": binding},
+        ],
+        root,
+    )
+    if found.refused:
+        return f"refused: {found.refused}"
+    if found.unevaluated:
+        return f"not evaluated: {found.unevaluated}"
+    problems = found.find_problems(obj)
+    return "true" if not problems else "false" if problems[0].message == "#" else f"error: {problems[0].message}"
+
+
+def _run_shipped(cases: Any, root: Path) -> Iterator[Verdict]:
+    """Compare the verdicts of the policies that were shipped, together and one by one."""
+    shipped = cases["shipped"]
+    found = _compile(shipped["policies"], root)
+    names = {one["metadata"]["name"] for one in shipped["policies"] if one["kind"] == "ValidatingAdmissionPolicy"}
+    for number, (source, index, verdict, _, message, warnings) in enumerate(shipped["objects"]):
+        problems = found.find_problems(_place(cases["objects"][index], "pol-1"))
+        if verdict is not None:
+            denies = any(one.severity is Severity.ERROR for one in problems)
+            details = f"the API server: {verdict} {message}, jobgen: {[one.message for one in problems]}"
+            yield Verdict(f"{number}/{source}", denies == (verdict == "deny"), details, "shipped policies: verdict")
+        for name in sorted(names):
+            wanted = {text for policy, text in warnings if policy == name}
+            said = {one.message for one in problems if one.rule == name}
+            if wanted or said:
+                details = f"the API server: {wanted}, jobgen: {said}"
+                yield Verdict(f"{number}/{source}/{name}", wanted == said, details, "shipped policies: messages")

@@ -1,0 +1,412 @@
+"""Evaluates an expression step by step, and counts its cost as the API server does.
+
+The engine is faster and is used first. It cannot handle loops of more than 10,000 steps or optionals as values, and
+does not count costs. Functions and operators are those of the engine, called with one set of arguments at a time.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from jobgen.check.cel import engine, runtime_cost
+from jobgen.check.cel.engine import PREFIX
+from jobgen.check.cel.functions import TABLE
+from jobgen.check.cel.protobuf import fields
+from jobgen.check.cel.tree import Call, Checked, Const, Fold, Ident, Node, Select, Sequence, Struct, write
+from jobgen.check.cel.values import NO_OVERLOAD, THAN_ALLOWED, Failed
+
+_Scope = Mapping[str, Any]
+_STRINGS, _BYTES = 6, 7
+_MAX_TEXT = 100_000_000
+_TYPES = {bool: "bool", int: "int", float: "double", str: "string", bytes: "bytes", list: "list", dict: "map"}
+_TYPE_NAMES = frozenset("bool int uint double string bytes list map null_type type optional_type".split())
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Optional(NamedTuple):
+    """An optional of CEL: at most one value."""
+
+    values: tuple[Any, ...] = ()
+
+
+class TypeName(NamedTuple):
+    """A type as a value."""
+
+    name: str
+
+
+class _EvaluationError(Exception):
+    """An expression has no value; `&&`, `||` and `?:` may still have one."""
+
+
+class _CostExceededError(Exception):
+    """The evaluation costs more than the API server allows."""
+
+
+def interpret(root: Node, bindings: Mapping[str, Any], limit: int) -> Any:
+    """The value of an expression, or why it has none; it fails if it costs more than the limit."""
+    try:
+        value = _Evaluation(limit).evaluate(root, bindings)
+    except _CostExceededError:
+        return Failed(f"it costs more {THAN_ALLOWED}: {limit}")
+    except _EvaluationError as error:
+        return Failed(str(error))
+    except RecursionError:
+        return Failed("it is nested too deeply")
+    return _without_optionals(value)
+
+
+def _without_optionals(value: Any) -> Any:
+    """A result as plain data: an optional is the mapping of its value, as the policies read it."""
+    if isinstance(value, Optional):
+        return {"value": value.values[0]} if value.values else {}
+    return value.name if isinstance(value, TypeName) else value
+
+
+class _Evaluation:
+    """One evaluation and its cost so far."""
+
+    def __init__(self, limit: int) -> None:
+        self.rest = limit
+
+    def spend(self, cost: int) -> None:
+        self.rest -= cost
+        if self.rest < 0:
+            raise _CostExceededError
+
+    def evaluate(self, node: Node, scope: _Scope) -> Any:
+        match node:
+            case Const():
+                return _read_constant(node.raw)
+            case Ident():
+                return self._read(node.name, scope)
+            case Select():
+                return self._select(node, scope)
+            case Call():
+                return self._call(node, scope)
+            case Sequence():
+                return self._sequence(node, scope)
+            case Struct():
+                return self._struct(node, scope)
+            case Fold():
+                return self._fold(node, scope)
+
+    def _read(self, name: str, scope: _Scope) -> Any:
+        self.spend(1)
+        if name in scope:
+            return scope[name]
+        if name in _TYPE_NAMES:
+            return TypeName(name)
+        raise _EvaluationError(f"no such attribute: {name}")
+
+    def _select(self, node: Select, scope: _Scope) -> Any:
+        value = self.evaluate(node.operand, scope)
+        self.spend(0 if node.test else 1)
+        if isinstance(value, Optional):
+            found = _look_up(value, node.field)
+            return bool(found.values) if node.test else found
+        if not isinstance(value, dict):
+            raise _EvaluationError(f"{NO_OVERLOAD}: a field of what is not a mapping")
+        if node.test:
+            return node.field in value
+        if node.field not in value:
+            raise _EvaluationError(f"no such key: `{node.field}`")
+        return value[node.field]
+
+    def _sequence(self, node: Sequence, scope: _Scope) -> list[Any]:
+        if not all(isinstance(item, Const) for item in node.items):
+            self.spend(runtime_cost.LIST)
+        made: list[Any] = []
+        for index, item in enumerate(node.items):
+            value = self.evaluate(item, scope)
+            made += value.values if index in node.optional and isinstance(value, Optional) else (value,)
+        return made
+
+    def _struct(self, node: Struct, scope: _Scope) -> Any:
+        if node.name:
+            raise _EvaluationError("messages cannot be evaluated offline")
+        self.spend(runtime_cost.MAP)
+        made: dict[Any, Any] = {}
+        for entry in node.entries:
+            assert entry.key is not None, "an entry of a mapping has a key"
+            key, value = self.evaluate(entry.key, scope), self.evaluate(entry.value, scope)
+            if not entry.optional:
+                made[key] = value
+            elif isinstance(value, Optional) and value.values:
+                made[key] = value.values[0]
+        return made
+
+    def _fold(self, fold: Fold, scope: _Scope) -> Any:
+        inner = dict(scope)
+        range_ = self.evaluate(fold.range, scope)
+        inner[fold.result_name] = self.evaluate(fold.start, scope)
+        for first, second in _list_steps(range_, has_two=bool(fold.second_variable)):
+            inner[fold.variable] = first
+            if fold.second_variable:
+                inner[fold.second_variable] = second
+            if self._attempt(fold.condition, inner) is False:
+                break
+            inner[fold.result_name] = self._attempt_step(fold, inner)
+        result = {**scope, fold.result_name: inner[fold.result_name]}
+        if isinstance(result[fold.result_name], _EvaluationError):
+            raise result[fold.result_name]
+        return self.evaluate(fold.result, result)
+
+    def _attempt_step(self, fold: Fold, scope: _Scope) -> Any:
+        """The result of a step; one that fails may be overruled by a later one, as in `all` and `exists`."""
+        try:
+            return self.evaluate(fold.step, scope)
+        except _EvaluationError as error:
+            is_logical = isinstance(fold.step, Call) and fold.step.name in ("_&&_", "_||_")
+            if not is_logical:
+                raise
+            return error
+
+    def _attempt(self, node: Node, scope: _Scope) -> Any:
+        try:
+            return self.evaluate(node, scope)
+        except _EvaluationError as error:
+            return error
+
+    def _call(self, call: Call, scope: _Scope) -> Any:
+        special = _SPECIAL.get(call.name)
+        if special is not None:
+            return special(self, call, scope)
+        nodes = call.args if call.target is None else (call.target, *call.args)
+        args = [self._check(self.evaluate(node, scope)) for node in nodes]
+        known = _OPTIONALS.get(call.name)
+        if known is not None and (call.name.startswith("optional") or isinstance(args[0], Optional)):
+            self.spend(1)
+            return known(*args)
+        name, given = (call.name.removeprefix(PREFIX), args[0]) if call.name.startswith(PREFIX) else (call.name, args)
+        if name != "join":
+            # Before the call: what is too expensive may take too much memory.
+            self.spend(runtime_cost.count_call(name, given, None))
+            return _apply(call, args)
+        result = _apply(call, args)
+        self.spend(runtime_cost.count_call(name, given, result))
+        return result
+
+    @staticmethod
+    def _check(value: Any) -> Any:
+        if isinstance(value, _EvaluationError):
+            raise value
+        return value
+
+
+def _logical(decides: bool) -> Callable[[_Evaluation, Call, _Scope], Any]:
+    def evaluate(self: _Evaluation, call: Call, scope: _Scope) -> Any:
+        failure: Any = None
+        for node in call.args:
+            value = self._attempt(node, scope)
+            if value is decides:
+                return decides
+            if type(value) is not bool:
+                failure = failure or (value if isinstance(value, _EvaluationError) else _EvaluationError(NO_OVERLOAD))
+        if failure is not None:
+            raise failure
+        return not decides
+
+    return evaluate
+
+
+def _choose(self: _Evaluation, call: Call, scope: _Scope) -> Any:
+    condition = self._check(self.evaluate(call.args[0], scope))
+    if type(condition) is not bool:
+        raise _EvaluationError(NO_OVERLOAD)
+    return self.evaluate(call.args[1 if condition else 2], scope)
+
+
+def _is_not_false(self: _Evaluation, call: Call, scope: _Scope) -> bool:
+    value = self._attempt(call.args[0], scope)
+    self.spend(1)
+    return value is not False
+
+
+def _or_value(self: _Evaluation, call: Call, scope: _Scope) -> Any:
+    """`x.orValue(y)` and `x.or(y)`, which read `y` only if `x` has no value."""
+    assert call.target is not None, "it is a method"
+    value = self._check(self.evaluate(call.target, scope))
+    if not isinstance(value, Optional):
+        raise _EvaluationError(NO_OVERLOAD)
+    if value.values:
+        return value if call.name == "or" else value.values[0]
+    return self.evaluate(call.args[0], scope)
+
+
+_SPECIAL: Mapping[str, Callable[[_Evaluation, Call, _Scope], Any]] = {
+    "_&&_": _logical(False),
+    "_||_": _logical(True),
+    "_?_:_": _choose,
+    "@not_strictly_false": _is_not_false,
+    "orValue": _or_value,
+    "or": _or_value,
+}
+
+
+def _look_up(value: Any, key: Any) -> Optional:
+    """`x.?key` and `x[?key]`."""
+    if isinstance(value, Optional):
+        return _look_up(value.values[0], key) if value.values else value
+    if isinstance(value, dict):
+        return Optional((value[key],)) if key in value else Optional()
+    if isinstance(value, list) and type(key) is int:
+        return Optional((value[key],)) if 0 <= key < len(value) else Optional()
+    raise _EvaluationError(f"{NO_OVERLOAD}: `_[?_]`")
+
+
+def _get_value(value: Optional) -> Any:
+    if not value.values:
+        raise _EvaluationError("optional.none() dereference")
+    return value.values[0]
+
+
+_OPTIONALS: Mapping[str, Callable[..., Any]] = {
+    "optional.of": lambda value: Optional((value,)),
+    "optional.none": Optional,
+    "optional.ofNonZeroValue": lambda value: Optional((value,)) if value else Optional(),
+    "hasValue": lambda value: bool(value.values),
+    "value": _get_value,
+    "_[_]": _look_up,
+}
+
+
+def _apply(call: Call, args: list[Any]) -> Any:
+    """The result of a function or an operator."""
+    name = call.name
+    if name in _DIRECT:
+        return _DIRECT[name](*args)
+    if name.startswith(PREFIX):
+        return _apply_own(name.removeprefix(PREFIX), args[0])
+    if name in ("_==_", "_!=_") and any(map(_is_special, args)):
+        return (args[0] == args[1]) is (name == "_==_")
+    if name == "_[_]" and isinstance(args[0], dict) and type(args[1]) is str and args[1] in args[0]:
+        return args[0][args[1]]
+    if name in _OPERATORS and type(args[0]) is type(args[1]) and type(args[0]) in _OPERATORS[name].kinds:
+        return _OPERATORS[name].apply(args[0], args[1])
+    if name in ("replace", "join") and _estimate_size(name, args) > _MAX_TEXT:
+        raise _CostExceededError
+    result = engine.run(_compile_call(name, call.target is not None, _describe(args)), _bind(args))
+    if isinstance(result, Failed):
+        raise _EvaluationError(result.message)
+    return result
+
+
+def _estimate_size(name: str, args: list[Any]) -> int:
+    """The size of the text that a function makes of its arguments."""
+    if not all(isinstance(arg, str) for arg in args[: 3 if name == "replace" else 0]):
+        return 0
+    if name == "replace":
+        return len(args[0]) + int(args[0].count(args[1])) * (len(args[2]) - len(args[1]))
+    separator = len(args[1]) if len(args) > 1 and isinstance(args[1], str) else 0
+    items: list[Any] = args[0] if isinstance(args[0], list) else []
+    return sum(len(item) + separator for item in items if isinstance(item, str))
+
+
+def _unwrap(items: Any) -> list[Any]:
+    return [value for item in items for value in item.values]
+
+
+_DIRECT: Mapping[str, Callable[..., Any]] = {
+    "_?._": _look_up,
+    "_[?_]": _look_up,
+    "type": lambda value: TypeName(_name_type(value)),
+    "dyn": lambda value: value,
+    "optional.unwrap": _unwrap,
+    "unwrapOpt": _unwrap,
+}
+
+
+class _Operator(NamedTuple):
+    """An operator of Python that does the same as one of CEL, for two values of one of some types."""
+
+    apply: Callable[[Any, Any], Any]
+    kinds: tuple[type, ...] = (str, int, bool)
+
+
+_OPERATORS: Mapping[str, _Operator] = {
+    "_==_": _Operator(operator.eq),
+    "_!=_": _Operator(operator.ne),
+    "_<_": _Operator(operator.lt),
+    "_<=_": _Operator(operator.le),
+    "_>_": _Operator(operator.gt),
+    "_>=_": _Operator(operator.ge),
+    "_+_": _Operator(operator.add, (list,)),
+}
+
+
+def _apply_own(name: str, args: list[Any]) -> Any:
+    try:
+        return TABLE[name](*args)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _EvaluationError(str(error)) from error
+
+
+def _is_special(value: Any) -> bool:
+    """Whether the engine does not take a value."""
+    if isinstance(value, list):
+        return any(map(_is_special, value))
+    return isinstance(value, (Optional, TypeName)) or (
+        isinstance(value, dict) and any(map(_is_special, value.values()))
+    )
+
+
+def _name_type(value: Any) -> str:
+    if isinstance(value, Optional):
+        return "optional_type"
+    if isinstance(value, TypeName):
+        return "type"
+    if isinstance(value, datetime):
+        return "google.protobuf.Timestamp"
+    return "google.protobuf.Duration" if isinstance(value, timedelta) else _TYPES.get(type(value), "null_type")
+
+
+def _list_steps(value: Any, *, has_two: bool) -> Iterator[tuple[Any, Any]]:
+    if isinstance(value, dict):
+        yield from list(value.items())
+    elif isinstance(value, list):
+        yield from enumerate(value) if has_two else ((item, None) for item in value)
+    else:
+        raise _EvaluationError(f"{NO_OVERLOAD}: `<iter_range>`")
+
+
+def _describe(args: list[Any]) -> tuple[str, ...]:
+    return tuple(
+        "timestamp" if isinstance(x, datetime) else "duration" if isinstance(x, timedelta) else "" for x in args
+    )
+
+
+def _bind(args: list[Any]) -> engine.Native:
+    return engine.asked_of({f"a{index}": _to_argument(arg) for index, arg in enumerate(args)})
+
+
+def _to_argument(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    return f"{value / _MICROSECOND / 1e6:.6f}s" if isinstance(value, timedelta) else value
+
+
+@lru_cache(maxsize=512)
+def _compile_call(name: str, is_method: bool, conversions: tuple[str, ...]) -> engine.Native:
+    """A program that calls one function with its arguments as variables."""
+    nodes: list[Node] = []
+    for index, conversion in enumerate(conversions):
+        node: Node = Ident(2 * index + 10, f"a{index}")
+        nodes.append(Call(2 * index + 11, None, conversion, (node,)) if conversion else node)
+    call = Call(1, nodes[0], name, tuple(nodes[1:])) if is_method else Call(1, None, name, tuple(nodes))
+    return engine.program(write(Checked(call, {}, {}, b"")), TABLE)
+
+
+@lru_cache(maxsize=4096)
+def _read_constant(raw: bytes) -> Any:
+    kind, value = next(fields(raw), (1, 0))
+    if kind == _STRINGS and isinstance(value, bytes):
+        return value.decode()
+    if kind == _BYTES and isinstance(value, bytes):
+        return value
+    program = engine.program(write(Checked(Const(1, raw), {}, {}, b"")), TABLE)
+    return engine.run(program, engine.asked_of({}))

@@ -1,0 +1,232 @@
+"""Objects as the API server passes them to admission policies: decoded, without nulls, and with defaults.
+
+For a custom resource the schema of its CRD decides: unknown fields and nulls of fields that are not nullable are
+dropped, and defaults are filled in. Go decodes Kubernetes' own kinds: a null or an empty list is the same as no field.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from jobgen.check.schema import builtin_defaults
+from jobgen.check.schema.builtin_defaults import name_type
+from jobgen.check.schema.crd_schema import DROPS_STATUS
+from jobgen.check.schema.types_of_release import DECODED, METADATA, Types
+from jobgen.k8s.releases import parse_release
+from jobgen.model.data import Plain
+from jobgen.model.limits import Budget
+
+Admission = Callable[[Mapping[str, Plain]], dict[str, Plain]]
+"""Converts an object without locations."""
+_Convert = Callable[[Any], Any]
+
+UID = "00000000-0000-4000-8000-000000000000"
+"""Stands for the unique id that the API server gives every object."""
+CREATION = "2026-01-01T00:00:00Z"
+"""Stands for the time at which an object is created."""
+_MAPPING_STEPS = 5
+_MAX_NAME_LENGTH = 63
+_GENERATED_SUFFIX = "xxxxx"
+_HEAD = ("apiVersion", "kind", "metadata")
+# Fields of metadata that Go leaves out if they are empty.
+_EMPTY: tuple[Any, ...] = ("", [], {}, None)
+# Fields of metadata that the API server empties in a new object.
+_RESET = ("deletionGracePeriodSeconds", "deletionTimestamp", "resourceVersion", "selfLink")
+
+
+class _Field(NamedTuple):
+    """A known field: how its value is converted, and what a null means."""
+
+    convert: _Convert | None
+    keeps_null: bool
+
+
+def compile_admission(
+    schema: Mapping[str, Any] | None, api_version: str, kind: str, budget: Budget | None = None
+) -> Admission:
+    """Return the conversion of objects of a kind with a schema; without a schema only metadata is known."""
+    compiler = None if schema is None else _Compiler(schema, budget)
+    is_builtin = compiler is not None and compiler.is_decoded
+    convert = None if schema is None or compiler is None else compiler.of_root(schema, name_type(api_version, kind))
+    drops_status = is_builtin or (schema is not None and DROPS_STATUS in schema)
+    has_generation = not is_builtin or builtin_defaults.has_generation(kind)
+
+    def admit(obj: Mapping[str, Plain]) -> dict[str, Plain]:
+        head = {name: obj[name] for name in ("apiVersion", "kind") if name in obj}
+        rest = {name: value for name, value in obj.items() if name not in _HEAD}
+        if drops_status:
+            rest.pop("status", None)
+        metadata = admit_metadata(obj.get("metadata"))
+        filled: dict[str, Plain] = {"uid": UID, "creationTimestamp": CREATION}
+        metadata |= {**filled, "generation": 1} if has_generation else filled
+        return {**head, "metadata": metadata, **(convert(rest) if convert else rest)}
+
+    return admit
+
+
+def admit_metadata(metadata: Plain) -> dict[str, Plain]:
+    """Return the metadata of an object as Go decodes it, with a generated name if the object asks for one."""
+    given: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
+    kept = _decode_metadata(given)
+    prefix = kept.get("generateName")
+    if isinstance(prefix, str) and "name" not in kept:
+        kept["name"] = prefix[: _MAX_NAME_LENGTH - len(_GENERATED_SUFFIX)] + _GENERATED_SUFFIX
+    return {name: value for name, value in kept.items() if name not in _RESET}
+
+
+def _decode_metadata(metadata: Any) -> Any:
+    if not isinstance(metadata, dict):
+        return metadata
+    decoded = {name: _decode_field(name, value) for name, value in metadata.items()}
+    return {name: value for name, value in decoded.items() if value not in _EMPTY}
+
+
+def _decode_field(name: str, value: Any) -> Any:
+    if name in ("labels", "annotations") and isinstance(value, dict):
+        return {key: "" if item is None else item for key, item in value.items()}
+    return value
+
+
+class _MappingConversion(NamedTuple):
+    """The conversion of a mapping with some fields."""
+
+    fields: Mapping[str, _Field]
+    others: _Field | None
+    """How other fields are converted; None if they are unknown."""
+    drops_unknown: bool
+    kept: frozenset[str]
+    """Unknown fields that are never dropped."""
+    defaults: tuple[tuple[str, Any, _Convert | None], ...]
+    complete: _Convert
+    drops_empty: bool
+    budget: Budget | None
+
+    def __call__(self, value: Any) -> Any:
+        if type(value) is not dict:
+            return value
+        if self.budget:
+            # Defaults may contain defaults, and grow with every level.
+            self.budget.spend(_MAPPING_STEPS + len(value) + len(self.defaults))
+        made: dict[str, Any] = {}
+        for name, child in value.items():
+            field = self.fields.get(name, self.others)
+            if field is not None:
+                self._add(made, name, child, field)
+            elif not self.drops_unknown or name in self.kept:
+                made[name] = child
+        for name, default, convert in self.defaults:
+            if name not in made:
+                made[name] = convert(default) if convert else default
+        return self.complete(made)
+
+    def _add(self, made: dict[str, Any], name: str, child: Any, field: _Field) -> None:
+        if child is not None:
+            converted = field.convert(child) if field.convert else child
+            if not self.drops_empty or converted != []:
+                made[name] = converted
+        elif field.keeps_null:
+            made[name] = None
+
+
+class _Compiler:
+    """Compiles the conversions of one schema; a `$ref` is compiled once, so types may be recursive."""
+
+    def __init__(self, root: Mapping[str, Any], budget: Budget | None) -> None:
+        self.budget = budget
+        self.types: Mapping[str, Any] = root.get("$defs", {})
+        self.is_decoded = isinstance(self.types, Types) and not self.types.in_crd
+        self.release = self.types.release if isinstance(self.types, Types) else ""
+        self.refs: dict[str, _Convert | None] = {}
+
+    def of_root(self, schema: Mapping[str, Any], type_name: str) -> _Convert:
+        """The conversion of an object without its head."""
+        fields = {name: child for name, child in schema.get("properties", {}).items() if name not in _HEAD}
+        convert = self._mapping({**schema, "properties": fields}, type_name if self.is_decoded else "")
+        field, complete = builtin_defaults.AT_ROOT.get(type_name if self.is_decoded else "", ("", None))
+        if complete is None:
+            return convert
+
+        def convert_root(value: Any) -> Any:
+            made = convert(value)
+            inner = made.get(field)
+            return {**made, field: complete(inner)} if isinstance(inner, dict) else made
+
+        return convert_root
+
+    def of(self, schema: Mapping[str, Any]) -> _Convert | None:
+        """The conversion of the values of a schema node; None if nothing in them is converted."""
+        if "$ref" in schema:
+            return self._ref(str(schema["$ref"]))
+        alternatives = schema.get("anyOf")
+        if isinstance(alternatives, list) and alternatives and alternatives[-1] == {"type": "null"}:
+            return self.of(alternatives[0])
+        if "properties" in schema or isinstance(schema.get("additionalProperties"), dict):
+            return self._mapping(schema, "")
+        items = schema.get("items")
+        return self._list(items) if isinstance(items, dict) else None
+
+    def _ref(self, ref: str) -> _Convert | None:
+        name = ref.rpartition("/")[2]
+        if name.removeprefix(DECODED) == METADATA:
+            return _decode_metadata
+        if name not in self.refs:
+            self.refs[name] = lambda value: (self.refs[name] or _keep)(value)  # noqa: PLW0108 -- it is replaced below
+            schema = self.types[name]
+            is_mapping = "properties" in schema
+            self.refs[name] = self._mapping(schema, name.removeprefix(DECODED)) if is_mapping else self.of(schema)
+        return self.refs[name]
+
+    def _list(self, items: Mapping[str, Any]) -> _Convert:
+        convert = self.of(items)
+        default = items.get("default")
+
+        def convert_list(value: Any) -> Any:
+            if type(value) is not list:
+                return value
+            given = value if default is None else [default if item is None else item for item in value]
+            return [item if item is None else convert(item) for item in given] if convert else given
+
+        return convert_list
+
+    def _mapping(self, schema: Mapping[str, Any], type_name: str) -> _Convert:
+        extra = schema.get("additionalProperties")
+        return _MappingConversion(
+            fields={name: self._field(child) for name, child in schema.get("properties", {}).items()},
+            others=self._field(extra) if isinstance(extra, dict) else None,
+            drops_unknown=extra is False and not schema.get("x-kubernetes-preserve-unknown-fields"),
+            kept=frozenset(_HEAD) if schema.get("x-kubernetes-embedded-resource") else frozenset(),
+            defaults=tuple(self._list_defaults(schema, type_name)),
+            complete=builtin_defaults.COMPLETIONS.get(type_name, _keep) if self.is_decoded else _keep,
+            drops_empty=self.is_decoded,
+            budget=self.budget,
+        )
+
+    def _field(self, schema: Mapping[str, Any]) -> _Field:
+        return _Field(self.of(schema), bool(schema.get("nullable")) and not self.is_decoded)
+
+    def _list_defaults(self, schema: Mapping[str, Any], type_name: str) -> list[tuple[str, Any, _Convert | None]]:
+        """The fields with a default; the default of a mapping gets those inside it."""
+        properties = schema.get("properties", {})
+        known = {name: child["default"] for name, child in properties.items() if "default" in child}
+        if self.is_decoded:
+            known |= builtin_defaults.IN_OBJECTS.get(type_name, {})
+        else:
+            release = parse_release(self.release) if self.release else None
+            in_crds = builtin_defaults.IN_CRDS.get(type_name, {})
+            known |= {name: value for name, (since, value) in in_crds.items() if release is None or release >= since}
+        found = []
+        for name, default in known.items():
+            convert = self.of(properties[name]) if name in properties else None
+            is_deep = isinstance(default, (dict, list))
+            found.append((name, default, _copy_first(convert) if is_deep else None))
+        return found
+
+
+def _copy_first(convert: _Convert | None) -> _Convert:
+    return lambda value: (convert or _keep)(copy.deepcopy(value))
+
+
+def _keep(value: Any) -> Any:
+    return value
