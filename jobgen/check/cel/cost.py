@@ -18,6 +18,8 @@ _CHARACTERS_PER_ITEM = 8
 _CHARACTERS_PER_COST = 10
 # A list that is built item by item is copied for each of them.
 _COPIED_ITEMS = 10
+# Functions of ours that return their last argument, or its keys.
+_TRANSPARENT = frozenset((f"{PREFIX}@inOrder", f"{PREFIX}@withType"))
 _GROWING = frozenset(("_+_", "format", "join", "replace"))
 
 
@@ -96,6 +98,8 @@ class _Estimate:
         return _Value([items], max(self.measure([items]) * times, sum(part.size for part in parts)), times)
 
     def _call(self, call: Call, known: Mapping[str, _Value], times: float) -> _Value:
+        if call.name in _TRANSPARENT and isinstance(call.args[0], Sequence):
+            return self.evaluate(call.args[0].items[-1], known, times)
         arguments = [self.evaluate(child, known, times) for child in children(call)]
         sizes = [argument.size for argument in arguments]
         if call.name in ("_[_]", "_[?_]") and arguments[0].values is not None:

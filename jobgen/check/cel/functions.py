@@ -87,6 +87,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     "minor": _late("versions", "minor"),
     "patch": _late("versions", "patch"),
     "substring": _late("text", "substring"),
+    "@inOrder": _late("lists", "in_order"),
     "@withType": _late("text", "with_type"),
     "format": _late("text_format", "format_text"),
     "format.named": _late("formats", "named"),

@@ -284,7 +284,7 @@ def _apply(call: Call, args: list[Any]) -> Any:
         return _apply_own(name.removeprefix(PREFIX), args[0])
     if name in ("_==_", "_!=_") and any(map(_is_special, args)):
         return (args[0] == args[1]) is (name == "_==_")
-    if name == "_[_]" and isinstance(args[0], dict) and type(args[1]) is str and args[1] in args[0]:
+    if name == "_[_]" and _has_item(*args):
         return args[0][args[1]]
     if name in _OPERATORS and type(args[0]) is type(args[1]) and type(args[0]) in _OPERATORS[name].kinds:
         return _OPERATORS[name].apply(args[0], args[1])
@@ -307,6 +307,19 @@ def _estimate_size(name: str, args: list[Any]) -> int:
     return sum(len(item) + separator for item in items if isinstance(item, str))
 
 
+def _has_item(value: Any, key: Any) -> bool:
+    """Whether a mapping or a list has what is looked up; other keys fail in the engine."""
+    if isinstance(value, list):
+        return type(key) is int and 0 <= key < len(value)
+    return isinstance(value, dict) and type(key) is str and key in value
+
+
+def _measure(value: Any) -> int:
+    if isinstance(value, (str, list, dict, bytes)):
+        return len(value)
+    raise _EvaluationError(f"{NO_OVERLOAD}: `size`")
+
+
 def _unwrap(items: Any) -> list[Any]:
     return [value for item in items for value in item.values]
 
@@ -318,6 +331,7 @@ _DIRECT: Mapping[str, Callable[..., Any]] = {
     "dyn": lambda value: value,
     "optional.unwrap": _unwrap,
     "unwrapOpt": _unwrap,
+    "size": _measure,
 }
 
 

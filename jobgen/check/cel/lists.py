@@ -19,6 +19,11 @@ def is_sorted(items: object) -> bool:
     return all(before <= after for before, after in pairwise(found))
 
 
+def in_order(value: object) -> object:
+    """What a loop goes through: the keys of a mapping in order, or the items of a list."""
+    return sorted(value, key=str) if isinstance(value, dict) else value
+
+
 def total(items: object) -> Any:
     """`list.sum()`."""
     return _given(_total(items))

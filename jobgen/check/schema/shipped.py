@@ -22,6 +22,8 @@ from jobgen.spec.overlay import Cluster
 
 _INTERNAL = "internal.apiserver.k8s.io"
 _GROUP_DOMAIN = ".k8s.io"
+# Operators whose CRDs are not public.
+_UNPUBLISHED = frozenset(("tensorstack",))
 _WORD = lazy_pattern(r"[^./]+")
 _PLAIN_GROUPS = frozenset(("", "apps", "autoscaling", "batch", "policy", "extensions"))
 
@@ -41,7 +43,7 @@ class ShippedSchema(NamedTuple):
     check: Callable[[Mapping[str, Node]], list[Problem]]
     missing: MissingKind | None = None
     is_documented: bool = False
-    """Whether the schema comes from documentation, so that the kind may have more fields."""
+    """Whether the schema comes from documentation and examples, so that the kind may have more fields."""
 
 
 def find_shipped_schema(
@@ -102,7 +104,7 @@ def _find_custom(custom: dict[str, Any], release: str, kubernetes: str, *, any_r
             shown = f"the cluster has {operator} {release}" if release else hint
             return _report_missing(MissingKind(f"{name} {reason}; {shown}", replacement="" if release else newer))
         release = custom.get("last", "")
-    shipped = _compile(assemble_custom(custom, release), kubernetes)
+    shipped = _compile(assemble_custom(custom, release), kubernetes)._replace(is_documented=operator in _UNPUBLISHED)
     return _weaken(shipped) if custom.get("fromDocumentation") else shipped
 
 
