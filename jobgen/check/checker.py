@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cache, partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobgen.check.admission import validate_pod_template
 from jobgen.check.admission.names import DNS_SUBDOMAIN, MAX_SUBDOMAIN, is_dns_subdomain
@@ -20,7 +20,12 @@ from jobgen.check.schema.admitted import Admission, compile_admission
 from jobgen.check.schema.bundle import bundle_schema
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.check.schema.shipped import find_known_version, find_shipped_schema
-from jobgen.check.schema.untrusted import BrokenSchemaError, compile_untrusted, compile_untrusted_admission
+from jobgen.check.schema.untrusted import (
+    BrokenSchemaError,
+    compile_untrusted,
+    compile_untrusted_admission,
+    read_untrusted,
+)
 from jobgen.check.validation import find_metadata_format, validate_object
 from jobgen.check.validation.pods import is_workload, validate_workload_pod
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
@@ -135,6 +140,16 @@ class Checker:
         """The object with its kind and cluster, as rules read it."""
         api_version, name = str(value_of(obj.get("apiVersion"))), str(value_of(obj.get("kind")))
         return Manifest(obj, self.kinds.get((api_version, name)), self.cluster, self._read_catalog, self.team)
+
+    def read_schema(self, api_version: str, kind: str) -> dict[str, Any] | None:
+        """The schema that the cluster has for a kind; None if it is not known, or the repository's own is broken."""
+        own = layout.read_schema(
+            self.root, self.name_schema_file(self.manifest({"apiVersion": api_version, "kind": kind}))
+        )
+        if own is not None:
+            return read_untrusted(own.content)
+        shipped = find_shipped_schema(api_version, kind, self.cluster, any_release=True)
+        return shipped.schema if shipped and not shipped.missing else None
 
     def read_json_schema(self, manifest: Manifest) -> bytes:
         """The JSON Schema that the cluster has for an object; empty if there is none."""

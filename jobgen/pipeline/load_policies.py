@@ -75,6 +75,11 @@ def compile_policy_files(
     return PolicyFiles(policies, tuple(findings), named, unused, unmatched)
 
 
+def read_policy_documents(files: Iterable[File]) -> list[ValidFields]:
+    """The documents of policy files, with locations."""
+    return [data for _, data in _read_files(files, [], traced=True)]
+
+
 def locate_policies(own: Iterable[File]) -> dict[str, Location]:
     """The location of each policy of a repository: its only validation, or its name."""
     found: dict[str, Location] = {}

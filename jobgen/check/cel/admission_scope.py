@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from jobgen import cache
@@ -65,6 +66,13 @@ class AdmissionScope:
         self._has_variables = has_variables
         self._has_authorizer = has_authorizer
         self._policy_variables: dict[str, str] = {}
+        self._data_types: dict[str, str] = {}
+        self._data_fields: tuple[tuple[str, str, str], ...] = ()
+
+    def declare_data(self, types: Mapping[str, str], fields_of_types: Iterable[tuple[str, str, str]]) -> None:
+        """Give `object`, `oldObject` or `params` a type, as the API server does to warn about mistakes."""
+        self._data_types |= types
+        self._data_fields += tuple(fields_of_types)
 
     def without(self, *, authorizer: bool = False, variables: bool = False) -> AdmissionScope:
         """A scope for expressions that cannot read the authorizer, or the variables of the policy."""
@@ -91,6 +99,10 @@ class AdmissionScope:
         expected = results[0] if len(results) == 1 else f"one of {', '.join(results)}"
         return f"must evaluate to {expected} but got {kind}"
 
+    def find_type_error(self, text: str) -> str:
+        """Return why an expression does not fit the types of what it reads, whatever its own type; or nothing."""
+        return self._check(text, has_patches=False)[1]
+
     def _check(self, text: str, *, has_patches: bool) -> tuple[str, str]:
         """The type of an expression, or the error in it; neither if it is not known offline."""
         if engine.missing():
@@ -98,14 +110,14 @@ class AdmissionScope:
         return _check_cached(text, self._declare(text), has_patches)
 
     def _declare(self, text: str) -> ObjectTypes:
-        variables = [("object", "dyn"), ("oldObject", "dyn")]
+        variables = [(name, self._data_types.get(name, "dyn")) for name in ("object", "oldObject")]
         variables += [("namespaceObject", f"{_GROUP}.Namespace"), ("request", f"{_GROUP}.AdmissionRequest")]
-        variables += [("params", "dyn")] if self._has_params else []
+        variables += [("params", self._data_types.get("params", "dyn"))] if self._has_params else []
         variables += [("authorizer", _AUTHORIZER)] if self._has_authorizer else []
         variables += [("variables", _VARIABLES_TYPE)] if self._has_variables else []
         own = [(_VARIABLES_TYPE, name, kind) for name, kind in self._policy_variables.items()]
         names = fields.find_names(text)
-        known = [entry for entry in (*list_typed_fields(), *own) if f".{entry[1]}" in names]
+        known = [entry for entry in (*list_typed_fields(), *own, *self._data_fields) if f".{entry[1]}" in names]
         return ObjectTypes(tuple(variables), tuple(known), tuple(sorted(names)))
 
 

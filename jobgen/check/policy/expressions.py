@@ -20,7 +20,8 @@ _LOOP = lazy_pattern(
     r"\.\s*(?:all|exists|exists_one|existsOne|filter|map|transformList|transformMap|transformMapEntry)\s*$"
 )
 _CHAIN = lazy_pattern(
-    rf"(?<![\w.])object((?:\s*\.\s*\??[A-Za-z_]\w*(?!\w*\s*\()|\[\s*\??(?:{STRING})\s*\])+)", re.DOTALL
+    rf"(?<![\w.])(?:object|dyn\s*\(\s*object\s*\))((?:\s*\.\s*\??[A-Za-z_]\w*(?!\w*\s*\()|\[\s*\??(?:{STRING})\s*\])+)",
+    re.DOTALL,
 )
 _STEP = lazy_pattern(rf"\.\s*\??([A-Za-z_]\w*)|\[\s*\??({STRING})\s*\]", re.DOTALL)
 _MAX_INLINED_LENGTH = 10_000

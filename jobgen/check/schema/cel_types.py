@@ -8,6 +8,7 @@ from typing import Any
 
 from jobgen.check.cel.fields import ObjectTypes, find_names
 from jobgen.check.schema.cel_values import FIELD_NAMES_AS_WRITTEN, escape_name
+from jobgen.check.schema.object_meta import OBJECT_META
 
 _SCALARS = {"boolean": "bool", "integer": "int", "number": "double"}
 _STRINGS = {"byte": "bytes", "duration": "duration", "date": "timestamp", "date-time": "timestamp"}
@@ -35,6 +36,17 @@ def declare_types(
     )
 
 
+def declare_object(
+    schema: dict[str, Any], texts: Iterable[str], name: str
+) -> tuple[str, tuple[tuple[str, str, str], ...]]:
+    """The type of the objects of a kind and its fields, for policies; the name is the start of those of all types."""
+    names: frozenset[str] = frozenset().union(*map(find_names, texts))
+    head = {"apiVersion": _STRING, "kind": _STRING, "metadata": OBJECT_META}
+    root = {**schema, "properties": {**schema.get("properties", {}), **head}}
+    compiler = _TypeCompiler(root, frozenset(each[1:] for each in names if each.startswith(".")), name)
+    return compiler.type_of(root, name, is_root=True) or "dyn", tuple(sorted(compiler.fields))
+
+
 def needs_types(types: ObjectTypes) -> bool:
     """Whether rules must be evaluated with types: they can read times, sets, or lists with keys."""
     kinds = [kind for _, kind in types.variables] + [kind for _, _, kind in types.fields]
@@ -49,8 +61,9 @@ def is_embedded(schema: dict[str, Any]) -> bool:
 class _TypeCompiler:
     """Collects the fields of the objects in a schema that have one of some names."""
 
-    def __init__(self, root: dict[str, Any], names: frozenset[str]) -> None:
+    def __init__(self, root: dict[str, Any], names: frozenset[str], prefix: str = "object") -> None:
         self.root = root
+        self.prefix = prefix
         self.names = names
         self.fields: set[tuple[str, str, str]] = set()
         self._known: dict[str, str | None] = {}
@@ -126,7 +139,7 @@ class _TypeCompiler:
         if "$ref" not in schema:
             return schema, path
         name = schema["$ref"].rpartition("/")[2]
-        return self._resolve(self.root["$defs"][name], f"object.{name}")
+        return self._resolve(self.root["$defs"][name], f"{self.prefix}.{name}")
 
 
 def _list_types(schema: dict[str, Any]) -> list[str]:

@@ -140,6 +140,11 @@ def _list_versions(api_version: str, kind: str) -> Iterator[dict[str, Any]]:
             yield _read_custom(f"{group}/{name.removesuffix('.json').removeprefix(stem)}", kind)
 
 
+def name_plural(api_version: str, kind: str) -> str:
+    """The name of a custom resource in paths; empty for other kinds."""
+    return str(_read_custom(api_version, kind).get("plural", ""))
+
+
 @cache
 def find_custom_versions(group: str, plural: str) -> frozenset[str]:
     """The versions of a custom resource whose schemas are shipped, by its name in paths."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from jobgen.check.schema.admitted import Admission, compile_admission
 from jobgen.check.schema.constraints import BadPatternError
@@ -34,6 +34,16 @@ def compile_untrusted(text: bytes, release: Release = NEWEST_RELEASE) -> Callabl
         return _run(lambda: check_value(value))
 
     return check
+
+
+def read_untrusted(text: bytes) -> dict[str, Any] | None:
+    """The schema in a file; None if it is broken."""
+    try:
+        _run(lambda: compile_structural(json.loads(text), Budget(_STEPS)))
+    except BrokenSchemaError:
+        return None
+    schema: dict[str, Any] = json.loads(text)
+    return schema
 
 
 def compile_untrusted_admission(text: bytes, api_version: str, kind: str) -> Admission:

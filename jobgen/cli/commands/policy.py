@@ -1,4 +1,4 @@
-"""`jobgen policy`: test and list the policies of a repository."""
+"""`jobgen policy`: check, test and list the policies of a repository."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.load_policies import PolicyFiles, load_policies
 from jobgen.pipeline.locate import locate
+from jobgen.pipeline.policy_types import find_policy_type_findings
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job, Tracer
 from jobgen.repo import layout
@@ -36,7 +37,7 @@ _ACTIONS = {Severity.ERROR: "Deny", Severity.WARNING: "Warn", Severity.INFO: "Au
 
 @click.group("policy")
 def command() -> None:
-    """Test and list policies."""
+    """Check, test and list policies."""
 
 
 @command.command("test")
@@ -52,6 +53,23 @@ def _test_command(directory: Path, folder: str | None) -> Result:
 def _list_command(directory: Path) -> Result:
     """List the policies with their actions and resources."""
     return list_policies(find_repository(directory))
+
+
+@command.command("check")
+@click.pass_obj
+def _check_command(directory: Path) -> Result:
+    """Report mistakes in policies, and expressions that do not fit the kinds they match."""
+    return check_policies(find_repository(directory))
+
+
+def check_policies(root: Path) -> Result:
+    """Report the errors of policies, and the warnings that the API server writes to their status."""
+    book = load_policies(root)
+    findings = [*book.findings, *find_policy_type_findings(root, config.load(root))]
+    failed = any(finding.severity is Severity.ERROR for finding in findings)
+    result = pluralize(len(findings), "finding") if findings else "all ok"
+    summary = f"{len(book.policies.policies)} policies checked: {result}\n"
+    return Result(ExitCode.ERRORS if failed else ExitCode.OK, format_findings(findings), summary)
 
 
 def run_cases(root: Path, directory: Path, folder: str | None) -> Result:

@@ -1,0 +1,110 @@
+"""Type-checks policies against the kinds that they match, as the API server does after it accepts a policy.
+
+The server writes what it finds to the status of the policy: fields that a kind does not have, and wrong types. The
+policy is evaluated all the same, with objects that have no types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+from jobgen.check.cel.admission_scope import AdmissionScope
+from jobgen.check.schema.cel_types import declare_object
+from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.finding import Problem, Severity
+
+MAX_TYPES = 10
+"""The API server checks a rule against no more kinds than this."""
+RULE = "invalid-policy"
+
+
+class Resource(NamedTuple):
+    """A kind with the name that it has in resource rules."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        """The version with the group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+FindSchema = Callable[[str, str], dict[str, Any] | None]
+"""Returns the schema of a kind by its apiVersion and name."""
+
+
+def find_type_problems(
+    document: Mapping[str, Any], resources: Sequence[Resource], find_schema: FindSchema
+) -> Iterator[Problem]:
+    """The warnings of the API server for a policy that it accepts, each on its expression."""
+    spec = document["spec"]
+    texts = [str(value_of(node)) for node in _list_expressions(spec)]
+    found: dict[int, tuple[Node, dict[str, list[str]]]] = {}
+    for resource in _match_resources(untraced(spec), resources):
+        schema = find_schema(resource.api_version, resource.kind)
+        if schema is not None:
+            scope = _declare(spec, schema, texts, find_schema)
+            for node, message in _check(spec, scope):
+                name = f"{resource.kind} of {resource.api_version}"
+                found.setdefault(id(node), (node, {}))[1].setdefault(message, []).append(name)
+    for node, messages in found.values():
+        for message, kinds in messages.items():
+            listed = ", ".join(kinds)
+            yield Problem(
+                RULE, f"{message}, if the object is a {listed}", node, category="policy", severity=Severity.WARNING
+            )
+
+
+def _list_expressions(spec: Mapping[str, Any]) -> Iterator[Node]:
+    for item in spec.get("variables", ()):
+        yield item["expression"]
+    for item in spec.get("validations", ()):
+        yield item["expression"]
+        if str(value_of(item.get("messageExpression", ""))).strip():
+            yield item["messageExpression"]
+
+
+def _match_resources(spec: Any, resources: Iterable[Resource]) -> list[Resource]:
+    """The kinds that the rules of a policy name; a rule with a wildcard is not checked."""
+    by_name = {(each.group, each.version, each.plural): each for each in resources}
+    found: dict[Resource, None] = {}
+    for rule in (spec.get("matchConstraints") or {}).get("resourceRules") or ():
+        listed = [sorted(rule.get(field) or ()) for field in ("apiGroups", "apiVersions", "resources")]
+        if not any("*" in name for names in listed for name in names):
+            known = (by_name.get(name) for name in product(*listed))
+            found |= dict.fromkeys([each for each in known if each][:MAX_TYPES])
+    return sorted(found)
+
+
+def _declare(
+    spec: Mapping[str, Any], schema: dict[str, Any], texts: list[str], find_schema: FindSchema
+) -> AdmissionScope:
+    scope = AdmissionScope(has_params="paramKind" in spec, has_variables=True)
+    kind, fields = declare_object(schema, texts, "object")
+    scope.declare_data({"object": kind, "oldObject": kind}, fields)
+    if "paramKind" in spec:
+        param = untraced(spec["paramKind"])
+        known = find_schema(str(param.get("apiVersion")), str(param.get("kind")))
+        if known is not None:
+            kind, fields = declare_object(known, texts, "params")
+            scope.declare_data({"params": kind}, fields)
+    return scope
+
+
+def _check(spec: Mapping[str, Any], scope: AdmissionScope) -> Iterator[tuple[Node, str]]:
+    """The errors of the expressions; one in a variable is reported there, although the server says where it is read."""
+    for item in spec.get("variables", ()):
+        error = scope.add_variable(str(value_of(item["name"])), str(value_of(item["expression"])))
+        if error:
+            yield item["expression"], error
+    for item in spec.get("validations", ()):
+        for field in ("expression", "messageExpression"):
+            text = str(value_of(item.get(field, "")))
+            error = scope.find_type_error(text) if text.strip() else ""
+            if error:
+                yield item[field], error

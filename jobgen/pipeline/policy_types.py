@@ -1,0 +1,43 @@
+"""Type-check the policies of a repository against the kinds that its cluster has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from jobgen.check.policy.match import pluralize_kind
+from jobgen.check.policy.parse import POLICY, is_policy, parse_policy
+from jobgen.check.policy.type_check import Resource, find_type_problems
+from jobgen.check.schema.shipped import list_shipped_kinds, name_plural
+from jobgen.model.data import value_of
+from jobgen.model.finding import Finding
+from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.environment import EnvironmentRunner
+from jobgen.pipeline.load_policies import read_policy_documents
+from jobgen.pipeline.locate import locate
+from jobgen.repo import layout
+from jobgen.repo.commit import Folder
+
+
+def find_policy_type_findings(root: Folder, project: ProjectConfig) -> Iterator[Finding]:
+    """The warnings for the policies that come with jobgen and for those of the repository."""
+    checker = EnvironmentRunner(project, "").checker
+    resources = list_resources(project)
+    files = (*layout.read_shipped_policies(root), *layout.read_own_policies(root))
+    for document in read_policy_documents(files):
+        # One that is not valid has its own findings.
+        if is_policy(document) and value_of(document["kind"]) == POLICY and parse_policy(document, []):
+            for problem in find_type_problems(document, resources, checker.read_schema):
+                yield locate(problem, "policies")
+
+
+def list_resources(project: ProjectConfig) -> list[Resource]:
+    """The kinds that jobgen knows, with their names in resource rules."""
+    known = [(kind.api_version, kind.name, name_plural(kind.api_version, kind.name)) for kind in list_shipped_kinds()]
+    known += [(str(value_of(kind.api_version)), kind.name, kind.plural) for kind in project.kinds]
+    return [_to_resource(*each) for each in dict.fromkeys(known)]
+
+
+def _to_resource(api_version: str, kind: str, plural: Any) -> Resource:
+    group, _, version = api_version.rpartition("/")
+    return Resource(group, version, plural or pluralize_kind(kind), kind)
