@@ -10,7 +10,7 @@ from jobgen.check.policy import Policies, compile_policies
 from jobgen.check.policy.match import MatchResources, pluralize_kind
 from jobgen.check.policy.parse import POLICY, is_policy
 from jobgen.check.policy.unused import Resource, find_unevaluated, find_unmatched
-from jobgen.model.data import Location, ValidFields, location_of, value_of
+from jobgen.model.data import Location, ValidFields, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Identity
 from jobgen.pipeline import config
 from jobgen.pipeline.locate import locate
@@ -78,6 +78,11 @@ def compile_policy_files(
 def read_policy_documents(files: Iterable[File]) -> list[ValidFields]:
     """The documents of policy files, with locations."""
     return [data for _, data in _read_files(files, [], traced=True)]
+
+
+def read_plain_documents(files: Iterable[File]) -> list[tuple[str, ValidFields]]:
+    """The documents of policy files without locations, each with its file."""
+    return [(path, untraced(data)) for path, data in _read_files(files, [])]
 
 
 def locate_policies(own: Iterable[File]) -> dict[str, Location]:

@@ -1,8 +1,7 @@
-"""`jobgen policy`: check, test and list the policies of a repository."""
+"""`jobgen policy`: check, test, list and describe the policies of a repository."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -13,14 +12,16 @@ import click
 from jobgen.api.project import find_repository
 from jobgen.check.checker import Checker
 from jobgen.check.policy import ClusterFacts, Policies, PolicyEvaluator
+from jobgen.check.policy.expectations import Observed, find_differences, parse_expectations
+from jobgen.check.policy.parse import BINDING, is_policy
+from jobgen.check.policy.policy_page import PolicyDocument, format_page
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Finding, Problem, Severity
-from jobgen.model.lazy_re import lazy_pattern
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner
-from jobgen.pipeline.load_policies import PolicyFiles, load_policies
+from jobgen.pipeline.load_policies import PolicyFiles, load_policies, read_plain_documents
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.policy_types import find_policy_type_findings
 from jobgen.pipeline.read_jobs import read_jobs
@@ -29,23 +30,31 @@ from jobgen.repo import layout
 from jobgen.repo.files import FileEntry, read_file
 from jobgen.repo.named_paths import find_manifests
 from jobgen.report.escape import visible
+from jobgen.report.formats import junit
 from jobgen.report.summary import format_findings, pluralize
 
-_EXPECT = lazy_pattern(r"# expect: *(.+)")
 _ACTIONS = {Severity.ERROR: "Deny", Severity.WARNING: "Warn", Severity.INFO: "Audit"}
 
 
 @click.group("policy")
 def command() -> None:
-    """Check, test and list policies."""
+    """Check, test, list and describe policies."""
 
 
 @command.command("test")
 @click.argument("folder", required=False, metavar="[DIR]")
+@click.option("--format", "format_", type=click.Choice(["text", "junit"]), default="text", show_default=True)
 @click.pass_obj
-def _test_command(directory: Path, folder: str | None) -> Result:
+def _test_command(directory: Path, folder: str | None, format_: str) -> Result:
     """Run the test cases of the policies, in policies/tests/ or in DIR."""
-    return run_cases(find_repository(directory), directory, folder)
+    return run_cases(find_repository(directory), directory, folder, format_)
+
+
+@command.command("docs")
+@click.pass_obj
+def _docs_command(directory: Path) -> Result:
+    """Print a page in Markdown about what the policies enforce, and where."""
+    return write_page(find_repository(directory))
 
 
 @command.command("list")
@@ -72,7 +81,7 @@ def check_policies(root: Path) -> Result:
     return Result(ExitCode.ERRORS if failed else ExitCode.OK, format_findings(findings), summary)
 
 
-def run_cases(root: Path, directory: Path, folder: str | None) -> Result:
+def run_cases(root: Path, directory: Path, folder: str | None, format_: str = "text") -> Result:
     """Check every test case with the policies of its folder, and compare the findings with its comments."""
     book = load_policies(root)
     if any(finding.severity is Severity.ERROR for finding in book.findings):
@@ -88,6 +97,8 @@ def run_cases(root: Path, directory: Path, folder: str | None) -> Result:
     project = config.load(root)
     cases = [_run_case(entry, book, project) for entry in entries]
     lines = "".join(_format_case(case) for case in cases)
+    if format_ == "junit":
+        lines = junit.render_tests("jobgen policy test", cases)
     failed = sum(1 for case in cases if case.errors)
     summary = f"{pluralize(len(cases), 'file')} tested: {f'{failed} failed' if failed else 'all ok'}\n"
     untested = _find_untested(book, root, entries) if folder is None else ""
@@ -103,26 +114,10 @@ class PolicyTestCase(NamedTuple):
 
 def _run_case(entry: FileEntry, book: PolicyFiles, project: ProjectConfig) -> PolicyTestCase:
     findings: list[Finding] = []
-    file = read_file(entry)
-    expected = Counter(_parse_expectations(file.content.decode("utf-8", "replace")))
-    found: dict[tuple[int, str], str] = {}
-    count: Counter[tuple[int, str]] = Counter()
-    for line, rule, message in _check_file(entry, _select_policies(entry, book), project, findings):
-        found[line, rule] = message
-        count[line, rule] += 1
+    expected = parse_expectations(read_file(entry).content.decode("utf-8", "replace"))
+    observed = list(_check_file(entry, _select_policies(entry, book), project, findings))
     errors = [f"{finding.location}: {finding.message}" for finding in findings]
-    for line, rule in sorted(expected.keys() | count.keys()):
-        if expected[line, rule] > count[line, rule]:
-            errors.append(f"line {line}: `{rule}` is expected but not found")
-        elif expected[line, rule] < count[line, rule]:
-            errors.append(f"line {line}: `{rule}` is found but not expected: {found[line, rule]}")
-    return PolicyTestCase(entry.path, errors)
-
-
-def _parse_expectations(content: str) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(content.splitlines(), 1):
-        match = _EXPECT.search(line)
-        yield from ((number, rule.strip()) for rule in match[1].split(",")) if match else ()
+    return PolicyTestCase(entry.path, [*errors, *find_differences(expected, observed)])
 
 
 def _select_policies(entry: FileEntry, book: PolicyFiles) -> Policies:
@@ -138,7 +133,7 @@ def _select_policies(entry: FileEntry, book: PolicyFiles) -> Policies:
 
 def _check_file(
     entry: FileEntry, policies: Policies, project: ProjectConfig, findings: list[Finding]
-) -> Iterator[tuple[int, str, str]]:
+) -> Iterator[Observed]:
     """Check the jobs of a file with policies; its params and namespaces are available to them."""
     tracer = Tracer(project)
     extra: list[Any] = []
@@ -150,7 +145,7 @@ def _check_file(
         for found in (locate(problem, entry.path, job.location) for problem in traced.problems):
             # Rendering itself checks a spec with some policies.
             if found.rule in names:
-                yield found.location.line, found.rule, found.message
+                yield _observe(found)
             else:
                 findings.append(found)
         if (value_of(job.document.data.get("apiVersion")), value_of(job.document.data.get("kind"))) in kinds:
@@ -162,7 +157,11 @@ def _check_file(
     for job in jobs:
         found_in = partial(_evaluate, evaluator, checker)
         for finding in tracer.findings(job, "", found_in):
-            yield finding.location.line, finding.rule, finding.message
+            yield _observe(finding)
+
+
+def _observe(finding: Finding) -> Observed:
+    return Observed(finding.location.line, finding.rule, finding.severity, finding.message)
 
 
 def _evaluate(evaluator: PolicyEvaluator, checker: Checker, obj: Mapping[str, Node]) -> list[Problem]:
@@ -184,6 +183,28 @@ def _find_untested(book: PolicyFiles, root: Path, entries: Sequence[FileEntry]) 
         for name, path in book.files.items()
         if path in own and not folders & {name, PurePosixPath(path).stem}
     )
+
+
+def write_page(root: Path) -> Result:
+    """The page about all policies that are valid."""
+    book = load_policies(root)
+    files = (*layout.read_shipped_policies(root), *layout.read_own_policies(root))
+    valid = {policy.name for policy, _ in book.policies.policies}
+    documents = [
+        document
+        for document in map(PolicyDocument._make, read_plain_documents(files))
+        if is_policy(document.data) and _name_policy(document.data) in valid
+    ]
+    page = format_page(documents, config.load(root).severities.off)
+    failed = any(finding.severity is Severity.ERROR for finding in book.findings)
+    return Result(ExitCode.INTERNAL_ERROR if failed else ExitCode.OK, page, format_findings(book.findings))
+
+
+def _name_policy(data: Mapping[str, Any]) -> str:
+    """The policy that a document is, or to which it binds."""
+    owner = data.get("spec") if data["kind"] == BINDING else data.get("metadata")
+    name = owner.get("policyName" if data["kind"] == BINDING else "name") if isinstance(owner, dict) else None
+    return str(name)
 
 
 def list_policies(root: Path) -> Result:

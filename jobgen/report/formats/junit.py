@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -44,6 +44,22 @@ def render(report: Report) -> str:
     body = [line for name, several in suites for line in _suite(name, several)]
     head = f'<testsuites name="jobgen lint" {_counts(cases)}>'
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *body, "</testsuites>"]) + "\n"
+
+
+def render_tests(name: str, results: Iterable[tuple[str, Sequence[str]]]) -> str:
+    """Return XML with a suite and a case for each tested file; a file with errors fails."""
+    suites = [(file, [_to_case(file, errors)]) for file, errors in results]
+    body = [line for file, cases in suites for line in _suite(file, cases)]
+    head = f'<testsuites name="{_xml(name)}" {_counts([case for _, cases in suites for case in cases])}>'
+    return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *body, "</testsuites>"]) + "\n"
+
+
+def _to_case(file: str, errors: Sequence[str]) -> TestCase:
+    head = f'  <testcase classname="{_xml(file)}" name="{_xml(file)}" file="{_xml(file)}" time="0">'
+    if not errors:
+        return TestCase(file, [head])
+    failure = f'    <failure message="{_xml(errors[0])}" type="expectation">{_xml(chr(10).join(errors))}</failure>'
+    return TestCase(file, [head, failure], failed=True)
 
 
 def _file(entry: ReportEntry) -> str:

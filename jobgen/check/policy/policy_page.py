@@ -1,0 +1,106 @@
+"""A page in Markdown about what policies enforce, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from jobgen.check.policy.parse import BINDING
+
+_DESCRIPTION = "jobgen.dev/description"
+_HEAD = """\
+# Policies
+
+What the policies of this repository enforce. `Deny` rejects an object, `Warn` shows a warning, `Audit` only records it.
+
+| policy | actions | kinds | file |
+|---|---|---|---|
+"""
+
+
+class PolicyDocument(NamedTuple):
+    """A policy or a binding with its file."""
+
+    file: str
+    data: Mapping[str, Any]
+
+
+def format_page(documents: Sequence[PolicyDocument], off: Iterable[str] = ()) -> str:
+    """The page; policies that the settings turn off are marked."""
+    policies = [one for one in documents if one.data["kind"] != BINDING]
+    bindings = [one.data for one in documents if one.data["kind"] == BINDING]
+    turned_off = frozenset(off)
+    rows = [_format_row(one, _find_bindings(one, bindings), turned_off) for one in policies]
+    sections = [_format_section(one, _find_bindings(one, bindings), turned_off) for one in policies]
+    return _HEAD + "".join(f"{row}\n" for row in rows) + "".join(f"\n{section}" for section in sections)
+
+
+def _find_bindings(policy: PolicyDocument, bindings: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [one for one in bindings if one["spec"].get("policyName") == _name(policy.data)]
+
+
+def _name(data: Mapping[str, Any]) -> str:
+    return str(data["metadata"]["name"])
+
+
+def _format_row(policy: PolicyDocument, bindings: Sequence[Mapping[str, Any]], off: frozenset[str]) -> str:
+    name = _name(policy.data)
+    actions = dict.fromkeys(
+        action for one in bindings for action in one["spec"].get("validationActions") or ("Mutate",)
+    )
+    state = "off" if name in off else ", ".join(actions) or "no binding"
+    kinds = ", ".join(dict.fromkeys(_list_resources(policy.data)))
+    return f"| [{name}](#{name}) | {state} | {_cell(kinds)} | {_cell(policy.file)} |"
+
+
+def _list_resources(data: Mapping[str, Any]) -> Iterator[str]:
+    match = data["spec"].get("matchConstraints") or {}
+    for rule in match.get("resourceRules") or ():
+        yield from sorted(rule.get("resources") or ())
+
+
+def _format_section(policy: PolicyDocument, bindings: Sequence[Mapping[str, Any]], off: frozenset[str]) -> str:
+    data, name = policy.data, _name(policy.data)
+    lines = [f"## {name}", ""]
+    description = (data["metadata"].get("annotations") or {}).get(_DESCRIPTION)
+    lines += [str(description).strip(), ""] if description else []
+    lines += ["The settings turn it off.", ""] if name in off else []
+    for binding in bindings:
+        spec = binding["spec"]
+        actions = ", ".join(spec.get("validationActions") or ("Mutate",))
+        lines.append(f"- {actions}: {_describe_place(spec)}")
+    lines += [""] if bindings else ["It has no binding, so it has no effect.", ""]
+    lines += [f"- {_cell(text)}" for text in _list_messages(data["spec"])]
+    return "\n".join(lines) + "\n"
+
+
+def _describe_place(spec: Mapping[str, Any]) -> str:
+    """Which objects a binding applies to, in words."""
+    match = spec.get("matchResources") or {}
+    parts = [
+        f"{words} {_format_selector(match[field])}"
+        for field, words in (("namespaceSelector", "namespaces with"), ("objectSelector", "objects with"))
+        if match.get(field)
+    ]
+    param = spec.get("paramRef") or {}
+    chosen = f"`{param['name']}`" if param.get("name") else _format_selector(param.get("selector") or {})
+    parts += [f"params {chosen}"] if param else []
+    return "; ".join(parts) or "everywhere"
+
+
+def _format_selector(selector: Mapping[str, Any]) -> str:
+    labels = [f"`{key}={value}`" for key, value in (selector.get("matchLabels") or {}).items()]
+    for item in selector.get("matchExpressions") or ():
+        values = ", ".join(map(str, item.get("values") or ()))
+        labels.append(f"`{item.get('key')} {item.get('operator')}{f' ({values})' if values else ''}`")
+    return ", ".join(labels) or "any labels"
+
+
+def _list_messages(spec: Mapping[str, Any]) -> Iterator[str]:
+    """What each validation requires: its message, or the expression."""
+    for item in spec.get("validations") or ():
+        yield str(item.get("message") or f"`{' '.join(str(item['expression']).split())}`")
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
