@@ -440,6 +440,24 @@ def assert_valid_tap(told):
         assert "message" in yaml.load(block, yaml.CSafeLoader)
 
 
+def assert_valid_policyreport(told):
+    """Check what the CRD of wgpolicyk8s.io/v1alpha2 requires."""
+    reports = stdjson.loads(told)["items"]
+
+    assert reports
+    for report in reports:
+        assert report["apiVersion"] == "wgpolicyk8s.io/v1alpha2"
+        assert report["kind"] == ("PolicyReport" if "namespace" in report["metadata"] else "ClusterPolicyReport")
+        assert sum(report["summary"].values()) == len(report["results"])
+        for result in report["results"]:
+            assert result["result"] in ("pass", "fail", "warn", "error", "skip")
+            assert result["severity"] in ("critical", "high", "medium", "low", "info")
+            assert result["policy"]
+            assert all(isinstance(value, str) for value in result["properties"].values())
+            namespaces = {one.get("namespace") for one in result.get("resources", ())}
+            assert namespaces <= {report["metadata"].get("namespace")}
+
+
 def assert_valid_text(told):
     assert all(line.isprintable() for line in told.split("\n"))
 
@@ -451,6 +469,7 @@ FORMAT_CHECKS = {
     "github": assert_valid_github,
     "gitlab": assert_valid_gitlab,
     "tap": assert_valid_tap,
+    "policyreport": assert_valid_policyreport,
 }
 """Checks of what a format specifies; lines of any other format are printable."""
 

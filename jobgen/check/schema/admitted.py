@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from jobgen.check.schema import builtin_defaults
@@ -89,7 +90,8 @@ def _decode_field(name: str, value: Any) -> Any:
     return value
 
 
-class _MappingConversion(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _MappingConversion:
     """The conversion of a mapping with some fields."""
 
     fields: Mapping[str, _Field]
