@@ -389,10 +389,10 @@ TFJOBS = "resourceRules: [{apiGroups: [kubeflow.org], apiVersions: [v1], operati
         (ADMISSION, "apiVersion: admission.k8s.io/v1", "not-a-policy", f"write `{ADMISSION}`"),
         (KIND, "kind: ValidatingAdmisionPolicy\n", "not-a-policy", "did you mean `ValidatingAdmissionPolicy`"),
         (f"{ADMISSION}\n{KIND}", "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\n", "not-a-policy", "rewrite it"),
-        (KIND, "kind: MutatingAdmissionPolicy\n", "not-a-policy", "rewrite it as a ValidatingAdmissionPolicy"),
+        (KIND, "kind: MutatingWebhookConfiguration\n", "not-a-policy", "rewrite it as a ValidatingAdmissionPolicy"),
         ("[kubeflow.org]", "[kubeflow.com]", "policy-matches-nothing", "did you mean `kubeflow.org`"),
         ("[pytorchjobs]", "[pytorchjob]", "policy-matches-nothing", "did you mean `pytorchjobs`"),
-        ("apiVersions: [v1]", "apiVersions: [v9]", "", ""),
+        ("apiVersions: [v1]", "apiVersions: [v9]", "policy-matches-nothing", "matches no"),
         ("{policyName", f"{{matchResources: {{{TFJOBS}}}, policyName", "policy-matches-nothing", "binding `no-latest`"),
     ],
 )

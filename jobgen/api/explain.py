@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from jobgen.api.cluster_changes import ClusterChange, list_cluster_changes
 from jobgen.api.errors import NotFoundError, UsageError, check_names
 from jobgen.api.project import Project, ProjectPath, check_date, load, select_environments
 from jobgen.check.rule_docs import all_docs, policy_example, rule_example
@@ -92,6 +93,8 @@ class Explanation(NamedTuple):
     """Findings about the job; errors prevent the explanation."""
     environments: tuple[str, ...] = ()
     """The environments that have the job."""
+    changes: tuple[ClusterChange, ...] = ()
+    """What mutating policies change in the cluster, in their order; all of the object, whatever field is explained."""
 
     @property
     def failed(self) -> bool:
@@ -207,7 +210,14 @@ def _explain_job(project: Project, name: str, field: str, environments: Sequence
     if path and not fields:
         last = [trace for trace in traces if trace.traced.object is not None][-1]
         raise NotFoundError(_explain_missing(last, path, field, tracer), run.findings)
-    return Explanation(tuple(fields), None, tuple(run.findings), tuple(trace.env for trace in traces))
+    changes = [
+        change
+        for trace in traces
+        if trace.traced.object is not None
+        for change in list_cluster_changes(project.config, trace.env, trace.traced.object)
+    ]
+    environments = tuple(trace.env for trace in traces)
+    return Explanation(tuple(fields), None, tuple(run.findings), environments, tuple(changes))
 
 
 def _explain_inactive(run: Run, name: str) -> Iterator[str]:

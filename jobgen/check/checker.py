@@ -50,6 +50,7 @@ from jobgen.spec.teams import TeamScope
 
 if TYPE_CHECKING:
     from jobgen.check.policy import PolicyEvaluator
+    from jobgen.check.policy.evaluator import SchemaSource
 
 _SchemaCheck = Callable[[Mapping[str, Node]], list[Problem]]
 
@@ -201,10 +202,17 @@ class Checker:
         problems: list[Problem] = []
         try:
             # No more than these are reported.
-            problems += islice(self.evaluator.find_problems(obj, self.find_admission), MAX_FINDINGS + 1)
+            problems += islice(self.evaluator.find_problems(obj, self.schema_source), MAX_FINDINGS + 1)
         except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
             problems.append(report_exception("the evaluation of the policies", error, obj))
         return problems
+
+    @property
+    def schema_source(self) -> SchemaSource:
+        """What policies need to know about kinds."""
+        from jobgen.check.policy.evaluator import SchemaSource
+
+        return SchemaSource(self.find_admission, self.read_schema)
 
     def find_admission(self, obj: Mapping[str, Node]) -> Admission:
         """The conversion of an object to what the API server passes to policies."""

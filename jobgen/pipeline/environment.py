@@ -163,7 +163,8 @@ class EnvironmentRunner:
         facts = ClusterFacts(self.name, self.expander.environment.cluster.operators, plurals)
         policies, off = self._policies(), self._project.severities.off
         kept = tuple(pair for pair in policies.policies if pair[0].name not in off)
-        return PolicyEvaluator(policies._replace(policies=kept), facts)
+        mutating = tuple(pair for pair in policies.mutating if pair[0].policy.name not in off)
+        return PolicyEvaluator(policies._replace(policies=kept, mutating=mutating), facts)
 
     def _day(self) -> str:
         if self._commit_day is None:

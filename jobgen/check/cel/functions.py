@@ -86,6 +86,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     "major": _late("versions", "major"),
     "minor": _late("versions", "minor"),
     "patch": _late("versions", "patch"),
+    "jsonpatch.escapeKey": _late("text", "escape_key"),
     "substring": _late("text", "substring"),
     "@inOrder": _late("lists", "in_order"),
     "@withType": _late("text", "with_type"),

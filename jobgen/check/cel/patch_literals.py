@@ -10,9 +10,9 @@ import re
 from jobgen.check.cel.values import blank_strings
 from jobgen.model.lazy_re import lazy_pattern
 
-_NEW, _SET = "jobgen_new_", "jobgen_set_"
+_NEW, _SET, _MAYBE = "jobgen_new_", "jobgen_set_", "jobgen_maybe_"
 _TOKEN = lazy_pattern(r"(?<![\w.])(JSONPatch|Object(?:\s*\.\s*[A-Za-z_]\w*)*)\s*\{|[()\[\]{},]", re.ASCII)
-_FIELD = lazy_pattern(r"\s*+\??\s*+([A-Za-z_]\w*+)\s*+:", re.ASCII)
+_FIELD = lazy_pattern(r"\s*+(\??)\s*+([A-Za-z_]\w*+)\s*+:", re.ASCII)
 _PATCH_FIELDS = {"op": "string", "path": "string", "from": "string", "value": "dyn"}
 
 
@@ -48,15 +48,15 @@ def replace_literals(text: str) -> str:
             continue
         field = _FIELD.match(blank, last)
         if field and opened[-1]:
-            owner = "patch_" if opened[-1] == "JSONPatch" else ""
-            last = add(field.start(), f"{_SET}{owner}{field[1]}(", field.end())
+            owner = f"{_SET}patch_" if opened[-1] == "JSONPatch" else _MAYBE if field[1] else _SET
+            last = add(field.start(), f"{owner}{field[2]}(", field.end())
     return "".join(pieces) + text[last:]
 
 
 def list_patch_functions(text: str) -> tuple[tuple[str, str], ...]:
     """The functions in a text without literals, with their signatures."""
     found = [(f"{_SET}patch_{name}", f"({kind}) dyn") for name, kind in _PATCH_FIELDS.items()]
-    for name in sorted(set(re.findall(rf"{_SET}(?!patch_)\w+", text))):
+    for name in sorted(set(re.findall(rf"(?:{_SET}(?!patch_)|{_MAYBE})\w+", text))):
         found.append((name, "(dyn) dyn"))
     for name in sorted(set(re.findall(rf"{_NEW}\w+", text))):
         kind = name.removeprefix(_NEW).replace("_", ".")

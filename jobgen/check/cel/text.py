@@ -20,6 +20,12 @@ def substring(text: object, start: object, end: object = None) -> str:
     return found[start:last]
 
 
+def escape_key(text: object) -> str:
+    """`jsonpatch.escapeKey(string)`: a key as a step of a JSON pointer."""
+    (found,) = strings(text)
+    return found.replace("~", "~0").replace("/", "~1")
+
+
 def with_type(kind: object, name: object, value: object) -> object:
     """A value that the type checker found to have a type; Go has no conversion from another one to call then."""
     if _TYPES.get(type(value)) not in (None, kind) and not (kind == "uint" and type(value) is int):

@@ -7,6 +7,13 @@ from typing import Any
 
 from jobgen.check.cel import available
 from jobgen.check.policy.evaluator import ClusterFacts, Policies, PolicyEvaluator
+from jobgen.check.policy.mutate import (
+    MUTATING_BINDING,
+    MutatingPolicy,
+    is_mutating,
+    parse_mutating_binding,
+    parse_mutating_policy,
+)
 from jobgen.check.policy.params import store_params
 from jobgen.check.policy.parse import BINDING, Binding, Policy, is_policy, parse_binding, parse_policy
 from jobgen.model.data import Node, TracedList, untraced, value_of
@@ -37,8 +44,11 @@ def compile_policies(
     bindings: list[tuple[Binding, _Document]] = []
     broken: list[_Document] = []
     others: list[Mapping[str, Any]] = []
+    mutating: list[_Document] = []
     for document, is_trusted in (*((item, True) for item in trusted), *((item, False) for item in own)):
-        if not is_policy(document):
+        if is_mutating(document):
+            mutating.append(document)
+        elif not is_policy(document):
             others.append(untraced(document))
         elif value_of(document["kind"]) == BINDING:
             binding = parse_binding(document, problems)
@@ -52,7 +62,45 @@ def compile_policies(
         for policy, _ in policies.values()
         if policy
     ]
-    return Policies(tuple(used), store_params(others)), problems
+    return Policies(tuple(used), store_params(others), _parse_mutating(mutating, problems)), problems
+
+
+def _parse_mutating(
+    documents: Iterable[_Document], problems: list[Problem]
+) -> tuple[tuple[MutatingPolicy, tuple[Binding, ...]], ...]:
+    """Mutating policies in the order of their names, each with its bindings."""
+    policies: dict[str, tuple[MutatingPolicy, _Document]] = {}
+    bindings: list[tuple[Binding, _Document]] = []
+    named: set[str] = set()
+    for document in documents:
+        if value_of(document["kind"]) == MUTATING_BINDING:
+            binding = parse_mutating_binding(document, problems)
+            bindings += [(binding, document)] if binding else []
+            continue
+        metadata = document.get("metadata")
+        named.add(str(value_of(metadata.get("name"))) if isinstance(metadata, dict) else "")
+        policy = parse_mutating_policy(document, problems)
+        if policy:
+            policies[policy.policy.name] = (policy, document)
+    bound = {binding.policy for binding, _ in bindings}
+    for name, (_, document) in policies.items():
+        if name not in bound:
+            message = f"no binding uses policy `{name}`, so it has no effect; add a binding"
+            node = document["metadata"]["name"]
+            problems.append(
+                Problem("policy-without-binding", message, node, category="policy", severity=Severity.WARNING)
+            )
+    for binding, document in bindings:
+        if binding.policy not in named:
+            message = f"there is no policy `{binding.policy}`{did_you_mean(binding.policy, list(named))}"
+            problems.append(
+                Problem("binding-without-policy", message, document["spec"]["policyName"], category="policy")
+            )
+    ordered = sorted(policies.items())
+    return tuple(
+        (policy, tuple(sorted((one for one, _ in bindings if one.policy == name), key=lambda one: one.name)))
+        for name, (policy, _) in ordered
+    )
 
 
 def _drop_nulls(tree: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobgen.check.cel import Bound, Expression, Failed, bind, compile_cel
 from jobgen.check.cel.values import THAN_ALLOWED
@@ -13,6 +13,7 @@ from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext
 from jobgen.check.policy.expressions import NAMES
 from jobgen.check.policy.locate import locate_failures
 from jobgen.check.policy.match import MatchResources, Request, pluralize_kind
+from jobgen.check.policy.mutate import Change, MutatingPolicy, apply_mutations
 from jobgen.check.policy.params import MissingParams, ParamStore
 from jobgen.check.policy.parse import Binding, Policy, Validation
 from jobgen.check.rule_runner import report_exception
@@ -21,7 +22,16 @@ from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
 from jobgen.model.data import Node, Plain, TracedScalar, untraced, value_of
 from jobgen.model.finding import Problem, Severity, quoted_values
 
-FindAdmission = Callable[[Mapping[str, Node]], Admission]
+
+class SchemaSource(NamedTuple):
+    """What the cluster knows about kinds."""
+
+    find_admission: Callable[[Mapping[str, Node]], Admission]
+    """Returns the conversion of an object to what the API server makes of it before it asks policies."""
+    read_schema: Callable[[str, str], dict[str, Any] | None]
+    """Returns the schema of a kind by its apiVersion and name."""
+
+
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 # Numbers in the place of a validation's, for what fails before the validations.
 _CONDITIONS, _PARAMS = -1, -2
@@ -41,6 +51,8 @@ class Policies(NamedTuple):
 
     policies: tuple[tuple[Policy, tuple[Binding, ...]], ...] = ()
     param_store: ParamStore = ParamStore({}, {})
+    mutating: tuple[tuple[MutatingPolicy, tuple[Binding, ...]], ...] = ()
+    """The policies that change objects, by name, each with its bindings."""
 
     def find_problems(self, obj: Mapping[str, Node], facts: ClusterFacts) -> Iterator[Problem]:
         """What the policies find in one object; for many objects, use one PolicyEvaluator."""
@@ -74,6 +86,8 @@ class _KindPolicies(NamedTuple):
     policies: tuple[MatchedPolicy, ...]
     combined: Expression | None
     """True for an object that passes all the policies that read nothing but the object."""
+    mutating: tuple[tuple[MutatingPolicy, tuple[Binding, ...]], ...]
+    """The policies that change objects of the kind, in their order."""
 
 
 class PolicyEvaluator:
@@ -84,20 +98,28 @@ class PolicyEvaluator:
         self.facts = facts
         self._by_kind: dict[tuple[str, str], _KindPolicies] = {}
 
-    def find_problems(self, obj: Mapping[str, Node], find_admission: FindAdmission | None = None) -> Iterator[Problem]:
+    def find_problems(self, obj: Mapping[str, Node], schemas: SchemaSource | None = None) -> Iterator[Problem]:
         """Everything that the policies deny or warn about when an object is created.
 
-        `find_admission` gives the conversion of an object to what the API server makes of it before it asks policies.
+        Without schemas, objects are read as they are, and apply configurations cannot be merged.
         """
         api_version, kind = obj.get("apiVersion"), obj.get("kind")
         key = (str(value_of(api_version)), str(value_of(kind)))
         matched = self._by_kind.get(key)
         if matched is None:
             matched = self._by_kind[key] = self._match_policies(*key)
-        if not matched.policies:
+        if not matched.policies and not matched.mutating:
             return
         is_traced = type(kind) is TracedScalar or type(api_version) is TracedScalar
-        subject = self._subject(obj, *key, is_traced=is_traced, admit=find_admission(obj) if find_admission else None)
+        subject = self._subject(obj, *key, is_traced=is_traced, admit=schemas.find_admission(obj) if schemas else None)
+        if matched.mutating:
+            for change in self._mutate(matched, subject, schemas):
+                if change.error:
+                    message = f"policy `{change.policy}` could not be applied: {change.error}"
+                    yield Problem(
+                        change.policy, message, _name_node(subject), category="policy", severity=Severity.ERROR
+                    )
+                subject = _with_object(subject, change.after)
         # The object is handed to the engine once, for all policies that read nothing else.
         bound = bind(_object_bindings(subject))
         passes_combined = matched.combined is not None and matched.combined(bound) is True
@@ -108,7 +130,7 @@ class PolicyEvaluator:
                 continue
             if each.matches_all or each.policy.match.matches(subject.request):
                 try:
-                    yield from self._find_policy_problems(each, read, bound_read, find_admission)
+                    yield from self._find_policy_problems(each, read, bound_read, schemas)
                 except Exception as error:  # noqa: BLE001 -- a faulty policy must not hide what the others find
                     yield report_exception(f"the policy `{each.policy.name}`", error, obj)
 
@@ -127,7 +149,70 @@ class PolicyEvaluator:
             for policy, bindings in self.policies.policies
             if bindings and policy.validations and policy.match.matches_resource(group, version, resource)
         )
-        return _KindPolicies(found, _combine([each.policy for each in found if each.reads_object_only]))
+        mutating = tuple(
+            (each, bindings)
+            for each, bindings in self.policies.mutating
+            if bindings and each.policy.match.matches_resource(group, version, resource)
+        )
+        return _KindPolicies(found, _combine([each.policy for each in found if each.reads_object_only]), mutating)
+
+    def list_changes(self, obj: Mapping[str, Node], schemas: SchemaSource | None = None) -> list[Change]:
+        """What the mutating policies make of an object when it is created, in their order."""
+        key = (str(value_of(obj.get("apiVersion"))), str(value_of(obj.get("kind"))))
+        matched = self._match_policies(*key)
+        if not matched.mutating:
+            return []
+        admit = schemas.find_admission(obj) if schemas else None
+        subject = self._subject(obj, *key, is_traced=True, admit=admit)
+        return [
+            change
+            for change in self._mutate(matched, subject, schemas)
+            if change.error or change.after != change.before
+        ]
+
+    def _mutate(
+        self, matched: _KindPolicies, subject: AdmissionSubject, schemas: SchemaSource | None
+    ) -> Iterator[Change]:
+        """Apply the mutating policies; those that ask for it once more, if later ones changed the object."""
+        again: list[tuple[MutatingPolicy, tuple[Binding, ...]]] = []
+        last_change = -1
+        for number, (policy, bindings) in enumerate(matched.mutating):
+            for change in self._apply_policy(policy, bindings, subject, schemas):
+                last_change = number if change.after != change.before else last_change
+                subject = _with_object(subject, change.after)
+                yield change
+            again += [(policy, bindings)] if policy.is_reinvoked else []
+        for policy, bindings in again if last_change > 0 else ():
+            for change in self._apply_policy(policy, bindings, subject, schemas):
+                subject = _with_object(subject, change.after)
+                yield change
+
+    def _apply_policy(
+        self,
+        policy: MutatingPolicy,
+        bindings: tuple[Binding, ...],
+        subject: AdmissionSubject,
+        schemas: SchemaSource | None,
+    ) -> Iterator[Change]:
+        if not policy.policy.match.matches(subject.request):
+            return
+        for binding in bindings:
+            if not binding.match.matches(subject.request):
+                continue
+            params = self.policies.param_store.find_params(
+                policy.policy, binding, subject.request, self.facts.operators
+            )
+            if isinstance(params, MissingParams):
+                yield Change(policy.policy.name, subject.object, subject.object, params.message)
+                continue
+            for param in params:
+                admitted = schemas.find_admission(param)(param) if schemas and param is not None else param
+                context = self._context(policy.policy, subject, admitted, bind({}))
+                read_schema = schemas.read_schema if schemas else _no_schema
+                change = apply_mutations(policy, subject.object, context.bindings, read_schema)
+                if change and not (change.error and policy.policy.ignores_errors):
+                    subject = _with_object(subject, change.after)
+                    yield change
 
     def _resource(self, group: str, kind: str) -> str:
         return self.facts.plurals.get((group, kind)) or pluralize_kind(kind)
@@ -158,25 +243,25 @@ class PolicyEvaluator:
         return AdmissionSubject(obj, plain, request, is_traced)
 
     def _find_policy_problems(
-        self, matched: MatchedPolicy, subject: AdmissionSubject, bound: Bound, find_admission: FindAdmission | None
+        self, matched: MatchedPolicy, subject: AdmissionSubject, bound: Bound, schemas: SchemaSource | None
     ) -> Iterator[Problem]:
         """The problems of one policy; several params that lead to the same message are one problem."""
         known: set[tuple[str, int]] = set()
-        for denial in self._find_denials(matched, subject, bound, find_admission):
+        for denial in self._find_denials(matched, subject, bound, schemas):
             for problem in _to_problems(denial, subject):
                 if (problem.message, id(problem.node)) not in known:
                     known.add((problem.message, id(problem.node)))
                     yield problem
 
     def _find_denials(
-        self, matched: MatchedPolicy, subject: AdmissionSubject, bound: Bound, find_admission: FindAdmission | None
+        self, matched: MatchedPolicy, subject: AdmissionSubject, bound: Bound, schemas: SchemaSource | None
     ) -> list[_Denial]:
         """The validations that an object does not pass for some params, with the highest severity of the bindings."""
         found: dict[tuple[int, str], _Denial] = {}
         for binding, matches_all in matched.bindings:
             if not matches_all and not binding.match.matches(subject.request):
                 continue
-            for key, denial in self._evaluate_binding(matched.policy, binding, subject, bound, find_admission):
+            for key, denial in self._evaluate_binding(matched.policy, binding, subject, bound, schemas):
                 if key not in found or _RANK[denial.severity] < _RANK[found[key].severity]:
                     found[key] = denial
         highest: dict[int, int] = {}
@@ -192,7 +277,7 @@ class PolicyEvaluator:
         binding: Binding,
         subject: AdmissionSubject,
         bound: Bound,
-        find_admission: FindAdmission | None,
+        schemas: SchemaSource | None,
     ) -> Iterator[tuple[tuple[int, str], _Denial]]:
         params = self.policies.param_store.find_params(policy, binding, subject.request, self.facts.operators)
         if isinstance(params, MissingParams):
@@ -201,7 +286,7 @@ class PolicyEvaluator:
                 yield (_PARAMS, ""), _Denial(Severity.ERROR, EvalContext(policy, {}), None, params.message)
             return
         for param in params:
-            admitted = find_admission(param)(param) if find_admission and param is not None else param
+            admitted = schemas.find_admission(param)(param) if schemas and param is not None else param
             context = self._context(policy, subject, admitted, bound)
             for number, validation, error in _find_failures(context):
                 if not (error and policy.ignores_errors):
@@ -219,6 +304,18 @@ class PolicyEvaluator:
             name = subject.request.namespace
             more["namespaceObject"] = self.policies.param_store.namespace(name) if name else None
         return EvalContext(policy, {**known, **more}) if more else EvalContext(policy, known, bound)
+
+
+def _with_object(subject: AdmissionSubject, obj: Mapping[str, Plain]) -> AdmissionSubject:
+    """The same request with an object that a policy changed."""
+    metadata = obj.get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    request = subject.request._replace(labels=labels if isinstance(labels, dict) else {})
+    return subject._replace(object=obj, request=request)
+
+
+def _no_schema(_api_version: str, _kind: str) -> None:
+    """No kind is known."""
 
 
 def _find_other_version(policy: Policy, group: str, version: str, resource: str) -> str:

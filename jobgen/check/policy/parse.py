@@ -184,7 +184,7 @@ def parse_binding(document: Mapping[str, Any], problems: list[Problem]) -> Bindi
         policy=spec["policyName"],
         severity=_to_severity(spec["validationActions"]),
         match=parse_match(spec.get("matchResources", {})),
-        params=_parse_param_ref(spec["paramRef"]) if "paramRef" in spec else None,
+        params=parse_param_ref(spec["paramRef"]) if "paramRef" in spec else None,
     )
 
 
@@ -195,10 +195,11 @@ def _to_severity(actions: list[str]) -> Severity:
     return Severity.WARNING if "Warn" in actions else Severity.INFO
 
 
-def _parse_param_ref(spec: Any) -> ParamRef:
+def parse_param_ref(spec: Any) -> ParamRef:
+    """Which params a binding passes."""
     return ParamRef(
         name=spec.get("name", ""),
         namespace=spec.get("namespace", ""),
         selector=parse_selector(spec.get("selector")),
-        denies=spec["parameterNotFoundAction"] == "Deny",
+        denies=spec.get("parameterNotFoundAction") == "Deny",
     )

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from jobgen.check.policy.evaluator import Policies
 from jobgen.check.policy.match import MatchResources
+from jobgen.check.policy.mutate import is_mutating
 from jobgen.check.policy.parse import BINDING, GROUP, POLICY, is_policy
 from jobgen.model.data import value_of
 from jobgen.model.finding import Problem, Severity
@@ -45,7 +46,12 @@ def find_unevaluated(documents: Iterable[_Document]) -> Iterator[Problem]:
     }
     for document in every:
         api_version, kind = _text(document, "apiVersion"), _text(document, "kind")
-        if is_policy(document) or (api_version, kind) in params or (api_version, kind) in _PARAM_KINDS:
+        if (
+            is_policy(document)
+            or is_mutating(document)
+            or (api_version, kind) in params
+            or (api_version, kind) in _PARAM_KINDS
+        ):
             continue
         node = document.get("kind", document)
         if kind in (POLICY, BINDING):

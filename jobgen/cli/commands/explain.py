@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from jobgen.api.cluster_changes import ClusterChange
 from jobgen.api.errors import JobgenError
 from jobgen.api.explain import ExplainedField, Explanation, RuleExplanation, explain, list_fields, list_names
 from jobgen.api.project import ProjectPath
@@ -84,7 +85,14 @@ def _to_text(found: Explanation) -> str:
     for env, fields in groups:
         heading = f"# {env}\n" if len(found.environments) > 1 else ""
         blocks.append(heading + "".join(line for field in fields for line in _format_field(field)))
+    if found.changes:
+        blocks.append("".join(_format_change(change) for change in found.changes))
     return "\n".join(blocks)
+
+
+def _format_change(change: ClusterChange) -> str:
+    where = f" in {change.environment}" if change.environment else ""
+    return visible(f"in the cluster{where}, policy {change.policy} {change.action} {change.field}".rstrip()) + "\n"
 
 
 def _format_field(field: ExplainedField) -> Iterator[str]:
@@ -121,6 +129,8 @@ def _to_json(found: Explanation) -> str:
         document["rule"] = {name: value for name, value in rule.items() if name != "former_names"}
     else:
         document["fields"] = [_field_to_json(field) for field in found.fields]
+        if found.changes:
+            document["changes"] = [change._asdict() for change in found.changes]
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
 

@@ -165,7 +165,7 @@ def _observe(finding: Finding) -> Observed:
 
 
 def _evaluate(evaluator: PolicyEvaluator, checker: Checker, obj: Mapping[str, Node]) -> list[Problem]:
-    return list(evaluator.find_problems(obj, checker.find_admission))
+    return list(evaluator.find_problems(obj, checker.schema_source))
 
 
 def _format_case(case: PolicyTestCase) -> str:

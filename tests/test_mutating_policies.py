@@ -1,0 +1,219 @@
+"""MutatingAdmissionPolicies: their patches, their order, and what validating policies and `explain` see of them."""
+
+import pytest
+
+from jobgen.api.explain import explain
+from jobgen.check.checker import Checker
+from jobgen.check.policy import ClusterFacts, PolicyEvaluator, compile_policies
+from jobgen.check.policy.patches import PatchError, apply_json_patch, merge_configuration
+from jobgen.cli.commands.explain import explain_name
+from jobgen.pipeline import config
+
+GROUP = "admissionregistration.k8s.io/v1"
+RULES = {"resourceRules": [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}]}
+
+
+def mutating(name, *mutations, **spec):
+    """A mutating policy and its binding."""
+    listed = [
+        {"patchType": "JSONPatch", "jsonPatch": {"expression": text}}
+        if text.startswith("[")
+        else {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": text}}
+        for text in mutations
+    ]
+    head = {"reinvocationPolicy": "Never", "failurePolicy": "Fail", "matchConstraints": RULES}
+    return [
+        {
+            "apiVersion": GROUP,
+            "kind": "MutatingAdmissionPolicy",
+            "metadata": {"name": name},
+            "spec": {**head, "mutations": listed, **spec},
+        },
+        {
+            "apiVersion": GROUP,
+            "kind": "MutatingAdmissionPolicyBinding",
+            "metadata": {"name": name},
+            "spec": {"policyName": name},
+        },
+    ]
+
+
+def validating(expression):
+    spec = {"matchConstraints": RULES, "validations": [{"expression": expression}]}
+    return [
+        {"apiVersion": GROUP, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "v"}, "spec": spec},
+        {
+            "apiVersion": GROUP,
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": "v"},
+            "spec": {"policyName": "v", "validationActions": ["Deny"]},
+        },
+    ]
+
+
+def evaluate(documents, obj, tmp_path):
+    """The messages about an object, and the object after all mutations."""
+    policies, problems = compile_policies(documents)
+    assert problems == []
+    (tmp_path / "jobgen.yaml").write_text("{}\n")
+    project = config.load(tmp_path)
+    evaluator = PolicyEvaluator(policies, ClusterFacts())
+    checker = Checker(tmp_path, project.kinds, project.environment("", []).cluster, (), evaluator)
+    changes = evaluator.list_changes(obj, checker.schema_source)
+    return [problem.message for problem in checker.evaluate_policies(obj)], changes[-1].after if changes else obj
+
+
+def config_map(**fields):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, **fields}
+
+
+def test_validating_policies_see_what_mutating_ones_made(tmp_path):
+    label = mutating("m", 'Object{metadata: Object.metadata{labels: Object.metadata.labels{team: "x"}}}')
+    check = validating("object.metadata.labels.team == 'x'")
+
+    assert evaluate([*label, *check], config_map(), tmp_path)[0] == []
+    assert len(evaluate(check, config_map(), tmp_path)[0]) == 1
+
+
+def test_optional_fields_are_set_if_they_have_a_value(tmp_path):
+    text = "Object{data: Object.data{?x: object.?data.y, ?z: object.?data.none}}"
+
+    assert evaluate(mutating("m", text), config_map(data={"y": "1"}), tmp_path)[1]["data"] == {"y": "1", "x": "1"}
+
+
+def test_policies_are_applied_in_the_order_of_their_names(tmp_path):
+    later = mutating("b", '[JSONPatch{op: "replace", path: "/data/x", value: object.data.x + "b"}]')
+    first = mutating("a", '[JSONPatch{op: "add", path: "/data", value: {"x": "a"}}]')
+
+    assert evaluate([*later, *first], config_map(), tmp_path)[1]["data"] == {"x": "ab"}
+
+
+def test_a_policy_is_reinvoked_if_a_later_one_changed_the_object(tmp_path):
+    count = '[JSONPatch{op: "add", path: "/data", value: {"x": has(object.data) ? object.data.x + "1" : "1"}}]'
+    first = mutating("a", count, reinvocationPolicy="IfNeeded")
+    later = mutating("b", '[JSONPatch{op: "add", path: "/metadata/labels", value: {"l": "1"}}]')
+
+    assert evaluate([*first, *later], config_map(), tmp_path)[1]["data"] == {"x": "11"}
+
+
+def test_conditions_variables_and_params_apply(tmp_path):
+    policy, binding = mutating(
+        "m",
+        '[JSONPatch{op: "add", path: "/metadata/labels", value: {"t": variables.team}}]',
+        matchConditions=[{"name": "c", "expression": "object.metadata.name == 'a'"}],
+        variables=[{"name": "team", "expression": "params.data.team"}],
+        paramKind={"apiVersion": "v1", "kind": "ConfigMap"},
+    )
+    binding["spec"]["paramRef"] = {"name": "p", "parameterNotFoundAction": "Deny"}
+    param = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "p"}, "data": {"team": "x"}}
+
+    assert evaluate([policy, binding, param], config_map(), tmp_path)[1]["metadata"]["labels"] == {"t": "x"}
+    other = config_map(metadata={"name": "b"})
+    assert evaluate([policy, binding, param], other, tmp_path) == ([], other)
+
+
+def test_containers_are_merged_by_name(tmp_path):
+    text = "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'a', image: 'y'}]}}"
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a"},
+        "spec": {"containers": [{"name": "b", "image": "z"}, {"name": "a", "image": "x", "tty": True}]},
+    }
+
+    made = evaluate(mutating("m", text), pod, tmp_path)[1]["spec"]["containers"]
+
+    assert [(one["name"], one["image"], one.get("tty")) for one in made] == [("b", "z", None), ("a", "y", True)]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('[JSONPatch{op: "remove", path: "/data/x"}]', "there is no `/data/x`"),
+        ('[JSONPatch{op: "add", path: "/data", value: object.none}]', "no such key: `none`"),
+    ],
+)
+def test_a_patch_that_fails_denies_the_object_unless_failures_are_ignored(text, reason, tmp_path):
+    assert evaluate(mutating("m", text), config_map(), tmp_path)[0] == [f"policy `m` could not be applied: {reason}"]
+    assert evaluate(mutating("m", text, failurePolicy="Ignore"), config_map(), tmp_path)[0] == []
+
+
+def test_an_invalid_policy_is_reported_and_others_are_evaluated(tmp_path):
+    broken, good = mutating("a", "[JSONPatch{typo: 1}]"), validating("false")
+
+    policies, problems = compile_policies([*broken, *good])
+
+    assert [problem.rule for problem in problems] == ["invalid-policy"]
+    assert len(policies.policies) == 1
+
+
+@pytest.mark.parametrize("value", [None, 3, [], "x", {"spec": None}, {"spec": {"mutations": 3}}, {"metadata": []}])
+def test_malformed_policies_yield_problems(value):
+    fields = value if isinstance(value, dict) else {"spec": value}
+    document = {"apiVersion": GROUP, "kind": "MutatingAdmissionPolicy", **fields}
+
+    _, problems = compile_policies([document])
+
+    assert {problem.rule for problem in problems} == {"invalid-policy"}
+
+
+PATCHES = [
+    ({"a": [1, 2]}, [{"op": "add", "path": "/a/1", "value": 9}], {"a": [1, 9, 2]}),
+    ({"a": [1, 2]}, [{"op": "add", "path": "/a/-", "value": 9}], {"a": [1, 2, 9]}),
+    ({"a/b": 1}, [{"op": "move", "from": "/a~1b", "path": "/c"}], {"c": 1}),
+    ({"a": {"b": 1}}, [{"op": "copy", "from": "/a", "path": "/c"}], {"a": {"b": 1}, "c": {"b": 1}}),
+    ({"a": 1}, [{"op": "test", "path": "/a", "value": 1}, {"op": "remove", "path": "/a"}], {}),
+]
+
+
+@pytest.mark.parametrize(("obj", "patch", "expected"), PATCHES)
+def test_json_patches(obj, patch, expected):
+    assert apply_json_patch(obj, patch) == expected
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"op": "test", "path": "/a", "value": 2},
+        {"op": "replace", "path": "/b", "value": 1},
+        {"op": "add", "path": "b", "value": 1},
+        {"op": "grow", "path": "/a"},
+        {"op": "add", "path": "/a/b", "value": 1},
+    ],
+)
+def test_json_patches_that_fail(operation):
+    with pytest.raises(PatchError):
+        apply_json_patch({"a": 1}, [operation])
+
+
+def test_atomic_lists_cannot_be_merged():
+    schema = {"properties": {"a": {"type": "array"}, "s": {"type": "array", "x-kubernetes-list-type": "set"}}}
+
+    assert merge_configuration({"s": [1]}, {"s": [1, 2]}, schema, {}) == {"s": [1, 2]}
+    with pytest.raises(PatchError):
+        merge_configuration({"a": [1]}, {"a": [2]}, schema, {})
+
+
+def test_explain_shows_what_policies_change(tmp_path):
+    (tmp_path / "jobgen.yaml").write_text("{}\n")
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "jobs").mkdir()
+    text = (
+        "apiVersion: {0}\nkind: MutatingAdmissionPolicy\nmetadata: {{name: pause}}\nspec:\n"
+        "  reinvocationPolicy: Never\n  failurePolicy: Fail\n  matchConstraints:\n    resourceRules:\n"
+        "    - {{apiGroups: [batch], apiVersions: [v1], operations: [CREATE], resources: [jobs]}}\n  mutations:\n"
+        "  - patchType: ApplyConfiguration\n"
+        "    applyConfiguration: {{expression: 'Object{{spec: Object.spec{{suspend: true}}}}'}}\n---\n"
+        "apiVersion: {0}\nkind: MutatingAdmissionPolicyBinding\nmetadata: {{name: pause}}\n"
+        "spec: {{policyName: pause}}\n"
+    )
+    (tmp_path / "policies/pause.yaml").write_text(text.format(GROUP))
+    (tmp_path / "jobs/j.yaml").write_text(
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  template:\n    spec:\n"
+        "      restartPolicy: Never\n      containers: [{name: a, image: x:1}]\n"
+    )
+
+    found = explain(tmp_path, "j", "spec.template.spec.restartPolicy")
+
+    assert [(one.policy, one.action, one.field) for one in found.changes] == [("pause", "changes", "/spec/suspend")]
+    assert "policy pause changes /spec/suspend\n" in explain_name(tmp_path, "j", "kind", (), "text").out
