@@ -21,7 +21,9 @@ from jobgen.check.cel.values import NO_OVERLOAD, THAN_ALLOWED, Failed
 
 _Scope = Mapping[str, Any]
 _STRINGS, _BYTES = 6, 7
-_MAX_TEXT = 100_000_000
+_MAX_TEXT = 32_000_000
+_MAX_ITEMS = 1_000_000
+_GROWING = frozenset(("_+_", "replace", "join"))
 _TYPES = {bool: "bool", int: "int", float: "double", str: "string", bytes: "bytes", list: "list", dict: "map"}
 _TYPE_NAMES = frozenset("bool int uint double string bytes list map null_type type optional_type".split())
 _MICROSECOND = timedelta(microseconds=1)
@@ -286,10 +288,10 @@ def _apply(call: Call, args: list[Any]) -> Any:
         return (args[0] == args[1]) is (name == "_==_")
     if name == "_[_]" and _has_item(*args):
         return args[0][args[1]]
+    if name in _GROWING and _estimate_size(name, args) > (_MAX_ITEMS if isinstance(args[0], list) else _MAX_TEXT):
+        raise _CostExceededError
     if name in _OPERATORS and type(args[0]) is type(args[1]) and type(args[0]) in _OPERATORS[name].kinds:
         return _OPERATORS[name].apply(args[0], args[1])
-    if name in ("replace", "join") and _estimate_size(name, args) > _MAX_TEXT:
-        raise _CostExceededError
     result = engine.run(_compile_call(name, call.target is not None, _describe(args)), _bind(args))
     if isinstance(result, Failed):
         raise _EvaluationError(result.message)
@@ -297,7 +299,9 @@ def _apply(call: Call, args: list[Any]) -> Any:
 
 
 def _estimate_size(name: str, args: list[Any]) -> int:
-    """The size of the text that a function makes of its arguments."""
+    """The size of the text or list that a function makes of its arguments."""
+    if name == "_+_":
+        return sum(map(runtime_cost.measure, args))
     if not all(isinstance(arg, str) for arg in args[: 3 if name == "replace" else 0]):
         return 0
     if name == "replace":
