@@ -17,6 +17,8 @@ _ASKS_OPTIONALS = frozenset(("hasValue", "value", "orValue", "_==_", "_!=_"))
 # The parser repeats their operand, so a chain of them doubles the tree each time.
 _DOUBLES = lazy_pattern(r"\bopt(?:Flat)?Map\b")
 _MOST_DOUBLED = 10
+# The first byte of the literals null and bytes.
+_NO_KEYS = (b"\x08", b"\x3a")
 # Conversions of literals, which the API server evaluates when it reads an expression.
 _CONVERSIONS = frozenset("bool bytes double duration int string timestamp uint".split())
 # The API server does not know the types of their fields before it evaluates them.
@@ -68,11 +70,12 @@ def needs_interpreter(checked: Checked) -> bool:
 def _literal_faults(checked: Checked) -> Iterator[tuple[int, str]]:
     yield from _mixed(checked.root, checked.types)
     yield from _literals(checked)
+    yield from _misused(checked.root)
 
 
 def _faults(checked: Checked, returns: str) -> Iterator[tuple[int, str]]:
     yield from _literal_faults(checked)
-    kind = checked.types.get(checked.root.id, "dyn")
+    kind = checked.types.get(checked.root.id, "dyn").replace(f"wrapper<{returns}>", returns)
     if kind.startswith(_OPTIONAL):
         yield checked.root.id, f"an optional as result {OFFLINE}; ask it for its value"
     if returns not in ("any", kind) and not (kind == "dyn" and _may_be_typed(checked.root)):
@@ -82,6 +85,19 @@ def _faults(checked: Checked, returns: str) -> Iterator[tuple[int, str]]:
 def _may_be_typed(root: Node) -> bool:
     """Whether a result that is dynamic here may have a type in the API server, as a variable has."""
     return not {node.name for node in walk(root) if isinstance(node, Ident)} <= _UNTYPED
+
+
+def _misused(root: Node) -> Iterator[tuple[int, str]]:
+    """Report what the engine accepts and Go does not: `dyn` as a value, and literal keys of a type that no map has."""
+    for node in walk(root):
+        if isinstance(node, Ident) and node.name == "dyn":
+            yield node.id, "undeclared reference to `dyn`"
+        elif isinstance(node, Call) and node.name == "_[_]":
+            key = node.args[1]
+            while isinstance(key, Call) and key.name == "dyn":
+                key = key.args[0]
+            if isinstance(key, Const) and key.raw[:1] in _NO_KEYS:
+                yield node.id, "invalid qualifier type"
 
 
 def _mixed(node: Node, types: dict[int, str]) -> Iterator[tuple[int, str]]:

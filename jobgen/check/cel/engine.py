@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from jobgen.check.cel.signatures import TYPE_CONSTANTS, WIDENED, declarations, type_named
-from jobgen.check.cel.values import THAN_ALLOWED, CompileError, Failed
+from jobgen.check.cel.values import THAN_ALLOWED, CompileError, Failed, drop_repeated_parentheses
 from jobgen.model.lazy_re import lazy_pattern
 
 Native = Any
@@ -65,6 +65,14 @@ def check_typed(
 
 
 def _check(text: str, checker: Callable[[], Native]) -> bytes | CompileError:
+    found = _check_once(text, checker)
+    if isinstance(found, CompileError) and found.message == _TOO_DEEP:
+        shorter = drop_repeated_parentheses(text)
+        return _check_once(shorter, checker) if shorter != text else found
+    return found
+
+
+def _check_once(text: str, checker: Callable[[], Native]) -> bytes | CompileError:
     try:
         return bytes(checker().compile(text).serialize())
     except TypeError:

@@ -13,6 +13,7 @@ THAN_ALLOWED = "than the API server allows"
 """Part of the messages of all failures that only show that an evaluation takes too long or too much memory."""
 # No text in UTF-8 begins with it, and it is not the zero byte, at which the library stops reading.
 _MARK = b"\xff"
+_MAX_PARENTHESES = 200
 STRING = r"""'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*\""""
 _STRING_OR_COMMENT = lazy_pattern(rf"[rRbB]{{0,2}}(?:{STRING})|//[^\n]*", re.DOTALL)
 
@@ -62,6 +63,21 @@ class Failed(NamedTuple):
 def blank_strings(text: str) -> str:
     """The text of an expression with blanks in the place of strings and comments."""
     return _STRING_OR_COMMENT.sub(lambda found: " " * len(found[0]), text)
+
+
+def drop_repeated_parentheses(text: str) -> str:
+    """The text with blanks in the place of parentheses around parentheses, up to the depth that the server allows."""
+    opened: list[int] = []
+    pairs: dict[int, int] = {}
+    for index, char in enumerate(blank_strings(text)):
+        if char == "(":
+            opened.append(index)
+        elif char == ")" and opened:
+            pairs[opened.pop()] = index
+    if len(pairs) > _MAX_PARENTHESES:
+        return text
+    dropped = {place for start, end in pairs.items() if pairs.get(start - 1) == end + 1 for place in (start, end)}
+    return "".join(" " if index in dropped else char for index, char in enumerate(text))
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
