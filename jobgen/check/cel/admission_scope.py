@@ -94,7 +94,7 @@ class AdmissionScope:
         """Return why the API server refuses an expression that must have one of some types; empty if it does not."""
         has_patches = any("JSONPatch" in result or result == "Object" for result in results)
         kind, error = self._check(text, has_patches=has_patches)
-        if error or kind in results or not kind:
+        if error or kind in results or not kind or kind in (f"wrapper<{result}>" for result in results):
             return error
         expected = results[0] if len(results) == 1 else f"one of {', '.join(results)}"
         return f"must evaluate to {expected} but got {kind}"

@@ -21,7 +21,7 @@ from jobgen.check.cel.values import NO_OVERLOAD, THAN_ALLOWED, Failed
 
 _Scope = Mapping[str, Any]
 _STRINGS, _BYTES = 6, 7
-_MAX_TEXT = 32_000_000
+_MAX_TEXT = 100_000_000
 _MAX_ITEMS = 1_000_000
 _GROWING = frozenset(("_+_", "replace", "join"))
 _TYPES = {bool: "bool", int: "int", float: "double", str: "string", bytes: "bytes", list: "list", dict: "map"}
