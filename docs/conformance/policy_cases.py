@@ -45,6 +45,7 @@ def run(data: Any) -> Iterator[Verdict]:
         root = Path(folder)
         (root / "jobgen.yaml").write_text("{}\n", "utf-8")
         yield from _run_shipped(cases, root)
+        yield from _run_operators(cases, root)
         for case in cases["policies"]:
             yield from _run_policy(case, cases["objects"], root)
         yield from _run_documents(cases["documents"], root)
@@ -176,3 +177,24 @@ def _run_shipped(cases: Any, root: Path) -> Iterator[Verdict]:
                 details = f"the API server: {wanted}, jobgen: {said}"
                 agrees = _sort_words(wanted) == _sort_words(said)
                 yield Verdict(f"{number}/{source}/{name}", agrees, details, "shipped policies: messages")
+
+
+def _run_operators(cases: Any, root: Path) -> Iterator[Verdict]:
+    """Compare the policy that was shipped for MXJobs with the params of several operators."""
+    for key, rows in cases["shipped"]["operators"]:
+        param: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "jobgen-operators"}}
+        if key != "nodata":
+            param["data"] = {"training-operator": key[3:]} if key.startswith("op=") else {"mpi-operator": "0.8.0"}
+        found = _compile([*cases["shipped"]["policies"], param], root)
+        for number, (index, verdict, message) in enumerate(rows):
+            problems = [
+                one
+                for one in found.find_problems(_place(cases["objects"][index], "pol-1"))
+                if one.rule == "mxjob-deprecated"
+            ]
+            severities = {one.severity for one in problems}
+            agrees = severities == {Severity.ERROR if verdict == "deny" else Severity.WARNING}
+            said = [one.message for one in problems]
+            agrees = agrees and (verdict != "deny" or said == [message])
+            details = f"the API server: {verdict} {message}, jobgen: {said}"
+            yield Verdict(f"{key}/{number}", agrees, details, "shipped policies: params")
