@@ -11,8 +11,8 @@ from moduletrees import parse_module
 
 ROOT = Path(__file__).parent.parent / "jobgen"
 # A package may import what is below it. ARCHITECTURE.md shows the same list.
-PACKAGES = """cli editor api gitops convert site testing diff queues teams pipeline report render check operators kueue
-    k8s spec repo yamlio cache model""".split()
+PACKAGES = """cli model_context editor api gitops convert site testing diff queues teams pipeline report render check operators
+    kueue k8s spec repo yamlio cache model""".split()
 
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
@@ -26,6 +26,8 @@ RESERVED = {
     "cel_expr_python": {"check.cel.engine"},
     "pygls": {"editor.server"},
     "lsprotocol": {"editor.server"},
+    "mcp": {"model_context.server"},
+    "mcp_types": {"model_context.server"},
     "print": set(),
     "exit": set(),
     "SystemExit": set(),

@@ -1,0 +1,1 @@
+"""jobgen as tools of an assistant, by the Model Context Protocol."""
