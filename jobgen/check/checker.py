@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jobgen.check.admission import validate_pod_template
 from jobgen.check.admission.names import DNS_SUBDOMAIN, MAX_SUBDOMAIN, is_dns_subdomain
 from jobgen.check.admission.object_metadata import validate_object_metadata
-from jobgen.check.consequences import drop_consequences
+from jobgen.check.consequences import drop_consequences, is_failed_evaluation
 from jobgen.check.operators.defaults import fill_in_defaults
 from jobgen.check.rule_runner import RuleRunner, report_exception
 from jobgen.check.rules import Fact, Rule
@@ -127,9 +127,12 @@ class Checker:
 
     def _find_problems(self, manifest: Manifest) -> list[Problem]:
         problems = self._validate(manifest)
-        if not any(problem.rule in _PRECLUDES_RULES for problem in problems):
+        is_typed = not any(problem.rule in _PRECLUDES_RULES for problem in problems)
+        if is_typed:
             problems += self._rule_runner.find_problems(manifest)
-        problems += self.evaluate_policies(manifest.object)
+        found = self.evaluate_policies(manifest.object)
+        # The API server refuses an object with wrong types before policies read it, which may fail because of them.
+        problems += found if is_typed else (problem for problem in found if not is_failed_evaluation(problem))
         return problems
 
     def _list_wrapped(self, obj: Mapping[str, Node]) -> Iterator[tuple[ObjectPath, Manifest]]:

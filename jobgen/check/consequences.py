@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from jobgen.model.finding import Problem
+from jobgen.model.finding import Finding, Problem
 
 _MISSING = frozenset(("missing-field", "missing-pod-field"))
 
@@ -20,3 +20,10 @@ def drop_consequences(problems: Iterable[Problem], causes: Iterable[Problem]) ->
         holder = problem.node if problem.rule in _MISSING and isinstance(problem.node, dict) else {}
         if id(problem.node) not in refused and not any(id(key) in misspelled for key in holder):
             yield problem
+
+
+def is_failed_evaluation(problem: Problem | Finding) -> bool:
+    """Whether a problem says that a policy could not be evaluated."""
+    return problem.category == "policy" and problem.message.startswith(
+        f"policy `{problem.rule}` could not be evaluated"
+    )

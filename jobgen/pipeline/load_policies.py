@@ -44,9 +44,10 @@ class PolicyFiles(NamedTuple):
                 yield finding
 
 
-def load_policies(root: Folder) -> PolicyFiles:
-    """Load all policies of a repository. A policy with an error is left out."""
-    return compile_policy_files(tuple(layout.read_shipped_policies(root)), tuple(layout.read_own_policies(root)))
+def load_policies(root: Folder, *, all_packs: bool = False) -> PolicyFiles:
+    """Load all policies of a repository, with the packs of its settings or all. A policy with an error is left out."""
+    shipped = tuple(layout.read_shipped_policies(root, all_packs=all_packs))
+    return compile_policy_files(shipped, tuple(layout.read_own_policies(root)))
 
 
 @lru_cache(maxsize=16)
@@ -58,7 +59,8 @@ def compile_policy_files(
     With the resources of the known kinds, report policies that match none of them.
     """
     findings: list[Finding] = []
-    shipped_documents, documents = _read_files(shipped, findings), _read_files(own, findings)
+    documents = _read_files(own, findings)
+    shipped_documents = _drop_replaced(_read_files(shipped, findings), documents)
     policies, problems = compile_policies((data for _, data in documents), (data for _, data in shipped_documents))
     # What a file that cannot be read holds is unknown: it may be the binding, or the policy.
     unpaired = _UNPAIRED if findings else frozenset()
@@ -83,6 +85,20 @@ def read_policy_documents(files: Iterable[File]) -> list[ValidFields]:
 def read_plain_documents(files: Iterable[File]) -> list[tuple[str, ValidFields]]:
     """The documents of policy files without locations, each with its file."""
     return [(path, untraced(data)) for path, data in _read_files(files, [])]
+
+
+def _drop_replaced(
+    shipped: list[tuple[str, ValidFields]], own: list[tuple[str, ValidFields]]
+) -> list[tuple[str, ValidFields]]:
+    """The shipped documents without params that the repository has too: in a cluster, there is one of a name."""
+    known = {_identify(data) for _, data in own if not is_policy(data)}
+    return [(path, data) for path, data in shipped if is_policy(data) or _identify(data) not in known]
+
+
+def _identify(data: ValidFields) -> tuple[str, ...]:
+    metadata = data.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return tuple(str(value_of(node)) for node in (data.get("apiVersion"), data.get("kind"), name))
 
 
 def locate_policies(own: Iterable[File]) -> dict[str, Location]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jobgen import cache
+from jobgen.check.consequences import is_failed_evaluation
 from jobgen.model.data import value_of
 from jobgen.model.finding import Finding, Identity, Problem, Related, Severity
 from jobgen.pipeline.across_jobs import AllJobs, find_across_jobs
@@ -287,23 +288,16 @@ def _compile_policies(shipped: tuple[File, ...], own: tuple[File, ...], resource
 
 def _name_failed_policies(run: Run) -> None:
     """Give each finding about a policy that could not be evaluated the location of the policy."""
-    failed = [finding for finding in run.findings if _is_failed_policy(finding)]
+    failed = [finding for finding in run.findings if is_failed_evaluation(finding)]
     if not failed:
         return
     from jobgen.pipeline.load_policies import locate_policies
 
     places = locate_policies(layout.read_own_policies(run.project.root))
     for number, finding in enumerate(run.findings):
-        if _is_failed_policy(finding) and finding.rule in places:
+        if is_failed_evaluation(finding) and finding.rule in places:
             related = (*finding.related, Related(places[finding.rule], f"policy `{finding.rule}`"))
             run.findings[number] = finding._replace(related=related)
-
-
-def _is_failed_policy(finding: Finding) -> bool:
-    """Whether a finding says that a policy could not be evaluated."""
-    return finding.category == "policy" and finding.message.startswith(
-        f"policy `{finding.rule}` could not be evaluated"
-    )
 
 
 def _can_cache(run: Run, runners: Sequence[EnvironmentRunner]) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_WALKED_BYTES, MAX_WALKED_FILES
+from jobgen.repo import policy_packs
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.committed_files import read_committed
@@ -29,7 +30,7 @@ from jobgen.repo.files import (
 )
 from jobgen.repo.root import LAYER_FOLDERS, SETTINGS, folder_exists
 from jobgen.repo.shipped import find_shipped, mark_built_in
-from jobgen.repo.walk import find_one, walk_all, walk_files
+from jobgen.repo.walk import find_one, walk_all, walk_files, walk_folder
 
 _OWN_SCHEMA = lazy_pattern(r"schemas/(?P<group>[^/]+)/[^/_]+_(?P<version>v[a-z0-9]+)\.json")
 _OWN_GROUP = "jobgen.dev"
@@ -37,6 +38,7 @@ _STATE = lazy_pattern(
     r"""\bstate["']?[ \t]*:[ \t]*["']?([^\s"'#,}\]][^"'#,}\]\r\n]*?)["']?[ \t]*(?:[#,}\]\r\n]|$)""", re.MULTILINE
 )
 
+_POLICY_TESTS = "policies/tests"
 _BACKUPS = ("~", ".bak", ".disabled", ".dist", ".example", ".off", ".old", ".orig", ".rej", ".sample", ".swp")
 
 
@@ -178,14 +180,14 @@ def read_inputs(root: Folder) -> Iterator[File]:
         yield from read_state(root, folder)
     home = find_shipped("schemas").parent
     if home != root:
-        yield from _list_shipped_stats(home)
+        yield from _list_shipped_stats(home, policy_packs.read_packs(found))
 
 
 @cache
-def _list_shipped_stats(home: Path) -> tuple[File, ...]:
+def _list_shipped_stats(home: Path, packs: tuple[str, ...]) -> tuple[File, ...]:
     """The shipped files with their size and time. They change only with jobgen, so a process reads them once."""
-    tops = ("policies", "schemas")
-    return tuple(_read_stat(entry) for top in tops for entry in walk_files(home, top, MANIFEST_SUFFIXES))
+    policies = (*_find_shipped_policies(home), *_find_pack_files(home, policy_packs.list_folders(packs)))
+    return tuple(map(_read_stat, (*policies, *walk_files(home, "schemas", MANIFEST_SUFFIXES))))
 
 
 def _read_stat(entry: FileEntry) -> File:
@@ -209,12 +211,32 @@ def read_schema(root: Folder, name: str) -> File | None:
     return read_path(full, path, root) if is_file(full) else None
 
 
-def read_shipped_policies(root: Folder) -> Iterator[File]:
-    """Read the shipped policies, except those that a file of the repository with the same name replaces."""
+def read_shipped_policies(root: Folder, *, all_packs: bool = False) -> Iterator[File]:
+    """Read the shipped policies, except those that a file of the repository with the same name replaces.
+
+    The packs are those that the settings turn on, or all of them.
+    """
     home = find_shipped("policies").parent
     own = {entry.path for entry in _find_policies(root)}
-    shipped = (read_file(entry) for entry in _find_policies(home) if home != root and entry.path not in own)
-    yield from map(mark_built_in, shipped)
+    mark = (lambda file: file) if is_home(root) else mark_built_in
+    if not is_home(root):
+        yield from (mark(read_file(entry)) for entry in _find_policies(home) if entry.path not in own)
+    folders = policy_packs.list_all_folders() if all_packs else policy_packs.list_folders(find_packs(root))
+    for entry in _find_pack_files(home, folders):
+        if own.isdisjoint(policy_packs.list_replacements(entry.path)):
+            yield mark(read_file(entry))
+
+
+def find_packs(root: Folder) -> tuple[str, ...]:
+    """The packs of policies that the settings of a repository turn on."""
+    return policy_packs.read_packs(read_settings(root))
+
+
+def _find_pack_files(home: Path, folders: Mapping[str, frozenset[str]]) -> Iterator[FileEntry]:
+    for folder, left_out in folders.items():
+        for entry in walk_files(home, folder, MANIFEST_SUFFIXES):
+            if os.path.basename(entry.path) not in left_out:
+                yield entry
 
 
 def read_own_policies(root: Folder) -> Iterator[File]:
@@ -224,13 +246,31 @@ def read_own_policies(root: Folder) -> Iterator[File]:
 
 def find_policy_tests(root: Folder) -> Iterator[FileEntry]:
     """Find the test cases of policies, in a folder for each policy under policies/tests/."""
-    return walk_files(root, "policies/tests", MANIFEST_SUFFIXES)
+    return walk_files(root, _POLICY_TESTS, MANIFEST_SUFFIXES)
 
 
 def _find_policies(root: Folder) -> Iterator[FileEntry]:
+    if isinstance(root, Path) and is_home(root):
+        yield from _find_shipped_policies(root)
+        return
     for entry in walk_files(root, "policies", MANIFEST_SUFFIXES):
-        if entry.finding or not entry.path.startswith("policies/tests/"):
+        if entry.finding or not entry.path.startswith(f"{_POLICY_TESTS}/"):
             yield entry
+
+
+def _find_shipped_policies(home: Path) -> Iterator[FileEntry]:
+    """Find the shipped policies that are always on. The folders of packs and of tests are not even listed."""
+    others = (_POLICY_TESTS, policy_packs.FOLDER.rstrip("/"))
+    inside = os.path.join(os.path.realpath(home), "")
+    full = os.path.join(home, "policies")
+    for entry in walk_folder(full, "policies", MANIFEST_SUFFIXES, inside, others.__contains__):
+        if not entry.skipped:
+            yield entry
+
+
+def is_home(root: Folder) -> bool:
+    """Whether a repository is the one that the shipped policies are in."""
+    return find_shipped("policies").parent == root
 
 
 def read_settings(root: Folder) -> File | None:

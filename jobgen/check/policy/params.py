@@ -46,10 +46,13 @@ class ParamStore(NamedTuple):
         return {NAME_LABEL: name, **_labels(self.namespaces[name])} if name in self.namespaces else None
 
     def plus(self, documents: Iterable[_Object]) -> ParamStore:
-        """A store with more objects, which are found first."""
+        """A store with more objects, which replace those of the same name and namespace."""
         more = store_params(documents)
-        kinds = {**self.params, **more.params}
-        params = {kind: (*more.params.get(kind, ()), *self.params.get(kind, ())) for kind in kinds}
+        params = {**self.params, **more.params}
+        for kind, added in more.params.items():
+            names = {(_name(param), _namespace(param)) for param in added}
+            kept = (param for param in self.params.get(kind, ()) if (_name(param), _namespace(param)) not in names)
+            params[kind] = (*added, *kept)
         return ParamStore(params, {**self.namespaces, **more.namespaces})
 
     def find_params(

@@ -26,7 +26,7 @@ from jobgen.pipeline.locate import locate
 from jobgen.pipeline.policy_types import find_policy_type_findings
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job, Tracer
-from jobgen.repo import layout
+from jobgen.repo import layout, policy_packs
 from jobgen.repo.files import FileEntry, read_file
 from jobgen.repo.named_paths import find_manifests
 from jobgen.report.escape import visible
@@ -60,7 +60,7 @@ def _docs_command(directory: Path) -> Result:
 @command.command("list")
 @click.pass_obj
 def _list_command(directory: Path) -> Result:
-    """List the policies with their actions and resources."""
+    """List the policies with their actions and resources, and the packs that can be turned on."""
     return list_policies(find_repository(directory))
 
 
@@ -83,7 +83,7 @@ def check_policies(root: Path) -> Result:
 
 def run_cases(root: Path, directory: Path, folder: str | None, format_: str = "text") -> Result:
     """Check every test case with the policies of its folder, and compare the findings with its comments."""
-    book = load_policies(root)
+    book = load_policies(root, all_packs=layout.is_home(root))
     if any(finding.severity is Severity.ERROR for finding in book.findings):
         return error_result(
             ExitCode.INTERNAL_ERROR, "the policies have errors; nothing was tested", format_findings(book.findings)
@@ -222,8 +222,28 @@ def list_policies(root: Path) -> Result:
     ]
     if not rows:
         return error_result(ExitCode.NOTHING_TO_DO, "there are no policies", findings)
-    width = [max(len(row[column]) for row in rows) for column in range(3)]
-    lines = ("  ".join(f"{cell:<{size}}" for cell, size in zip(row, [*width, 0], strict=True)) for row in rows)
     failed = any(finding.severity is Severity.ERROR for finding in book.findings)
     code = ExitCode.INTERNAL_ERROR if failed else ExitCode.OK
-    return Result(code, "".join(f"{line}\n" for line in lines), findings)
+    return Result(code, f"{_format_rows(rows)}\n{_format_rows(_list_packs(root))}", findings)
+
+
+def _list_packs(root: Path) -> list[tuple[str, ...]]:
+    """List every pack with whether it is on, and what it is about."""
+    on = layout.find_packs(root)
+    included = {pack.includes for pack in policy_packs.PACKS if pack.name in on}
+    return [
+        (
+            "pack",
+            pack.name,
+            "on" if pack.name in on else "included" if pack.name in included else "off",
+            pack.description,
+        )
+        for pack in policy_packs.PACKS
+    ]
+
+
+def _format_rows(rows: Sequence[tuple[str, ...]]) -> str:
+    width = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    return "".join(
+        "  ".join(f"{cell:<{size}}" for cell, size in zip(row, [*width, 0], strict=True)) + "\n" for row in rows
+    )

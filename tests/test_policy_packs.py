@@ -1,0 +1,338 @@
+"""The packs of policies that come with jobgen: off by default, turned on by the settings, replaced by a repository."""
+
+import functools
+import json
+import random
+import tempfile
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+
+import jobgen
+from jobgen.check.pod_security.checks import find_breaches
+from jobgen.check.policy import ClusterFacts, PolicyEvaluator, compile_policies
+from jobgen.cli.commands.policy import list_policies
+from jobgen.pipeline import config
+from jobgen.pipeline.load_policies import load_policies
+from jobgen.repo import layout
+from jobgen.repo.policy_packs import PACK_NAMES, PACKS
+from jobgen.yamlio.read import read
+
+ROOT = Path(__file__).parent.parent
+HOME = ROOT / "policies" / "packs"
+FILES = sorted(HOME.glob("*/*.yaml"))
+PARAMS = sorted(HOME.glob("*/params/*.yaml"))
+CASES = ROOT / "policies" / "tests"
+
+
+def documents(path):
+    source = read(path.read_bytes(), path.name)
+
+    assert source.findings == ()
+    return [document.data for document in source.documents]
+
+
+def repository(folder, *packs):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "jobs").mkdir(exist_ok=True)
+    (folder / "jobgen.yaml").write_text(f"policies: [{', '.join(packs)}]\n" if packs else "")
+    return folder
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@functools.cache
+def load(*packs):
+    with tempfile.TemporaryDirectory() as folder:
+        return PolicyEvaluator(load_policies(repository(Path(folder), *packs)).policies, ClusterFacts())
+
+
+def problems(obj, *packs):
+    found = list(load(*packs).find_problems(obj))
+
+    assert [problem.message for problem in found if "could not be evaluated" in problem.message] == []
+    return found
+
+
+def pod(template):
+    return {"apiVersion": "v1", "kind": "Pod", **template}
+
+
+def pytorch_job(template):
+    role = {"replicas": 1, "template": template}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "a"},
+        "spec": {"pytorchReplicaSpecs": {"Worker": role}},
+    }
+
+
+# What Pod Security reads, with values that it allows and values that it forbids.
+_CONTEXT = {
+    "seLinuxOptions": [{"type": "container_t"}, {"type": "spc_t"}, {"user": "u"}, {"role": ""}, {}],
+    "seccompProfile": [{"type": "RuntimeDefault"}, {"type": "Unconfined"}, {"type": "Localhost"}],
+    "appArmorProfile": [{"type": "RuntimeDefault"}, {"type": "Unconfined"}],
+    "windowsOptions": [{"hostProcess": True}, {"hostProcess": False}, {}],
+    "runAsNonRoot": [True, False],
+    "runAsUser": [0, 1000],
+}
+_CONTAINER_CONTEXT = {
+    **_CONTEXT,
+    "privileged": [True, False],
+    "allowPrivilegeEscalation": [True, False],
+    "procMount": ["Default", "Unmasked"],
+    "capabilities": [
+        {"drop": ["ALL"]},
+        {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]},
+        {"drop": ["ALL"], "add": ["CHOWN"]},
+        {"add": ["SYS_ADMIN"]},
+        {"drop": ["KILL"]},
+    ],
+}
+_PROBES = {
+    "livenessProbe": [{"httpGet": {"port": 80, "host": "10.0.0.1"}}, {"exec": {"command": ["a"]}}],
+    "startupProbe": [{"tcpSocket": {"port": 80, "host": ""}}, {"tcpSocket": {"port": 80, "host": "a"}}],
+    "lifecycle": [{"preStop": {"httpGet": {"port": 80, "host": "a"}}}, {"postStart": {"exec": {}}}],
+    "ports": [[{"containerPort": 80}], [{"containerPort": 80, "hostPort": 80}], [{"containerPort": 80, "hostPort": 0}]],
+}
+_VOLUMES = [
+    {"name": "a", "hostPath": {"path": "/"}},
+    {"name": "b", "emptyDir": {}},
+    {"name": "c"},
+    {"name": "d", "nfs": {"server": "s", "path": "/"}},
+    {"name": "e", "persistentVolumeClaim": {"claimName": "e"}},
+]
+_POD = {
+    "hostNetwork": [True, False],
+    "hostPID": [True, False],
+    "hostIPC": [True],
+    "hostUsers": [True, False],
+    "os": [{"name": "windows"}, {"name": "linux"}],
+    "volumes": [[volume] for volume in _VOLUMES] + [_VOLUMES],
+}
+_POD_CONTEXT = {
+    **_CONTEXT,
+    "sysctls": [[{"name": "kernel.shm_rmid_forced", "value": "1"}], [{"name": "a", "value": "1"}]],
+}
+_SAFE_CONTEXT = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/main"
+
+
+def draw(rng, choices, odds):
+    return {key: deepcopy(rng.choice(values)) for key, values in choices.items() if rng.random() < odds}
+
+
+def draw_pod(seed):
+    rng = random.Random(seed)
+    odds = rng.choice((0.02, 0.1, 0.3))
+    containers = [
+        {
+            "name": name,
+            "image": "a:1",
+            **draw(rng, _PROBES, odds),
+            "securityContext": {**_SAFE_CONTEXT, **draw(rng, _CONTAINER_CONTEXT, odds)},
+        }
+        for name in ("main", "other")
+    ]
+    if rng.random() < odds:
+        del containers[1]["securityContext"]
+    context = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}, **draw(rng, _POD_CONTEXT, odds)}
+    for field in list(context):
+        if rng.random() < odds:
+            del context[field]
+    annotations = {_ANNOTATION: rng.choice(("unconfined", "runtime/default", "localhost/a"))}
+    spec = {**draw(rng, _POD, odds), "securityContext": context, "containers": containers[:1]}
+    spec[rng.choice(("initContainers", "containers"))] = [containers[1]]
+    spec.setdefault("containers", containers[:1])
+    return {"metadata": {"name": "a", "annotations": annotations if rng.random() < odds else {}}, "spec": spec}
+
+
+def names(*packs):
+    """The policies of packs, with those that they include."""
+    included = [pack for pack in PACKS if pack.name in packs]
+    every = {path.stem for pack in included for path in (HOME / pack.name).glob("*.yaml")}
+    for pack in included:
+        every |= {path.stem for path in (HOME / pack.includes).glob("*.yaml")} if pack.includes else set()
+        every -= {name.removesuffix(".yaml") for name in pack.replaces}
+    return every
+
+
+@pytest.mark.parametrize("level", ["baseline", "restricted"])
+def test_pods_are_refused_as_by_pod_security(level):
+    counts = {True: 0, False: 0}
+    for seed in range(160):
+        template = draw_pod(seed)
+        expected = bool(find_breaches(template["metadata"], template["spec"], level))
+        counts[expected] += 1
+        obj = pod(template) if seed % 2 else pytorch_job(template)
+        assert bool(problems(obj, f"pss-{level}")) == expected, (seed, obj)
+
+    assert min(counts.values()) > 20, "both verdicts are frequent"
+
+
+def test_policies_and_params_are_accepted_by_the_api_server():
+    _, found = compile_policies(document for path in (*FILES, *PARAMS) for document in documents(path))
+
+    assert [problem.message for problem in found] == []
+    assert len(FILES) >= 20
+
+
+def test_packs_are_the_folders_and_the_names_of_the_schema():
+    schema = json.loads((ROOT / "schemas/jobgen.dev/settings_v1.json").read_text())
+
+    assert {path.name for path in HOME.iterdir()} == set(PACK_NAMES)
+    assert tuple(schema["properties"]["policies"]["items"]["enum"]) == PACK_NAMES
+    for pack in PACKS:
+        assert all((HOME / pack.includes / name).is_file() for name in pack.replaces)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_file_holds_a_policy_and_its_binding(path):
+    policy, binding = documents(path)
+    params = documents(path.parent / "params" / path.name) if "paramKind" in policy["spec"] else []
+
+    assert policy["metadata"]["name"] == binding["metadata"]["name"] == binding["spec"]["policyName"] == path.stem
+    assert policy["metadata"]["annotations"]["jobgen.dev/description"].count("\n\n") == 1
+    assert policy["spec"]["failurePolicy"] == "Fail"
+    assert [each["kind"] for each in params] == (["Namespace", "ConfigMap"] if params else [])
+    if params:
+        reference = binding["spec"]["paramRef"]
+        assert reference["name"] == params[1]["metadata"]["name"] == path.stem
+        assert reference["namespace"] == params[1]["metadata"]["namespace"] == params[0]["metadata"]["name"]
+
+
+def test_policies_share_the_expressions_that_find_pods():
+    found = {}
+    for path in FILES:
+        for variable in documents(path)[0]["spec"].get("variables", ()):
+            found.setdefault(variable["name"], set()).add(variable["expression"])
+
+    assert {name: len(found[name]) for name in ("spec", "templates", "pods", "containers", "contexts", "images")} == {
+        "spec": 1,
+        "templates": 1,
+        "pods": 1,
+        "containers": 1,
+        "contexts": 1,
+        "images": 1,
+    }
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_policy_has_cases_that_fail_and_cases_that_pass(path):
+    texts = [text for case in sorted((CASES / path.stem).glob("*.yaml")) for text in case.read_text().split("---\n")]
+    objects = [text for text in texts if "kind: ConfigMap" not in text]
+
+    assert [text for text in objects if f"# expect: {path.stem}" in text]
+    assert [text for text in objects if "# expect: " not in text]
+
+
+@pytest.mark.parametrize("pack", PACK_NAMES)
+def test_lint_finds_the_bad_cases_of_a_pack_that_is_on(pack, tmp_path):
+    expected = names(pack)
+    for name in expected:
+        # The cases for other params are left to `jobgen policy test`.
+        for case in sorted(set((CASES / name).glob("*.yaml")) - {CASES / name / "params.yaml"}):
+            write(tmp_path / "jobs" / name / case.name, case.read_text())
+    off = jobgen.lint(repository(tmp_path)).findings
+    on = jobgen.lint(repository(tmp_path, pack)).findings
+    every = {path.stem for path in FILES}
+
+    assert {finding.rule for finding in off} & every == set()
+    assert {finding.rule for finding in on} & every == expected
+    for name in expected:
+        for case in (tmp_path / "jobs" / name).iterdir():
+            lines = [number for number, line in enumerate(case.read_text().splitlines(), 1) if "# expect: " in line]
+            file = f"jobs/{name}/{case.name}"
+            assert (
+                sorted(each.location.line for each in on if each.rule == name and each.location.file == file) == lines
+            )
+
+
+def test_packs_that_are_off_are_not_read(tmp_path):
+    repository(tmp_path)
+
+    for read_files in (layout.read_shipped_policies, layout.read_inputs):
+        assert [file.path for file in read_files(tmp_path) if "policies/packs" in file.path] == []
+    repository(tmp_path, "kueue")
+    for read_files in (layout.read_shipped_policies, layout.read_inputs):
+        assert any("policies/packs/kueue/" in file.path for file in read_files(tmp_path))
+        assert [file.path for file in read_files(tmp_path) if "policies/packs/cost/" in file.path] == []
+
+
+def test_restricted_has_one_finding_where_baseline_finds_the_same():
+    unconfined = {"seccompProfile": {"type": "Unconfined"}}
+    spec = {"securityContext": unconfined, "containers": [{"name": "a", "image": "a:1"}]}
+    template = {"metadata": {"name": "a"}, "spec": spec}
+
+    assert [each.rule for each in problems(pod(template), "pss-baseline")] == ["pss-baseline-seccomp"]
+    for packs in (("pss-restricted",), ("pss-baseline", "pss-restricted")):
+        rules = [each.rule for each in problems(pod(template), *packs) if "seccomp" in each.rule]
+        assert rules == ["pss-restricted-seccomp"]
+
+
+def test_unknown_pack_is_an_error_with_a_suggestion(tmp_path):
+    [finding] = config.load(repository(tmp_path, "pss-restrict"), traced=True).findings
+
+    assert (finding.rule, finding.location.file, finding.location.line) == ("invalid-value", "jobgen.yaml", 1)
+    assert "did you mean `pss-restricted`?" in finding.message
+
+
+def queued(queue):
+    labels = f"{{kueue.x-k8s.io/queue-name: {queue}}}"
+    text = f"apiVersion: batch/v1\nkind: Job\nmetadata: {{name: a, labels: {labels}}}\nspec:\n"
+    return text + "  template: {spec: {restartPolicy: Never, containers: [{name: a, image: 'a:1'}]}}\n"
+
+
+def rules(folder):
+    return {finding.rule for finding in jobgen.lint(folder).findings}
+
+
+@pytest.mark.parametrize("file", ["policies/params/allowed-queues.yaml", "policies/params/teams.yaml"])
+def test_repository_replaces_params_of_a_pack(tmp_path, file):
+    repository(tmp_path, "kueue")
+    write(tmp_path / "jobs/a.yaml", queued("gold"))
+
+    assert "allowed-queues" in rules(tmp_path)
+    metadata = "{name: allowed-queues, namespace: jobgen-policies}"
+    write(tmp_path / file, f"apiVersion: v1\nkind: ConfigMap\nmetadata: {metadata}\ndata: {{queues: gold}}\n")
+    assert "allowed-queues" not in rules(tmp_path)
+    write(tmp_path / "jobs/a.yaml", queued("research"))
+    assert "allowed-queues" in rules(tmp_path)
+
+
+@pytest.mark.parametrize("file", ["policies/queue-required.yaml", "policies/packs/kueue/queue-required.yaml"])
+def test_repository_replaces_a_policy_of_a_pack(tmp_path, file):
+    repository(tmp_path, "kueue")
+    write(tmp_path / "jobs/a.yaml", queued('""'))
+    shipped = (HOME / "kueue/queue-required.yaml").read_text()
+
+    assert "queue-required" in rules(tmp_path)
+    write(tmp_path / file, shipped.replace("validationActions: [Deny]", "validationActions: [Warn]"))
+    assert [each.severity for each in jobgen.lint(tmp_path).findings if each.rule == "queue-required"] == ["warning"]
+
+
+def test_list_shows_packs_and_whether_they_are_on(tmp_path):
+    result = list_policies(repository(tmp_path, "pss-restricted"))
+    packs = [line.split()[1:3] for line in result.out.splitlines() if line.startswith("pack ")]
+
+    assert dict(packs) == {
+        "pss-baseline": "included",
+        "pss-restricted": "on",
+        "supply-chain": "off",
+        "cost": "off",
+        "kueue": "off",
+    }
+    assert "pss-restricted-seccomp" in result.out
+    assert "queue-required" not in result.out
+
+
+def test_object_with_a_wrong_type_has_one_finding(tmp_path):
+    repository(tmp_path, "pss-restricted", "supply-chain")
+    write(tmp_path / "jobs/a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers: {a: b}\n")
+
+    assert rules(tmp_path) == {"wrong-type"}
