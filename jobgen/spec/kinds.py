@@ -143,6 +143,8 @@ class Kind(NamedTuple):
     """The default role of a job."""
     code: str = ""
     """The function of `jobgen/render/prepare.py` for what depends on several fields."""
+    code_paths: Mapping[str, tuple[tuple[Step, ...], ...]] = MappingProxyType({})
+    """Where `code` puts fields of a job."""
     network: Network | None = None
     unsupported: Mapping[str, str] = MappingProxyType({})
     """What to do instead of setting fields of a job that the kind does not support."""
@@ -225,7 +227,9 @@ def _check_job_kind(described: Any) -> Iterator[Problem]:
             if "spelling" not in role and name != ANY_ROLE:
                 yield Problem("missing-field", f"role `{name}` needs `spelling`: its name in the custom resource", name)
     fields = [value["at"] if isinstance(value, dict) else value for value in described.get("fields", {}).values()]
+    coded = described.get("codePaths", {})
     templates = (*_paths(described, "pods"), *_paths(described, "addedVolumes"))
+    yield from _check_paths(*(path for name in coded for path in _paths(coded, name)), is_set=True)
     yield from _check_paths(*templates, *_template_paths(described.get("template", {})))
     yield from _check_paths(described["replicas"]["at"], *fields, is_set=True)
 
@@ -294,6 +298,9 @@ def parse_kind(described: Any) -> Kind:
         requirements=parse_requirements(raw.get("requirements", raw.get("demands", {}))),
         single=raw.get("single", ""),
         code=raw.get("code", ""),
+        code_paths={
+            name: tuple(map(parse_dotted, _paths(raw["codePaths"], name))) for name in raw.get("codePaths", ())
+        },
         network=_parse_network(raw["network"]) if "network" in raw else None,
         unsupported=raw.get("unsupported", {}),
         former_shapes={parse_dotted(path): reason for path, reason in raw.get("formerShapes", {}).items()},
