@@ -417,7 +417,7 @@ OVERLAY: dict[str, Any] = {
                 ],
             },
         ],
-        "locked": ["nodeSelector.zone", "runPolicy.suspend"],
+        "locked": ["nodeSelector.zone", "runPolicy.managedBy"],
     },
 }  # fmt: skip
 BASE = {"apiVersion": "jobgen.dev/v1", "kind": "Overlay", "metadata": {"name": "base"},

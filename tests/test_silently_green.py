@@ -1404,7 +1404,8 @@ def test_locked_paths_that_a_job_can_have_are_accepted(tmp_path):
     locked = """[namespace, resources.gpu, resources.limits, resources.requests.cpu, 'resources["nvidia.com/gpu"]',
         env.HOME, roles.worker, roles.worker.image, roles.worker.resources.memory, podTemplate.spec.hostNetwork,
         volumes.data.pvc, labels.team, securityContext.runAsUser, manifest.spec, run.state, resources.hugepages-2Mi]"""
-    repository(tmp_path, **{"jobs/a.yaml": JOB, "overlays/prod/overlay.yaml": overlay(f"locked: {locked}\n")})
+    job = JOB.replace("{cpu: 4, memory: 16Gi}", "{requests: {memory: 16Gi}}")
+    repository(tmp_path, **{"jobs/a.yaml": job, "overlays/prod/overlay.yaml": overlay(f"locked: {locked}\n")})
 
     assert [rule for rule, _, _ in rules(tmp_path)] == []
 

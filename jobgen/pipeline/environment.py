@@ -280,10 +280,7 @@ def _children(tree: Node) -> Iterable[Node]:
 
 def _list_blocks(project: ProjectConfig, environment: Environment) -> Iterator[tuple[str, Any]]:
     """The blocks of layers that may have deletion markers, each with its owner."""
-    ancestors = list_ancestors(environment.name, project.overlays)
-    specs = ((overlay, spec) for overlay in ancestors for spec in project.overlays[overlay].specs)
-    owners = (overlay for overlay, spec in specs if "defaults" in spec)
-    yield from zip(owners, environment.defaults, strict=True)
+    yield from ((each.overlay or f"team {each.team}", (each.layer, each.match)) for each in environment.defaults)
     yield from ((patch.overlay, patch._replace(place=0)) for patch in environment.patches)
     yield from ((change.overlay, change._replace(place=0)) for change in environment.images)
     yield from (("", kind) for kind in project.kinds)

@@ -135,7 +135,7 @@ class Tracer:
         expander = self._untraced[env]
         environment = expander.environment
         is_unchanged = not is_spec(job.document.data) and environment.namespace is None and not environment.images
-        is_unchanged = is_unchanged and environment.teams.find(job.file.path) is None
+        is_unchanged = is_unchanged and not environment.locks and environment.teams.find(job.file.path) is None
         if is_unchanged and not environment.patches_for(job_attributes(job.document, expander)):
             return expander
         return self.expander(env)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.check.original_messages import original_message
@@ -52,6 +52,7 @@ def build_objects(
     Problems say why that fails; no object without problems means that the job is inactive.
     """
     spec = expander.expand(job, patches, problems, deletions) if is_spec(job.data) else None
+    problems.extend(_find_locked(job, expander, patches, spec))
     if spec is not None:
         # Imported late: a repository with raw manifests alone needs neither.
         from jobgen.render.by_kind import render_spec
@@ -64,6 +65,7 @@ def build_objects(
         return ()
     else:
         made = _complete_metadata(job, expander)
+    problems.extend(_find_locked_operations(made, expander, patches))
     made = apply_patches(made, patches, problems, deletions)
     if expander.environment.runtimes:
         made = complete_reference(made, expander.environment.runtimes)
@@ -83,6 +85,25 @@ def build_objects(
     if spec is not None and not problems:
         companions += _build_own_companions(made, spec)
     return (made, *companions)
+
+
+def _find_locked(job: JobDocument, expander: Expander, patches: list[Patch], spec: JobSpec | None) -> Iterable[Problem]:
+    if not expander.environment.locks:
+        return ()
+    # Imported late: most repositories have no locks.
+    from jobgen.render.locked import find_locked_in_job, find_locked_in_manifest
+
+    if is_spec(job.data):
+        return find_locked_in_job(job, expander, patches, spec)
+    return find_locked_in_manifest(job, expander, patches)
+
+
+def _find_locked_operations(made: Mapping[str, Node], expander: Expander, patches: list[Patch]) -> Iterable[Problem]:
+    if not expander.environment.locks or not any(patch.json_patch is not None for patch in patches):
+        return ()
+    from jobgen.render.locked import find_locked_operations
+
+    return find_locked_operations(made, expander, patches)
 
 
 def _build_own_companions(made: Mapping[str, Any], spec: JobSpec) -> tuple[Mapping[str, Any], ...]:

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 
 from jobgen.model.data import Node, TracedKey, ValidFields, untraced, value_of, with_layer
 from jobgen.model.finding import Problem
-from jobgen.model.path import Step, format_dotted
 from jobgen.model.suggest import did_you_mean, suggest_rename
 from jobgen.spec.kinds import ANY_ROLE, Framework, Kind
 from jobgen.spec.merge import Deletion, is_deletion, merge
-from jobgen.spec.normalize import Layer, RoleFields, is_job_field, normalize
+from jobgen.spec.normalize import Layer, RoleFields, normalize
 from jobgen.spec.overlay import Cluster, Environment, JobAttributes, Patch
 
 
@@ -65,13 +64,14 @@ class Expander:
         self._common_defaults = environment.common_defaults
         self._defaults: dict[tuple[str, str, tuple[int, ...]], _Defaults] = {}
         self._served: dict[tuple[str, str], Kind | None] = {}
+        self.lock_places: dict[Any, Any] = {}
+        """Where locked fields can be, by field and kind."""
 
     def expand(
         self, job: JobDocument, patches: list[Patch], problems: list[Problem], deletions: list[Deletion]
     ) -> JobSpec | None:
         """Merge all layers of a job; None if a problem prevents that."""
         own = normalize(with_layer(job.data["spec"], "job"), self.environment.cluster.gpu_resource, problems)
-        problems.extend(_find_locked(job.data, self.environment))
         layers = [own, *(patch.merge for patch in patches if patch.merge is not None)]
         framework = _find_last((*self._common_defaults, *layers), "framework")
         if value_of(framework) is None:
@@ -355,38 +355,6 @@ def _is_on_platform(name: str, layers: list[Layer], platform: str) -> bool:
     own = [role for layer in layers if (role := layer.roles.get(name))]
     listed = next((role.replica["platforms"] for role in reversed(own) if "platforms" in role.replica), None)
     return not isinstance(listed, list) or platform in map(value_of, listed)
-
-
-def _find_locked(job: ValidFields, environment: Environment) -> Iterator[Problem]:
-    for lock in environment.locks:
-        for holder, path in _holders(job, lock.path):
-            node = _find_key(holder, path)
-            if node is not None:
-                message = f"`{format_dotted(lock.path)}` is locked by overlay `{lock.overlay}`; remove it from the job"
-                yield Problem("locked-field", message, node, ((lock.node, "locked here"),))
-
-
-def _holders(job: ValidFields, path: tuple[Step, ...]) -> Iterator[tuple[Any, tuple[Step, ...]]]:
-    """The mappings in which a job can set a field: its spec and each role, or its metadata for the namespace."""
-    spec = job["spec"]
-    yield (job["metadata"] if path == ("namespace",) else spec), path
-    if path and not is_job_field(str(path[0])) and path[0] != "roles":
-        for role in (spec.get("roles") or {}).values():
-            yield role, path
-
-
-def _find_key(node: Any, path: tuple[Step, ...]) -> Any:
-    """The key at the end of a path; None if the path does not exist."""
-    for depth, step in enumerate(path):
-        if not isinstance(node, dict):
-            return None
-        key = next((key for key in node if key == step), None)
-        if key is None:
-            return None
-        if depth == len(path) - 1:
-            return key
-        node = node[key]
-    return None
 
 
 def find_dead_deletions(deletions: list[Deletion]) -> Iterator[Problem]:

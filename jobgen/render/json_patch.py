@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.model.data import Node, TracedList, TracedMapping, ValidFields, override, untraced, value_of
@@ -39,6 +39,41 @@ def apply_json_patch(
             problems.append(Problem("json-patch-failed", str(failed), operation["path"]))
             return target
     return changed
+
+
+def step_through(target: Mapping[str, Node], operations: Sequence[ValidFields]) -> Iterator[Mapping[str, Node]]:
+    """Yield the object before each operation, and the result: one object that changes. A failure ends it."""
+    changed: dict[str, Any] = copy_containers(target)
+    budget = Budget(MAX_COPIED_NODES)
+    yield changed
+    for operation in operations:
+        try:
+            _OPERATIONS[value_of(operation["op"])](changed, operation, budget)
+        except (BudgetExceededError, _FailedError, InvalidPathError):
+            return
+        yield changed
+
+
+def resolve_pointer(target: Node, operation: ValidFields, field: str = "path") -> tuple[str | int, ...] | None:
+    """Return the keys and indexes of the pointer of an operation in an object; None if it leads nowhere."""
+    steps: list[str | int] = []
+    node: Any = target
+    try:
+        for step in _parse_path(operation, field):
+            if isinstance(node, dict):
+                steps.append(str(step))
+                node = node.get(str(step))
+            elif isinstance(node, list):
+                index = len(node) if step == "-" else _find_index(node, step)
+                if index is None:
+                    return None
+                steps.append(index)
+                node = node[index] if index < len(node) else None
+            else:
+                return None
+    except (_FailedError, InvalidPathError):
+        return None
+    return tuple(steps)
 
 
 def copy_containers(tree: Any) -> Any:

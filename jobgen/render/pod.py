@@ -10,17 +10,17 @@ from jobgen.model.finding import FixStep, Problem
 from jobgen.model.quantity import canonicalize_quantity
 from jobgen.model.suggest import find_key, suggest_quantity
 
-_CONTAINER_FIELDS = frozenset(("image", "imagePullPolicy", "command", "args", "workingDir", "envFrom", "ports"))
-_POD_FIELDS = frozenset(("nodeSelector", "tolerations", "affinity", "imagePullSecrets"))
-_METADATA_FIELDS = frozenset(("labels", "annotations"))
+CONTAINER_FIELDS = frozenset(("image", "imagePullPolicy", "command", "args", "workingDir", "envFrom", "ports"))
+POD_FIELDS = frozenset(("nodeSelector", "tolerations", "affinity", "imagePullSecrets"))
+METADATA_FIELDS = frozenset(("labels", "annotations"))
 # Fields of a security context that only containers have; the others are set on the pod.
 _CONTAINER_SECURITY = frozenset(
     ("allowPrivilegeEscalation", "capabilities", "privileged", "procMount", "readOnlyRootFilesystem")
 )
-_SHM = "shm"
-_SHM_PATH = "/dev/shm"  # noqa: S108
-_MOUNT_FIELDS = ("mountPath", "subPath", "readOnly")
-_SHORT_SOURCES = {
+SHM = "shm"
+SHM_PATH = "/dev/shm"  # noqa: S108
+MOUNT_FIELDS = ("mountPath", "subPath", "readOnly")
+SHORT_SOURCES = {
     "pvc": ("persistentVolumeClaim", "claimName"),
     "configMap": ("configMap", "name"),
     "secret": ("secret", "secretName"),
@@ -42,11 +42,11 @@ def build_pod_template(fields: dict[str, Any], container_name: Node, problems: l
     metadata: dict[str, Any] = {}
     # Keys are reused, because they carry their locations.
     for field, value in fields.items():
-        if field in _CONTAINER_FIELDS:
+        if field in CONTAINER_FIELDS:
             container[field] = value
-        elif field in _POD_FIELDS:
+        elif field in POD_FIELDS:
             spec[field] = value
-        elif field in _METADATA_FIELDS:
+        elif field in METADATA_FIELDS:
             metadata[field] = value
         elif field == "env":
             container[field] = [render_env(name, item, problems) for name, item in value.items()]
@@ -168,13 +168,13 @@ def _add_volumes(
     volumes: list[Any] = []
     mounts: list[Any] = []
     for name, volume in fields.get("volumes", {}).items():
-        source = {key: value for key, value in volume.items() if key not in _MOUNT_FIELDS}
+        source = {key: value for key, value in volume.items() if key not in MOUNT_FIELDS}
         _check_sources(f"volume `{name}`", source, "conflicting-volume", name, problems)
         if not source:
             message = f"volume `{name}` has no source; add `pvc`, `emptyDir`, `configMap` or another"
             problems.append(Problem("missing-field", message, name))
         volumes.append({"name": to_scalar(name), **dict(_render_source(source, problems))})
-        mount = {field: volume[field] for field in _MOUNT_FIELDS if field in volume}
+        mount = {field: volume[field] for field in MOUNT_FIELDS if field in volume}
         if "mountPath" in mount:
             mounts.append({"name": to_scalar(name), **mount})
         elif mount:
@@ -189,24 +189,24 @@ def _add_volumes(
 
 def _add_shm(wanted: Node, volumes: list[Any], mounts: list[Any], problems: list[Problem]) -> None:
     size = render_quantity(wanted, "shm", problems)
-    name = with_value(size, _SHM)
-    if any(value_of(volume["name"]) == _SHM for volume in volumes):
+    name = with_value(size, SHM)
+    if any(value_of(volume["name"]) == SHM for volume in volumes):
         problems.append(
             Problem(
                 "conflicting-volume", "`shm` adds a volume named `shm`, but there is one already; rename it", wanted
             )
         )
-    if any(value_of(mount["mountPath"]) == _SHM_PATH for mount in mounts):
-        message = f"`shm` is mounted at `{_SHM_PATH}`, but another volume is mounted there; remove one of them"
+    if any(value_of(mount["mountPath"]) == SHM_PATH for mount in mounts):
+        message = f"`shm` is mounted at `{SHM_PATH}`, but another volume is mounted there; remove one of them"
         problems.append(Problem("conflicting-volume", message, wanted, evidence=("shm",)))
     volumes.append({"name": name, "emptyDir": {"medium": with_value(size, "Memory"), "sizeLimit": size}})
-    mounts.append({"name": name, "mountPath": with_value(size, _SHM_PATH)})
+    mounts.append({"name": name, "mountPath": with_value(size, SHM_PATH)})
 
 
 def _render_source(source: dict[str, Any], problems: list[Problem]) -> Iterator[tuple[str, Any]]:
     for key, value in source.items():
-        if key in _SHORT_SOURCES and not isinstance(value, dict):
-            name, field = _SHORT_SOURCES[key]
+        if key in SHORT_SOURCES and not isinstance(value, dict):
+            name, field = SHORT_SOURCES[key]
             yield name, {field: value}
         elif key == "emptyDir" and "sizeLimit" in value:
             yield key, {**value, "sizeLimit": render_quantity(value["sizeLimit"], "sizeLimit", problems)}

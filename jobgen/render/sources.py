@@ -25,7 +25,7 @@ _MOUNT_FIELDS = ("mountPath", "subPath", "readOnly")
 _FILE_FIELDS = ("subPath", "readOnly", "items", "defaultMode")
 
 
-class _SourceType(NamedTuple):
+class SourceType(NamedTuple):
     """How pods refer to an object with keys."""
 
     field: str
@@ -36,9 +36,9 @@ class _SourceType(NamedTuple):
     name: str
 
 
-_TYPES = (
-    _SourceType("secrets", "secret", "secretKeyRef", "secretRef", "secret", "secretName"),
-    _SourceType("configs", "config", "configMapKeyRef", "configMapRef", "configMap", "name"),
+SOURCE_TYPES = (
+    SourceType("secrets", "secret", "secretKeyRef", "secretRef", "secret", "secretName"),
+    SourceType("configs", "config", "configMapKeyRef", "configMapRef", "configMap", "name"),
 )
 
 
@@ -59,7 +59,7 @@ def add_sources(
     main, *others = spec["containers"]
     lists = (main.get("env"), main.get("envFrom"), spec.get("volumes"), main.get("volumeMounts"))
     parts = _Parts(*([*(found or ())] for found in lists))
-    for kind in _TYPES:
+    for kind in SOURCE_TYPES:
         for name, source in fields.get(kind.field, {}).items():
             if "data" in source:
                 _check_inline_name(name, problems)
@@ -123,7 +123,7 @@ def name_volume(noun: str, name: str) -> str:
 
 
 def _add_variables(
-    kind: _SourceType, names: tuple[str, Node], source: dict[str, Any], parts: _Parts, problems: list[Problem]
+    kind: SourceType, names: tuple[str, Node], source: dict[str, Any], parts: _Parts, problems: list[Problem]
 ) -> None:
     name, named = names
     env, optional = source.get("env"), _select(source, ("optional",))
@@ -143,7 +143,7 @@ def _add_variables(
 
 
 def _add_volume(
-    kind: _SourceType, names: tuple[str, Node], source: dict[str, Any], parts: _Parts, problems: list[Problem]
+    kind: SourceType, names: tuple[str, Node], source: dict[str, Any], parts: _Parts, problems: list[Problem]
 ) -> None:
     name, named = names
     if "mountPath" not in source:

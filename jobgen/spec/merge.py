@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Location, Node, TracedList, TracedScalar, location_of, override, value_of
+from jobgen.model.data import Location, Node, TracedList, TracedScalar, ValidFields, location_of, override, value_of
 
 LIST_KEYS: dict[str, tuple[str, ...]] = {
     "containers": ("name",),
@@ -149,13 +149,13 @@ def _merge_lists(base: Any, over: Any, deletions: list[Deletion], name: str) -> 
     if keys is None or not _all_keyed(over, keys):
         replacement = _remove_markers(over, deletions, name)
         return replacement if base is None else override(replacement, base)
-    replaces = any(_is_replacement(item) for item in over)
+    replaces = any(is_replacement(item) for item in over)
     # Items without a key cannot be merged.
     merged = list(base) if isinstance(base, list) and not replaces and _all_keyed(base, keys) else []
     # Of several items with one key, the last one is merged, and the others stay.
     at = {_identity(item, keys): index for index, item in enumerate(merged)}
     for item in over:
-        if _is_replacement(item) or _is_marker(item, "merge"):
+        if is_replacement(item) or _is_marker(item, "merge"):
             continue
         identity = _identity(item, keys)
         if is_deletion(item):
@@ -182,7 +182,7 @@ def _remove_markers(over: Any, deletions: list[Deletion], name: str) -> Any:
     if not _is_marked(over):
         return over
     if isinstance(over, list):
-        kept = [item for item in over if not _is_replacement(item) and not _is_invalid_deletion(item, deletions, name)]
+        kept = [item for item in over if not is_replacement(item) and not _is_invalid_deletion(item, deletions, name)]
         return _like_list(over, [_remove_markers(item, deletions, name) for item in kept])
     kept_keys = [key for key in over if not _is_directive(key) and not _is_invalid_deletion(over[key], deletions, key)]
     return {key: _remove_markers(over[key], deletions, key) for key in kept_keys}
@@ -203,8 +203,30 @@ def _is_invalid_deletion(value: Any, deletions: list[Deletion], name: str) -> bo
     return True
 
 
-def _is_replacement(item: Node) -> bool:
+def is_replacement(item: Node) -> bool:
+    """Whether an item of a list is a marker that replaces the list."""
     return _is_marker(item, "replace")
+
+
+def is_merged_by_key(items: Sequence[Node], name: str) -> bool:
+    """Whether the items of a list are merged into a list with this name, rather than replacing it."""
+    keys = LIST_KEYS.get(name)
+    return keys is not None and _all_keyed(items, keys) and not _is_list_deletion(items, name)
+
+
+def find_directive(over: ValidFields, name: str | None, *, is_last: bool) -> str | None:
+    """Return the key of a directive that changes what another layer has as `name`, or as anything; None without one.
+
+    `is_last` is whether the field itself is meant, rather than something in it: the order of a list is no part of it.
+    """
+    for key, value in over.items():
+        if key == _DIRECTIVE and value_of(value) == "replace":
+            return key
+        if key == _RETAIN and not (isinstance(value, list) and name in [value_of(each) for each in value]):
+            return key
+        if name is not None and (key == _DELETE_VALUES + name or (is_last and key == _ORDER + name)):
+            return key
+    return None
 
 
 def _is_marker(item: Node, word: str) -> bool:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from jobgen.model.data import Node, untraced, value_of, with_layer
 from jobgen.model.finding import Problem
-from jobgen.model.path import Step, parse_dotted
 from jobgen.model.suggest import did_you_mean
+from jobgen.spec.locks import FieldLock, parse_locks
 from jobgen.spec.merge import merge
 from jobgen.spec.normalize import Layer, normalize
 from jobgen.spec.sweeps import find_stray_variables
@@ -120,14 +120,11 @@ class Defaults(NamedTuple):
 
     layer: Layer
     match: JobSelector | None = None
-
-
-class FieldLock(NamedTuple):
-    """A field that jobs may not set."""
-
-    path: tuple[Step, ...]
-    node: Node
-    overlay: str
+    block: Any = None
+    """What the layer was made of."""
+    overlay: str = ""
+    """The overlay that has them; empty if a team does."""
+    team: str = ""
 
 
 class ImageChange(NamedTuple):
@@ -220,7 +217,8 @@ def compose_environment(
             for patch in spec.get("patches", ()):
                 patches.append(_parse_patch(patch, overlay, place, cluster, problems))
                 place += 1
-            locks += _parse_locks(spec.get("locked", ()), overlay)
+            if "locked" in spec:
+                locks += parse_locks(spec["locked"], overlay, _find_ancestors(overlay, overlays, []))
             images += _parse_images(spec.get("images", ()), overlay)
     return Environment(
         name, cluster, namespace, tuple(jobs), tuple(defaults), tuple(patches), tuple(locks), tuple(images)
@@ -332,6 +330,8 @@ def add_teams(environment: Environment, teams: Teams, problems: list[Problem]) -
                 problems,
             ),
             JobSelector((("team", (escape(team.name),)),)),
+            team.spec["defaults"],
+            team=team.name,
         )
         for team in teams.all
         if "defaults" in team.spec
@@ -342,9 +342,10 @@ def add_teams(environment: Environment, teams: Teams, problems: list[Problem]) -
 def _parse_defaults(block: Any, overlay: str, cluster: Cluster, problems: list[Problem]) -> Iterator[Defaults]:
     """The defaults of an overlay: a block for all jobs, or a list of blocks, of which some are for jobs that match."""
     for entry in block if isinstance(block, list) else [{"merge": block}] if block else ():
-        layered = with_layer(entry.get("merge", {}), f"defaults of {overlay}")
+        block = entry.get("merge", {})
+        layered = with_layer(block, f"defaults of {overlay}")
         match = parse_selector(entry["match"]) if "match" in entry else None
-        yield Defaults(normalize(layered, cluster.gpu_resource, problems), match)
+        yield Defaults(normalize(layered, cluster.gpu_resource, problems), match, block, overlay)
 
 
 def _parse_patch(block: Any, overlay: str, place: int, cluster: Cluster, problems: list[Problem]) -> Patch:
@@ -374,10 +375,6 @@ def name_patch(block: Any, overlay: str) -> PatchName:
     applies_to_all = any(value_of(block.get(key)) is not None for key in ("manifest", "jsonPatch"))
     selector = repr((parse_selector(block.get("match", {})), applies_to_all))
     return overlay, blake2b(selector.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-
-
-def _parse_locks(paths: Iterable[Node], overlay: str) -> Iterator[FieldLock]:
-    return (FieldLock(parse_dotted(value_of(path)), path, overlay) for path in paths)
 
 
 def _parse_images(entries: Iterable[Any], overlay: str) -> Iterator[ImageChange]:

@@ -9,6 +9,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.path import InvalidPathError, Step, format_dotted, parse_dotted
 from jobgen.model.suggest import did_you_mean
+from jobgen.spec.locks import name_field
 
 _JOB = "trainingjob_v1.json"
 # The schema accepts any resource. Other resources have a domain, which is written in brackets.
@@ -20,7 +21,8 @@ _RESOURCE_BLOCKS = ("resources", "requests", "limits")
 def find_lock_errors(document: Any, schemas: Mapping[str, Any]) -> Iterator[Problem]:
     """Report locked paths that are not a field of a job. Roles depend on the platform and are checked later."""
     job = schemas[_JOB]
-    for node in document["spec"].get("locked", ()):
+    for entry in document["spec"].get("locked", ()):
+        node = name_field(entry)
         try:
             path = parse_dotted(value_of(node))
         except InvalidPathError as error:

@@ -283,7 +283,7 @@ def _list_own_values(path: Sequence[Step], document: Document, known: Known) -> 
         case "overlay", [*_, ("kinds" | "platforms") as last] if "cluster" not in keys:
             found = {kind.name if last == "kinds" else kind.platform: kind.operator for kind in known.kinds}
             return (Item(name, ItemKind.VALUE, "", source) for name, source in sorted(found.items()))
-        case "overlay", [*_, "locked"]:
+        case "overlay", [*_, "locked"] | [*_, "locked", "field"]:
             fields = list_fields(own_formats.find_forms("trainingjob", known.frameworks, ("spec",)))
             return (Item(field.name, ItemKind.NAME, "", "field of a job", field.description) for field in fields)
         case "overlay" | "settings", [*_, "cluster", "kubernetes"]:
