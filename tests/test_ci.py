@@ -17,6 +17,7 @@ from githubaction import ACTION, ROOT, SERVER, STEPS, UPLOAD, Runner
 from gitrepository import Repository
 from pagedata import find_data
 
+from jobgen import __version__
 from jobgen.yamlio.read import read
 
 GITLAB = read((ROOT / "ci/gitlab.yml").read_bytes(), "gitlab.yml").documents[0].data["jobgen"]
@@ -247,6 +248,58 @@ def test_action_file_matches_the_github_format() -> None:
     assert {re.fullmatch(r"\$\{\{ steps\.([\w-]+)\.outputs\.[\w-]+ \}\}", value)[1] for value in values} <= known
     assert all(PINNED.fullmatch(step["uses"]) for step in STEPS.values() if "uses" in step)
     assert sum(step.get("uses", "").startswith(UPLOAD) for step in STEPS.values()) == 2
+
+
+def add_faults(repository: Repository) -> None:
+    """A fault on main, in the environment `dev` only, and another one on the branch."""
+    repository.run("git", "switch", "--quiet", "main")
+    overlay = repository.folder / "overlays/dev/overlay.yaml"
+    overlay.write_text(overlay.read_text() + "  patches:\n    - merge: {resources: {gpu: 500m}}\n")
+    assert repository.commit().returncode == 0
+    repository.run("git", "switch", "--quiet", "change")
+    repository.run("git", "rebase", "--quiet", "main")
+
+
+def test_action_lints_some_environments_and_leaves_out_known_findings(repository: Repository) -> None:
+    add_faults(repository)
+    event = pull_request(repository)
+    runs = {
+        "all": Runner(repository).run(event, "Lint"),
+        "prod": Runner(repository).run(event, "Lint", environments="prod"),
+        "since": Runner(repository).run(event, "Lint", since="base"),
+        "no base": Runner(repository).run({}, "Lint", since="base"),
+    }
+    repository.run("jobgen", "lint", "--write-baseline")
+    runs["baseline"] = Runner(repository).run(event, "Lint", baseline="jobgen-baseline.json")
+
+    assert {name: run.failed for name, run in runs.items()} == {
+        "all": True,
+        "prod": False,
+        "since": False,
+        "no base": True,
+        "baseline": False,
+    }
+
+
+def test_gitlab_template_lints_some_environments_and_leaves_out_known_findings(repository: Repository) -> None:
+    add_faults(repository)
+    repository.run("jobgen", "lint", "--write-baseline")
+    codes = [
+        run_gitlab(repository, JOBGEN_REPORT="false", **variables).returncode
+        for variables in (
+            {},
+            {"JOBGEN_ENVIRONMENTS": "prod"},
+            {"JOBGEN_SINCE": "base"},
+            {"JOBGEN_BASELINE": "jobgen-baseline.json"},
+        )
+    ]
+
+    assert codes == [1, 0, 0, 0]
+
+
+def test_templates_install_the_version_of_this_repository() -> None:
+    assert GITLAB["variables"]["JOBGEN_VERSION"] == __version__
+    assert any('"jobgen==$JOBGEN_VERSION"' in line for line in GITLAB["before_script"])
 
 
 def run_gitlab(repository: Repository, first: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
