@@ -12,9 +12,12 @@ import pytest
 import jobgen
 from jobgen.check.pod_security.checks import find_breaches
 from jobgen.check.policy import ClusterFacts, PolicyEvaluator, compile_policies
+from jobgen.check.policy.type_check import find_type_problems
 from jobgen.cli.commands.policy import list_policies
 from jobgen.pipeline import config
+from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.load_policies import load_policies
+from jobgen.pipeline.policy_types import list_resources
 from jobgen.repo import layout
 from jobgen.repo.policy_packs import PACK_NAMES, PACKS
 from jobgen.yamlio.read import read
@@ -280,6 +283,32 @@ def test_unknown_pack_is_an_error_with_a_suggestion(tmp_path):
 
     assert (finding.rule, finding.location.file, finding.location.line) == ("invalid-value", "jobgen.yaml", 1)
     assert "did you mean `pss-restricted`?" in finding.message
+
+
+def test_policy_of_a_pack_that_is_off_is_no_rule_of_the_settings(tmp_path):
+    settings = repository(tmp_path) / "jobgen.yaml"
+    settings.write_text("rules: {max-gpus: warning}\n")
+
+    assert [finding.message for finding in config.load(tmp_path, traced=True).findings] == [
+        "the policy `max-gpus` is in the pack `cost`, which is off; add the pack to `policies`"
+    ]
+    settings.write_text("policies: [cost]\nrules: {max-gpus: warning}\n")
+    assert config.load(tmp_path, traced=True).findings == ()
+
+
+def test_expressions_fit_the_types_of_the_kinds():
+    """The API server writes to the status of a policy what does not fit."""
+    config_of_root = config.load(ROOT)
+    checker = EnvironmentRunner(config_of_root, "").checker
+    some = [each for each in list_resources(config_of_root) if each.kind in ("Pod", "PyTorchJob", "TrainJob")]
+    found = [
+        (path.stem, problem.message)
+        for path in FILES
+        for problem in find_type_problems(documents(path)[0], some, checker.read_schema)
+    ]
+
+    assert len(some) >= 3
+    assert found == []
 
 
 def queued(queue):

@@ -415,7 +415,10 @@ def _find_unknown_rules(root: Folder, named: tuple[Any, ...]) -> Iterator[Proble
     for node in named:
         name = str(value_of(node))
         if canonical_rule_name(name) not in known:
-            similar = find_similar_rule(name, known)
+            pack = layout.find_pack_of(name)
+            similar = "" if pack else find_similar_rule(name, known)
             message = f"there is no rule or policy `{name}`" + (f"; did you mean `{similar}`?" if similar else "")
+            if pack:
+                message = f"the policy `{name}` is in the pack `{pack}`, which is off; add the pack to `policies`"
             evidence = (name, original_rule_name(similar)) if similar else (name,)
             yield Problem("unknown-rule", message, node, evidence=evidence)

@@ -232,6 +232,14 @@ def find_packs(root: Folder) -> tuple[str, ...]:
     return policy_packs.read_packs(read_settings(root))
 
 
+def find_pack_of(policy: str) -> str:
+    """The pack that has a policy; empty if none has it."""
+    home = find_shipped("policies").parent
+    entries = _find_pack_files(home, policy_packs.list_all_folders())
+    names = (entry.path.removeprefix(policy_packs.FOLDER).split("/") for entry in entries)
+    return next((parts[0] for parts in names if parts[1:] == [f"{policy}.yaml"]), "")
+
+
 def _find_pack_files(home: Path, folders: Mapping[str, frozenset[str]]) -> Iterator[FileEntry]:
     for folder, left_out in folders.items():
         for entry in walk_files(home, folder, MANIFEST_SUFFIXES):
