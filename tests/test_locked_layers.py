@@ -175,6 +175,21 @@ def test_form_of_a_locked_field(tmp_path, name):
     assert find_lines(tmp_path, field, make_job(rest)) == lines
 
 
+@pytest.mark.parametrize(
+    ("rest", "line"),
+    [
+        ("podTemplate: null", 8),
+        ("roles: {worker: {podTemplate: {$patch: delete}}}", 8),
+        ("podTemplate: {spec: {hostIPC: true}}", 0),
+        ("manifest: null", 0),
+    ],
+)
+def test_a_block_that_sets_a_locked_field_cannot_be_deleted(tmp_path, rest, line):
+    block = "  defaults: {podTemplate: {spec: {nodeSelector: {pool: gpu}}}}\n"
+    files = {"overlays/prod/overlay.yaml": lock("nodeSelector", rest=block), "jobs/nlp/bert.yaml": make_job(rest)}
+    assert [place for place, _ in lint(tmp_path, files)] == ([f"jobs/nlp/bert.yaml:{line}"] if line else [])
+
+
 def test_namespace_and_queue_in_metadata(tmp_path):
     job = make_job(metadata=", namespace: a, labels: {kueue.x-k8s.io/queue-name: b}")
     assert find_lines(tmp_path, "namespace", job) == [3]

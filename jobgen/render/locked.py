@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.pod_templates import list_template_paths
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node, is_null, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.path import Step, format_dotted
 from jobgen.render.expand import Expander, JobDocument, JobSpec
@@ -16,7 +16,7 @@ from jobgen.render.lock_places import LockPlaces, find_lock_places
 from jobgen.spec.field_patterns import Setting, find_every_setting, find_first, find_settings
 from jobgen.spec.kinds import Kind
 from jobgen.spec.locks import FieldLock
-from jobgen.spec.merge import merge
+from jobgen.spec.merge import is_deletion, merge
 from jobgen.spec.overlay import Patch
 
 
@@ -58,9 +58,11 @@ def find_locked_in_job(
         if places.role and places.role not in roles:
             # What is set for all roles does not concern a role that the job does not have.
             places = places._replace(spec=(), template=(), object=())
+        allowed = [layer for layer in layers if layer.overlay in lock.allowed and not layer.is_object]
         for layer in layers:
             if layer.overlay not in lock.allowed:
                 yield from (_report(lock, found.node, layer) for found in _find_in_layer(layer, places))
+                yield from (_report(lock, key, layer) for key in _find_dropped_blocks(layer, allowed, places))
 
 
 def find_locked_in_manifest(job: JobDocument, expander: Expander, patches: Sequence[Patch]) -> Iterator[Problem]:
@@ -204,6 +206,29 @@ def _find_in_layer(layer: _Layer, places: LockPlaces) -> Iterator[Setting]:
             yield from _find_in_fields(role, places, is_role=True)
             found = find_first(role.get("manifest"), places.item, merged=True)
             yield from [found] if found else ()
+
+
+def _find_dropped_blocks(layer: _Layer, allowed: Sequence[_Layer], places: LockPlaces) -> Iterator[Node]:
+    """Yield the keys by which a layer deletes a `podTemplate` or `manifest` that sets a locked field."""
+    for fields in () if layer.is_object else _list_fields(layer.block):
+        for key, value in fields.items():
+            if key in ("podTemplate", "manifest") and (is_null(value) or is_deletion(value)):
+                others = [other.get(key) for each in allowed for other in _list_fields(each.block)]
+                if any(_sets(other, key, places) for other in others):
+                    yield key
+
+
+def _list_fields(block: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The fields of a layer: those of the job and of all roles, and those of each role."""
+    roles = block.get("roles")
+    return [block, *(role for role in (roles.values() if isinstance(roles, dict) else ()) if isinstance(role, dict))]
+
+
+def _sets(block: Node, name: str, places: LockPlaces) -> bool:
+    if name == "podTemplate":
+        return find_first(block, places.template, merged=True) is not None
+    in_item = find_first(block, places.item, merged=True) is not None
+    return in_item or next(find_settings(block, places.object, merged=True), None) is not None
 
 
 def _find_in_fields(block: Mapping[str, Node], places: LockPlaces, *, is_role: bool) -> Iterator[Setting]:
