@@ -365,3 +365,16 @@ def test_object_with_a_wrong_type_has_one_finding(tmp_path):
     write(tmp_path / "jobs/a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers: {a: b}\n")
 
     assert rules(tmp_path) == {"wrong-type"}
+
+
+def test_job_with_many_containers_is_within_the_costs_that_the_api_server_allows():
+    containers = [{"name": f"c{number}", "image": "a:1", "resources": {"limits": {"cpu": "1"}}} for number in range(4)]
+    job = {"template": {"spec": {"activeDeadlineSeconds": 60, "template": {"spec": {"containers": containers}}}}}
+    jobset = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "a"},
+        "spec": {"replicatedJobs": [{"name": f"job-{number}", **deepcopy(job)} for number in range(4)]},
+    }
+
+    assert "resource-requests" in {each.rule for each in problems(jobset, *PACK_NAMES)}

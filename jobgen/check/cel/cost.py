@@ -16,6 +16,7 @@ from jobgen.model.limits import MAX_CEL_COST
 
 _CHARACTERS_PER_ITEM = 8
 _CHARACTERS_PER_COST = 10
+_CHARACTERS_PER_NUMBER = 20
 # A list that is built item by item is copied for each of them.
 _COPIED_ITEMS = 10
 # Functions of ours that return their last argument, or its keys.
@@ -83,8 +84,25 @@ class _Estimate:
             case Sequence():
                 return self._sequence(node, known, times)
             case Struct():
-                size = sum(self.evaluate(child, known, times).size for child in children(node))
-                return _Value(None, size + len(node.entries) * _CHARACTERS_PER_ITEM * times, times)
+                return self._struct(node, known, times)
+
+    def _struct(self, node: Struct, known: Mapping[str, _Value], times: float) -> _Value:
+        """A mapping literal: one for each value that an entry has in a loop. What is computed is left out."""
+        size = len(node.entries) * _CHARACTERS_PER_ITEM * times
+        parts: dict[str, list[Any]] = {}
+        for entry in node.entries:
+            size += self.evaluate(entry.key, known, times).size if entry.key is not None else 0
+            value = self.evaluate(entry.value, known, times)
+            size += value.size
+            name = entry.key.text if isinstance(entry.key, Const) else None
+            if name is None or (value.values is None and value.size > _CHARACTERS_PER_NUMBER * times):
+                return _Value(None, size, times)
+            parts[name] = value.values or []
+        count = max(map(len, parts.values()), default=0)
+        made: list[Any] = [
+            {name: values[index] for name, values in parts.items() if index < len(values)} for index in range(count)
+        ]
+        return _Value(made, size, times)
 
     def _sequence(self, node: Sequence, known: Mapping[str, _Value], times: float) -> _Value:
         parts = [self.evaluate(item, known, times) for item in node.items]
@@ -106,6 +124,13 @@ class _Estimate:
             # Over all evaluations, the key selects each item about once.
             items = [item for value in arguments[0].values for item in _items(value)]
             return _Value(items, arguments[0].size, times)
+        if call.name == "dyn":
+            return arguments[0]
+        if call.name == "_?._" and arguments[0].values is not None:
+            field = call.args[1].text if isinstance(call.args[1], Const) else None
+            return self._select(arguments[0], field or "")
+        if call.name == "orValue" and arguments[0].values is not None and _is_small(call.args[0]):
+            return arguments[0] if arguments[1].values is None else _join(arguments, times)
         if call.name in ("_?_:_", "_+_") and all(argument.values is not None for argument in arguments[-2:]):
             return _join(arguments[-2:], times)
         if call.name in ("_&&_", "_||_", "!_", "_?_:_", "@not_strictly_false", "optional.of", "hasValue"):
@@ -169,6 +194,13 @@ def _join(arguments: list[_Value], times: float) -> _Value:
 def _repeat(value: _Value, times: float) -> _Value:
     """A value that is read more often than it was computed."""
     return _Value(value.values, value.size * max(times / max(value.times, 1), 1), times)
+
+
+def _is_small(node: Node) -> bool:
+    """Whether a default is a literal without parts, which adds nothing to what it stands for."""
+    if isinstance(node, Call) and node.name == "dyn":
+        return _is_small(node.args[0])
+    return isinstance(node, (Const, Sequence, Struct)) and next(children(node), None) is None
 
 
 def _items(value: Any) -> list[Any]:
