@@ -8,6 +8,9 @@ import pytest
 from jobgenprocess import run_jobgen_text
 
 import jobgen
+from jobgen.diff.change_rules import check_change
+from jobgen.editor.lint_workspace import WorkspaceLinter
+from jobgen.editor.workspace import Workspace
 
 TODAY = "2026-06-01"
 JOB = """\
@@ -79,6 +82,37 @@ def test_a_finding_in_an_overlay_is_about_the_team_of_the_job(tmp_path):
     assert list_rules(tmp_path) == []
     (tmp_path / "jobs/other.yaml").write_text(JOB.replace("name: bert", "name: gpt"))
     assert list_rules(tmp_path) == [RULE]
+
+
+@pytest.mark.parametrize("team", ["nlp", "vision"])
+def test_the_editor_finds_what_lint_finds(tmp_path, team):
+    files = {"overlays/prod/overlay.yaml": OVERLAY}
+    for name in ("nlp", "vision"):
+        files[f"teams/{name}.yaml"] = TEAM.replace("nlp", name)
+        files[f"jobs/{name}/bert.yaml"] = JOB.replace("bert,", f"{name},")
+    write(tmp_path, {"teams": [team]}, files=files)
+    workspace = Workspace(tmp_path, TODAY)
+    workspace.take(WorkspaceLinter(tmp_path, TODAY).lint({}, lambda *_: None))
+
+    found = [each for several in workspace.snapshot.findings.values() for each in several.all]
+    assert sorted(found) == sorted(jobgen.lint(tmp_path, today=TODAY).findings)
+    for name in ("nlp", "vision"):
+        alone = workspace.lint_job(workspace.load(), f"jobs/{name}/bert.yaml")
+        assert [each.rule for each in alone if each.rule == RULE] == ([] if name == team else [RULE])
+
+
+def test_an_exception_applies_to_what_a_change_does_to_jobs_of_a_team(tmp_path):
+    for side, tag in (("old", "1"), ("new", "2")):
+        files = {"overlays/prod/overlay.yaml": OVERLAY.replace("latest", tag)}
+        for name in ("nlp", "vision"):
+            files[f"teams/{name}.yaml"] = TEAM.replace("nlp", name)
+            files[f"jobs/{name}/bert.yaml"] = JOB.replace("bert,", f"{name},")
+        write(tmp_path / side, {"teams": ["nlp"]}, files=files, rule="edit-without-effect")
+
+    [found] = check_change(tmp_path / "old", tmp_path / "new", days=(TODAY, TODAY))
+
+    assert (found.location.file, found.object.name) == ("overlays/prod/overlay.yaml", "vision")
+    assert " more" not in found.message
 
 
 def test_an_expired_exception_is_an_error_and_has_no_effect(tmp_path):

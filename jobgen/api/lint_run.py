@@ -25,6 +25,7 @@ from jobgen.pipeline.read_jobs import collect_suppressions
 from jobgen.pipeline.run import Run, discard_object
 from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, Folder
+from jobgen.repo.files import File
 from jobgen.repo.lock import TREE
 from jobgen.repo.named_paths import read_first
 from jobgen.repo.rendered_tree import find_environments, find_tree_faults
@@ -92,11 +93,12 @@ def run_lint(
 
 
 def finish_file(
-    project: ProjectConfig, findings: Iterable[Finding], comments: Sequence[Suppression], text: str
+    project: ProjectConfig, findings: Iterable[Finding], comments: Sequence[Suppression], file: File
 ) -> list[Finding]:
     """Return what a lint reports about one file by itself, with severities, comments and placeholders applied."""
+    text = file.content.decode("utf-8", "replace")
     found = sorted(
-        dict.fromkeys(filter(None, map(project.apply_severity, findings))),
+        dict.fromkeys(project.apply_severities(findings, file.path)),
         key=lambda each: (each.location, each.rule, each.message, each.env),
     )
     if comments:

@@ -40,8 +40,9 @@ def check_change(
     if new.failed:
         # Linting the new side reports its errors.
         return []
-    found = [_not_checked(old)] if old.failed else find_change_problems(compare_snapshots(old, new))
-    return [finding for finding in map(new.project.apply_severity, found) if finding]
+    if old.failed:
+        return list(filter(None, [new.project.apply_severity(_not_checked(old))]))
+    return find_change_problems(compare_snapshots(old, new))
 
 
 def _not_checked(old: Snapshot) -> Finding:
@@ -52,8 +53,14 @@ def _not_checked(old: Snapshot) -> Finding:
 
 def find_change_problems(changes: ChangeSet) -> list[Finding]:
     """One finding for each line and effect, however many jobs it affects."""
-    found = [finding for impact in changes.impacts for finding in _find_problems(impact, changes)]
-    return sorted(_merge_findings(found), key=lambda one: (one.location, one.rule, one.message, one.env))
+    # An exception may be for one of the teams whose jobs a line affects.
+    severities, teams = changes.new.project.severities, changes.new.project.teams
+    found = (
+        severities.apply(finding, teams.find_name(impact.current.location.file))
+        for impact in changes.impacts
+        for finding in _find_problems(impact, changes)
+    )
+    return sorted(_merge_findings(filter(None, found)), key=lambda one: (one.location, one.rule, one.message, one.env))
 
 
 def _merge_findings(found: Iterable[Finding]) -> Iterator[Finding]:

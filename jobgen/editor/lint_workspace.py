@@ -133,5 +133,4 @@ def finish_own(
     project: ProjectConfig, findings: Sequence[Finding], comments: Sequence[Suppression], file: File
 ) -> tuple[Finding, ...]:
     """Return one finding for each fault that a file has by itself, without those that its comments suppress."""
-    finished = finish_file(project, findings, comments, file.content.decode("utf-8", "replace"))
-    return finish_findings(finished, project.mandatory)[0]
+    return finish_findings(finish_file(project, findings, comments, file), project.mandatory)[0]

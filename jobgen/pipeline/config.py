@@ -65,8 +65,12 @@ class ProjectConfig(NamedTuple):
 
     def apply_severity(self, finding: Finding) -> Finding | None:
         """Return a finding with its severity in this repository; None if it is turned off or excepted."""
-        team = self.teams.find(finding.location.file)
-        return self.severities.apply(finding, team.name if team else "")
+        return next(self.apply_severities([finding], finding.location.file), None)
+
+    def apply_severities(self, findings: Iterable[Finding], file: str) -> Iterator[Finding]:
+        """Yield findings about the jobs of a file with their severities, also those that are located in overlays."""
+        severities, team = self.severities, self.teams.find_name(file)
+        return filter(None, (severities.apply(finding, team) for finding in findings))
 
     @property
     def mandatory(self) -> frozenset[str]:

@@ -11,9 +11,6 @@ from jobgen.pipeline.trace import Tracer
 from jobgen.repo.root import SETTINGS
 from jobgen.report.severities import is_expired, list_expiring, parse_exception
 
-FoundIn = tuple[Finding, str]
-"""A finding, and the team of its job."""
-
 
 def find_expired(tracer: Tracer) -> Iterator[Finding]:
     """Report entries of the settings that have expired: they have no effect any more."""
@@ -36,8 +33,8 @@ def find_expired(tracer: Tracer) -> Iterator[Finding]:
             yield locate(Problem("expired-exception", message, entry["expires"], category="meta"), SETTINGS)
 
 
-def find_unused_exceptions(tracer: Tracer, findings: Iterable[FoundIn]) -> Iterator[Finding]:
-    """Report exceptions that no finding needs."""
+def find_unused_exceptions(tracer: Tracer, findings: Iterable[tuple[Finding, str]]) -> Iterator[Finding]:
+    """Report exceptions that no finding needs. Each finding comes with the team of its job."""
     project = tracer.traced_project()
     found = list(findings)
     for entry in project.settings.get("exceptions", ()):

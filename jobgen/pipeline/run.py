@@ -44,6 +44,7 @@ from jobgen.pipeline.result_cache import (
     new_result,
 )
 from jobgen.pipeline.selectors import Membership
+from jobgen.pipeline.severities import apply_severities, depends_on_date
 from jobgen.pipeline.trace import Job, JobRef, Tracer
 from jobgen.repo import layout
 from jobgen.repo.files import File, FileEntry, read_file
@@ -167,36 +168,13 @@ def _process(run: Run) -> Iterator[Rendered]:
         made_objects = (made for part in parts for made in part.made)
         run.findings[:] = suggest_own_definitions(run.findings, made_objects, entries)
         _name_failed_policies(run)
-        _apply_severities(run, parts, tracer)
+        covers_all = run.complete and set(run.environments) >= set(run.project.environments())
+        run.findings[:] = apply_severities(jobs, run.findings, covers_all=covers_all)
+        run.lasting = run.lasting and not depends_on_date(run.project)
     # Findings that differ only in their object keep the order of the files: a set would change it from run to run.
     run.findings[:] = sorted(
         dict.fromkeys(run.findings), key=lambda found: (found.location, found.rule, found.message, found.env)
     )
-
-
-def _apply_severities(run: Run, parts: Sequence[FileResult], tracer: Tracer) -> None:
-    """Give findings their severities in this repository, and leave out those that are turned off or excepted."""
-    project = run.project
-    if not project.settings.get("exceptions") and not project.date:
-        run.findings[:] = filter(None, map(project.severities.apply, run.findings))
-        return
-    from jobgen.pipeline.exceptions import find_expired, find_unused_exceptions
-
-    files = {(made.env, made.identity): made.location.file for part in parts for made in part.made}
-    severities, teams = project.severities, project.teams
-    found: list[tuple[Finding, str]] = []
-    for finding in run.findings:
-        # A finding in an overlay is about a job of a team.
-        file = files.get((finding.env, finding.object)) if finding.object else None
-        team = teams.find(file or finding.location.file)
-        found.append((finding, team.name if team else ""))
-    run.findings[:] = filter(None, (severities.apply(*each) for each in found))
-    # The results depend on the date.
-    run.lasting = False
-    if run.entries is None:
-        run.findings += find_expired(tracer)
-        if run.complete and set(run.environments) >= set(project.environments()):
-            run.findings += find_unused_exceptions(tracer, found)
 
 
 def _reads_unnamed_state(run: Run, runners: Sequence[EnvironmentRunner]) -> bool:

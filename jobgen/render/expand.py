@@ -113,8 +113,7 @@ class Expander:
 
     def find_team(self, file: str) -> str:
         """Return the name of the team that owns a file; empty if none does."""
-        team = self.environment.teams.find(file)
-        return team.name if team else ""
+        return self.environment.teams.find_name(file)
 
     def _select_kind(self, framework: str, platform: str) -> Kind | None:
         key = (framework, platform)

@@ -93,6 +93,11 @@ class Teams(NamedTuple):
                     best = (len(folder), team)
         return best[1]
 
+    def find_name(self, path: str) -> str:
+        """Return the name of the team that owns a file; empty if no team does."""
+        team = self.find(path)
+        return team.name if team else ""
+
     def find_scope(self, team: Team, environment: str) -> TeamScope:
         """Return what a team may use in an environment."""
         others = {each.name: _list_allowed(each, environment) for each in self.all if each.name != team.name}

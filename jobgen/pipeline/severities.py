@@ -1,0 +1,43 @@
+"""Apply the severities and exceptions of the settings to the findings of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from jobgen.model.finding import Finding
+from jobgen.pipeline.across_jobs import AllJobs
+from jobgen.pipeline.config import ProjectConfig
+
+FoundIn = tuple[Finding, str]
+"""A finding, and the team of its job."""
+
+
+def depends_on_date(project: ProjectConfig) -> bool:
+    """Whether an entry of the settings expires, so that the findings depend on the date."""
+    return bool(project.settings.get("exceptions") or project.date)
+
+
+def apply_severities(jobs: AllJobs, findings: Iterable[Finding], *, covers_all: bool) -> list[Finding]:
+    """Return the findings with their severities in this repository, without those that are turned off or excepted.
+
+    With `covers_all`, every environment was checked, so an exception without a finding is reported.
+    """
+    severities = jobs.project.severities
+    if not depends_on_date(jobs.project):
+        return list(filter(None, map(severities.apply, findings)))
+    found = list(_find_teams(jobs, findings))
+    applied = list(filter(None, (severities.apply(*each) for each in found)))
+    if jobs.is_standalone:
+        return applied
+    from jobgen.pipeline.exceptions import find_expired, find_unused_exceptions
+
+    applied += find_expired(jobs.tracer)
+    return [*applied, *find_unused_exceptions(jobs.tracer, found)] if covers_all else applied
+
+
+def _find_teams(jobs: AllJobs, findings: Iterable[Finding]) -> Iterator[FoundIn]:
+    """Yield each finding with its team. A finding in an overlay is about a job of a team."""
+    files = {(made.env, made.identity): made.location.file for made in jobs.list_made()}
+    for finding in findings:
+        file = files.get((finding.env, finding.object)) if finding.object else None
+        yield finding, jobs.project.teams.find_name(file or finding.location.file)
