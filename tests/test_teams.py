@@ -11,6 +11,8 @@ from jobgenprocess import run_jobgen_text
 
 import jobgen
 from jobgen.api.teams import teams
+from jobgen.check.builtin_rules import LIMIT_RULES
+from jobgen.check.rule_docs import rule_categories
 from jobgen.spec.teams import Teams, parse_team
 from jobgen.teams.code_owners import write_owners
 
@@ -281,6 +283,26 @@ def test_what_another_team_lists_is_its_own_also_for_teams_without_lists(tmp_pat
     write(tmp_path, {"teams/nlp.yaml": OPEN, "teams/vision.yaml": OTHER, path: text})
 
     assert rule in {each.rule for each in jobgen.lint(tmp_path).findings}
+
+
+@pytest.mark.parametrize("comment", ["ignore", "ignore-file"])
+def test_comments_do_not_lift_limits(tmp_path, comment):
+    text = f"# jobgen: {comment}[{NAMESPACE}, job-without-team] -- ours\n"
+    job = make_job(namespace="vision").replace("metadata:", f"{text}metadata:" if comment == "ignore" else "metadata:")
+    job = f"{text}{job}" if comment == "ignore-file" else job
+    files = {"jobs/nlp/bert.yaml": job, "jobs/x/bert.yaml": job.replace("bert", "gpt")}
+    write(tmp_path, {"teams/nlp.yaml": LIMITED, "teams/vision.yaml": OTHER, **files})
+
+    found = {(each.rule, each.location.file) for each in jobgen.lint(tmp_path).findings}
+
+    assert found >= {(NAMESPACE, "jobs/nlp/bert.yaml"), ("mandatory-suppressed", "jobs/nlp/bert.yaml")}
+    assert ("job-without-team", "jobs/x/bert.yaml") in found
+
+
+def test_all_rules_about_teams_are_limits():
+    of_teams = {name for name, category in rule_categories(()) if category == "team"}
+
+    assert {*of_teams, "locked-field"} == LIMIT_RULES
 
 
 def test_what_a_team_may_use_is_no_error(tmp_path):

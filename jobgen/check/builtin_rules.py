@@ -180,6 +180,24 @@ UNREADABLE_RULES = UNREAD_RULES | frozenset(
 )
 """Rules about text of which nothing, or not all, could be read; no comment suppresses them."""
 
+LIMIT_RULES = frozenset(
+    (
+        "duplicate-team",
+        "foreign-namespace",
+        "foreign-priority-class",
+        "foreign-queue",
+        "foreign-service-account",
+        "foreign-team-label",
+        "job-without-team",
+        "kind-not-allowed",
+        "locked-field",
+        "platform-not-allowed",
+        "team-budget-exceeded",
+        "team-name-mismatch",
+    )
+)
+"""Rules that limit what the author of a file may write, so that a comment in the file cannot suppress them."""
+
 BUILTIN_RULES: tuple[tuple[str, str, Severity, str], ...] = tuple(
     (name, category, severity, summary)
     for severity, categories in ((Severity.ERROR, _ERRORS), (Severity.WARNING, _WARNINGS))

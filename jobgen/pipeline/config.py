@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from jobgen import cache
+from jobgen.check.builtin_rules import LIMIT_RULES
 from jobgen.check.original_messages import original_message
 from jobgen.check.rule_names import canonical_rule_name, find_similar_rule, original_rule_name
 from jobgen.check.schema import ambiguous
@@ -74,8 +75,9 @@ class ProjectConfig(NamedTuple):
 
     @property
     def mandatory(self) -> frozenset[str]:
-        """Rules that no comment can suppress."""
-        return frozenset(canonical_rule_name(str(value_of(name))) for name in self.settings.get("mandatory", ()))
+        """Rules that no comment can suppress: those of the settings, and limits for the authors of jobs."""
+        named = self.settings.get("mandatory", ())
+        return LIMIT_RULES | frozenset(canonical_rule_name(str(value_of(name))) for name in named)
 
     def environments(self) -> list[str]:
         """The environments used if the user names none."""

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from jobgen.check.builtin_rules import UNREADABLE_RULES
+from jobgen.check.builtin_rules import LIMIT_RULES, UNREADABLE_RULES
 from jobgen.check.rule_names import canonical_rule_name, find_similar_rule, original_rule_name
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar
 from jobgen.model.finding import Finding, Fix, Severity, TextEdit
@@ -186,9 +186,7 @@ def apply_suppressions(
             kept.append(finding)
         elif finding.rule in mandatory or is_unreadable(finding):
             kept.append(finding)
-            message = f"`{finding.rule}` is mandatory in this repository and cannot be suppressed"
-            if finding.rule not in mandatory:
-                message = f"`{finding.rule}` means that the file was not read, so it cannot be suppressed; fix the file"
+            message = _explain_mandatory(finding.rule, mandatory)
             evidence = (original_rule_name(finding.rule),)
             errors.append(
                 _finding("mandatory-suppressed", message, suppressing.location, Severity.ERROR, evidence=evidence)
@@ -200,6 +198,14 @@ def apply_suppressions(
             message = f"whether `{comment.until}` has passed is unknown without a commit; set the date with `--today`"
             errors.append(_finding("unknown-current-date", message, comment.location, Severity.WARNING))
     return kept, suppressed, list(dict.fromkeys(errors))
+
+
+def _explain_mandatory(rule: str, mandatory: frozenset[str]) -> str:
+    if rule not in mandatory:
+        return f"`{rule}` means that the file was not read, so it cannot be suppressed; fix the file"
+    if rule in LIMIT_RULES:
+        return f"`{rule}` is a limit of others, so a comment cannot suppress it; ask for an exception in jobgen.yaml"
+    return f"`{rule}` is mandatory in this repository and cannot be suppressed"
 
 
 def is_unreadable(finding: Finding) -> bool:
