@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from textwrap import dedent, indent
+from time import process_time
 
 import pytest
 from gitrepository import Repository
@@ -247,6 +248,119 @@ TRESPASSES = {
         ),
         KIND,
     ),
+    "queue of KAI": (make_job(labels=", labels: {kai.scheduler/queue: vision}"), QUEUE),
+    "queue of pods for YuniKorn": (make_job("podTemplate: {metadata: {labels: {queue: vision}}}"), QUEUE),
+    "quota of Koordinator": (
+        make_job(labels=", labels: {quota.scheduling.koordinator.sh/name: vision}"),
+        QUEUE,
+    ),
+    "queue of jobs of a JobSet": (
+        make_object(
+            "jobset.x-k8s.io/v1alpha2",
+            "JobSet",
+            "spec: {replicatedJobs: [{name: a, template: {metadata: {labels: {kueue.x-k8s.io/queue-name: vision}}, "
+            f"spec: {{template: {TEMPLATE % 'priority: 0'}}}}}}}]}}\n",
+        ),
+        QUEUE,
+    ),
+    "queue of a runtime": (
+        make_object(
+            "trainer.kubeflow.org/v1alpha1",
+            "TrainingRuntime",
+            "spec: {template: {metadata: {annotations: {scheduling.volcano.sh/queue-name: vision}}, "
+            "spec: {replicatedJobs: []}}}\n",
+        ),
+        QUEUE,
+    ),
+    "queue of the labels of a TrainJob": (
+        make_object(
+            "trainer.kubeflow.org/v1alpha1",
+            "TrainJob",
+            "spec: {runtimeRef: {name: torch}, labels: {kueue.x-k8s.io/queue-name: vision}}\n",
+        ),
+        QUEUE,
+    ),
+    "service account of a token": (
+        make_object("v1", "Secret", "type: kubernetes.io/service-account-token\n").replace(
+            "namespace: nlp", "namespace: nlp, annotations: {kubernetes.io/service-account.name: vision}"
+        ),
+        ACCOUNT,
+    ),
+    "service account in a reference": (
+        make_object("external-secrets.io/v1", "SecretStore", "spec: {auth: {serviceAccountRef: {name: vision}}}\n"),
+        ACCOUNT,
+    ),
+    "service account in data": (
+        make_object("example.com/v1", "Run", "spec: {data: {pod: {serviceAccountName: vision}}}\n"),
+        ACCOUNT,
+    ),
+    "service account of a runtime patch": (
+        make_object(
+            "trainer.kubeflow.org/v1alpha1",
+            "TrainJob",
+            "spec: {runtimeRef: {name: torch}, runtimePatches: [{manager: a.example.com/b, trainingRuntimeSpec: "
+            "{template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: "
+            "{serviceAccountName: vision}}}}}]}}}}]}\n",
+        ),
+        ACCOUNT,
+    ),
+    "priority of KubeRay": (make_job(labels=", labels: {ray.io/priority-class-name: high}"), PRIORITY),
+    "priority of KAI": (make_job(labels=", labels: {priorityClassName: high}"), PRIORITY),
+    "priority in a reference": (
+        make_object(
+            "kueue.x-k8s.io/v1beta2",
+            "Workload",
+            "spec: {queueName: nlp, podSets: [], priorityClassRef: {kind: PriorityClass, name: high}}\n",
+        ),
+        PRIORITY,
+    ),
+    "namespace of a target": (
+        make_object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "spec: {targetNamespace: vision}\n"),
+        NAMESPACE,
+    ),
+    "namespace of a destination": (
+        make_object("argoproj.io/v1alpha1", "Application", "spec: {destination: {namespace: vision}}\n"),
+        NAMESPACE,
+    ),
+    "namespace of a subject": (
+        make_object(
+            "rbac.authorization.k8s.io/v1",
+            "RoleBinding",
+            "subjects: [{kind: ServiceAccount, name: x, namespace: vision}]\n"
+            "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}\n",
+        ),
+        NAMESPACE,
+    ),
+    "namespace by a merge key": (
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  <<: {namespace: vision}\n  name: a\n",
+        NAMESPACE,
+    ),
+    "namespace of a typed list": (
+        (
+            "apiVersion: v1\nkind: ConfigMapList\nitems:\n"
+            "- {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: vision}}\n"
+        ),
+        NAMESPACE,
+    ),
+    "label of another team on pods": (
+        make_job("podTemplate: {metadata: {labels: {team: vision}}}"),
+        "foreign-team-label",
+    ),
+    "secret in a list": (
+        "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: a, namespace: nlp}}\n",
+        KIND,
+    ),
+    "secret with a generated name": (
+        make_object("v1", "Secret", "stringData: {}\n").replace("name: bert", "generateName: bert-"),
+        KIND,
+    ),
+    "policy of the cluster": (make_object("kyverno.io/v1", "ClusterPolicy", "spec: {}\n", ""), KIND),
+    "traffic for others": (
+        make_object("discovery.k8s.io/v1", "EndpointSlice", "addressType: IPv4\nendpoints: []\n"),
+        KIND,
+    ),
+    "queue of the cluster": (make_object("scheduling.volcano.sh/v1beta1", "Queue", "spec: {weight: 1}\n", ""), KIND),
+    "secret of another store": (make_object("external-secrets.io/v1alpha1", "PushSecret", "spec: {}\n"), KIND),
     "policy of the network": (
         make_object("networking.k8s.io/v1", "NetworkPolicy", "spec: {podSelector: {}}\n"),
         KIND,
@@ -303,6 +417,37 @@ def test_all_rules_about_teams_are_limits():
     of_teams = {name for name, category in rule_categories(()) if category == "team"}
 
     assert {*of_teams, "locked-field"} == LIMIT_RULES
+
+
+def test_keys_that_users_choose_are_no_fields(tmp_path):
+    rest = (
+        "nodeSelector: {queue: vision, namespace: vision}\npodTemplate: {metadata: {annotations: {namespace: vision}}}"
+    )
+    config = make_object("v1", "ConfigMap", "data: {queue: vision, namespace: vision, serviceAccount: vision}\n")
+    files = {"jobs/nlp/bert.yaml": make_job(rest), "jobs/nlp/config.yaml": config}
+    write(tmp_path, {"teams/nlp.yaml": LIMITED, "teams/vision.yaml": OTHER, **files})
+
+    assert [each for each in jobgen.lint(tmp_path).findings if each.category == "team"] == []
+
+
+def test_labels_of_both_teams_name_a_team(tmp_path):
+    files = {"teams/nlp.yaml": LIMITED.replace("labels: {team: nlp}", "labels: {example.com/unit: nlp-1}")}
+    files["teams/vision.yaml"] = OTHER.replace("labels: {team: vision}", "labels: {example.com/unit: v-2, zone: a}")
+    write(tmp_path, {**files, "jobs/nlp/bert.yaml": make_job(labels=", labels: {example.com/unit: v-2, zone: a}")})
+
+    found = [each for each in jobgen.lint(tmp_path).findings if each.category == "team"]
+
+    assert [(each.rule, each.evidence) for each in found] == [("foreign-team-label", ("v-2",))]
+
+
+def test_a_team_is_found_by_folders_however_many_there_are():
+    many = [parse_team(f"t{at}", {"folders": [f"jobs/{at}/{part}" for part in "abcde"]}, "") for at in range(2000)]
+    known = Teams(tuple(many))
+    start = process_time()
+
+    assert {known.find_name(f"jobs/{at}/e/{at}.yaml") for at in range(2000)} == {team.name for team in many}
+    assert known.find("jobs/1/f/a.yaml") is None
+    assert process_time() - start < 1
 
 
 def test_what_a_team_may_use_is_no_error(tmp_path):

@@ -8,6 +8,7 @@ from jobgen.check.rules import Violation
 from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.team_uses import Use
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.spec.teams import TeamScope
 
 _MAX_NAMED = 4
@@ -43,14 +44,20 @@ def advise(team: TeamScope, what: str) -> str:
 
 
 GRANTING_KINDS = frozenset(
-    """AppProject Application ApplicationSet ExternalSecret HelmRelease Kustomization LimitRange LocalQueue
-    NetworkPolicy ResourceQuota Role RoleBinding SealedSecret Secret SecretStore""".split()
+    """AppProject Application ApplicationSet AuthorizationPolicy CiliumNetworkPolicy Endpoints EndpointSlice
+    ExternalSecret GitRepo HelmChart HelmRelease InfisicalSecret Issuer Kustomization LimitRange LocalQueue
+    NetworkPolicy Policy PushSecret Queue ReferenceGrant ResourceQuota Role RoleBinding SealedSecret Secret
+    SecretProviderClass SecretStore Sensor SopsSecret VaultAuth VaultDynamicSecret VaultPKISecret
+    VaultStaticSecret""".split()
 )
-"""Kinds of a namespace that grant access, hold secrets, set limits or deploy other objects."""
+"""Kinds of a namespace that grant access, hold or read secrets, set limits, route traffic or deploy other objects."""
+_OF_CLUSTER = lazy_pattern(r"Cluster[A-Z]")
+"""By convention, how the names of kinds of the whole cluster begin if there is a kind for namespaces, too."""
 
 
 def is_kind_allowed(team: TeamScope, use: Use) -> bool:
     """Whether a team may have objects of a kind; without a list, all but those that affect others."""
     if "kinds" in team.allowed:
-        return team.allows("kinds", use.value, f"{use.value}.{use.group}" if use.group else use.value)
-    return use.value not in CLUSTER_SCOPED and use.value not in GRANTING_KINDS
+        return team.allows("kinds", use.value, f"{use.value}.{use.qualifier}" if use.qualifier else use.value)
+    is_of_cluster = use.value in CLUSTER_SCOPED or _OF_CLUSTER.match(use.value)
+    return not is_of_cluster and use.value not in GRANTING_KINDS

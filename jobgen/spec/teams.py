@@ -52,24 +52,52 @@ class Team(NamedTuple):
         return list(self.spec.get("environments", ()))
 
 
+class Claims:
+    """What all teams have in one environment, shared by their scopes."""
+
+    def __init__(self, teams: Iterable[Team] = (), environment: str = "") -> None:
+        self.allowed = {team.name: _list_allowed(team, environment) for team in teams}
+        self.labels = {team.name: untraced(team.spec.get("labels", {})) for team in teams}
+        self._owners: dict[tuple[str, str], list[str]] = {}
+
+    def list_owners(self, name: str, value: str) -> list[str]:
+        """Return the teams that have a namespace, queue or other name for themselves."""
+        key = (name, value)
+        if key not in self._owners:
+            # A pattern for everything claims nothing.
+            self._owners[key] = [
+                team
+                for team, allowed in self.allowed.items()
+                if any(fnmatchcase(value, pattern) for pattern in allowed.get(name, ()) if pattern.strip("*"))
+            ]
+        return self._owners[key]
+
+
 class TeamScope(NamedTuple):
     """What a team may use in one environment, and what other teams have there."""
 
     team: str
     allowed: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     """Patterns by the names of `NAMES`; a name that is missing is not limited."""
-    others: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType({})
-    """The same of all other teams, by team."""
+    claims: Claims = Claims()
     budget: Budget = Budget()
     contact: str = ""
 
     def find_owner(self, name: str, value: str) -> str:
         """Return another team that has a namespace, queue or other name for itself; empty if none has."""
-        for team, allowed in self.others.items():
-            # A pattern for everything claims nothing.
-            if any(fnmatchcase(value, pattern) for pattern in allowed.get(name, ()) if pattern.strip("*")):
-                return team
-        return ""
+        return next((team for team in self.claims.list_owners(name, value) if team != self.team), "")
+
+    def find_labeled(self, key: str, value: str) -> str:
+        """Return another team that a label stands for: its name in `team`, or one of its labels; empty if none."""
+        labels = self.claims.labels
+        if labels.get(self.team, {}).get(key) == value:
+            return ""
+        if key == "team" and value in labels:
+            return value if value != self.team else ""
+        # A label that this team does not set tells nothing about teams.
+        if key not in labels.get(self.team, {}):
+            return ""
+        return next((team for team, each in labels.items() if each.get(key) == value), "")
 
     def allows(self, name: str, *values: str) -> bool:
         """Whether the team may use one of these values; without a list, everything that no other team has."""
@@ -79,19 +107,23 @@ class TeamScope(NamedTuple):
         return any(fnmatchcase(value, pattern) for value in values for pattern in patterns)
 
 
-class Teams(NamedTuple):
+class Teams:
     """The teams of a repository."""
 
-    all: tuple[Team, ...] = ()
+    def __init__(self, teams: tuple[Team, ...] = ()) -> None:
+        self.all = teams
+        # Of two teams with one folder, which is an error, the first owns it.
+        self._by_folder: dict[str, Team] = {folder: team for team in reversed(teams) for folder in team.folders}
+        self._claims: dict[str, Claims] = {}
 
     def find(self, path: str) -> Team | None:
         """Return the team that owns a file: that of the longest folder; None if no team does."""
-        best: tuple[int, Team | None] = (-1, None)
-        for team in self.all:
-            for folder in team.folders:
-                if path.startswith(f"{folder}/") and len(folder) > best[0]:
-                    best = (len(folder), team)
-        return best[1]
+        folder = path
+        while self._by_folder and "/" in folder:
+            folder = folder.rpartition("/")[0]
+            if folder in self._by_folder:
+                return self._by_folder[folder]
+        return None
 
     def find_name(self, path: str) -> str:
         """Return the name of the team that owns a file; empty if no team does."""
@@ -100,7 +132,8 @@ class Teams(NamedTuple):
 
     def find_scope(self, team: Team, environment: str) -> TeamScope:
         """Return what a team may use in an environment."""
-        others = {each.name: _list_allowed(each, environment) for each in self.all if each.name != team.name}
+        if environment not in self._claims:
+            self._claims[environment] = Claims(self.all, environment)
         own = untraced(_select(team, environment, "budget", {}))
         devices = tuple(
             DeviceLimit(each["resource"], tuple(each.get("nodeSelector", {}).items()), each["max"])
@@ -108,7 +141,7 @@ class Teams(NamedTuple):
         )
         budget = Budget(own.get("gpus"), own.get("jobs"), own.get("replicas"), devices)
         contact = next((str(value_of(each)) for each in team.spec.get("contacts", {}).values()), "")
-        return TeamScope(team.name, _list_allowed(team, environment), others, budget, contact)
+        return TeamScope(team.name, _list_allowed(team, environment), self._claims[environment], budget, contact)
 
 
 def parse_team(name: str, spec: Any, file: str) -> Team:

@@ -3,19 +3,24 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
-from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Manifest
+from jobgen.k8s.team_uses import LABELS
 
 
 @rule("manifest", ERROR)
 def foreign_team_label(manifest: Manifest) -> Iterator[Violation]:
-    """A label `team` that names another team than the one that owns the file.
+    """A label that stands for another team than the one that owns the file, also of pods.
 
-    Budgets, reports and policies count an object for the team of its label.
+    Budgets, reports and policies count an object for the team of its label: `team` with the name of a team, or a label
+    that the files of both teams set.
 
     Remove the label; the file of the team can set it for all of its jobs.
     """
-    team, label = manifest.team, manifest.labels.get("team")
-    if team is not None and as_text(label) in team.others:
-        message = f"the label names team `{as_text(label)}`, but team `{team.team}` owns the file; remove it"
-        yield Violation(label, message, evidence=(as_text(label),))
+    team = manifest.team
+    if team is None:
+        return
+    for use in manifest.uses:
+        owner = team.find_labeled(use.qualifier, use.value) if use.what == LABELS else ""
+        if owner:
+            message = f"the label names team `{owner}`, but team `{team.team}` owns the file; remove it"
+            yield Violation(use.node, message, evidence=(use.value,))
