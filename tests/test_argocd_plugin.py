@@ -14,6 +14,7 @@ import pytest
 from cmpserver import ABSENT, Server
 from jobgenprocess import run_jobgen_text
 
+from jobgen.cli.commands.cmp import announce_parameters, generate
 from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
@@ -100,14 +101,18 @@ def test_single_environment_needs_no_parameters(server: Server, repository: Path
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ([{"name": "evn", "string": "prod"}], "there is no parameter `evn`; did you mean `env`? (known: env, jobs)"),
-        ([{"string": "prod"}], "there is no parameter `` (known: env, jobs)"),
+        (
+            [{"name": "evn", "string": "prod"}],
+            "there is no parameter `evn`; did you mean `env`? (known: env, team, jobs)",
+        ),
+        ([{"string": "prod"}], "there is no parameter `` (known: env, team, jobs)"),
         ([{"name": "env", "array": [SECRET]}], "the parameter `env` must be given as `string`"),
         ([{"name": "jobs", "string": SECRET}], "the parameter `jobs` must be given as `array`"),
         ([{"name": "jobs", "array": [1]}], "the parameter `jobs` must be given as `array`"),
         ({"env": SECRET}, "ARGOCD_APP_PARAMETERS is not a list of parameters"),
         ([SECRET], "ARGOCD_APP_PARAMETERS is not a list of parameters"),
         ([{"name": "env", "string": "qa"}], "there is no environment `qa` (known: dev, prod)"),
+        ([*PROD, *PROD], "the parameter `env` is given twice; remove one of them"),
     ],
 )
 def test_invalid_parameters_are_reported_in_one_line(
@@ -168,6 +173,7 @@ def test_selection_without_jobs_is_an_error(server: Server, repository: Path) ->
     assert (empty.code, empty.out) == (3, "")
     assert empty.err == "jobgen: there is no job below jobs/team-c/ in prod; an empty result would delete everything\n"
     assert (unmatched.code, unmatched.out) == (3, "")
+    assert unmatched.err == "jobgen: there is no job `nobody` below jobs/ in prod (known: bert, gpt, resnet)\n"
 
 
 def test_broken_job_of_another_team_is_ignored(server: Server, repository: Path) -> None:
@@ -270,6 +276,169 @@ def test_parameter_announcement_lists_environments(server: Server, repository: P
         ("jobs", "array", False),
     ]
     assert announced[0]["tooltip"] == "One of: dev, prod"
+
+
+TEAMS = """\
+environments: [dev, prod]
+teams:
+  a: {folders: [jobs/team-a, jobs/extra/a], namespaces: [a-*], environments: {prod: {namespaces: [a-prod]}}}
+  b: {folders: [jobs/team-b], namespaces: [b-*]}
+"""
+
+
+@pytest.fixture
+def tenants(repository: Path) -> Path:
+    """A repository with teams, of which one has two folders, and with an overlay that is no environment."""
+    (repository / "jobgen.yaml").write_text(TEAMS)
+    (repository / "jobs/extra/a").mkdir(parents=True)
+    (repository / "jobs/extra/a/llama.yaml").write_text(JOB.format(name="llama", framework="pytorch"))
+    (repository / "overlays/base").mkdir()
+    (repository / "overlays/base/overlay.yaml").write_text("apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {}\n")
+    for env in ("dev", "prod"):
+        (repository / f"overlays/{env}/overlay.yaml").write_text(
+            f"apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {{extends: [base], namespace: ml-{env}}}\n"
+        )
+    return repository
+
+
+def call(repository: Path, path: str = ".", namespace: str = "", **parameters: object) -> tuple[int, list[str], str]:
+    """The plugin in this process: its exit code, the names of its objects, and its message."""
+    types = {str: "string", list: "array"}
+    given = [{"name": name, types[type(value)]: value} for name, value in parameters.items()]
+    environ = {"ARGOCD_APP_PARAMETERS": json.dumps(given), "ARGOCD_APP_NAMESPACE": namespace}
+    result = generate(repository / path, {**environ, "ARGOCD_APP_SOURCE_PATH": path})
+    return int(result.code), names(result.out), result.err.removeprefix("jobgen: ").removesuffix("\n")
+
+
+def test_team_selects_jobs(tenants: Path) -> None:
+    assert call(tenants, env="dev", team="a") == (0, ["bert", "gpt", "llama"], "")
+    assert call(tenants, env="dev", team="b") == (0, ["resnet"], "")
+    assert call(tenants, "jobs/extra", env="dev", team="a") == (0, ["llama"], "")
+    assert call(tenants, env="dev", team="a", jobs=["*e*"]) == (0, ["bert"], "")
+    assert call(tenants, "overlays/dev", team="b") == (0, ["resnet"], "")
+    assert len(call(tenants, env="dev")[1]) == 4
+
+
+def test_jobs_of_a_team_are_those_of_a_render(tenants: Path) -> None:
+    environ = {"ARGOCD_APP_PARAMETERS": json.dumps([*PROD, {"name": "team", "string": "b"}])}
+
+    assert generate(tenants, environ).out == rendered(tenants, "-e", "prod", "resnet")
+
+
+def test_broken_job_of_another_team_does_not_matter(tenants: Path) -> None:
+    (tenants / "jobs/team-b/broken.yaml").write_text("kind: TrainingJob\n  bad: [\n")
+
+    assert call(tenants, env="dev", team="a")[0] == 0
+    assert call(tenants, env="dev", team="b")[0] == 1
+
+
+def test_two_teams_may_have_jobs_of_one_name(tenants: Path) -> None:
+    job = JOB.format(name="bert", framework="tensorflow").replace("metadata: {", "metadata: {namespace: other, ")
+    (tenants / "jobs/team-b/bert.yaml").write_text(job)
+
+    assert call(tenants, env="dev", team="a", jobs=["bert"]) == (0, ["bert"], "")
+    assert call(tenants, env="dev", team="b") == (0, ["resnet", "bert"], "")
+
+
+NOT_ALLOWED = "team `a` may not use the namespace `{}` of the destination in `{}`; {}"
+REFUSED = [
+    (".", "", {"env": "dev", "team": "c"}, "there is no team `c` (known: a, b)"),
+    (
+        "jobs/team-b",
+        "",
+        {"env": "dev", "team": "a"},
+        "team `a` owns nothing below jobs/team-b/ (its folders: jobs/team-a, jobs/extra/a)",
+    ),
+    (
+        ".",
+        "",
+        {"env": "base"},
+        "the overlay `base` is not an environment: `environments` of jobgen.yaml does not list it (known: dev, prod)",
+    ),
+    ("overlays/dev", "", {"env": "prod"}, "the parameter `env` is `prod`, but the path is overlays/dev"),
+    (".", "", {}, "set the parameter `env` to one environment (known: dev, prod)"),
+    (
+        ".",
+        "ml-dev",
+        {"env": "prod"},
+        (
+            "the namespace `ml-dev` of the destination is that of dev; "
+            "`prod` uses `ml-prod`; change `env`, or the destination"
+        ),
+    ),
+    (
+        ".",
+        "a-dev",
+        {"env": "prod", "team": "a"},
+        NOT_ALLOWED.format("a-dev", "prod", "it may in dev (allowed: a-prod)"),
+    ),
+    ("jobs/team-a", "a-dev", {"env": "prod"}, NOT_ALLOWED.format("a-dev", "prod", "it may in dev (allowed: a-prod)")),
+    (
+        ".",
+        "b-dev",
+        {"env": "dev", "team": "a"},
+        NOT_ALLOWED.format("b-dev", "dev", "team `b` has it (allowed: a-*)"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "namespace", "parameters", "message"), REFUSED)
+def test_parameters_are_checked_against_the_settings(
+    tenants: Path, path: str, namespace: str, parameters: dict[str, object], message: str
+) -> None:
+    assert call(tenants, path, namespace, **parameters) == (2, [], message)
+
+
+@pytest.mark.parametrize("namespace", ["", "argocd", "ml-prod"])
+def test_other_destinations_are_allowed(tenants: Path, namespace: str) -> None:
+    assert call(tenants, ".", namespace, env="prod")[0] == 0
+
+
+def test_destination_is_allowed_if_an_object_is_in_it(tenants: Path) -> None:
+    job = JOB.format(name="shared", framework="pytorch").replace("metadata: {", "metadata: {namespace: ml-dev, ")
+    (tenants / "jobs/shared.yaml").write_text(job)
+
+    assert call(tenants, ".", "ml-dev", env="prod")[0] == 0
+
+
+def test_every_pattern_must_match_a_job_of_the_application(tenants: Path) -> None:
+    misspelled = call(tenants, env="dev", jobs=["bert", "resnett"])
+    elsewhere = call(tenants, "jobs/team-a", env="dev", jobs=["bert", "resnet"])
+
+    assert misspelled == (
+        3,
+        [],
+        "there is no job `resnett` below jobs/ in dev; did you mean `resnet`? (known: bert, gpt, llama, resnet)",
+    )
+    assert elsewhere == (3, [], "there is no job `resnet` below jobs/team-a/ in dev (known: bert, gpt)")
+
+
+def test_missing_or_broken_teams_are_reported(tenants: Path) -> None:
+    (tenants / "jobgen.yaml").write_text("{}\n")
+    assert call(tenants, env="dev", team="a") == (
+        2,
+        [],
+        f"there is no team `a`; does {PATHS} include /teams? (known: none)",
+    )
+
+    (tenants / "teams").mkdir()
+    (tenants / "teams/a.yaml").write_text("apiVersion: jobgen.dev/v1\nkind: Team\nspec: {folder: [jobs/team-a]}\n")
+    code, _, message = call(tenants, env="dev", team="a")
+    assert (code, message.splitlines()[-1]) == (2, "jobgen: teams/ has errors")
+    assert "teams/a.yaml:3:8: unknown-field" in message
+
+
+def test_parameter_announcement_lists_teams(tenants: Path) -> None:
+    announced = {
+        path: {each["name"]: each for each in json.loads(announce_parameters(tenants / path, {}).out)}
+        for path in (".", "overlays/prod")
+    }
+
+    assert announced["."]["env"]["tooltip"] == "One of: dev, prod"
+    assert announced["."]["team"]["tooltip"] == "One of: a, b; if empty, all teams"
+    assert (announced["."]["env"]["required"], announced["."]["env"]["string"]) == (True, "")
+    assert announced["overlays/prod"]["env"]["required"] is False
+    assert announced["overlays/prod"]["env"]["string"] == "prod"
 
 
 def test_dockerfile_copies_existing_files() -> None:

@@ -13,17 +13,22 @@ DEADLINE = 50.0
 _MAX_DEADLINE = 24 * 60 * 60.0
 """Seconds; Argo CD gives up after 60, with a less helpful message."""
 _WORK_FOLDER = "_cmp_server"
-_TYPES = {"env": "string", "jobs": "array"}
+_TYPES = {"env": "string", "team": "string", "jobs": "array"}
 
 
 class ParametersError(ValueError):
     """Invalid parameters; the message is shown to users and contains no values."""
 
 
+class UnknownJobError(ParametersError):
+    """The parameters name a job that does not exist."""
+
+
 class PluginParameters(NamedTuple):
     """The parameters of an Application."""
 
     env: str = ""
+    team: str = ""
     jobs: tuple[str, ...] = ()
 
 
@@ -39,12 +44,14 @@ def parse_parameters(environ: Mapping[str, str]) -> PluginParameters:
             raise ParametersError(
                 f"there is no parameter `{name}`{did_you_mean(name, known)} (known: {', '.join(known)})"
             )
+        if name in found:
+            raise ParametersError(f"the parameter `{name}` is given twice; remove one of them")
         value = parameter.get(_TYPES[name])
         others = {"string", "array", "map"} & {key for key, given in parameter.items() if given} - {_TYPES[name]}
         if others or not _has_type(value, _TYPES[name]):
             raise ParametersError(f"the parameter `{name}` must be given as `{_TYPES[name]}`")
         found[name] = value
-    return PluginParameters(found.get("env") or "", tuple(found.get("jobs") or ()))
+    return PluginParameters(found.get("env") or "", found.get("team") or "", tuple(found.get("jobs") or ()))
 
 
 def _parse_list(text: str) -> list[dict[str, Any]]:
@@ -65,19 +72,29 @@ def _has_type(value: object, type_: str) -> bool:
     return value is None or (isinstance(value, list) and all(isinstance(item, str) for item in value))
 
 
-def describe_parameters(environments: Sequence[str]) -> list[dict[str, Any]]:
-    """Describe the parameters for Argo CD's user interface."""
+def describe_parameters(environments: Sequence[str], teams: Sequence[str], selected: str) -> list[dict[str, Any]]:
+    """Describe the parameters for Argo CD's user interface; `selected` is the environment without a parameter."""
     choice = f"One of: {', '.join(environments)}" if environments else "This repository has no overlays"
+    team = {
+        "name": "team",
+        "title": "Team",
+        "tooltip": f"One of: {', '.join(teams)}; if empty, all teams",
+        "required": False,
+        "itemType": "string",
+        "collectionType": "string",
+        "string": "",
+    }
     return [
         {
             "name": "env",
             "title": "Environment",
             "tooltip": choice,
-            "required": len(environments) > 1,
+            "required": bool(environments) and not selected,
             "itemType": "string",
             "collectionType": "string",
-            "string": environments[0] if len(environments) == 1 else "",
+            "string": selected,
         },
+        *([team] if teams else []),
         {
             "name": "jobs",
             "title": "Jobs",

@@ -11,16 +11,18 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple
 
 import click
 
-from jobgen.api.render import RenderedObject, join_objects, matcher, sort_objects, to_rendered_object
+from jobgen.api.render import RenderedObject, join_objects, sort_objects, to_rendered_object
 from jobgen.check.rule_docs import all_rule_docs
 from jobgen.cli.result import ExitCode, Result, error_result
+from jobgen.gitops.application import ApplicationScope, check_destination, find_scope
+from jobgen.gitops.argocd import GENERATE_PATHS
 from jobgen.gitops.cmp import (
     ParametersError,
     PluginParameters,
+    UnknownJobError,
     describe_parameters,
     lacks_kind,
     parse_parameters,
@@ -28,9 +30,7 @@ from jobgen.gitops.cmp import (
     root_candidates,
 )
 from jobgen.model.finding import Finding, Severity
-from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
-from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.run import Run
 from jobgen.repo.root import SETTINGS, has_settings
 from jobgen.report.escape import dump_json, visible
@@ -38,16 +38,6 @@ from jobgen.yamlio.write import to_yaml
 
 _MAX_SHOWN = 5
 """Findings that fit into the message of an Application."""
-_PATHS = "argocd.argoproj.io/manifest-generate-paths"
-
-
-class ApplicationScope(NamedTuple):
-    """The source of an Application: a repository, one environment, and the folder of its jobs."""
-
-    project: ProjectConfig
-    env: str
-    folder: str
-    """`jobs/` or a folder in it, with a slash at the end."""
 
 
 @click.group("cmp")
@@ -101,21 +91,28 @@ def generate(folder: Path, environ: Mapping[str, str]) -> Result:
     """Return the manifests of an Application; without any this is an error, because Argo CD would delete everything."""
     try:
         parameters = parse_parameters(environ)
+        scope = _find_scope(folder, environ, parameters)
+        return scope if isinstance(scope, Result) else _generate(scope, environ)
+    except UnknownJobError as error:
+        return error_result(ExitCode.NOTHING_TO_DO, str(error))
     except ParametersError as error:
         return error_result(ExitCode.USAGE, str(error))
-    scope = _find_scope(folder, environ, parameters)
-    if isinstance(scope, Result):
-        return scope
-    run = Run(scope.project, [scope.env], matcher(parameters.jobs), to_yaml, deployable=True)
+
+
+def _generate(scope: ApplicationScope, environ: Mapping[str, str]) -> Result:
+    wanted = scope.list_wanted()
+    run = Run(scope.project, [scope.env], lambda name: wanted is None or name in wanted, to_yaml, deployable=True)
     rendered = (to_rendered_object(made, "yaml") for made in sort_objects(run))
-    objects = [one for one in rendered if one.location.file.startswith(scope.folder)]
+    objects = [one for one in rendered if scope.includes(one.location.file)]
     errors = [found for found in run.findings if found.severity is Severity.ERROR and _is_relevant(found, scope)]
     if errors:
         return error_result(
             ExitCode.ERRORS, "nothing was generated; run `jobgen lint` for details", _format_briefly(errors)
         )
     if not objects:
-        return error_result(ExitCode.NOTHING_TO_DO, _explain_nothing(scope, parameters))
+        message = f"there is no job{scope.describe()}; an empty result would delete everything"
+        return error_result(ExitCode.NOTHING_TO_DO, message)
+    check_destination(scope, environ.get("ARGOCD_APP_NAMESPACE", ""), {one.identity.namespace for one in objects})
     missing = list(_find_missing_kinds(objects, environ))
     if missing:
         return error_result(ExitCode.ERRORS, "nothing was generated", "".join(missing))
@@ -123,34 +120,31 @@ def generate(folder: Path, environ: Mapping[str, str]) -> Result:
 
 
 def announce_parameters(folder: Path, environ: Mapping[str, str]) -> Result:
-    """Return the parameters of an Application, with the environments of its repository."""
+    """Return the parameters of an Application, with the environments and teams of its repository."""
     root = _find_root(folder, environ)
     if isinstance(root, Result):
         return root
     project = config.load(root)
-    known = project.environments() if not project.findings else sorted(project.overlays)
-    return Result(ExitCode.OK, dump_json(describe_parameters([env for env in known if env])) + "\n")
+    known = [env for env in project.environments() if env in project.overlays]
+    inside = folder.resolve().relative_to(root).parts
+    selected = inside[1] if inside[:1] == ("overlays",) and len(inside) > 1 else known[0] if len(known) == 1 else ""
+    teams = [team.name for team in project.teams.all]
+    return Result(ExitCode.OK, dump_json(describe_parameters(known, teams, selected)) + "\n")
 
 
 def _find_scope(folder: Path, environ: Mapping[str, str], parameters: PluginParameters) -> ApplicationScope | Result:
     root = _find_root(folder, environ)
     if isinstance(root, Result):
         return root
-    inside = folder.resolve().relative_to(root).parts
-    if inside and inside[0] != "jobs" and not (inside[0] == "overlays" and len(inside) == 2):
-        path = "/".join(inside)
-        message = f"`{path}` must be the root of the repository, a folder in jobs/, or overlays/<env>"
-        return error_result(ExitCode.USAGE, message)
     project = config.load(root)
-    if any(finding.location.file == SETTINGS for finding in project.findings):
-        # Read again with locations, which are part of the message.
-        errors = [found for found in config.load(root, traced=True).findings if found.location.file == SETTINGS]
-        return error_result(ExitCode.USAGE, f"{SETTINGS} has errors", _format_briefly(errors))
-    env = _select_environment(project, parameters.env or (inside[1] if inside[:1] == ("overlays",) else ""))
-    if isinstance(env, Result):
-        return env
-    below = "/".join(inside) if inside[:1] == ("jobs",) else "jobs"
-    return ApplicationScope(project, env, f"{below}/")
+    # Parameters cannot be checked against files with errors.
+    for checked in (SETTINGS, "teams/") if parameters.team else (SETTINGS,):
+        if any(finding.location.file.startswith(checked) for finding in project.findings):
+            # Read again with locations, which are part of the message.
+            traced = config.load(root, traced=True).findings
+            errors = [found for found in traced if found.location.file.startswith(checked)]
+            return error_result(ExitCode.USAGE, f"{checked} has errors", _format_briefly(errors))
+    return find_scope(project, folder.resolve().relative_to(root).parts, parameters)
 
 
 def _find_root(folder: Path, environ: Mapping[str, str]) -> Path | Result:
@@ -161,27 +155,14 @@ def _find_root(folder: Path, environ: Mapping[str, str]) -> Path | Result:
         return marked or here
     source = environ.get("ARGOCD_APP_SOURCE_PATH", ".")
     message = f"there is no {SETTINGS} at or above `{source}` in the files that Argo CD sent"
-    return error_result(ExitCode.USAGE, f"{message}; if {_PATHS} is set, add /{SETTINGS}, /jobs and /overlays to it")
-
-
-def _select_environment(project: ProjectConfig, named: str) -> str | Result:
-    known = sorted(project.overlays)
-    if named and named in known:
-        return named
-    if named:
-        hint = did_you_mean(named, known) or (f"; does {_PATHS} include /overlays?" if not known else "")
-        return error_result(
-            ExitCode.USAGE, f"there is no environment `{named}`{hint} (known: {', '.join(known) or 'none'})"
-        )
-    default = project.environments()
-    if len(default) == 1:
-        return default[0]
-    return error_result(ExitCode.USAGE, f"set the parameter `env` to one environment (known: {', '.join(known)})")
+    return error_result(
+        ExitCode.USAGE, f"{message}; if {GENERATE_PATHS} is set, add /{SETTINGS}, /jobs and /overlays to it"
+    )
 
 
 def _is_relevant(finding: Finding, scope: ApplicationScope) -> bool:
     """Whether a finding is about the jobs of the Application, or about something that all jobs share."""
-    return finding.location.file.startswith(scope.folder) or not finding.location.file.startswith("jobs/")
+    return scope.includes(finding.location.file) or not finding.location.file.startswith("jobs/")
 
 
 def _format_briefly(findings: Sequence[Finding]) -> str:
@@ -194,12 +175,6 @@ def _format_briefly(findings: Sequence[Finding]) -> str:
 def _summary(docs: Mapping[str, object], rule: str) -> str:
     summary = getattr(docs.get(rule), "summary", "")
     return f" ({summary.rstrip('.')})" if summary else ""
-
-
-def _explain_nothing(scope: ApplicationScope, parameters: PluginParameters) -> str:
-    within = f" in {scope.env}" if scope.env else ""
-    matching = f" that matches {len(parameters.jobs)} patterns" if parameters.jobs else ""
-    return f"there is no job{matching} below {scope.folder}{within}; an empty result would delete everything"
 
 
 def _find_missing_kinds(objects: Sequence[RenderedObject], environ: Mapping[str, str]) -> Iterator[str]:
