@@ -23,7 +23,9 @@ from jobgen.pipeline.environment import Rendered
 ROOT = Path(__file__).parent.parent / "jobgen"
 MODULES = [path for path in ROOT.rglob("*.py") if path.parent.parent != ROOT / "rules"]
 NAME = re.compile(r"[a-z]+(-[a-z]+)+")
-CATEGORIES = set("yaml schema pod operator policy gitops resources image security scheduling spec fleet meta".split())
+CATEGORIES = set(
+    "yaml schema pod operator policy gitops resources image security scheduling spec fleet team meta".split()
+)
 
 
 def takers() -> dict[str, set[int]]:

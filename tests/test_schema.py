@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 FRAMEWORKS = load_frameworks(ROOT)
 SCHEMAS = complete_schemas(FRAMEWORKS)
 REGISTRY = Registry().with_resources((name, Resource.from_contents(schema)) for name, schema in SCHEMAS.items())
-FORMATS = ["kind", "overlay", "settings", "trainingjob"]
+FORMATS = ["jobtests", "kind", "overlay", "settings", "team", "trainingjob"]
 VALIDATORS = {name: Draft202012Validator(SCHEMAS[f"{name}_v1.json"], registry=REGISTRY) for name in FORMATS}
 FILES = {
     "kind": sorted((ROOT / "schemas").glob("*/*.yaml")),
@@ -31,17 +31,22 @@ FILES = {
     "settings": [ROOT / "jobgen.yaml"],
     "trainingjob": sorted((ROOT / "jobs").rglob("*.yaml")),
 }
+PAGES = {"jobtests": ROOT / "docs/tests.md", "team": ROOT / "docs/teams.md"}
+"""Formats of which this repository has no files: the first example of their page is one."""
 GOOD = [
     (name, document.data)
-    for name, paths in FILES.items()
-    for path in paths
-    for document in read(path.read_bytes(), path.name).documents
+    for name, contents in {
+        **{name: [path.read_bytes() for path in paths] for name, paths in FILES.items()},
+        **{name: [page.read_bytes().split(b"```")[1].removeprefix(b"yaml")] for name, page in PAGES.items()},
+    }.items()
+    for content in contents
+    for document in read(content, name).documents
     if name != "trainingjob" or document.data["kind"] == "TrainingJob"
 ]
 # What the compiler reads, and what it may pass over because it judges nothing.
 KEYWORDS = set(
-    """$ref anyOf enum type properties additionalProperties required minProperties items maxItems pattern minLength
-    maxLength minimum maximum x-must title $schema $id $defs description examples default""".split()
+    """$ref anyOf enum type properties additionalProperties required minProperties items minItems maxItems pattern
+    minLength maxLength minimum maximum x-must title $schema $id $defs description examples default""".split()
 )
 
 

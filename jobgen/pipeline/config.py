@@ -350,9 +350,10 @@ def _check_name(document: ValidFields, folder: str, path: str) -> Iterable[Findi
     if named is not None and value_of(named) != folder:
         is_team = path.startswith("teams/")
         what, where = ("team", "file") if is_team else ("overlay", "folder")
+        rule = "team-name-mismatch" if is_team else "overlay-name-mismatch"
         message = f"the {what} is named `{value_of(named)}`, but its {where} is `{folder}`; use the {where}'s name"
         fix_steps = (FixStep("set", named, folder),)
-        yield locate(Problem(f"{what}-name-mismatch", message, named, fix_steps=fix_steps), path)
+        yield locate(Problem(rule, message, named, fix_steps=fix_steps), path)
 
 
 def _load_settings(

@@ -5,6 +5,7 @@ Supports the subset that the formats use. Each schema node becomes one closure.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -84,8 +85,8 @@ class _Compiler:
             checks.append(self.mapping(schema, file))
         if "items" in schema:
             checks.append(_items(self.compile(schema["items"], file)))
-        if "maxItems" in schema:
-            checks.append(_max_items(schema["maxItems"]))
+        if schema.keys() & {"minItems", "maxItems"}:
+            checks.append(_count_items(schema.get("minItems", 0), schema.get("maxItems", math.inf)))
         if schema.keys() & {"pattern", "minLength", "maxLength"}:
             checks.append(_text(schema))
         if schema.keys() & {"minimum", "maximum"}:
@@ -198,10 +199,11 @@ def _items(check_value: Check) -> Check:
     return check
 
 
-def _max_items(most: int) -> Check:
+def _count_items(least: int, most: float) -> Check:
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
-        if isinstance(value, list) and len(value) > most:
-            message = f"`{name}` has {len(value)} items, and must have at most {most}"
+        if isinstance(value, list) and not least <= len(value) <= most:
+            bound = f"at most {most}" if len(value) > most else f"at least {least}"
+            message = f"`{name}` has {len(value)} items, and must have {bound}"
             problems.append(Problem("invalid-value", message, reported_node(value, parent)))
 
     return check
