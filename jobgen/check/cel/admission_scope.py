@@ -11,8 +11,7 @@ from jobgen.check.cel import checks, engine, fields
 from jobgen.check.cel.fields import ObjectTypes
 from jobgen.check.cel.patch_literals import list_patch_functions, replace_literals
 from jobgen.check.cel.tree import Checked, read
-from jobgen.check.cel.values import OFFLINE, CompileError
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.check.cel.values import DYNAMIC_OPTIONAL, OFFLINE, CompileError
 
 _GROUP = "kubernetes"
 _TEXT_OF_TYPES = f"""
@@ -51,8 +50,6 @@ _HINTS = {
     "undeclared reference to `variables`": "there are no `variables` here; match conditions are evaluated before them",
 }
 _TYPED = frozenset(("request", "namespaceObject", "variables", "authorizer"))
-# The API server accepts dynamic data where an optional is expected.
-_DYNAMIC_OPTIONAL = lazy_pattern(r"expected type `optional_type\(.*\)` but found `dyn`")
 _VARIABLES_TYPE = f"{_GROUP}.variables"
 # Types that cannot be declared; the checker treats values of other types as dynamic.
 _DECLARABLE = frozenset("bool int uint double string bytes timestamp duration dyn".split())
@@ -156,7 +153,7 @@ def _check_text(text: str, types: ObjectTypes, *, has_patches: bool) -> tuple[st
                 return checked.types.get(checked.root.id, "dyn"), ""
         else:
             fault = checked
-    if OFFLINE in fault.message or _DYNAMIC_OPTIONAL.fullmatch(fault.message):
+    if OFFLINE in fault.message or DYNAMIC_OPTIONAL.fullmatch(fault.message):
         return "", ""
     where = f" (line {fault.line}, column {fault.column})" if "\n" in text.strip() and not has_patches else ""
     return "", f"{_HINTS.get(fault.message, fault.message)}{where}"

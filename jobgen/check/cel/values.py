@@ -9,6 +9,8 @@ from jobgen.model.lazy_re import lazy_pattern
 
 NO_OVERLOAD = "no such overload"
 OFFLINE = "cannot be evaluated offline"
+DYNAMIC_OPTIONAL = lazy_pattern(r"expected type `optional_type\(.*\)` but found `dyn`")
+"""An error of the engine where the API server accepts dynamic data as an optional."""
 THAN_ALLOWED = "than the API server allows"
 """Part of the messages of all failures that only show that an evaluation takes too long or too much memory."""
 # No text in UTF-8 begins with it, and it is not the zero byte, at which the library stops reading.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobgen.check.cel import Bound, CompileError, Expression, Failed, compile_cel
-from jobgen.check.cel.values import STRING, blank_strings
+from jobgen.check.cel.values import DYNAMIC_OPTIONAL, OFFLINE, STRING, blank_strings
 from jobgen.model.lazy_re import lazy_pattern
 
 _NAME = lazy_pattern(r"(?<![\w.])[A-Za-z_]\w*")
@@ -87,6 +87,8 @@ def find_expression_error(text: str, variables: Mapping[str, PolicyExpression | 
         # The type of a variable that does not compile is not known, and the variable has a finding.
         if "optional" in compiled.message and any(variables[name] is None for name in read):
             return ""
+        if DYNAMIC_OPTIONAL.fullmatch(compiled.message):
+            return f"dynamic data as an optional {OFFLINE}"
         where = f" (line {compiled.line}, column {compiled.column})" if "\n" in text.strip() else ""
         return f"{compiled.message}{where}"
     # With variables inlined, more types are known.
