@@ -141,7 +141,7 @@ _WARNINGS = {
     },
     "policy": {
         "policy-matches-nothing": "A policy or binding that matches no kind that the repository can have.",
-        "policy-not-evaluated": "A policy that was not evaluated, because it depends on the state of the cluster.",
+        "policy-not-evaluated": "A policy that was not evaluated, because the engine of jobgen cannot run it.",
         "policy-without-binding": "A policy without a binding, which has no effect.",
     },
 }

@@ -160,7 +160,8 @@ class EnvironmentRunner:
         plurals = {
             (str(value_of(kind.api_version)).partition("/")[0], kind.name): kind.plural for kind in self._project.kinds
         }
-        facts = ClusterFacts(self.name, self.expander.environment.cluster.operators, plurals)
+        cluster = self.expander.environment.cluster
+        facts = ClusterFacts(self.name, cluster.operators, plurals, cluster.grants_permissions)
         policies, off = self._policies(), self._project.severities.off
         kept = tuple(pair for pair in policies.policies if pair[0].name not in off)
         mutating = tuple(pair for pair in policies.mutating if pair[0].policy.name not in off)

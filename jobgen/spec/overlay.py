@@ -32,6 +32,8 @@ class Cluster(NamedTuple):
     """The release of Kubernetes; empty means the newest that jobgen knows."""
     feature_gates: tuple[str, ...] | None = None
     """The feature gates of operators that are on, though they are off by default; None if they are unknown."""
+    grants_permissions: bool = True
+    """Whether who applies the manifests may do everything that policies ask `authorizer` about."""
     gitops: str = ""
     gpu_resource: str = DEFAULT_GPU
     queues: Mapping[str, Any] = MappingProxyType({})
@@ -276,6 +278,7 @@ def parse_cluster(block: Any) -> Cluster:
         operators=_list_versions(known),
         kubernetes=known.get("kubernetes", ""),
         feature_gates=tuple(known["featureGates"]) if "featureGates" in known else None,
+        grants_permissions=known.get("authorizer") != "deny",
         gitops=known.get("gitops", ""),
         gpu_resource=known.get("gpuResource", DEFAULT_GPU),
         queues=known.get("queues", {}),

@@ -29,7 +29,6 @@ _SHORT_EXPRESSION = 4_000
 
 # Before the bytes of an expression that the engine cannot run.
 _INTERPRETED = b"interpreted:"
-_NO_AUTHORIZER = "what `authorizer` would answer is not known offline"
 
 
 class Bound:
@@ -170,8 +169,7 @@ def _checked(
         return _checked_with_types(text, types, returns, absent)
     serialized = engine.check(text, names, absent)
     if isinstance(serialized, CompileError):
-        about_authorizer = "`authorizer" in serialized.message and "authorizer" not in names
-        return serialized._replace(message=_NO_AUTHORIZER) if about_authorizer else serialized
+        return serialized
     checked = tree.read(serialized)
     fault = checks.fault(checked, text, returns)
     if fault is not None:

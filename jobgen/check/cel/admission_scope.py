@@ -30,21 +30,7 @@ NamespaceMetadata: name string; generateName string; namespace string; labels ma
  deletionTimestamp timestamp; generation int; resourceVersion string; finalizers list<string>
 authorization.Authorizer: requestResource {_GROUP}.authorization.ResourceCheck
 """
-_AUTHORIZER, _DECISION = f"{_GROUP}.authorization.Authorizer", f"{_GROUP}.authorization.Decision"
-_PATH, _RESOURCE = f"{_GROUP}.authorization.PathCheck", f"{_GROUP}.authorization.ResourceCheck"
-_AUTHORIZER_FUNCTIONS = (
-    ("path", f"{_AUTHORIZER}.(string) {_PATH}"),
-    ("group", f"{_AUTHORIZER}.(string) {_GROUP}.authorization.GroupCheck"),
-    ("serviceAccount", f"{_AUTHORIZER}.(string, string) {_AUTHORIZER}"),
-    ("resource", f"{_GROUP}.authorization.GroupCheck.(string) {_RESOURCE}"),
-    *((name, f"{_RESOURCE}.(string) {_RESOURCE}") for name in "subresource namespace name".split()),
-    *((name, f"{_RESOURCE}.(string) {_RESOURCE}") for name in ("fieldSelector", "labelSelector")),
-    ("check", f"{_PATH}.(string) {_DECISION}; {_RESOURCE}.(string) {_DECISION}"),
-    ("allowed", f"{_DECISION}.() bool"),
-    ("reason", f"{_DECISION}.() string"),
-    ("errored", f"{_DECISION}.() bool"),
-    ("error", f"{_DECISION}.() string"),
-)
+_AUTHORIZER = f"{_GROUP}.authorization.Authorizer"
 _HINTS = {
     "undeclared reference to `params`": "there is no `params` without a `paramKind`",
     "undeclared reference to `variables`": "there are no `variables` here; match conditions are evaluated before them",
@@ -143,8 +129,7 @@ def _check_text(text: str, types: ObjectTypes, *, has_patches: bool) -> tuple[st
     fault = checks.refused(text)
     if fault is None:
         edited = replace_literals(text) if has_patches else text
-        functions = (*_AUTHORIZER_FUNCTIONS, *(list_patch_functions(edited) if has_patches else ()))
-        checked = fields.check(edited, types, functions)
+        checked = fields.check(edited, types, list_patch_functions(edited) if has_patches else ())
         if "?" in types.names and not has_patches:
             checked = _check_optionals(text, types, checked)
         if not isinstance(checked, CompileError):

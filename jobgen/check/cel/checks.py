@@ -63,7 +63,12 @@ def growth_fault(checked: Checked) -> CompileError | None:
 
 
 def needs_interpreter(checked: Checked) -> bool:
-    """Whether the engine cannot run an expression: it may take too much memory, or has optionals as values."""
+    """Whether the engine cannot run an expression: it may take too much memory, or has optionals as values.
+
+    Nor can it count what permissions cost: the API server allows two checks of them in one evaluation.
+    """
+    if any(isinstance(node, Call) and node.name == "check" for node in walk(checked.root)):
+        return True
     return grows_too_much(checked.root) or has_optional_values(checked)
 
 

@@ -93,4 +93,13 @@ TABLE: dict[str, Callable[..., Any]] = {
     "format": _late("text_format", "format_text"),
     "format.named": _late("formats", "named"),
     "validate": _late("formats", "validate"),
+    "path": _late("permissions", "ask_path"),
+    "group": _late("permissions", "ask_group"),
+    "serviceAccount": _late("permissions", "ask_account"),
+    "resource": _late("permissions", "ask_resource"),
+    **dict.fromkeys("subresource namespace name fieldSelector labelSelector".split(), _late("permissions", "narrow")),
+    "check": _late("permissions", "check"),
+    "allowed": _late("permissions", "is_allowed"),
+    "errored": _late("permissions", "has_failed"),
+    **dict.fromkeys(("reason", "error"), _late("permissions", "explain")),
 }

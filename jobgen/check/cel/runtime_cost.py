@@ -18,15 +18,20 @@ _ONCE = frozenset(
 _TWICE = frozenset(("replace", "split", "ip.isCanonical"))
 _LISTS = frozenset("isSorted sum max min indexOf lastIndexOf includes".split())
 _COMPARISONS = frozenset(("_<_", "_<=_", "_>_", "_>=_", "_==_", "_!=_"))
-_FREE = frozenset(("_&&_", "_||_", "_?_:_"))
+_FIXED = {"_&&_": 0, "_||_": 0, "_?_:_": 0, "check": 350_000}
+"""What each call of a function costs, whatever its arguments are; a check of a permission asks others."""
+_SELECTORS = frozenset(("fieldSelector", "labelSelector"))
+_READERS = _SELECTORS | {"matches", "find", "findAll", "contains"}
+_REQUIREMENT = LIST + MESSAGE
+_CHARACTERS_PER_REQUIREMENT = 2
 _LONGEST_PATTERN = 200
 """About the length of the patterns of named formats."""
 
 
 def count_call(name: str, args: Sequence[Any], result: Any) -> int:
     """The cost of a call, given its arguments and its result."""
-    if name in _FREE:
-        return 0
+    if name in _FIXED:
+        return _FIXED[name]
     sizes = [measure(arg) for arg in args]
     if name in _COMPARISONS and len(sizes) == 2:
         return 1 if tag_of(args[0]) else _traverse(min(sizes))
@@ -34,8 +39,8 @@ def count_call(name: str, args: Sequence[Any], result: Any) -> int:
         return _traverse(sum(sizes))
     if name == "@in" and isinstance(args[-1], list):
         return sizes[-1]
-    if name in ("matches", "find", "findAll", "contains") and len(sizes) >= 2:
-        return _count_search(name, sizes)
+    if name in _READERS and len(sizes) >= 2:
+        return _count_reading(name, sizes)
     if name == "validate":
         return _traverse(1 + sizes[-1]) * math.ceil(_LONGEST_PATTERN * _PATTERN)
     if name == "join":
@@ -47,7 +52,10 @@ def count_call(name: str, args: Sequence[Any], result: Any) -> int:
     return _traverse(2 * sizes[0]) if sizes and name in _TWICE else 1
 
 
-def _count_search(name: str, sizes: list[int]) -> int:
+def _count_reading(name: str, sizes: list[int]) -> int:
+    """The cost of a search, or of the parsing of a selector."""
+    if name in _SELECTORS:
+        return LIST + _traverse(sizes[1]) + math.ceil(sizes[1] / _CHARACTERS_PER_REQUIREMENT) * _REQUIREMENT
     if name == "contains":
         return _traverse(sizes[0]) * _traverse(sizes[1])
     return _traverse(1 + sizes[0]) * math.ceil(sizes[1] * _PATTERN)

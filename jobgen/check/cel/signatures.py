@@ -79,7 +79,22 @@ _TEXT = """
 
     format.named: (string) optional_type<kubernetes.NamedFormat>
     validate: kubernetes.NamedFormat.(string) optional_type<list<string>>
-"""
+
+    path: AUTHZ.Authorizer.(string) AUTHZ.PathCheck
+    group: AUTHZ.Authorizer.(string) AUTHZ.GroupCheck
+    serviceAccount: AUTHZ.Authorizer.(string, string) AUTHZ.Authorizer
+    resource: AUTHZ.GroupCheck.(string) AUTHZ.ResourceCheck
+    subresource: AUTHZ.ResourceCheck.(string) AUTHZ.ResourceCheck
+    namespace: AUTHZ.ResourceCheck.(string) AUTHZ.ResourceCheck
+    name: AUTHZ.ResourceCheck.(string) AUTHZ.ResourceCheck
+    fieldSelector: AUTHZ.ResourceCheck.(string) AUTHZ.ResourceCheck
+    labelSelector: AUTHZ.ResourceCheck.(string) AUTHZ.ResourceCheck
+    check: AUTHZ.PathCheck.(string) AUTHZ.Decision; AUTHZ.ResourceCheck.(string) AUTHZ.Decision
+    allowed: AUTHZ.Decision.() bool
+    reason: AUTHZ.Decision.() string
+    errored: AUTHZ.Decision.() bool
+    error: AUTHZ.Decision.() string
+""".replace("AUTHZ", "kubernetes.authorization")
 _OVERLOAD = lazy_pattern(r"(?:([\w.<>~, ]+)\.)?\(([^)]*)\) (.+)")
 TYPE_CONSTANTS = ("net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver", "kubernetes.URL")
 """Types of Kubernetes whose names are values."""

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from jobgen.check.cel import Bound, Expression, Failed, bind, compile_cel
+from jobgen.check.cel.permissions import make_authorizer
 from jobgen.check.cel.values import THAN_ALLOWED
 from jobgen.check.original_messages import original_policy_message
 from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext
@@ -44,6 +45,8 @@ class ClusterFacts(NamedTuple):
     environment: str = ""
     operators: Mapping[str, str] = MappingProxyType({})
     plurals: Mapping[tuple[str, str], str] = MappingProxyType({})
+    grants_permissions: bool = True
+    """What `authorizer` answers."""
 
 
 class Policies(NamedTuple):
@@ -303,6 +306,8 @@ class PolicyEvaluator:
         if "namespaceObject" in policy.reads:
             name = subject.request.namespace
             more["namespaceObject"] = self.policies.param_store.namespace(name) if name else None
+        if "authorizer" in policy.reads:
+            more["authorizer"] = make_authorizer(allows=self.facts.grants_permissions)
         return EvalContext(policy, {**known, **more}) if more else EvalContext(policy, known, bound)
 
 

@@ -26,7 +26,7 @@ _CHAIN = lazy_pattern(
 _STEP = lazy_pattern(rf"\.\s*\??([A-Za-z_]\w*)|\[\s*\??({STRING})\s*\]", re.DOTALL)
 _MAX_INLINED_LENGTH = 10_000
 
-NAMES = ("object", "oldObject", "request", "namespaceObject", "params", "variables")
+NAMES = ("object", "oldObject", "request", "namespaceObject", "params", "variables", "authorizer")
 """The variables that expressions can read; which of them depends on the policy and the field."""
 RESERVED = frozenset(
     """as break const continue else false for function if import in let loop namespace null package return true

@@ -7,11 +7,7 @@ from typing import Any, NamedTuple
 
 from jobgen.check.cel.values import OFFLINE
 from jobgen.check.policy.document_schema import find_schema_errors
-from jobgen.check.policy.expressions import (
-    PolicyExpression,
-    find_expression_error,
-    find_names,
-)
+from jobgen.check.policy.expressions import PolicyExpression, find_expression_error
 from jobgen.check.policy.match import MatchResources, Selector, parse_match, parse_selector
 from jobgen.check.validation import validate_object
 from jobgen.k8s.releases import NEWEST_RELEASE
@@ -145,12 +141,6 @@ def _parse_expression(
 ) -> PolicyExpression | None:
     """An expression of a policy, or None with its problem."""
     text = str(value_of(item[field]))
-    names = find_names(text)
-    if "authorizer" in names:
-        message = "`authorizer` is known only in the cluster, so the policy is not evaluated"
-        problem = _refuse(message, item[field], "policy-not-evaluated")
-        found.append(problem._replace(severity=Severity.WARNING))
-        return None
     if id(item[field]) in rules.faulty_nodes:
         return None
     reason = "" if rules.is_trusted else find_expression_error(text, variables, returns)

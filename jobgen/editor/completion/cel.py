@@ -28,7 +28,7 @@ _VARIABLES = {
     "oldObject": "The object before the change; null if it is created.",
     "request": "The request: its operation, user, name and namespace.",
     "namespaceObject": "The namespace of the object; null if it has none.",
-    "authorizer": "Permissions of the user; known only in the cluster.",
+    "authorizer": "Permissions of the user, as `cluster.authorizer` states them.",
     "params": "The object that the binding names in `paramRef`.",
     "variables": "The variables of this policy.",
 }

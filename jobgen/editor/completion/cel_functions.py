@@ -132,6 +132,22 @@ Authorizer | group | authorizer.group('').resource('pods').check('create').allow
 Authorizer | path | authorizer.path('/healthz').check('get').allowed() | Permissions for a path.
 Authorizer | serviceAccount | authorizer.serviceAccount('ns', 'sa').path('/').check('get').allowed() | \
 Permissions of a service account.
+GroupCheck | resource | authorizer.group('').resource('pods').check('create').allowed() | Permissions for a resource.
+ResourceCheck | subresource | authorizer.requestResource.subresource('status').check('get').allowed() | \
+Permissions for a subresource.
+ResourceCheck | namespace | authorizer.requestResource.namespace('a').check('get').allowed() | \
+Permissions in a namespace.
+ResourceCheck | name | authorizer.requestResource.name('a').check('get').allowed() | \
+Permissions for an object with a name.
+ResourceCheck | fieldSelector | authorizer.requestResource.fieldSelector('a=b').check('list').allowed() | \
+Permissions for some objects.
+ResourceCheck | labelSelector | authorizer.requestResource.labelSelector('a=b').check('list').allowed() | \
+Permissions for some objects.
+ResourceCheck | check | authorizer.requestResource.check('get').allowed() | Whether a verb is permitted.
+Decision | allowed | authorizer.requestResource.check('get').allowed() | Whether it is permitted.
+Decision | reason | authorizer.requestResource.check('get').reason() == '' | Why it is permitted or not.
+Decision | errored | !authorizer.requestResource.check('get').errored() | Whether the question could not be answered.
+Decision | error | authorizer.requestResource.check('get').error() == '' | Why the question could not be answered.
 """
 
 
