@@ -570,10 +570,10 @@ def test_code_owners_are_written_and_checked(tmp_path):
     assert "/ml/jobs/nlp/ @example/nlp" in written.splitlines()
     assert run_jobgen_text(root, "codeowners", "--check").returncode == 0
     owners.write_text(f"{written}/docs/ @example/writers\n")
-    (root / "teams/vision.yaml").write_text(OTHER)
+    (root / "teams/vision.yaml").write_text(OTHER.replace("  labels", '  owners: ["@example/vision"]\n  labels'))
     assert run_jobgen_text(root, "codeowners").returncode == 0
     assert owners.read_text().splitlines()[-1] == "/docs/ @example/writers"
-    assert "/ml/jobs/vision/" in owners.read_text().splitlines()
+    assert "/ml/jobs/vision/ @example/vision" in owners.read_text().splitlines()
 
 
 def test_code_owners_of_parts_of_a_folder_come_later():
@@ -581,3 +581,59 @@ def test_code_owners_of_parts_of_a_folder_come_later():
     known.append(parse_team("a", {"folders": ["jobs/x"], "owners": ["@a"]}, ""))
 
     assert write_owners("", known, "").splitlines()[1:-1] == ["/jobs/x/ @a", "/jobs/x/my\\ jobs/ @b"]
+
+
+def test_a_team_without_owners_takes_no_owners_away():
+    known = [
+        parse_team("b", {"folders": ["jobs/x/y"]}, ""),
+        parse_team("a", {"folders": ["jobs/x"], "owners": ["@a"]}, ""),
+    ]
+
+    assert write_owners("", known, "").splitlines()[1:-1] == ["/jobs/x/ @a"]
+
+
+@pytest.mark.parametrize(
+    "folder", ["jobs/..", "jobs/nlp/../vision", "jobs/./a", "jobs/.a", "jobs/a\r* @evil", "jobs//a"]
+)
+def test_odd_folders_are_errors(tmp_path, folder):
+    team = {"apiVersion": "jobgen.dev/v1", "kind": "Team", "spec": {"folders": [folder]}}
+    write(tmp_path, {"teams/nlp.yaml": json.dumps(team), "jobs/nlp/bert.yaml": make_job()})
+
+    found = [each.rule for each in jobgen.lint(tmp_path).findings if each.location.file == "teams/nlp.yaml"]
+
+    assert found == ["invalid-value"]
+
+
+REQUIRED = "{nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: %s}}}"
+NODES = {
+    "selector": ("nodeSelector: {gpu: a100}", True),
+    "other selector": ("nodeSelector: {gpu: h100}", False),
+    "no selector": ("restartPolicy: Never", False),
+    "affinity": ("[{matchExpressions: [{key: gpu, operator: In, values: [h100, a100]}]}]", True),
+    "other affinity": ("[{matchExpressions: [{key: gpu, operator: In, values: [h100]}]}]", False),
+    "second term": (
+        "[{matchExpressions: [{key: zone, operator: Exists}]}, {matchExpressions: [{key: gpu, operator: Exists}]}]",
+        True,
+    ),
+    "all but others": ("[{matchExpressions: [{key: gpu, operator: NotIn, values: [h100]}]}]", True),
+    "all but these": ("[{matchExpressions: [{key: gpu, operator: NotIn, values: [a100]}]}]", False),
+    "contradiction": (
+        "[{matchExpressions: [{key: gpu, operator: Exists}, {key: gpu, operator: NotIn, values: [a100]}]}]",
+        False,
+    ),
+    "wrong types": ("[1, {matchExpressions: [2, {key: 3, operator: [], values: 4}]}]", False),
+}
+
+
+@pytest.mark.parametrize("way", NODES)
+def test_budgets_for_devices_count_pods_that_select_their_nodes(tmp_path, way):
+    selection, counts = NODES[way]
+    budget = "  budget: {devices: [{resource: nvidia.com/gpu, nodeSelector: {gpu: a100}, max: 1}]}\n"
+    chosen = f"affinity: {REQUIRED % selection}" if selection.startswith("[") else selection
+    pod = (
+        "containers: [{name: main, image: 'registry.example.com/bert:1.4.2', resources: {limits: {nvidia.com/gpu: 2}}}]"
+    )
+    text = make_object("v1", "Pod", f"spec: {{{pod}, {chosen}}}\n")
+    write(tmp_path, {"teams/nlp.yaml": LIMITED + budget, "jobs/nlp/bert.yaml": text})
+
+    assert ("team-budget-exceeded" in {each.rule for each in jobgen.lint(tmp_path).findings}) is counts

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.k8s.kueue import stays_suspended
-from jobgen.k8s.nodes import as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.requested_amounts import list_amounts
 from jobgen.k8s.resources import count_gpus, find_shared_devices, list_counted_pods
@@ -57,10 +57,35 @@ def _count_devices(manifest: Manifest, limit: DeviceLimit) -> int:
     amounts = (
         each.amount
         for each in list_amounts(manifest)
-        if each.resource == limit.resource and _selects(as_mapping(each.pod.spec.get("nodeSelector")), wanted)
+        if each.resource == limit.resource and _selects(each.pod.spec, wanted)
     )
     return int(sum(amounts))
 
 
-def _selects(selector: Mapping[str, Node], wanted: Mapping[str, str]) -> bool:
-    return all(as_text(selector.get(key)) == value for key, value in wanted.items())
+def _selects(spec: Mapping[str, Node], wanted: Mapping[str, str]) -> bool:
+    """Whether a pod selects nodes with these labels, by its selector or by what its affinity requires."""
+    selector = as_mapping(spec.get("nodeSelector"))
+    left = {key: value for key, value in wanted.items() if as_text(selector.get(key)) != value}
+    if not left or any(key in selector for key in left):
+        return not left
+    required = get_path(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    # A pod runs on the nodes of any of the terms.
+    for term in as_list(as_mapping(required).get("nodeSelectorTerms")):
+        expressions = [as_mapping(each) for each in as_list(as_mapping(term).get("matchExpressions"))]
+        if all(_permits(expressions, key, value) for key, value in left.items()):
+            return True
+    return False
+
+
+def _permits(expressions: Sequence[Mapping[str, Node]], key: str, value: str) -> bool:
+    """Whether expressions are about a label, and permit a value of it."""
+    own = [each for each in expressions if as_text(each.get("key")) == key]
+    return bool(own) and all(_matches(each, value) for each in own)
+
+
+def _matches(expression: Mapping[str, Node], value: str) -> bool:
+    values = {as_text(each) for each in as_list(expression.get("values"))}
+    operator = as_text(expression.get("operator"))
+    return (
+        operator == "Exists" or (operator == "In" and value in values) or (operator == "NotIn" and value not in values)
+    )

@@ -26,10 +26,10 @@ def write_owners(text: str, teams: Sequence[Team], prefix: str) -> str:
 
 def _list_lines(teams: Sequence[Team], prefix: str) -> Iterator[str]:
     """Yield a line for each folder; those of parts of a folder come later, because the last line that matches wins."""
-    rows = [(folder, team.owners) for team in teams for folder in team.folders]
+    # A line without owners would say that changes need no review, also where an earlier line names owners.
+    rows = [(folder, team.owners) for team in teams for folder in team.folders if team.owners]
     for folder, owners in sorted(rows):
         path = "/".join(filter(None, (prefix, folder)))
-        # Without owners, the line says that nobody in particular owns the folder.
         yield " ".join((f"/{_escape(path)}/", *owners))
 
 
