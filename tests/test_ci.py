@@ -250,11 +250,15 @@ def test_action_file_matches_the_github_format() -> None:
     assert sum(step.get("uses", "").startswith(UPLOAD) for step in STEPS.values()) == 2
 
 
-def add_faults(repository: Repository) -> None:
-    """A fault on main, in the environment `dev` only, and another one on the branch."""
-    repository.run("git", "switch", "--quiet", "main")
-    overlay = repository.folder / "overlays/dev/overlay.yaml"
+def add_fault(repository: Repository, env: str) -> None:
+    overlay = repository.folder / f"overlays/{env}/overlay.yaml"
     overlay.write_text(overlay.read_text() + "  patches:\n    - merge: {resources: {gpu: 500m}}\n")
+
+
+def add_known_fault(repository: Repository) -> None:
+    """A fault on main, in the environment `dev` only."""
+    repository.run("git", "switch", "--quiet", "main")
+    add_fault(repository, "dev")
     repository.run("jobgen", "render", "-o", "rendered")
     assert repository.commit().returncode == 0
     repository.run("git", "switch", "--quiet", "change")
@@ -263,8 +267,13 @@ def add_faults(repository: Repository) -> None:
     repository.run("jobgen", "render", "-o", "rendered")
 
 
+def list_faulty(log: str) -> list[str]:
+    """The environments whose overlays have an error, by the annotations of GitHub."""
+    return sorted(set(re.findall(r"::error file=overlays/(\w+)/", log)))
+
+
 def test_action_lints_some_environments_and_leaves_out_known_findings(repository: Repository) -> None:
-    add_faults(repository)
+    add_known_fault(repository)
     event = pull_request(repository)
     runs = {
         "all": Runner(repository).run(event, "Lint"),
@@ -282,27 +291,62 @@ def test_action_lints_some_environments_and_leaves_out_known_findings(repository
         "no base": True,
         "baseline": False,
     }
+    assert {name: list_faulty(run.log) for name, run in runs.items() if run.failed} == {
+        "all": ["dev"],
+        "no base": ["dev"],
+    }
+
+    add_fault(repository, "prod")
+    new = {
+        "since": Runner(repository).run(event, "Lint", since="base"),
+        "baseline": Runner(repository).run(event, "Lint", baseline="jobgen-baseline.json", fail_on="warning"),
+        "environments": Runner(repository).run(event, "Lint", environments="dev\nprod\n"),
+    }
+
+    assert {name: list_faulty(run.log) for name, run in new.items() if run.failed} == {
+        "since": ["prod"],
+        "baseline": ["prod"],
+        "environments": ["dev", "prod"],
+    }
 
 
 def test_gitlab_template_lints_some_environments_and_leaves_out_known_findings(repository: Repository) -> None:
-    add_faults(repository)
+    add_known_fault(repository)
     repository.run("jobgen", "lint", "--write-baseline")
-    codes = [
-        run_gitlab(repository, JOBGEN_REPORT="false", **variables).returncode
-        for variables in (
-            {},
-            {"JOBGEN_ENVIRONMENTS": "prod"},
-            {"JOBGEN_SINCE": "base"},
-            {"JOBGEN_BASELINE": "jobgen-baseline.json"},
-        )
-    ]
+    path = repository.folder / "jobs/pytorch.yaml"
+    path.write_text(re.sub(r"(image: \S+):\S+", r"\1:latest", path.read_text()))
+    repository.run("jobgen", "render", "-o", "rendered")
+    repository.commit()
+    found = {}
+    for name, variables in {
+        "all": {},
+        "environments": {"JOBGEN_ENVIRONMENTS": "prod"},
+        "since": {"JOBGEN_SINCE": "base"},
+        "baseline": {"JOBGEN_BASELINE": "jobgen-baseline.json"},
+        "fail on": {"JOBGEN_SINCE": "base", "JOBGEN_FAIL_ON": "warning"},
+    }.items():
+        done = run_gitlab(repository, JOBGEN_REPORT="false", **variables)
+        report = json.loads((repository.folder / "gl-code-quality-report.json").read_text())
+        found[name] = done.returncode, {each["check_name"] for each in report}
 
-    assert codes == [1, 0, 0, 0]
+    new, known = "mutable-image-tag", "fractional-device"
+    assert {name: (code, rules & {new, known}) for name, (code, rules) in found.items()} == {
+        "all": (1, {new, known}),
+        "environments": (0, {new}),
+        "since": (0, {new}),
+        "baseline": (0, {new}),
+        "fail on": (1, {new}),
+    }
 
 
 def test_templates_install_the_version_of_this_repository() -> None:
     assert GITLAB["variables"]["JOBGEN_VERSION"] == __version__
     assert any('"jobgen==$JOBGEN_VERSION"' in line for line in GITLAB["before_script"])
+    # The action installs itself, so its tag pins the version.
+    assert '"$SOURCE"' in STEPS["Install jobgen"]["run"]
+    installed = re.findall(r"pip install (\S+)|/jobgen@(\S+)|ref: ([\w.]+)|rev: (\S+)", "".join(EXAMPLES))
+    assert {re.split("==|@", "".join(each))[-1].removeprefix("v") for each in installed} == {__version__}
+    assert len(installed) == 6
 
 
 def run_gitlab(repository: Repository, first: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
