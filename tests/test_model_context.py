@@ -91,6 +91,10 @@ def test_answers_are_those_of_the_command_line(repository):
         ("explain", {}, "requires `job`"),
         ("explain", {"job": 5}, "must be text"),
         ("diff", {"revision": "--output"}, "remove the dash"),
+        ("lint", {"paths": ["a"] * 101}, "has 101 items"),
+        ("lint", {"paths": ["a" * 1001]}, "at most 1000 characters"),
+        ("render", {"jobs": ["a\0b"]}, "must be printable"),
+        ("render", {"jobs": ["\ud800"]}, "must be printable"),
     ],
 )
 def test_arguments_cannot_write_or_leave_the_repository(name, arguments, message):
@@ -111,3 +115,16 @@ def test_outside_of_a_repository_it_says_so(tmp_path):
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "no jobs repository" in done.stderr
+
+
+def test_a_long_answer_is_not_held_in_memory(repository, monkeypatch):
+    from jobgen.model_context import server
+
+    monkeypatch.setattr(server, "_MAX_BYTES", 10_000)
+    for number in range(60):
+        (repository / f"jobs/{number}.yaml").write_text(JOB.replace("name: bert", f"name: bert-{number}"))
+
+    answer = asyncio.run(server._run(["render", "--format", "json"], repository))
+
+    assert answer.is_error
+    assert answer.content[0].text == "the answer has more than 10,000 bytes; name fewer jobs or environments"

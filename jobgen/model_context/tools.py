@@ -31,12 +31,17 @@ class Tool(NamedTuple):
         }
 
 
+_MAX_ITEMS = 100
+_MAX_LENGTH = 1000
+
+
 def _list(description: str) -> dict[str, Any]:
-    return {"type": "array", "items": {"type": "string"}, "maxItems": 100, "description": description}
+    item = {"type": "string", "maxLength": _MAX_LENGTH}
+    return {"type": "array", "items": item, "maxItems": _MAX_ITEMS, "description": description}
 
 
 def _text(description: str) -> dict[str, Any]:
-    return {"type": "string", "description": description}
+    return {"type": "string", "maxLength": _MAX_LENGTH, "description": description}
 
 
 _ENVIRONMENTS = _list("Names of environments; by default all.")
@@ -53,8 +58,10 @@ def _read_text(arguments: Arguments, name: str) -> str:
 
 def _check(text: Any, name: str) -> str:
     if not isinstance(text, str):
-        raise InvalidArgumentError(f"`{name}` must be text; it is `{text}`")
-    if text.startswith("-") or "\0" in text:
+        raise InvalidArgumentError(f"`{name}` must be text; it is `{str(text)[:_MAX_LENGTH]}`")
+    if len(text) > _MAX_LENGTH or not text.isprintable():
+        raise InvalidArgumentError(f"`{name}` must be printable text of at most {_MAX_LENGTH} characters")
+    if text.startswith("-"):
         raise InvalidArgumentError(f"`{text}` is not a value of `{name}`; remove the dash at its start")
     return text
 
@@ -167,7 +174,10 @@ def build_command(tool: Tool, arguments: Arguments) -> list[str]:
     if unknown:
         raise InvalidArgumentError(f"`{tool.name}` has no argument `{unknown[0]}`; remove it")
     for name, schema in tool.properties.items():
-        if schema["type"] == "array" and not isinstance(arguments.get(name, []), list):
-            raise InvalidArgumentError(f"`{name}` must be a list; it is `{arguments[name]}`")
+        found = arguments.get(name, []) if schema["type"] == "array" else []
+        if not isinstance(found, list):
+            raise InvalidArgumentError(f"`{name}` must be a list; it is `{str(found)[:_MAX_LENGTH]}`")
+        if len(found) > _MAX_ITEMS:
+            raise InvalidArgumentError(f"`{name}` has {len(found):,} items; name at most {_MAX_ITEMS}")
     first, *rest = tool.build(arguments)
     return [first, "--format", "json", *rest]
