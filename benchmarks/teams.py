@@ -10,6 +10,7 @@ seconds, or ratios to `render`.
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 import tempfile
@@ -56,6 +57,10 @@ TEST = """\
     expect:
       values: {{metadata.labels.team: {{matches: team-*}}, kind: {{present: true}}}}
 """
+TRESPASSES = 20
+"""Every how manieth job names the queue and the service account of others."""
+_OWN = re.compile(r"^( *)(queue|serviceAccount): [\w-]+", re.MULTILINE)
+_NAMES = {"queue": "", "serviceAccount": "-trainer"}
 HEAD = "apiVersion: jobgen.dev/v1\nkind: JobTests\nspec:\n"
 COMMANDS = {
     "render": ("render", "-o", "{folder}/.rendered", "--allow-mass-delete"),
@@ -82,7 +87,8 @@ def write_teams(folder: Path, teams: int, jobs: int, environments: int) -> None:
     for number, team in enumerate(names):
         write_file(folder / "teams" / f"{team}.yaml", TEAM.format(team=team, number=number))
         for place, text in enumerate(texts[number::teams]):
-            write_file(folder / "jobs" / team / f"job-{place:03d}.yaml", text)
+            owned = text if (number + place) % TRESPASSES == 0 else _name_own(text, team)
+            write_file(folder / "jobs" / team / f"job-{place:03d}.yaml", owned)
     tests = (TEST.format(number=number) for number in range(10))
     write_file(folder / "tests" / "teams.yaml", HEAD + "".join(tests))
     for arguments in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "Add jobs")):
@@ -91,6 +97,11 @@ def write_teams(folder: Path, teams: int, jobs: int, environments: int) -> None:
     for team in names[:10]:
         path = folder / "jobs" / team / "job-000.yaml"
         path.write_text(path.read_text("utf-8").replace("image: ", "image: mirror.example.com/", 1), "utf-8")
+
+
+def _name_own(text: str, team: str) -> str:
+    """A job with the queue and the service account of its team."""
+    return _OWN.sub(lambda found: f"{found[1]}{found[2]}: {team}{_NAMES[found[2]]}", text)
 
 
 def measure(folder: Path, cache: Path) -> None:

@@ -9,9 +9,14 @@ from collections import Counter
 import pytest
 from findings import without_infos
 
+from jobgen.api.lint_files import LintRequest
+from jobgen.api.lint_run import lint_with_memory, run_lint
+from jobgen.api.since import findings_since
 from jobgen.check.builtin_rules import CHANGE_RULES
 from jobgen.cli.run_lint import lint_paths
+from jobgen.pipeline.memory import RunMemory
 from jobgen.repo import git
+from jobgen.repo.commit import open_commit
 
 SPEC = """\
 apiVersion: jobgen.dev/v1
@@ -377,6 +382,82 @@ def test_since_is_the_difference_of_two_lints_on_random_histories(seed, tmp_path
     now = found(tmp_path)
     for revision, then in states:
         assert found(tmp_path, since=revision) == now - then
+
+
+TRAINJOB = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {{name: {name}, namespace: ml}}
+spec:
+  runtimeRef: {{name: torch}}
+  trainer: {{image: "registry.example.com/{image}", numNodes: 2}}
+"""
+CLAIM = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {{name: claim, namespace: ml}}
+spec: {{spec: {{devices: {{requests: [{{name: gpu, exactly: {{deviceClassName: gpu.nvidia.com, count: {count}}}}}]}}}}}}
+"""
+A, B, B2 = (SPEC.format(name=name, image=image) for name, image in (("a", "a:1"), ("b", "b:1"), ("b", "b:2")))
+DATED = SPEC.format(name="c", image="c:1") + "  run: {expires: 2020-06-01}\n"
+EDITS = {
+    "one job": ({"jobs/a.yaml": A, "jobs/b.yaml": B}, {"jobs/b.yaml": B2}),
+    "job removed": ({"jobs/a.yaml": A, "jobs/b.yaml": B}, {"jobs/b.yaml": ""}),
+    "job moved": ({"jobs/a.yaml": A, "jobs/b.yaml": B}, {"jobs/b.yaml": "", "jobs/c/b.yaml": B2}),
+    "the same job twice": ({"jobs/a.yaml": A, "jobs/b.yaml": B}, {"jobs/b.yaml": B2, "jobs/c.yaml": A}),
+    "a job that cannot be rendered": ({"jobs/a.yaml": "a: [\n", "jobs/b.yaml": B}, {"jobs/b.yaml": B2}),
+    "the old job cannot be rendered": ({"jobs/a.yaml": A, "jobs/b.yaml": "a: [\n"}, {"jobs/b.yaml": B2}),
+    "overlay": (
+        {"jobs/a.yaml": A, "jobs/b.yaml": B, "overlays/dev/o.yaml": OVERLAY.format(env="dev", defaults="")},
+        {"overlays/dev/o.yaml": OVERLAY.format(env="dev", defaults="env: {A: 1}"), "jobs/b.yaml": B2},
+    ),
+    "expired in the meantime": ({"jobs/b.yaml": B, "jobs/c.yaml": DATED}, {"jobs/b.yaml": B2}),
+    "claim": (
+        {"jobs/a.yaml": A, "jobs/b.yaml": B, "jobs/claim.yaml": CLAIM.format(count=1)},
+        {"jobs/b.yaml": B2, "jobs/claim.yaml": CLAIM.format(count=2)},
+    ),
+    "runtime": (
+        {"jobs/a.yaml": TRAINJOB.format(name="a", image="a:1"), "jobs/b.yaml": TRAINJOB.format(name="b", image="b:1")},
+        {"jobs/b.yaml": TRAINJOB.format(name="b", image="b:2")},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_since_is_the_same_with_and_without_results_in_memory(name, tmp_path):
+    """What is equal at both revisions is processed once; findings about the change read changed files only."""
+    old, new = EDITS[name]
+    run(tmp_path, "init", "-q")
+    for day, files in (("2020-01-01", old), ("2021-01-01", {})):
+        for path, text in files.items():
+            write(tmp_path, path, text)
+        run(tmp_path, "add", "-A")
+        dates = {"GIT_AUTHOR_DATE": f"{day}T00:00:00Z", "GIT_COMMITTER_DATE": f"{day}T00:00:00Z"}
+        command = ["git", "commit", "-q", "--allow-empty", "-m", "x"]
+        subprocess.run(command, cwd=tmp_path, check=True, env={**os.environ, **WHO, **dates})
+    for path, text in new.items():
+        write(tmp_path, path, text)
+        if not text:
+            (tmp_path / path).unlink()
+    request, memory = LintRequest(tmp_path), RunMemory()
+    expected = findings_since(request, "HEAD~", run_lint(request))
+
+    assert findings_since(request, "HEAD~", lint_with_memory(request, memory), memory) == expected
+    assert bool(expected.findings) == (name != "a job that cannot be rendered")
+
+
+def test_contents_differ_in_changed_files_only(repository):
+    write(repository, "jobs/b.yaml", B)
+    commit(repository)
+    write(repository, "jobs/b.yaml", B2)
+    request, memory = LintRequest(repository), RunMemory()
+    assert lint_with_memory(request, memory).rendered
+    now = memory.list_contents()
+    with open_commit(repository, git.resolve_commit(repository, "HEAD")) as old:
+        assert lint_with_memory(request._replace(committed=old), memory).rendered
+    before = memory.list_contents()
+
+    assert {path for path in now if now[path] != before[path]} == {"jobs/b.yaml"}
 
 
 def _change(folder, chance):

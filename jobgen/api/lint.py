@@ -19,6 +19,7 @@ from jobgen.report import Report, RuleText, Suppressed, formats
 
 if TYPE_CHECKING:
     from jobgen.api.project import ProjectPath
+    from jobgen.pipeline.memory import RunMemory
 
 # Modules that a lint of unchanged files does not need are imported in functions: it takes a few milliseconds.
 
@@ -131,7 +132,8 @@ def lint(
     directory, today = _open(path, today)
     request = LintRequest(directory, paths, environments, stdin, kubeconform, today)
     check_request(request)
-    linted = _lint_cached(request)
+    memory = _make_memory() if since and stdin is None and not kubeconform else None
+    linted = _lint_cached(request, memory)
     is_empty = not (linted.objects or linted.suppressed or any(each.rule != "empty-file" for each in linted.findings))
     # A hook may name only files that the settings exclude.
     if is_empty and not (paths and EXCLUDED in linted.skipped):
@@ -139,7 +141,7 @@ def lint(
     if since:
         from jobgen.api.since import findings_since
 
-        linted = findings_since(request, since, linted)
+        linted = findings_since(request, since, linted, memory)
     findings, known, pruned = linted.findings, list[Suppressed](), 0
     if baseline:
         from jobgen.api.baseline import apply_baseline
@@ -204,14 +206,22 @@ def check_request(request: LintRequest) -> None:
         check_date(request.today)
 
 
-def _lint_cached(request: LintRequest) -> LintRun:
+def _make_memory() -> RunMemory:
+    from jobgen.pipeline.memory import RunMemory
+
+    return RunMemory()
+
+
+def _lint_cached(request: LintRequest, memory: RunMemory | None) -> LintRun:
+    """Lint, or return the last result if nothing has changed. With a memory, it has the results of all files then."""
     inputs = lint_cache.read_inputs(request)
-    known = lint_cache.get(inputs)
+    known = lint_cache.get(inputs) if memory is None else None
     if known is not None:
         return known
-    from jobgen.api.lint_run import run_lint
+    from jobgen.api.lint_run import lint_with_memory, run_lint
 
-    linted = run_lint(request, inputs.files, inputs.layers) if inputs else run_lint(request)
+    files, layers = (inputs.files, inputs.layers) if inputs else (None, b"")
+    linted = lint_with_memory(request, memory, files, layers) if memory else run_lint(request, files, layers)
     lint_cache.put(inputs, linted)
     return linted
 

@@ -87,6 +87,8 @@ class LintRun(NamedTuple):
     """Whether it stays valid until a file changes."""
     skipped: Mapping[str, int]
     """How many files and folders were not read, by reason."""
+    rendered: bool = False
+    """Whether it is known that nothing prevents a render."""
 
 
 def resolve_files(request: LintRequest) -> LintFiles:

@@ -22,6 +22,7 @@ from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.memory import RunMemory
 from jobgen.pipeline.read_jobs import collect_suppressions
+from jobgen.pipeline.result_cache import digest_files
 from jobgen.pipeline.run import Run, discard_object
 from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, Folder
@@ -89,7 +90,18 @@ def run_lint(
         join_coverage(coverages),
         cacheable=not comments and not files.patterns and all(run.lasting for run in runs),
         skipped=sum((run.skipped for run in runs), Counter(files.skipped)),
+        rendered=all(run.rendered for run in runs),
     )
+
+
+def lint_with_memory(
+    request: LintRequest, memory: RunMemory, files: LintFiles | None = None, layers: bytes = b""
+) -> LintRun:
+    """Check a whole repository, and use and keep the results of its files; other files are checked without a memory."""
+    files = files or resolve_files(request)
+    if files.root is None or files.standalone is not None:
+        return run_lint(request, files, layers)
+    return run_lint(request, files, layers or digest_files(layout.read_inputs(files.root)), memory)
 
 
 def finish_file(
@@ -124,15 +136,18 @@ def _start_runs(
     progress: Callable[[int, int], None],
 ) -> list[Run]:
     keep = _keep_object if request.kubeconform else discard_object
-    load = partial(config.load, files.root or request.folder, today=request.today)
+    root = files.root or request.folder
+    load = partial(config.load, root, today=request.today)
+    if memory:
+        load = partial(memory.load_project, layers, root, request.today, load)
     start = partial(Run, finish=keep, progress=progress, checked=True, layers=layers, memory=memory)
     runs: list[Run] = []
     if files.whole and files.root is not None:
-        project = memory.load_project(layers, load) if memory else load()
+        project = load()
         runs.append(start(project, select_environments(project, request.envs), jobs=files.jobs))
     if files.standalone is not None:
         # Files by themselves are checked as they are written.
-        project = (memory.load_project(layers, load) if memory else load())._replace(as_written=True)
+        project = load()._replace(as_written=True)
         selected = select_environments(project, request.envs) if request.envs else [""]
         runs.append(start(project, selected, entries=files.standalone))
     return runs

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from jobgen.api.errors import JobgenError, UsageError
 from jobgen.api.lint_files import LintRequest, LintRun, select_findings, split_paths
-from jobgen.api.lint_run import run_lint
+from jobgen.api.lint_run import lint_with_memory, run_lint
 from jobgen.api.pair_findings import Side, find_new
 from jobgen.check.builtin_rules import UNREAD_RULES
 from jobgen.diff.change_rules import check_change
 from jobgen.model.finding import Finding
+from jobgen.pipeline.memory import RunMemory
 from jobgen.repo import git
 from jobgen.repo.commit import CommitPath, open_commit
 from jobgen.repo.files import is_manifest_name
@@ -23,8 +24,10 @@ _MAX_SEARCHED = 20_000
 """The number of files up to which a commit is searched for the old paths of moved manifests."""
 
 
-def findings_since(request: LintRequest, revision: str, now: LintRun) -> LintRun:
+def findings_since(request: LintRequest, revision: str, now: LintRun, memory: RunMemory | None = None) -> LintRun:
     """Return the lint with only the findings that were not there at a revision, and those about the change.
+
+    `memory` has the results of files in the lint: those of files that are the same at the revision are used again.
 
     Raises:
         UsageError: Standard input is linted, or there is no such revision.
@@ -33,7 +36,7 @@ def findings_since(request: LintRequest, revision: str, now: LintRun) -> LintRun
     if request.stdin is not None:
         raise UsageError("standard input has no revisions; remove `-` or `--since`")
     try:
-        return _compare(request, revision, now)
+        return _compare(request, revision, now, memory)
     except git.GitError as error:
         raise UsageError(str(error)) from error
 
@@ -51,8 +54,8 @@ def findings_gone_since(request: LintRequest, revision: str, now: Sequence[Findi
         with open_commit(request.directory, commit) as old:
             root = find_root(old.resolve()) or old
             then = _request_commit(request, old, today)
-            before = Side(_lint_old(then) if then.envs or not request.envs else [], (root, old))
-            return find_new(before, Side(now, (request.directory,)))
+            before = _lint_old(then) if then.envs or not request.envs else None
+            return find_new(Side(before.findings if before else [], (root, old)), Side(now, (request.directory,)))
     except git.GitError as error:
         raise UsageError(str(error)) from error
 
@@ -64,19 +67,21 @@ def _request_commit(request: LintRequest, old: CommitPath, today: str) -> LintRe
     return request._replace(committed=old, paths=_list_old_paths(request, old), envs=envs, today=today)
 
 
-def _compare(request: LintRequest, revision: str, now: LintRun) -> LintRun:
+def _compare(request: LintRequest, revision: str, now: LintRun, memory: RunMemory | None) -> LintRun:
     commit = git.resolve_commit(request.directory, revision)
     today = request.today or git.read_commit_date(request.directory)
     with open_commit(request.directory, commit) as old:
         root = find_root(old.resolve()) or old
         then = _request_commit(request, old, today)
         # Where nothing can be linted at the revision, all findings are new. That a named path is not read is never old.
-        known = _lint_old(then) if then.envs or not request.envs else []
+        contents = memory.list_contents() if memory and now.rendered else None
+        before = _lint_old(then, memory) if then.envs or not request.envs else None
+        changed = _find_changed(contents, memory.list_contents()) if memory and before and before.rendered else None
+        known = before.findings if before else []
         known = [each for each in known if each.rule not in UNREAD_RULES or each.location.file not in then.paths]
         days = request.today or git.read_commit_date(request.directory, commit), today
-        changes = select_findings(check_change(old, request.directory, request.envs, days), request)
-        before = Side(known, (root, old))
-        new = find_new(Side(now.findings, (now.root, request.directory)), before)
+        changes = select_findings(check_change(old, request.directory, request.envs, days, changed), request)
+        new = find_new(Side(now.findings, (now.root, request.directory)), Side(known, (root, old)))
     kept, suppressed, _ = apply_suppressions(changes, now.comments, now.mandatory, now.today or today)
     findings = [*new, *kept]
     return now._replace(
@@ -108,8 +113,15 @@ def _list_removed_manifests(directory: Path, old: CommitPath) -> Iterator[str]:
             yield path
 
 
-def _lint_old(request: LintRequest) -> list[Finding]:
+def _find_changed(now: Mapping[str, bytes] | None, before: Mapping[str, bytes] | None) -> frozenset[str] | None:
+    """Return the files that differ between two revisions; None if others may be rendered differently, too."""
+    if now is None or before is None or now[""] != before[""]:
+        return None
+    return frozenset(path for path in now.keys() | before.keys() if now.get(path) != before.get(path))
+
+
+def _lint_old(request: LintRequest, memory: RunMemory | None = None) -> LintRun | None:
     try:
-        return run_lint(request).findings
+        return lint_with_memory(request, memory) if memory else run_lint(request)
     except JobgenError:
-        return []
+        return None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 
 from jobgen.diff.causes import find_causes
 from jobgen.diff.changes import ChangeSet, compare_snapshots
 from jobgen.diff.effects import Effect
 from jobgen.diff.impact import FieldImpact, Impact
-from jobgen.diff.snapshot import Snapshot, snapshot_repository
+from jobgen.diff.snapshot import Snapshot, snapshot_files, snapshot_repository
 from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.nodes import as_text, get_path
@@ -26,17 +27,23 @@ _QUEUE_PATHS = (("metadata", "labels", QUEUE_LABEL), ("spec", "runPolicy", "sche
 
 
 def check_change(
-    old_folder: Folder, new_folder: Folder, envs: Sequence[str] = (), days: tuple[str, str] = ("", "")
+    old_folder: Folder,
+    new_folder: Folder,
+    envs: Sequence[str] = (),
+    days: tuple[str, str] = ("", ""),
+    changed: Collection[str] | None = None,
 ) -> list[Finding]:
     """Find what a change of a jobs repository would do to running jobs; nothing if the new side cannot be rendered.
 
     `days` are the dates of the old and the new side, by which jobs expire. Severities follow the new side's settings.
+    With `changed`, both sides can be rendered, and all objects of other files are the same.
     """
     root = find_root(new_folder.resolve())
     if root is None:
         return []
-    old = snapshot_repository(find_root(old_folder.resolve()) or old_folder, "old", envs, days[0])
-    new = snapshot_repository(root, "new", envs, days[1])
+    render = snapshot_repository if changed is None else partial(snapshot_files, wanted=changed)
+    old = render(find_root(old_folder.resolve()) or old_folder, "old", envs, days[0])
+    new = render(root, "new", envs, days[1])
     if new.failed:
         # Linting the new side reports its errors.
         return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
@@ -117,10 +117,23 @@ def is_repository(folder: Folder) -> bool:
     return has_settings(folder) or (folder / "jobs").is_dir() or (folder / "overlays").is_dir()
 
 
+def snapshot_files(root: Folder, name: str, envs: Sequence[str], today: str, wanted: Collection[str]) -> Snapshot:
+    """Render some files of a jobs repository, of which it is known that all of it can be rendered."""
+    project = config.load(root, today=today)
+    chosen = _choose_environments(project, envs)
+    files = {entry.path: entry for entry in layout.find_jobs(root) if entry.path in wanted}
+    run = Run(project, chosen, entries=list(files.values()))
+    return Snapshot(name, project, chosen, list(run), (), files, root)
+
+
+def _choose_environments(project: ProjectConfig, envs: Sequence[str]) -> Sequence[str]:
+    return [env for env in envs if not env or env in project.overlays] if envs else project.environments()
+
+
 def snapshot_repository(root: Folder, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:
     """Render a jobs repository for these environments, or for all of them, as of a date."""
     project = config.load(root, today=today)
-    chosen = [env for env in envs if not env or env in project.overlays] if envs else project.environments()
+    chosen = _choose_environments(project, envs)
     files = {entry.path: entry for entry in layout.find_jobs(root)}
     run = Run(project, chosen)
     return Snapshot(name, project, chosen, list(run), run.findings, files, root)

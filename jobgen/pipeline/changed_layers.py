@@ -46,7 +46,7 @@ def read_layer_files(project: ProjectConfig) -> LayerFiles:
             texts[file.path] = file.content
         else:
             others.append(file)
-    off = repr((str(project.root), sorted(project.severities.off)))
+    off = repr(sorted(project.severities.off))
     return LayerFiles(digest_files(others) + off.encode("utf-8", "surrogatepass"), texts)
 
 

@@ -8,7 +8,7 @@ finds what a run without one finds; `tests/test_editor_lint.py` compares them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,6 +27,7 @@ from jobgen.pipeline.result_cache import (
     new_result,
     stat_file,
 )
+from jobgen.repo.commit import read_date
 from jobgen.repo.files import File, FileEntry, read_file
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from jobgen.pipeline.load_policies import PolicyFiles
     from jobgen.pipeline.selectors import Membership
     from jobgen.pipeline.trace import Job, Tracer
+    from jobgen.repo.commit import Folder
 
 _SHARE = 500
 """How many files are processed before their results are kept. A newer edit ends a run, and must not lose much."""
@@ -116,10 +118,30 @@ class RunMemory:
         """Whether no results are known."""
         return not self._own
 
-    def load_project(self, layers: bytes, load: Callable[[], ProjectConfig]) -> ProjectConfig:
-        """Return the project of the last run if no layer has changed; else load it."""
-        if self._project is None or layers != self._digest:
+    def list_contents(self) -> Mapping[str, bytes] | None:
+        """Return the digests of all files, by path, and of the layers, under an empty path.
+
+        None if the object of a job may depend on more: the date, or jobs and runtimes that others share.
+        """
+        is_shared = bool(self._project and self._project.runtimes) or any(
+            known.devices for known in self._files.values()
+        )
+        if is_shared or any(result.used.days for _, result in self._joined.values()):
+            return None
+        return {"": self._digest, **{name: known.digest for name, known in self._files.items()}}
+
+    def load_project(self, layers: bytes, root: Folder, today: str, load: Callable[[], ProjectConfig]) -> ProjectConfig:
+        """Return the project of the last run if no layer has changed; else load it.
+
+        The root may be that of another revision with the same layers.
+        """
+        known = self._project
+        if known is None or layers != self._digest:
             self._project, self._digest, self._prepared = load(), layers, None
+        elif known.root != root or known.today != today:
+            date = (today or read_date(root)) if known.date else ""
+            self._project, self._prepared = known._replace(root=root, today=today, date=date), None
+        assert self._project is not None
         return self._project
 
     def prepare(self, entries: Sequence[FileEntry], selected: Sequence[str], make: Callable[[], Prepared]) -> Prepared:

@@ -121,6 +121,8 @@ class Run:
         """Files with objects that were not compared with a schema; all other checks ran."""
         self.unchecked_rules: frozenset[str] = frozenset()
         """Rules and policies that could not be evaluated."""
+        self.rendered = False
+        """Whether nothing prevents a render: only checks of objects and of environments reported errors."""
         self.lasting = False
         """Whether the findings depend on files alone, and not on the date."""
 
@@ -142,6 +144,7 @@ def _process(run: Run) -> Iterator[Rendered]:
     parts = run.memory.complete(entries, process) if run.memory else list(map(join_parts, process(runners, entries)))
     run.files = sum(entry.finding is None for entry in entries) - sum(len(part.skipped) for part in parts)
     seen: dict[tuple[str, ...], Rendered] = {}
+    shared: list[Finding] = []
     for entry, part in zip(entries, parts, strict=True):
         run.findings += part.findings
         hiding = [finding for finding in part.findings if finding.rule in HIDING_RULES]
@@ -155,13 +158,16 @@ def _process(run: Run) -> Iterator[Rendered]:
         run.skipped.update(part.skipped)
         for made in part.made:
             # Standalone files may be meant for different clusters, so they may repeat an object.
-            if run.entries is not None or note_duplicate(made, seen, entries, run.findings):
+            if run.entries is not None or note_duplicate(made, seen, entries, shared):
                 yield made
     total = len(entries) * len(runners)
     progress = functools.partial(run.progress, total, total)
     is_standalone = run.entries is not None
     jobs = AllJobs(run.project, runners, entries, parts, tracer, run.memory, run.checked, is_standalone, progress)
-    run.findings += _redact_shared(run, find_across_jobs(jobs, run.policy_files))
+    shared += _redact_shared(run, find_across_jobs(jobs, run.policy_files))
+    run.findings += shared
+    if run.checked:
+        run.rendered = run.complete and not any("" in part.unchecked for part in parts) and not _has_errors(shared)
     if run.checked and _reads_unnamed_state(run, runners):
         run.lasting = False
     if run.checked:
@@ -175,6 +181,14 @@ def _process(run: Run) -> Iterator[Rendered]:
     run.findings[:] = sorted(
         dict.fromkeys(run.findings), key=lambda found: (found.location, found.rule, found.message, found.env)
     )
+
+
+def _has_errors(findings: Iterable[Finding]) -> bool:
+    """Whether there are errors in findings about several jobs, besides those of rules about objects."""
+    from jobgen.check.rules import all_rules
+
+    rules = {rule.name for rule in all_rules()}
+    return any(finding.severity is Severity.ERROR and finding.rule not in rules for finding in findings)
 
 
 def _reads_unnamed_state(run: Run, runners: Sequence[EnvironmentRunner]) -> bool:
