@@ -13,29 +13,40 @@ if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from jobgen.api.cluster_changes import ClusterChange
     from jobgen.api.diff import ChangedField, ChangedObject, DiffResult, diff
     from jobgen.api.errors import JobgenError, NotFoundError, OperationError, ToolError, UsageError
+    from jobgen.api.exceptions import AcceptedFindings, ExceptionsResult, exceptions
     from jobgen.api.explain import ExplainedField, Explanation, RenderedValue, RuleExplanation, ValueSource, explain
+    from jobgen.api.job_tests import JobTestOutcome, JobTestsResult, run_tests
     from jobgen.api.lint import LintResult, lint
     from jobgen.api.project import Project, load
     from jobgen.api.queue import QueuedWorkload, QueueResult, queue
     from jobgen.api.render import RenderedObject, RenderResult, render
     from jobgen.api.report import ReportResult, report
+    from jobgen.api.teams import TeamsResult, teams
     from jobgen.model.data import Location
     from jobgen.model.finding import Finding, Identity, Related, Severity
     from jobgen.queues.changes import QueueChanges, QueueObjectChange, QuotaAmounts, QuotaChange, WorkloadChange
     from jobgen.report import Suppressed
+    from jobgen.teams.overview import BudgetLine, TeamEnvironment, TeamOverview
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AcceptedFindings",
+    "BudgetLine",
     "ChangedField",
     "ChangedObject",
+    "ClusterChange",
     "DiffResult",
+    "ExceptionsResult",
     "ExplainedField",
     "Explanation",
     "Finding",
     "Identity",
+    "JobTestOutcome",
+    "JobTestsResult",
     "JobgenError",
     "LintResult",
     "Location",
@@ -56,34 +67,45 @@ __all__ = [
     "RuleExplanation",
     "Severity",
     "Suppressed",
+    "TeamEnvironment",
+    "TeamOverview",
+    "TeamsResult",
     "ToolError",
     "UsageError",
     "ValueSource",
     "WorkloadChange",
     "__version__",
     "diff",
+    "exceptions",
     "explain",
     "lint",
     "load",
     "queue",
     "render",
     "report",
+    "run_tests",
+    "teams",
 ]
 
 # Names are imported when they are first used, so that `import jobgen` is fast.
 _MODULES = {
+    "jobgen.api.cluster_changes": "ClusterChange",
     "jobgen.api.diff": "ChangedField ChangedObject DiffResult diff",
     "jobgen.api.errors": "JobgenError NotFoundError OperationError ToolError UsageError",
+    "jobgen.api.exceptions": "AcceptedFindings ExceptionsResult exceptions",
     "jobgen.api.explain": "ExplainedField Explanation RenderedValue RuleExplanation ValueSource explain",
+    "jobgen.api.job_tests": "JobTestOutcome JobTestsResult run_tests",
     "jobgen.api.lint": "LintResult lint",
     "jobgen.api.project": "Project load",
     "jobgen.api.queue": "QueuedWorkload QueueResult queue",
     "jobgen.api.render": "RenderedObject RenderResult render",
     "jobgen.api.report": "ReportResult report",
+    "jobgen.api.teams": "TeamsResult teams",
     "jobgen.model.data": "Location",
     "jobgen.model.finding": "Finding Identity Related Severity",
     "jobgen.queues.changes": "QueueChanges QueueObjectChange QuotaAmounts QuotaChange WorkloadChange",
     "jobgen.report": "Suppressed",
+    "jobgen.teams.overview": "BudgetLine TeamEnvironment TeamOverview",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
@@ -101,9 +123,9 @@ def __dir__() -> list[str]:
 
 
 class _Package(type(sys)):  # type: ignore[misc]
-    """The type of this module: `jobgen.render`, `jobgen.diff` and `jobgen.report` stay functions.
+    """The type of this module: `jobgen.render`, `diff`, `report` and `teams` stay functions.
 
-    The import system sets private subpackages as attributes of their parent; those three would hide the functions.
+    The import system sets private subpackages as attributes of their parent; those four would hide the functions.
     """
 
     def __setattr__(self, name: str, value: object) -> None:

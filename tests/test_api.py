@@ -76,9 +76,10 @@ def test_values_are_frozen_and_every_field_is_documented(name):
 
 def test_functions_stay_functions_when_private_packages_of_their_name_are_imported():
     code = (
-        "import jobgen, jobgen.render.build, jobgen.diff.changes, jobgen.report.formats;"
-        "from jobgen import render, diff, report;"
-        "print(all(map(callable, (jobgen.render, render, jobgen.diff, diff, jobgen.report, report))))"
+        "import jobgen, jobgen.render.build, jobgen.diff.changes, jobgen.report.formats, jobgen.teams.formats;"
+        "from jobgen import render, diff, report, teams;"
+        "found = (jobgen.render, render, jobgen.diff, diff, jobgen.report, report, jobgen.teams, teams);"
+        "print(all(map(callable, found)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
@@ -124,6 +125,11 @@ def test_mistakes_of_users_are_findings(repository):
         lambda folder: jobgen.report(folder, since="nothing"),
         lambda folder: jobgen.report(folder, prices="nothing.yaml"),
         lambda folder: jobgen.report(folder, repo_url="javascript:alert(1)"),
+        lambda folder: jobgen.exceptions(folder, format="morse"),
+        lambda folder: jobgen.run_tests(folder, environments=["prod"]),
+        lambda folder: jobgen.run_tests(folder, format="morse"),
+        jobgen.teams,
+        lambda folder: jobgen.teams(folder, format="morse"),
         lambda folder: jobgen.explain(folder, "bert", "a["),
         lambda folder: jobgen.explain(folder, "missing-memory", "spec"),
     ],
@@ -139,6 +145,7 @@ def test_misuse_is_a_usage_error(call, repository):
         lambda folder: jobgen.render(folder, ["gpt"]),
         lambda folder: jobgen.explain(folder, "gpt"),
         lambda folder: jobgen.explain(folder, "bert", "spec.nothing"),
+        jobgen.run_tests,
         lambda folder: jobgen.lint(folder / "jobs", ["../nothing-here"]),
         lambda folder: (folder / "jobs/bert.yaml").unlink() or jobgen.report(folder),
     ],
@@ -159,6 +166,41 @@ def test_report_names_what_is_not_in_its_page(repository):
     assert complete.findings == jobgen.lint(repository, ["jobs/bert.yaml"]).findings
     assert (found.jobs, found.failed, [error.rule for error in found.errors]) == (1, True, ["yaml-syntax"])
     assert complete.data in complete.page
+
+
+SETTINGS = """\
+teams:
+  nlp: {folders: [jobs], namespaces: [ml], budget: {jobs: 1}}
+exceptions:
+  - {rule: foreign-namespace, teams: [nlp], reason: soon, owner: "@nlp", expires: "2026-01-31"}
+"""
+TESTS = """\
+apiVersion: jobgen.dev/v1
+kind: JobTests
+spec:
+  - {name: kind, jobs: [bert], expect: {values: {kind: PyTorchJob, metadata.name: gpt}}}
+"""
+
+
+def test_teams_tests_and_exceptions(repository):
+    (repository / "tests").mkdir()
+    (repository / "tests/bert.yaml").write_text(TESTS)
+    (repository / "jobgen.yaml").write_text(SETTINGS)
+    project = jobgen.load(repository, today="2026-02-01")
+    [team] = jobgen.teams(project, ["nlp"]).teams
+    tests = jobgen.run_tests(project)
+    [exception] = jobgen.exceptions(project, expired=True).exceptions
+
+    assert (team.name, team.folders, team.environments[0].allowed) == ("nlp", ("jobs",), {"namespaces": ("ml",)})
+    assert jobgen.BudgetLine("jobs", 1, 1) in team.environments[0].budget
+    assert [(each.test, each.job, bool(each.message)) for each in tests.outcomes] == [
+        ("kind", "bert", False),
+        ("kind", "bert", True),
+    ]
+    assert tests.failed
+    assert (exception.rule, exception.scope, exception.expired) == ("foreign-namespace", {"teams": ("nlp",)}, True)
+    with pytest.raises(jobgen.UsageError, match=r"no team `npl`; did you mean `nlp`\? \(known: nlp\)"):
+        jobgen.teams(project, ["npl"])
 
 
 def test_diff_as_a_page(repository):

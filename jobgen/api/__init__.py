@@ -1,1 +1,1 @@
-"""The public functions `load`, `render`, `lint`, `diff` and `explain`; they neither parse arguments nor print."""
+"""The public functions, such as `load`, `render`, `lint` and `diff`; they neither parse arguments nor print."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from jobgen.api.errors import UsageError, check_format
@@ -19,7 +20,7 @@ class AcceptedFindings(NamedTuple):
     """An exception: findings that are accepted for some time."""
 
     rule: str
-    scope: dict[str, tuple[str, ...]]
+    scope: Mapping[str, tuple[str, ...]]
     """Patterns by the field of the settings; empty for all findings of the rule."""
     reason: str
     owner: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import NamedTuple
@@ -10,27 +10,45 @@ from typing import NamedTuple
 from jobgen.api.errors import NotFoundError, check_format, check_names
 from jobgen.api.lint import lint
 from jobgen.api.project import Project, ProjectPath, open_project, select_environments
+from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.render.build import identity_of
 from jobgen.repo.named_paths import read_first
 from jobgen.testing import formats
 from jobgen.testing.cases import JobTest, read_tests
-from jobgen.testing.evaluate import FindingSource, Outcome, TestRun
+from jobgen.testing.evaluate import FindingSource, TestRun
 from jobgen.testing.subjects import Subject, collect_jobs
 
 _REPORTED = (Severity.ERROR, Severity.WARNING)
 
 
-class TestResult(NamedTuple):
+class JobTestOutcome(NamedTuple):
+    """The result of one expectation of a test, for one object."""
+
+    test: str
+    """The name of the test."""
+    environment: str
+    job: str
+    expectation: str
+    """What was compared: `values`, `cel`, `findings`, `effect`, `rendered`, `snapshot` or `jobs`."""
+    message: str
+    """What is wrong; empty if it is as expected."""
+    location: Location
+    """The line of the expectation."""
+    sources: tuple[str, ...]
+    """Who set the value."""
+
+
+class JobTestsResult(NamedTuple):
     """The outcomes of tests."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[JobTestOutcome, ...]
     text: str
     """The outcomes in the requested format."""
     findings: tuple[Finding, ...]
     """Errors of tests, settings, overlays and jobs that tests name."""
-    snapshots: dict[str, str]
+    snapshots: Mapping[str, str]
     """The snapshots as they are now, by path."""
 
     @property
@@ -46,14 +64,14 @@ def run_tests(
     *,
     environments: Sequence[str] = (),
     format: str = "text",  # noqa: A002 -- the name of the option
-) -> TestResult:
-    """Run the tests of a repository.
+) -> JobTestsResult:
+    """Run the tests of a repository. Nothing is written: `JobTestsResult.snapshots` are what `--update` writes.
 
     Args:
         project: A project, or a path in one.
         names: Names of tests as shell patterns, or their files; by default all tests.
         environments: Names of environments; by default those of the project.
-        format: The format of `TestResult.text`: `text`, `json` or `junit`.
+        format: The format of `JobTestsResult.text`: `text`, `json` or `junit`.
 
     Raises:
         UsageError: `jobgen.yaml` has errors, or an argument is wrong.
@@ -73,8 +91,9 @@ def run_tests(
         raise NotFoundError(f"{message}; write `tests/<name>.yaml` with `kind: JobTests`", findings)
     jobs = collect_jobs(opened.config, tests, findings)
     run = TestRun(opened.config, selected, jobs, _list_rules(opened, selected), lambda path: _read(opened, path))
-    outcomes = tuple(outcome for test in tests for outcome in run.run(test, findings))
-    return TestResult(outcomes, formats.render(format, outcomes), tuple(findings), run.snapshots)
+    outcomes = [outcome for test in tests for outcome in run.run(test, findings)]
+    shown = (JobTestOutcome(each.test.name, *each[1:]) for each in outcomes)
+    return JobTestsResult(tuple(shown), formats.render(format, outcomes), tuple(findings), run.snapshots)
 
 
 def _select(tests: list[JobTest], names: Sequence[str]) -> list[JobTest]:

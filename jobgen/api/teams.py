@@ -8,6 +8,7 @@ from typing import NamedTuple
 from jobgen.api.errors import UsageError, check_format, check_names
 from jobgen.api.project import ProjectPath, open_project, select_environments
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.run import Run
 from jobgen.teams import formats
@@ -56,10 +57,12 @@ def teams(
     opened = open_project(project)
     config = opened.config
     chosen = [team for team in config.teams.all if not names or team.name in names]
-    unknown = [name for name in names if name not in {team.name for team in chosen}]
-    if unknown or not config.teams.all:
-        message = f"there is no team `{unknown[0]}`" if unknown else "there are no teams"
-        raise UsageError(f"{message}; write `teams/<name>.yaml`, or `teams` in jobgen.yaml")
+    known = [team.name for team in config.teams.all]
+    if not known:
+        raise UsageError("there are no teams; write `teams/<name>.yaml`, or `teams` in jobgen.yaml")
+    for name in names:
+        if name not in known:
+            raise UsageError(f"there is no team `{name}`{did_you_mean(name, known)} (known: {', '.join(known)})")
     run = Run(config, select_environments(config, environments))
     made = list(run)
     if run.failed:
