@@ -59,8 +59,9 @@ def evaluate(documents, obj, tmp_path):
     project = config.load(tmp_path)
     evaluator = PolicyEvaluator(policies, ClusterFacts())
     checker = Checker(tmp_path, project.kinds, project.environment("", []).cluster, (), evaluator)
-    changes = evaluator.list_changes(obj, checker.schema_source)
-    return [problem.message for problem in checker.evaluate_policies(obj)], changes[-1].after if changes else obj
+    made = checker.mutate(obj)
+    problems = [*made.failures, *checker.evaluate_policies(made.object)]
+    return [problem.message for problem in problems], made.object
 
 
 def config_map(**fields):
@@ -126,6 +127,137 @@ def test_containers_are_merged_by_name(tmp_path):
     assert [(one["name"], one["image"], one.get("tty")) for one in made] == [("b", "z", None), ("a", "y", True)]
 
 
+def test_whether_a_policy_matches_is_decided_before_any_is_applied(tmp_path):
+    first = mutating("a", '[JSONPatch{op: "add", path: "/metadata/labels", value: {"l": "1"}}]')
+    selects = {**RULES, "objectSelector": {"matchLabels": {"l": "1"}}}
+    later = mutating("b", '[JSONPatch{op: "add", path: "/data", value: {"x": "1"}}]', matchConstraints=selects)
+
+    assert "data" not in evaluate([*first, *later], config_map(), tmp_path)[1]
+
+
+def test_conditions_read_what_earlier_policies_made(tmp_path):
+    first = mutating("a", '[JSONPatch{op: "add", path: "/data", value: {"x": "1"}}]')
+    condition = [{"name": "c", "expression": "has(object.data)"}]
+    later = mutating("b", '[JSONPatch{op: "add", path: "/data/y", value: "2"}]', matchConditions=condition)
+
+    assert evaluate([*first, *later], config_map(), tmp_path)[1]["data"] == {"x": "1", "y": "2"}
+
+
+def test_only_policies_that_ask_for_it_are_invoked_again(tmp_path):
+    count = '[JSONPatch{op: "add", path: "/data/%s", value: object.data.%s + "1"}]'
+    once, twice = mutating("a", count % ("x", "x")), mutating("b", count % ("y", "y"), reinvocationPolicy="IfNeeded")
+
+    made = evaluate([*once, *twice], config_map(data={"x": "", "y": ""}), tmp_path)[1]
+
+    assert made["data"] == {"x": "1", "y": "11"}
+
+
+def test_a_mutation_that_fails_does_not_stop_the_next(tmp_path):
+    broken, good = '[JSONPatch{op: "remove", path: "/x"}]', '[JSONPatch{op: "add", path: "/data", value: {"y": "2"}}]'
+
+    messages, made = evaluate(mutating("m", broken, good), config_map(), tmp_path)
+
+    assert messages == ["policy `m` could not be applied: there is no `/x`"]
+    assert made["data"] == {"y": "2"}
+
+
+def test_params_that_are_missing_and_conditions_that_fail_deny_the_object(tmp_path):
+    text = '[JSONPatch{op: "add", path: "/data", value: {"x": "1"}}]'
+    policy, binding = mutating("m", text, paramKind={"apiVersion": "v1", "kind": "ConfigMap"})
+    binding["spec"]["paramRef"] = {"name": "p", "parameterNotFoundAction": "Deny"}
+    failing = mutating("m", text, matchConditions=[{"name": "c", "expression": "object.none == 1"}])
+
+    missing = "policy `m` could not be applied: binding `m` requires a ConfigMap named `p`, which does not exist"
+    assert evaluate([policy, binding], config_map(), tmp_path) == ([missing], config_map())
+    assert evaluate(failing, config_map(), tmp_path)[0] == ["policy `m` could not be applied: no such key: `none`"]
+    policy["spec"]["failurePolicy"] = failing[0]["spec"]["failurePolicy"] = "Ignore"
+    assert evaluate([policy, binding], config_map(), tmp_path) == ([], config_map())
+    assert evaluate(failing, config_map(), tmp_path) == ([], config_map())
+
+
+def test_later_policies_see_the_defaults_of_what_was_added(tmp_path):
+    added = '[JSONPatch{op: "add", path: "/spec/containers/-", value: {"name": "b", "image": "x:1"}}]'
+    check = validating("object.spec.containers[1].imagePullPolicy == 'IfNotPresent'")
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a"},
+        "spec": {"containers": [{"name": "a", "image": "x:1"}]},
+    }
+
+    messages, made = evaluate([*mutating("m", added), *check], pod, tmp_path)
+
+    assert messages == []
+    assert made["spec"]["containers"][1] == {"name": "b", "image": "x:1"}
+
+
+def test_variables_may_be_optionals_and_their_errors_are_named(tmp_path):
+    text = '[JSONPatch{op: "add", path: "/data", value: {"x": variables.v.orValue("none")}}]'
+    optional = mutating("m", text, variables=[{"name": "v", "expression": "object.metadata.?labels.a"}])
+    failing = mutating(
+        "m", text.replace('.orValue("none")', ""), variables=[{"name": "v", "expression": "object.none"}]
+    )
+
+    assert evaluate(optional, config_map(), tmp_path)[1]["data"] == {"x": "none"}
+    assert evaluate(failing, config_map(), tmp_path)[0] == ["policy `m` could not be applied: no such key: `none`"]
+
+
+def test_two_policies_of_one_name_are_an_error():
+    text = '[JSONPatch{op: "remove", path: "/data"}]'
+
+    policies, problems = compile_policies([*mutating("m", text), mutating("m", text)[0]])
+
+    assert [problem.message for problem in problems] == ["there are two policies named `m`"]
+    assert len(policies.mutating) == 1
+
+
+EMPTY = 'JSONPatch{op: "add", path: "/data", value: {"a": "b"}}'
+COPIES = ", ".join([EMPTY, *(f'JSONPatch{{op: "copy", from: "/data", path: "/data/x{n}"}}' for n in range(40))])
+DEEP = ", ".join(f'JSONPatch{{op: "add", path: "/data{"/a" * n}", value: {{"b": "c"}}}}' for n in range(120))
+HOSTILE = [
+    (f"[{COPIES}]", "`copy` operations add more than 100000 values"),
+    (f"[{DEEP}]", "the object would be nested more than 100 levels deep"),
+    ('[JSONPatch{op: "replace", path: "", value: "x"}]', "the result is not an object"),
+    ('[JSONPatch{op: "replace", path: "/kind", value: "Secret"}]', "`kind` cannot be changed"),
+    ('[JSONPatch{op: "add", path: "/data", value: {"x": double("NaN")}}]', "cannot be written as JSON"),
+    ('[JSONPatch{op: "add", path: "/data/x/y", value: 1}]', "there is no `/data/x`"),
+    ('[JSONPatch{op: "add", path: "data", value: 1}]', "`data` is not a JSON pointer"),
+    ("Object{dat: Object.dat{x: '1'}}", "there is no field `dat`"),
+    ("Object{immutable: 'yes'}", "`immutable` must be of type `boolean`"),
+    ("Object{data: Object.wrong{x: '1'}}", "`Object.wrong` is not the type of this field; use `Object.data`"),
+    ("Object{data: object.metadata.name}", "`data` must be of type `object`"),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), HOSTILE)
+def test_hostile_and_wrong_patches_fail_for_the_object_alone(text, reason, tmp_path):
+    good = mutating("n", '[JSONPatch{op: "add", path: "/data", value: {"y": "2"}}]')
+
+    messages, made = evaluate([*mutating("m", text), *good], config_map(), tmp_path)
+
+    assert len(messages) == 1
+    assert reason in messages[0]
+    assert made["data"] == {"y": "2"}
+
+
+def test_copies_of_deep_values_fail():
+    deep = [{"op": "add", "path": "/a" + "/a" * n, "value": {}} for n in range(3000)]
+
+    with pytest.raises(PatchError, match="nested more than 100 levels"):
+        apply_json_patch({}, [*deep, {"op": "copy", "from": "/a", "path": "/b"}])
+
+
+def test_expressions_that_grow_or_cost_too_much_fail(tmp_path):
+    large = config_map(data={f"k{n}": "x" * 50 for n in range(2000)})
+    loop = "object.data.map(a, object.data.map(b, object.data.map(c, a + b + c)))"
+    text = f'[JSONPatch{{op: "add", path: "/metadata/labels", value: {{"x": string(size({loop}))}}}}]'
+
+    [message], made = evaluate(mutating("m", text), large, tmp_path)
+
+    assert "it may cost more than the API server allows" in message
+    assert made == large
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -163,6 +295,12 @@ PATCHES = [
     ({"a/b": 1}, [{"op": "move", "from": "/a~1b", "path": "/c"}], {"c": 1}),
     ({"a": {"b": 1}}, [{"op": "copy", "from": "/a", "path": "/c"}], {"a": {"b": 1}, "c": {"b": 1}}),
     ({"a": 1}, [{"op": "test", "path": "/a", "value": 1}, {"op": "remove", "path": "/a"}], {}),
+    ({"a": 1}, [{"op": "remove", "path": "/a"}, {"op": "test", "path": "/b", "value": 1}], {"a": 1}),
+    (
+        {"a": 1},
+        [{"op": "test", "path": "/b", "value": None}, {"op": "add", "path": "/b", "value": 2}],
+        {"a": 1, "b": 2},
+    ),
 ]
 
 
@@ -174,7 +312,8 @@ def test_json_patches(obj, patch, expected):
 @pytest.mark.parametrize(
     "operation",
     [
-        {"op": "test", "path": "/a", "value": 2},
+        {"op": "test", "path": "/b/c", "value": 2},
+        {"op": "move", "from": "/a", "path": "/a/b"},
         {"op": "replace", "path": "/b", "value": 1},
         {"op": "add", "path": "b", "value": 1},
         {"op": "grow", "path": "/a"},
@@ -216,4 +355,5 @@ def test_explain_shows_what_policies_change(tmp_path):
     found = explain(tmp_path, "j", "spec.template.spec.restartPolicy")
 
     assert [(one.policy, one.action, one.field) for one in found.changes] == [("pause", "changes", "/spec/suspend")]
-    assert "policy pause changes /spec/suspend\n" in explain_name(tmp_path, "j", "kind", (), "text").out
+    text = "policy pause (policies/pause.yaml:12:38) changes /spec/suspend\n"
+    assert text in explain_name(tmp_path, "j", "kind", (), "text").out

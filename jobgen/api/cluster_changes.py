@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from jobgen.model.data import Node
-from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.environment import EnvironmentRunner
-from jobgen.repo import layout
-
-_KIND = b"MutatingAdmissionPolicy"
+from jobgen.check.mutated import POLICY_LAYER, Mutated, list_changed_paths
+from jobgen.model.data import Location, Node
+from jobgen.model.path import Step
+from jobgen.pipeline.provenance import Assignment, ExplainedValue, NoSuchFieldError, explain_path
 
 
 class ClusterChange(NamedTuple):
@@ -22,23 +20,67 @@ class ClusterChange(NamedTuple):
     """A JSON pointer; empty if the policy fails."""
     action: str
     """`adds`, `changes`, `removes`, or `fails: ` with the reason."""
+    location: Location | None = None
+    """Where the mutation is written."""
 
 
-def list_cluster_changes(project: ProjectConfig, env: str, obj: Mapping[str, Node]) -> Iterator[ClusterChange]:
+def list_cluster_changes(env: str, mutated: Mutated) -> Iterator[ClusterChange]:
     """The changes of an object in the order in which the policies make them."""
-    files = tuple(layout.read_own_policies(project.root))
-    if not any(_KIND in file.content for file in files):
-        return
-    # Imported late: most repositories have no such policies.
-    from jobgen.check.policy.mutate import list_changed_paths
-    from jobgen.pipeline.load_policies import load_policies
-
-    checker = EnvironmentRunner(project, env, lambda: load_policies(project.root).policies).checker
-    if checker.evaluator is None:
-        return
-    for change in checker.evaluator.list_changes(obj, checker.schema_source):
+    for change in mutated.changes:
+        policy, location = change.source
         if change.error:
-            yield ClusterChange(env, change.policy, "", f"fails: {change.error}")
-        for pointer, before, after in list_changed_paths(change.before, change.after):
-            action = "adds" if before is None else "removes" if after is None else "changes"
-            yield ClusterChange(env, change.policy, pointer, action)
+            yield ClusterChange(env, policy, "", f"fails: {change.error}", location)
+        for pointer, action in list_changed_paths(change.before, change.after):
+            yield ClusterChange(env, policy, pointer, action, location)
+
+
+def explain_mutated(obj: Mapping[str, Node], mutated: Mutated, path: tuple[Step, ...]) -> list[ExplainedValue]:
+    """Explain every leaf at or below a path: a mutation is the last layer that sets, changes or removes it.
+
+    Raises:
+        NoSuchFieldError: Neither the rendered object nor the one in the cluster has the field.
+
+    """
+    try:
+        found, missing = list(explain_path(mutated.object, path)), None
+    except NoSuchFieldError as error:
+        found, missing = [], error
+    if not mutated.removals and missing is None:
+        return found
+    found += _explain_removed(obj, mutated, path, {each.path for each in found})
+    if missing is not None and not found:
+        raise missing
+    return found
+
+
+def _explain_removed(
+    obj: Mapping[str, Node], mutated: Mutated, path: tuple[Step, ...], known: set[tuple[Step, ...]]
+) -> Iterator[ExplainedValue]:
+    """Explain the leaves of a rendered object that a mutation removed."""
+    try:
+        rendered = {each.path for each in explain_path(obj, path)}
+    except NoSuchFieldError:
+        return
+    for removal in mutated.removals:
+        for leaf in explain_path(removal.node, ()):
+            place = (*removal.path, *leaf.path)
+            if place in rendered and place not in known:
+                known.add(place)
+                removed = Assignment(None, removal.source.layer, removal.source.location, is_removed=True)
+                yield ExplainedValue(place, (removed, *leaf.assignments))
+
+
+def find_mutations(
+    obj: Mapping[str, Node], mutated: Mutated, places: Iterable[tuple[Step, ...]]
+) -> Iterator[tuple[tuple[Step, ...], Assignment]]:
+    """The places of an object whose values mutations set or remove, each with the last mutation."""
+    if not mutated.changes:
+        return
+    for place in places:
+        try:
+            found = explain_mutated(obj, mutated, place)
+        except NoSuchFieldError:
+            continue
+        for each in found:
+            if each.assignments[0].layer.startswith(POLICY_LAYER):
+                yield each.path, each.assignments[0]

@@ -6,9 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.api.cluster_changes import ClusterChange, list_cluster_changes
+from jobgen.api.cluster_changes import (
+    ClusterChange,
+    explain_mutated,
+    find_mutations,
+    list_cluster_changes,
+)
 from jobgen.api.errors import NotFoundError, UsageError, check_names
 from jobgen.api.project import Project, ProjectPath, check_date, load, select_environments
+from jobgen.check.mutated import Mutated
 from jobgen.check.rule_docs import all_docs, policy_example, rule_example
 from jobgen.check.rule_names import canonical_rule_name, former_rule_names
 from jobgen.k8s.secrets import find_secrets, redact_tree
@@ -19,6 +25,7 @@ from jobgen.model.path import InvalidPathError, Step, format_dotted, parse_path
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner
+from jobgen.pipeline.mutations import ClusterMutations
 from jobgen.pipeline.provenance import Assignment, NoSuchFieldError, explain_path
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.run import Run
@@ -35,6 +42,8 @@ _MAX_LISTED = 5
 # A path that starts with one of these leads into the object, any other one into the spec of the job.
 _OBJECT_FIELDS = frozenset(("apiVersion", "kind", "metadata", "spec"))
 
+_NOT_MUTATED = Mutated(None)
+
 
 class ValueSource(NamedTuple):
     """A layer that sets a value."""
@@ -44,6 +53,8 @@ class ValueSource(NamedTuple):
     """For example `job`, `patch of prod` or `kind PyTorchJob`."""
     location: Location | None
     """None if the value is not written in a file."""
+    removed: bool = False
+    """Whether the layer removes the value, as a mutating policy may."""
 
 
 class RenderedValue(NamedTuple):
@@ -65,6 +76,8 @@ class ExplainedField(NamedTuple):
     """The layers that set it; the first one wins."""
     rendered: tuple[RenderedValue, ...] | None = None
     """For a field of the job spec: the fields of the object that come from it. None for a field of the object."""
+    mutated: tuple[tuple[str, ValueSource], ...] = ()
+    """For a field of the job spec: the fields in `rendered` that mutating policies set in the cluster."""
 
 
 class RuleExplanation(NamedTuple):
@@ -206,6 +219,8 @@ def _explain_job(project: Project, name: str, field: str, environments: Sequence
         return Explanation((), findings=tuple(run.findings))
     if all(trace.traced.object is None for trace in traces):
         raise NotFoundError("; ".join(_explain_inactive(run, name)) or f"`{name}` is not rendered", run.findings)
+    mutations = ClusterMutations(project.config)
+    traces = [_mutate(mutations, trace) for trace in traces]
     fields = _explain_fields(traces, path, tracer)
     if path and not fields:
         last = [trace for trace in traces if trace.traced.object is not None][-1]
@@ -214,7 +229,7 @@ def _explain_job(project: Project, name: str, field: str, environments: Sequence
         change
         for trace in traces
         if trace.traced.object is not None
-        for change in list_cluster_changes(project.config, trace.env, trace.traced.object)
+        for change in list_cluster_changes(trace.env, trace.mutated)
     ]
     environments = tuple(trace.env for trace in traces)
     return Explanation(tuple(fields), None, tuple(run.findings), environments, tuple(changes))
@@ -241,6 +256,13 @@ class _Trace(NamedTuple):
     env: str
     job: Job
     traced: Traced
+    mutated: Mutated = _NOT_MUTATED
+    """The object with what mutating policies change in the cluster; None if that is not asked for."""
+
+
+def _mutate(mutations: ClusterMutations, trace: _Trace) -> _Trace:
+    obj = trace.traced.object
+    return trace if obj is None else trace._replace(mutated=mutations.mutate(trace.env, obj))
 
 
 def _trace_job(run: Run, tracer: Tracer, name: str) -> list[_Trace]:
@@ -305,7 +327,7 @@ def _find_secrets(objects: Sequence[Node], found: Iterable[Sequence[Assignment]]
 
 def _list_sources(assignments: Iterable[Assignment], secrets: frozenset[str]) -> tuple[ValueSource, ...]:
     return tuple(
-        ValueSource(redact_tree(untraced(each.value), secrets), each.layer or "jobgen", each.location)
+        ValueSource(redact_tree(untraced(each.value), secrets), each.layer or "jobgen", each.location, each.is_removed)
         for each in assignments
     )
 
@@ -330,7 +352,7 @@ def _explain_fields(traces: Iterable[_Trace], path: tuple[Step, ...], tracer: Tr
             if _is_spec_path(trace, path):
                 fields += _explain_spec_field(trace, path, tracer)
             else:
-                fields += _explain_object_field(trace.env, trace.traced.object, path)
+                fields += _explain_object_field(trace.env, trace.traced.object, path, trace.mutated)
         except NoSuchFieldError:
             continue
     return fields
@@ -341,9 +363,13 @@ def _is_spec_path(trace: _Trace, path: tuple[Step, ...]) -> bool:
     return bool(path) and path[0] not in _OBJECT_FIELDS and is_spec(trace.job.document.data)
 
 
-def _explain_object_field(env: str, obj: Mapping[str, Node], path: tuple[Step, ...]) -> Iterator[ExplainedField]:
-    found = list(explain_path(obj, path))
-    secrets = _find_secrets([obj], [explained.assignments for explained in found])
+def _explain_object_field(
+    env: str, obj: Mapping[str, Node], path: tuple[Step, ...], mutated: Mutated = _NOT_MUTATED
+) -> Iterator[ExplainedField]:
+    is_mutated = bool(mutated.changes)
+    found = explain_mutated(obj, mutated, path) if is_mutated else list(explain_path(obj, path))
+    objects = [obj, mutated.object] if is_mutated else [obj]
+    secrets = _find_secrets(objects, [explained.assignments for explained in found])
     for explained in found:
         sources = _list_sources(explained.assignments, secrets)
         yield ExplainedField(env, format_dotted(explained.path), sources[0].value, sources)
@@ -366,14 +392,20 @@ def _explain_spec_field(trace: _Trace, path: tuple[Step, ...], tracer: Tracer) -
         yield from _explain_object_field(trace.env, marked.object, path)
         return
     # A ConfigMap whose content is in the job may hold secrets.
-    secrets = _find_secrets([marked.object, *trace.traced.objects], [explained.assignments for explained in found])
+    objects = [marked.object, *trace.traced.objects, trace.mutated.object]
+    secrets = _find_secrets(objects, [explained.assignments for explained in found])
     for explained in found:
         sources = _list_sources(explained.assignments, secrets)
         rendered = tuple(
             RenderedValue(format_dotted(place), redact_tree(untraced(node), secrets))
             for place, node in explained.rendered
         )
-        yield ExplainedField(trace.env, format_dotted(explained.path), sources[0].value, sources, rendered)
+        places = [place for place, _ in explained.rendered]
+        mutated = tuple(
+            (format_dotted(place), _list_sources([assignment], secrets)[0])
+            for place, assignment in find_mutations(trace.traced.object or {}, trace.mutated, places)
+        )
+        yield ExplainedField(trace.env, format_dotted(explained.path), sources[0].value, sources, rendered, mutated)
 
 
 def _explain_missing(trace: _Trace, path: tuple[Step, ...], field: str, tracer: Tracer) -> str:

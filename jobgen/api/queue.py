@@ -16,6 +16,7 @@ from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.config import load as load_config
 from jobgen.pipeline.exported_state import report_missing_folder
+from jobgen.pipeline.mutations import mutate_rendered
 from jobgen.pipeline.run import Run
 from jobgen.queues import formats
 from jobgen.queues.load import ALL, NONE, collect_environment, decide_environment
@@ -112,7 +113,7 @@ def queue(
 def _collect(config: ProjectConfig, environments: Sequence[str], findings: list[Finding]) -> dict[str, QueuedJobs]:
     """Collect the jobs and queues of each environment."""
     run = Run(config, environments)
-    rendered = list(run)
+    rendered = mutate_rendered(config, run)
     findings += run.findings
     clusters = {env: config.environment(env, []).cluster for env in environments}
     missing = [each.state for each in clusters.values() if not _has_state(config, each)]

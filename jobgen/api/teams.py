@@ -10,6 +10,7 @@ from jobgen.api.project import ProjectPath, open_project, select_environments
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.environment import EnvironmentRunner
+from jobgen.pipeline.mutations import mutate_rendered
 from jobgen.pipeline.run import Run
 from jobgen.teams import formats
 from jobgen.teams.overview import TeamOverview, list_overviews
@@ -68,5 +69,5 @@ def teams(
     if run.failed:
         return TeamsResult((), "", tuple(run.findings))
     runners = [EnvironmentRunner(config, name) for name in run.environments]
-    found = [each for each in list_overviews(chosen, runners, made) if each.name or not names]
+    found = [each for each in list_overviews(chosen, runners, mutate_rendered(config, made)) if each.name or not names]
     return TeamsResult(tuple(found), formats.render(format, found), tuple(run.findings))

@@ -13,6 +13,7 @@ from jobgen.check.admission import validate_pod_template
 from jobgen.check.admission.names import DNS_SUBDOMAIN, MAX_SUBDOMAIN, is_dns_subdomain
 from jobgen.check.admission.object_metadata import validate_object_metadata
 from jobgen.check.consequences import drop_consequences, is_failed_evaluation
+from jobgen.check.mutated import Mutated
 from jobgen.check.operators.defaults import fill_in_defaults
 from jobgen.check.rule_runner import RuleRunner, report_exception
 from jobgen.check.rules import Fact, Rule
@@ -51,6 +52,7 @@ from jobgen.spec.teams import TeamScope
 if TYPE_CHECKING:
     from jobgen.check.policy import PolicyEvaluator
     from jobgen.check.policy.evaluator import SchemaSource
+    from jobgen.check.policy.mutator import Mutator
 
 _SchemaCheck = Callable[[Mapping[str, Node]], list[Problem]]
 
@@ -87,6 +89,7 @@ class Checker:
         self._read_catalog = read_catalog
         self._rule_runner = RuleRunner(rules)
         self._release = parse_release(cluster.kubernetes)
+        self._mutator: Mutator | None = None
         self._schemas: dict[tuple[str, str], _SchemaCheck | None] = {}
         self._admissions: dict[tuple[str, str], Admission] = {}
 
@@ -96,10 +99,17 @@ class Checker:
         limited.team = team
         return limited
 
+    def with_policies(self, evaluator: PolicyEvaluator) -> Checker:
+        """Return a checker with other policies, which shares everything else with this one."""
+        other = copy(self)
+        other.evaluator, other._mutator = evaluator, None  # noqa: SLF001 -- it is one of its own
+        return other
+
     def __call__(self, obj: Mapping[str, Node]) -> list[Problem]:
-        """Everything that is wrong with an object."""
+        """Everything that is wrong with an object that mutating policies have changed."""
         problems = self._find_problems(self.manifest(obj))
-        for _, inner in self._list_wrapped(obj):
+        for _, inner, failures in self._list_wrapped(obj):
+            problems += failures
             problems += (one for one in self._find_problems(inner) if one.category not in _ABOUT_APPLIED_OBJECTS)
         if len(problems) > MAX_FINDINGS:
             # Looking up the locations of more would take long.
@@ -114,14 +124,14 @@ class Checker:
             or self._rule_runner.find_problems(manifest)
             or self.evaluate_policies(manifest.object)
             # Those that do not count are dropped when the problems are located.
-            or any(self.has_problems(inner) for _, inner in self._list_wrapped(manifest.object))
+            or any(failures or self.has_problems(inner) for _, inner, failures in self._list_wrapped(manifest.object))
         )
 
     def collect_facts(self, manifest: Manifest, problems: list[Problem]) -> Iterator[tuple[str, Fact]]:
         """The facts that the fleet rules collect from an object, each with its rule's name."""
         yield from self._rule_runner.collect_facts(manifest, problems)
         wrapped = () if value_of(manifest.spec.get("suspend")) is True else self._list_wrapped(manifest.object)
-        for path, inner in wrapped:
+        for path, inner, _ in wrapped:
             for name, fact in self._rule_runner.collect_facts(inner, problems):
                 yield name, fact._replace(path=(*path, *fact.path))
 
@@ -135,10 +145,25 @@ class Checker:
         problems += found if is_typed else (problem for problem in found if not is_failed_evaluation(problem))
         return problems
 
-    def _list_wrapped(self, obj: Mapping[str, Node]) -> Iterator[tuple[ObjectPath, Manifest]]:
-        """The objects inside an AppWrapper, which its operator creates as they are."""
-        if is_app_wrapper(obj):
-            yield from ((path, self.manifest(inner)) for path, inner in list_wrapped_objects(obj))
+    def _list_wrapped(self, obj: Mapping[str, Node]) -> Iterator[tuple[ObjectPath, Manifest, tuple[Problem, ...]]]:
+        """The objects inside an AppWrapper, as mutating policies change them when its operator creates them."""
+        for path, inner in list_wrapped_objects(obj) if is_app_wrapper(obj) else ():
+            mutated = self.mutate(inner)
+            yield path, self.manifest(mutated.object), mutated.failures
+
+    def mutate(self, obj: Mapping[str, Node]) -> Mutated:
+        """An object with what the mutating policies of the repository change when it is created."""
+        if self.evaluator is None or not self.evaluator.policies.mutating:
+            return Mutated(obj)
+        if self._mutator is None:
+            # Imported late: most repositories have no such policies.
+            from jobgen.check.policy.mutator import Mutator
+
+            self._mutator = Mutator(self.evaluator, self.schema_source)
+        try:
+            return self._mutator.mutate(obj)
+        except Exception as error:  # noqa: BLE001 -- a faulty policy must not hide what the checks find
+            return Mutated(obj, (report_exception("the mutation by policies", error, obj),))
 
     def manifest(self, obj: Mapping[str, Node]) -> Manifest:
         """The object with its kind and cluster, as rules read it."""

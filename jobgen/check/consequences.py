@@ -22,6 +22,14 @@ def drop_consequences(problems: Iterable[Problem], causes: Iterable[Problem]) ->
             yield problem
 
 
+def add_failures(failures: Iterable[Problem], problems: list[Problem]) -> list[Problem]:
+    """The problems of an object with the mutations that failed, unless the object has wrong types.
+
+    The API server refuses such an object before it applies mutations, which may fail because of them.
+    """
+    return problems if any(one.rule == "wrong-type" for one in problems) else [*failures, *problems]
+
+
 def is_failed_evaluation(problem: Problem | Finding) -> bool:
     """Whether a problem says that a policy could not be evaluated."""
     return problem.category == "policy" and problem.message.startswith(

@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
+from jobgen.check.mutated import Mutated
 from jobgen.check.rule_runner import report_exception, to_problem
 from jobgen.check.rules import WARNING, Rule, Violation, all_rules
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
@@ -268,7 +269,7 @@ class _ClusterCheck:
         for job in self._read_jobs(members):
             for companion, found in enumerate(self._tracer.trace(job, self._runner.name).objects):
                 if isinstance(found, dict) and (job.position, job.item, companion) in wanted:
-                    yield found
+                    yield self._runner.mutate(found).object
 
     def _read_jobs(self, members: Sequence[Member]) -> Iterator[Job]:
         """Read the jobs of some objects of one file again."""
@@ -307,13 +308,14 @@ class _ClusterCheck:
         return checked
 
     def _check_object(self, job: Job, made: Rendered, member: Member, state: ClusterState, checked: Checked) -> None:
-        if self._find_problems(made.object, state):
+        obj = self._mutate(made.object).object
+        if self._find_problems(obj, state):
             found = self._tracer.findings(
-                job, self._runner.name, lambda obj: self._find_problems(obj, state), made.companion
+                job, self._runner.name, lambda obj: self._find_problems(obj, state), made.companion, self._mutate
             )
             checked.findings.extend(found)
         if state.quotas:
-            manifests = self._list_manifests(made.object)
+            manifests = self._list_manifests(obj)
             is_queued = get_kueue_queue(manifests[0]) is not None
             try:
                 checked.uses.append((member._replace(is_queued=is_queued), _measure_uses(manifests, state)))
@@ -321,9 +323,14 @@ class _ClusterCheck:
                 problem = report_exception(f"the rule `{_QUOTA_RULE}`", error, made.object)
                 checked.findings.append(locate(problem, job.file.path, job.location))
 
+    def _mutate(self, obj: Mapping[str, Node]) -> Mutated:
+        """Return an object as mutating policies change it; which of them fail has been reported."""
+        return self._runner.mutate(obj)._replace(failures=())
+
     def _list_manifests(self, obj: Mapping[str, Node]) -> list[Manifest]:
         """Return an object, and the objects inside it."""
-        inner = (wrapped for _, wrapped in list_wrapped_objects(obj)) if is_app_wrapper(obj) else ()
+        wrapped = list_wrapped_objects(obj) if is_app_wrapper(obj) else ()
+        inner = (self._mutate(each).object for _, each in wrapped)
         return [self._runner.checker.manifest(each) for each in (obj, *inner)]
 
     def _find_problems(self, obj: Mapping[str, Node], state: ClusterState) -> list[Problem]:
@@ -376,7 +383,7 @@ class _ClusterCheck:
             for member in members:
                 find_problems = partial(self._locate_excesses, by_member[member], rule, state)
                 job = jobs[member.position, member.item]
-                yield from self._tracer.findings(job, self._runner.name, find_problems, member.companion)
+                yield from self._tracer.findings(job, self._runner.name, find_problems, member.companion, self._mutate)
 
     def _locate_excesses(
         self, excesses: Sequence[Excess], rule: Rule, state: ClusterState, obj: Mapping[str, Node]

@@ -30,7 +30,7 @@ def cross_job_findings(
         kept.setdefault((row.job.env, name), []).append(row)
     rules = {rule.name: rule for rule in all_rules()}
     clusters = {runner.name: runner.expander.environment.cluster for runner in runners}
-    locator = _Locator({entry.path: entry for entry in entries}, tracer)
+    locator = _Locator({entry.path: entry for entry in entries}, tracer, {runner.name: runner for runner in runners})
     for (env, name), found in kept.items():
         for fault in rules[name].check(found, clusters[env]):
             yield locator.locate(rules[name], fault)
@@ -39,9 +39,10 @@ def cross_job_findings(
 class _Locator:
     """Finds the locations of violations. Each job is processed once with locations."""
 
-    def __init__(self, entries: dict[str, FileEntry], tracer: Tracer) -> None:
+    def __init__(self, entries: dict[str, FileEntry], tracer: Tracer, runners: Mapping[str, EnvironmentRunner]) -> None:
         self._entries = entries
         self._tracer = tracer
+        self._runners = runners
         self._traced: dict[JobRef, tuple[Job, Mapping[str, Node] | None]] = {}
 
     def locate(self, rule: Rule, fault: FactViolation) -> Finding:
@@ -71,7 +72,8 @@ class _Locator:
         if where not in self._traced:
             jobs = read_jobs([self._entries[where.path]], self._tracer.project.frameworks, [])
             job = next(job for job in jobs if (job.position, job.item) == (where.position, where.item))
-            self._traced[where] = job, self._tracer.trace(job, where.env).select(where.companion)
+            made = self._tracer.trace(job, where.env).select(where.companion)
+            self._traced[where] = job, None if made is None else self._runners[where.env].mutate(made).object
         return self._traced[where]
 
 

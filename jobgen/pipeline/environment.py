@@ -23,6 +23,7 @@ from jobgen.spec.replicas import find_template
 
 if TYPE_CHECKING:
     from jobgen.check.checker import Checker
+    from jobgen.check.mutated import Mutated
     from jobgen.check.policy import Policies, PolicyEvaluator
     from jobgen.k8s.device_catalog import DeviceCatalog
 
@@ -113,6 +114,10 @@ class EnvironmentRunner:
                 project.root, project.kinds, cluster, rules, self._policy_evaluator(), self._read_catalog
             )
         return self._checker
+
+    def mutate(self, obj: Mapping[str, Node]) -> Mutated:
+        """An object with what mutating policies change when its cluster creates it."""
+        return self.checker.mutate(obj)
 
     def find_checker(self, path: str) -> Checker:
         """The checks of an object from a file, with the limits of the team that owns the file."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from jobgen.check.policy import Policies, compile_policies
 from jobgen.check.policy.match import MatchResources, pluralize_kind
+from jobgen.check.policy.mutate import is_mutating
 from jobgen.check.policy.parse import POLICY, is_policy
 from jobgen.check.policy.unused import Resource, find_unevaluated, find_unmatched
 from jobgen.model.data import Location, ValidFields, location_of, untraced, value_of
@@ -59,7 +60,7 @@ def compile_policy_files(
     With the resources of the known kinds, report policies that match none of them.
     """
     findings: list[Finding] = []
-    documents = _read_files(own, findings)
+    documents = _locate_mutations(own, _read_files(own, findings))
     shipped_documents = _drop_replaced(_read_files(shipped, findings), documents)
     policies, problems = compile_policies((data for _, data in documents), (data for _, data in shipped_documents))
     # What a file that cannot be read holds is unknown: it may be the binding, or the policy.
@@ -75,6 +76,16 @@ def compile_policy_files(
     }
     unused, unmatched = _find_unused(own, [data for _, data in documents], policies, resources)
     return PolicyFiles(policies, tuple(findings), named, unused, unmatched)
+
+
+def _locate_mutations(files: Iterable[File], documents: list[tuple[str, ValidFields]]) -> list[tuple[str, ValidFields]]:
+    """The documents with locations in mutating policies, because the values that they set are located there."""
+    places = {path for path, data in documents if is_mutating(data)}
+    if not places:
+        return documents
+    traced = iter(_read_files((file for file in files if file.path in places), [], traced=True))
+    found = ((path, data, next(traced)[1] if path in places else data) for path, data in documents)
+    return [(path, with_locations if is_mutating(data) else data) for path, data, with_locations in found]
 
 
 def read_policy_documents(files: Iterable[File]) -> list[ValidFields]:

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar, location_of, untraced, value_of
+from jobgen.check.mutated import POLICY_LAYER
+from jobgen.model.data import (
+    Location,
+    Node,
+    TracedKey,
+    TracedList,
+    TracedMapping,
+    TracedScalar,
+    location_of,
+    untraced,
+    value_of,
+)
 from jobgen.model.finding import Finding, Fix, FixStep, Problem, Related, TextEdit
 from jobgen.repo.shipped import BUILT_IN
 from jobgen.spec.sweeps import MATRIX
@@ -14,6 +25,7 @@ from jobgen.spec.sweeps import MATRIX
 def locate(problem: Problem, file: str, fallback: Location | None = None) -> Finding:
     """The finding of a problem, at the location of its node."""
     related = [Related(location, text) for node, text in problem.related if (location := location_of(node))]
+    related += _name_policy(problem)
     related += _list_overridden(problem.node)
     location = problem.location or fallback or Location(file)
     return Finding(
@@ -26,6 +38,19 @@ def locate(problem: Problem, file: str, fallback: Location | None = None) -> Fin
         evidence=problem.evidence,
         fix=_build_fix(problem),
     )
+
+
+def _name_policy(problem: Problem) -> Iterator[Related]:
+    """The policy that sets the value of a problem when the cluster creates the object."""
+    layer, location = _find_layer(problem.node), problem.location
+    if layer.startswith(POLICY_LAYER) and location:
+        yield Related(location, f"policy `{layer.removeprefix(POLICY_LAYER)}` sets it when the object is created")
+
+
+def _find_layer(node: Node) -> str:
+    """The layer of a node; that of a mapping is the one of its first key."""
+    node = next(iter(node), None) if isinstance(node, dict) and node else node
+    return node.layer if isinstance(node, (TracedScalar, TracedKey, TracedList, TracedMapping)) else ""
 
 
 def _build_fix(problem: Problem) -> Fix | None:
@@ -50,6 +75,9 @@ def _is_written(change: FixStep) -> bool:
     """Whether the node of a fix step is written in its file as it is in the object."""
     node = change.node
     if not isinstance(node, (TracedScalar, TracedKey)) or node.location.file.startswith((BUILT_IN, "schemas/")):
+        return False
+    if node.layer.startswith(POLICY_LAYER):
+        # The file has an expression there.
         return False
     if change.op == "remove" and isinstance(node, TracedScalar) and not change.key:
         # The value alone does not identify an entry: in a JSON patch the key is `value`.

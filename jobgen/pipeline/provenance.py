@@ -20,6 +20,8 @@ class Assignment:
     location: Location | None
     others: tuple[Location, ...] = ()
     """The locations of other values that are part of this one, as the words of a command line are."""
+    is_removed: bool = False
+    """Whether the layer removes the value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -388,6 +388,9 @@ def _redact_results(run: Run, batch: Sequence[FileEntry], results: Sequence[File
     """Remove secrets from findings, before they are cached or sent to another process."""
     faulty = [(entry, part) for entry, parts in zip(batch, results, strict=True) for part in parts if part.findings]
     overlays = _overlay_contents(run) if faulty else []
+    if any(found.location.file.startswith(f"{layout.POLICIES}/") for _, part in faulty for found in part.findings):
+        # A value may be that of a mutating policy.
+        overlays += [file.content for file in layout.read_own_policies(run.project.root)]
     for entry, part in faulty:
         part.findings[:] = redact_findings(part.findings, (read_file(entry).content, *overlays))
 
@@ -445,10 +448,11 @@ def _check_objects(
 ) -> None:
     """What is wrong with objects: checked without locations first, and those with a problem again with locations."""
     checkers = [runner.find_checker(job.file.path) for job, _, _ in made]
-    manifests = [checker.manifest(rendered.object) for checker, (_, _, rendered) in zip(checkers, made, strict=True)]
-    for checker, manifest, (job, part, rendered) in zip(checkers, manifests, made, strict=True):
-        if checker.has_problems(manifest):
-            found = tracer.findings(job, runner.name, checker, rendered.companion)
+    mutated = [checker.mutate(rendered.object) for checker, (_, _, rendered) in zip(checkers, made, strict=True)]
+    manifests = [checker.manifest(each.object) for checker, each in zip(checkers, mutated, strict=True)]
+    for checker, manifest, each, (job, part, rendered) in zip(checkers, manifests, mutated, made, strict=True):
+        if each.failures or checker.has_problems(manifest):
+            found = tracer.findings(job, runner.name, checker, rendered.companion, checker.mutate)
             part.findings.extend(_drop_repeated(job, part, found))
         if runner.take_catalog_use():
             part.dependent.append(job.document.name)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from jobgen.check.consequences import add_failures
+from jobgen.check.mutated import Mutated
 from jobgen.model.data import Location, Node, ValidFields, location_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.path import Step, find_path, format_pointer, name_items
@@ -164,12 +166,21 @@ class Tracer:
         return traced._replace(objects=made)
 
     def findings(
-        self, job: Job, env: str, checker: Callable[[Any], list[Problem]] | None = None, companion: int = 0
+        self,
+        job: Job,
+        env: str,
+        checker: Callable[[Any], list[Problem]] | None = None,
+        companion: int = 0,
+        mutate: Callable[[Any], Mutated] = Mutated,
     ) -> list[Finding]:
-        """The findings of a job in an environment, or those of a checker for one of its objects."""
+        """The findings of a job in an environment, or those of a checker for one of its objects.
+
+        The checker gets the object that `mutate` returns.
+        """
         traced = self.trace(job, env)
-        made = traced.select(companion)
-        problems = checker(made) if checker else traced.problems
+        mutated = mutate(traced.select(companion))
+        made = mutated.object
+        problems = add_failures(mutated.failures, checker(made)) if checker else traced.problems
         identity = identity_of(made) if isinstance(made, dict) else None
         begins = job.start() if problems else job.location
         found = (locate(problem, job.file.path, begins) for problem in problems)

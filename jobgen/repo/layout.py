@@ -38,7 +38,8 @@ _STATE = lazy_pattern(
     r"""\bstate["']?[ \t]*:[ \t]*["']?([^\s"'#,}\]][^"'#,}\]\r\n]*?)["']?[ \t]*(?:[#,}\]\r\n]|$)""", re.MULTILINE
 )
 
-_POLICY_TESTS = "policies/tests"
+POLICIES = "policies"
+_POLICY_TESTS = f"{POLICIES}/tests"
 _BACKUPS = ("~", ".bak", ".disabled", ".dist", ".example", ".off", ".old", ".orig", ".rej", ".sample", ".swp")
 
 
@@ -261,7 +262,7 @@ def _find_policies(root: Folder) -> Iterator[FileEntry]:
     if isinstance(root, Path) and is_home(root):
         yield from _find_shipped_policies(root)
         return
-    for entry in walk_files(root, "policies", MANIFEST_SUFFIXES):
+    for entry in walk_files(root, POLICIES, MANIFEST_SUFFIXES):
         if entry.finding or not entry.path.startswith(f"{_POLICY_TESTS}/"):
             yield entry
 

@@ -77,11 +77,13 @@ def _parse_mutating(
             binding = parse_mutating_binding(document, problems)
             bindings += [(binding, document)] if binding else []
             continue
-        metadata = document.get("metadata")
-        named.add(str(value_of(metadata.get("name"))) if isinstance(metadata, dict) else "")
+        node = _find_name(document)
         policy = parse_mutating_policy(document, problems)
-        if policy:
+        if policy and policy.policy.name in named:
+            problems.append(_report_second(node))
+        elif policy:
             policies[policy.policy.name] = (policy, document)
+        named.add(str(value_of(node)))
     bound = {binding.policy for binding, _ in bindings}
     for name, (_, document) in policies.items():
         if name not in bound:
@@ -119,14 +121,22 @@ def _add_policy(
     problems: list[Problem],
 ) -> None:
     """Add a policy by its name, so that bindings find it even if it does not compile."""
-    metadata = document.get("metadata")
-    node: Node = metadata.get("name") if isinstance(metadata, dict) else None
+    node = _find_name(document)
     name = str(value_of(node))
     if name in policies:
-        message = f"there are two policies named `{name}`"
-        problems.append(Problem("invalid-policy", message, node, category="policy"))
+        problems.append(_report_second(node))
     else:
         policies[name] = (policy, document)
+
+
+def _find_name(document: _Document) -> Node:
+    metadata = document.get("metadata")
+    return metadata.get("name") if isinstance(metadata, dict) else None
+
+
+def _report_second(name: Node) -> Problem:
+    message = f"there are two policies named `{value_of(name)}`"
+    return Problem("invalid-policy", message, name, category="policy")
 
 
 def _find_unbound(

@@ -14,7 +14,7 @@ from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext
 from jobgen.check.policy.expressions import NAMES
 from jobgen.check.policy.locate import locate_failures
 from jobgen.check.policy.match import MatchResources, Request, pluralize_kind
-from jobgen.check.policy.mutate import Change, MutatingPolicy, apply_mutations
+from jobgen.check.policy.mutate import MutatingPolicy
 from jobgen.check.policy.params import MissingParams, ParamStore
 from jobgen.check.policy.parse import Binding, Policy, Validation
 from jobgen.check.rule_runner import report_exception
@@ -89,8 +89,6 @@ class _KindPolicies(NamedTuple):
     policies: tuple[MatchedPolicy, ...]
     combined: Expression | None
     """True for an object that passes all the policies that read nothing but the object."""
-    mutating: tuple[tuple[MutatingPolicy, tuple[Binding, ...]], ...]
-    """The policies that change objects of the kind, in their order."""
 
 
 class PolicyEvaluator:
@@ -102,27 +100,18 @@ class PolicyEvaluator:
         self._by_kind: dict[tuple[str, str], _KindPolicies] = {}
 
     def find_problems(self, obj: Mapping[str, Node], schemas: SchemaSource | None = None) -> Iterator[Problem]:
-        """Everything that the policies deny or warn about when an object is created.
+        """Everything that the policies deny or warn about when an object is created, as mutating policies left it.
 
-        Without schemas, objects are read as they are, and apply configurations cannot be merged.
+        Without schemas, objects are read as they are.
         """
         api_version, kind = obj.get("apiVersion"), obj.get("kind")
         key = (str(value_of(api_version)), str(value_of(kind)))
         matched = self._by_kind.get(key)
         if matched is None:
             matched = self._by_kind[key] = self._match_policies(*key)
-        if not matched.policies and not matched.mutating:
+        if not matched.policies:
             return
-        is_traced = type(kind) is TracedScalar or type(api_version) is TracedScalar
-        subject = self._subject(obj, *key, is_traced=is_traced, admit=schemas.find_admission(obj) if schemas else None)
-        if matched.mutating:
-            for change in self._mutate(matched, subject, schemas):
-                if change.error:
-                    message = f"policy `{change.policy}` could not be applied: {change.error}"
-                    yield Problem(
-                        change.policy, message, _name_node(subject), category="policy", severity=Severity.ERROR
-                    )
-                subject = _with_object(subject, change.after)
+        subject = self.make_subject(obj, schemas.find_admission(obj) if schemas else None)
         # The object is handed to the engine once, for all policies that read nothing else.
         bound = bind(_object_bindings(subject))
         passes_combined = matched.combined is not None and matched.combined(bound) is True
@@ -139,7 +128,7 @@ class PolicyEvaluator:
 
     def _match_policies(self, api_version: str, kind: str) -> _KindPolicies:
         group, _, version = api_version.rpartition("/")
-        resource = self._resource(group, kind)
+        resource = self.name_resource(group, kind)
         found = tuple(
             MatchedPolicy(
                 policy=policy,
@@ -152,77 +141,16 @@ class PolicyEvaluator:
             for policy, bindings in self.policies.policies
             if bindings and policy.validations and policy.match.matches_resource(group, version, resource)
         )
-        mutating = tuple(
-            (each, bindings)
-            for each, bindings in self.policies.mutating
-            if bindings and each.policy.match.matches_resource(group, version, resource)
-        )
-        return _KindPolicies(found, _combine([each.policy for each in found if each.reads_object_only]), mutating)
+        return _KindPolicies(found, _combine([each.policy for each in found if each.reads_object_only]))
 
-    def list_changes(self, obj: Mapping[str, Node], schemas: SchemaSource | None = None) -> list[Change]:
-        """What the mutating policies make of an object when it is created, in their order."""
-        key = (str(value_of(obj.get("apiVersion"))), str(value_of(obj.get("kind"))))
-        matched = self._match_policies(*key)
-        if not matched.mutating:
-            return []
-        admit = schemas.find_admission(obj) if schemas else None
-        subject = self._subject(obj, *key, is_traced=True, admit=admit)
-        return [
-            change
-            for change in self._mutate(matched, subject, schemas)
-            if change.error or change.after != change.before
-        ]
-
-    def _mutate(
-        self, matched: _KindPolicies, subject: AdmissionSubject, schemas: SchemaSource | None
-    ) -> Iterator[Change]:
-        """Apply the mutating policies; those that ask for it once more, if later ones changed the object."""
-        again: list[tuple[MutatingPolicy, tuple[Binding, ...]]] = []
-        last_change = -1
-        for number, (policy, bindings) in enumerate(matched.mutating):
-            for change in self._apply_policy(policy, bindings, subject, schemas):
-                last_change = number if change.after != change.before else last_change
-                subject = _with_object(subject, change.after)
-                yield change
-            again += [(policy, bindings)] if policy.is_reinvoked else []
-        for policy, bindings in again if last_change > 0 else ():
-            for change in self._apply_policy(policy, bindings, subject, schemas):
-                subject = _with_object(subject, change.after)
-                yield change
-
-    def _apply_policy(
-        self,
-        policy: MutatingPolicy,
-        bindings: tuple[Binding, ...],
-        subject: AdmissionSubject,
-        schemas: SchemaSource | None,
-    ) -> Iterator[Change]:
-        if not policy.policy.match.matches(subject.request):
-            return
-        for binding in bindings:
-            if not binding.match.matches(subject.request):
-                continue
-            params = self.policies.param_store.find_params(
-                policy.policy, binding, subject.request, self.facts.operators
-            )
-            if isinstance(params, MissingParams):
-                yield Change(policy.policy.name, subject.object, subject.object, params.message)
-                continue
-            for param in params:
-                admitted = schemas.find_admission(param)(param) if schemas and param is not None else param
-                context = self._context(policy.policy, subject, admitted, bind({}))
-                read_schema = schemas.read_schema if schemas else _no_schema
-                change = apply_mutations(policy, subject.object, context.bindings, read_schema)
-                if change and not (change.error and policy.policy.ignores_errors):
-                    subject = _with_object(subject, change.after)
-                    yield change
-
-    def _resource(self, group: str, kind: str) -> str:
+    def name_resource(self, group: str, kind: str) -> str:
+        """The name that rules have for a kind."""
         return self.facts.plurals.get((group, kind)) or pluralize_kind(kind)
 
-    def _subject(
-        self, obj: Mapping[str, Node], api_version: str, kind: str, *, is_traced: bool, admit: Admission | None
-    ) -> AdmissionSubject:
+    def make_subject(self, obj: Mapping[str, Node], admit: Admission | None) -> AdmissionSubject:
+        """The request to create an object."""
+        api_version, kind = str(value_of(obj.get("apiVersion"))), str(value_of(obj.get("kind")))
+        is_traced = has_locations(obj)
         group, _, version = api_version.rpartition("/")
         # Without locations there is nothing to convert, and no copy is made.
         plain: Mapping[str, Plain] = untraced(obj) if is_traced else obj  # type: ignore[assignment]
@@ -237,7 +165,7 @@ class PolicyEvaluator:
             group=group,
             version=version,
             kind=kind,
-            resource=self._resource(group, kind),
+            resource=self.name_resource(group, kind),
             namespace=namespace,
             name=_find_name(obj),
             labels=labels if isinstance(labels, dict) else {},
@@ -290,12 +218,12 @@ class PolicyEvaluator:
             return
         for param in params:
             admitted = schemas.find_admission(param)(param) if schemas and param is not None else param
-            context = self._context(policy, subject, admitted, bound)
+            context = self.make_context(policy, subject, admitted, bound)
             for number, validation, error in _find_failures(context):
                 if not (error and policy.ignores_errors):
                     yield (number, _identify(param)), _Denial(binding.severity, context, validation, error)
 
-    def _context(self, policy: Policy, subject: AdmissionSubject, param: Plain, bound: Bound) -> EvalContext:
+    def make_context(self, policy: Policy, subject: AdmissionSubject, param: Plain, bound: Bound) -> EvalContext:
         """The values that a policy's expressions read; the expensive ones only if they are read."""
         known = _object_bindings(subject)
         more: dict[str, Plain] = {}
@@ -311,16 +239,9 @@ class PolicyEvaluator:
         return EvalContext(policy, {**known, **more}) if more else EvalContext(policy, known, bound)
 
 
-def _with_object(subject: AdmissionSubject, obj: Mapping[str, Plain]) -> AdmissionSubject:
-    """The same request with an object that a policy changed."""
-    metadata = obj.get("metadata")
-    labels = metadata.get("labels") if isinstance(metadata, dict) else None
-    request = subject.request._replace(labels=labels if isinstance(labels, dict) else {})
-    return subject._replace(object=obj, request=request)
-
-
-def _no_schema(_api_version: str, _kind: str) -> None:
-    """No kind is known."""
+def has_locations(obj: Mapping[str, Node]) -> bool:
+    """Whether the values of an object have locations."""
+    return any(type(obj.get(field)) is TracedScalar for field in ("apiVersion", "kind"))
 
 
 def _find_other_version(policy: Policy, group: str, version: str, resource: str) -> str:

@@ -76,13 +76,18 @@ def find_names(text: str) -> frozenset[str]:
     return frozenset(_NAME.findall(blank_strings(text)))
 
 
+def find_variables(text: str) -> tuple[str, ...]:
+    """The names of the variables that an expression reads."""
+    return tuple(dict.fromkeys(match["name"] for match in _VARIABLE.finditer(blank_strings(text))))
+
+
 def find_expression_error(text: str, variables: Mapping[str, PolicyExpression | None], returns: str) -> str:
     """Why the API server would refuse an expression; empty if it would not."""
-    read = [match["name"] for match in _VARIABLE.finditer(blank_strings(text))]
+    read = find_variables(text)
     for name in read:
         if name not in variables:
             return f"there is no variable `{name}` above this expression"
-    compiled = _compile(_unwrap_optionals(text, variables), returns)
+    compiled = _compile(unwrap_optionals(text, variables), returns)
     if isinstance(compiled, CompileError):
         # The type of a variable that does not compile is not known, and the variable has a finding.
         if "optional" in compiled.message and any(variables[name] is None for name in read):
@@ -118,7 +123,7 @@ def _to_mapping(text: str) -> str:
     return f"{{?'value': ({text}\n)}}"
 
 
-def _unwrap_optionals(text: str, variables: Mapping[str, PolicyExpression | None]) -> str:
+def unwrap_optionals(text: str, variables: Mapping[str, PolicyExpression | None]) -> str:
     """The text with each variable that is an optional read from its mapping; nothing is inlined."""
     blanked = blank_strings(text)
     for match in reversed(list(_VARIABLE.finditer(blanked))):

@@ -1,23 +1,26 @@
-"""MutatingAdmissionPolicies: parsed, and applied to an object before validating policies read it."""
+"""MutatingAdmissionPolicies: parsed, and applied to an object as the API server sees it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from jobgen.check.cel import Expression, Failed, bind
-from jobgen.check.cel.mutations import compile_mutation
+from jobgen.check.cel import Failed, bind
+from jobgen.check.cel.mutations import CompiledMutation, compile_mutation
+from jobgen.check.mutated import Change, Source
 from jobgen.check.policy.eval_context import EvalContext
-from jobgen.check.policy.expressions import NAMES, PolicyExpression
+from jobgen.check.policy.expressions import NAMES, PolicyExpression, find_variables, unwrap_optionals
 from jobgen.check.policy.match import parse_match
 from jobgen.check.policy.parse import GROUP, Binding, ParamRef, Policy, parse_param_ref
-from jobgen.check.policy.patches import PatchError, apply_json_patch, merge_configuration
+from jobgen.check.policy.patches import PatchError, apply_json_patch, check_size, merge_configuration
+from jobgen.check.schema.admitted import Admission
 from jobgen.check.schema.builtin_defaults import name_type
 from jobgen.check.schema.shipped import find_shipped_schema
 from jobgen.check.schema.types_of_release import Types
 from jobgen.check.validation import validate_object
 from jobgen.k8s.releases import NEWEST_RELEASE
-from jobgen.model.data import Node, Plain, untraced, value_of
+from jobgen.model.data import Node, Plain, location_of, untraced, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.spec.overlay import Cluster
 
@@ -31,24 +34,20 @@ class Mutation(NamedTuple):
     """One patch of a policy."""
 
     patch_type: str
-    expression: Expression
+    compiled: CompiledMutation
+    source: Source
+    variables: tuple[str, ...]
+    """The variables that the expression reads."""
 
 
 class MutatingPolicy(NamedTuple):
-    """A policy without validations, its patches, and its bindings."""
+    """A policy without validations, and its patches."""
 
     policy: Policy
     mutations: tuple[Mutation, ...]
     is_reinvoked: bool
-
-
-class Change(NamedTuple):
-    """What one policy made of an object, or why it failed."""
-
-    policy: str
-    before: Mapping[str, Plain]
-    after: Mapping[str, Plain]
-    error: str = ""
+    source: Source
+    """Where it is named, for what fails before its patches."""
 
 
 def is_mutating(document: Mapping[str, Node]) -> bool:
@@ -79,21 +78,25 @@ def parse_mutating_policy(document: Mapping[str, Any], problems: list[Problem]) 
     for item in spec.get("variables") or ():
         variables[item["name"]] = PolicyExpression(item["expression"], variables, "any")
     conditions = [PolicyExpression(item["expression"], {}, "bool") for item in spec.get("matchConditions") or ()]
+    node = document["metadata"]["name"]
+    name = str(value_of(node))
     mutations: list[Mutation] = []
     for item, source in zip(spec.get("mutations") or (), document["spec"].get("mutations") or (), strict=True):
         field = "jsonPatch" if item["patchType"] == _JSON_PATCH else "applyConfiguration"
-        compiled = compile_mutation(item[field]["expression"], NAMES)
-        if not isinstance(compiled, Expression):
+        text = item[field]["expression"]
+        compiled = compile_mutation(unwrap_optionals(text, variables), NAMES)
+        written = source[field]["expression"]
+        if not isinstance(compiled, CompiledMutation):
             message = f"the policy is not evaluated: {compiled.message}"
-            node = source[field]["expression"]
             problems.append(
-                Problem("policy-not-evaluated", message, node, category="policy", severity=Severity.WARNING)
+                Problem("policy-not-evaluated", message, written, category="policy", severity=Severity.WARNING)
             )
             return None
-        mutations.append(Mutation(item["patchType"], compiled))
+        place = Source(name, location_of(written))
+        mutations.append(Mutation(item["patchType"], compiled, place, find_variables(text)))
     kind = spec.get("paramKind")
     policy = Policy(
-        name=str(value_of(document["metadata"]["name"])),
+        name=name,
         match=parse_match(spec.get("matchConstraints") or {}),
         conditions=tuple(conditions),
         variables={name: each for name, each in variables.items() if each},
@@ -102,7 +105,8 @@ def parse_mutating_policy(document: Mapping[str, Any], problems: list[Problem]) 
         param_kind=(kind["apiVersion"], kind["kind"]) if kind else None,
         reads=frozenset(NAMES),
     )
-    return MutatingPolicy(policy, tuple(mutations), spec.get("reinvocationPolicy") == "IfNeeded")
+    is_reinvoked = spec.get("reinvocationPolicy") == "IfNeeded"
+    return MutatingPolicy(policy, tuple(mutations), is_reinvoked, Source(name, location_of(node)))
 
 
 def parse_mutating_binding(document: Mapping[str, Any], problems: list[Problem]) -> Binding | None:
@@ -123,36 +127,69 @@ def parse_mutating_binding(document: Mapping[str, Any], problems: list[Problem])
 
 
 def apply_mutations(
-    policy: MutatingPolicy, obj: Mapping[str, Plain], bindings: Mapping[str, Plain], find_schema: FindSchema
-) -> Change | None:
-    """What a policy makes of an object; None if its conditions do not match."""
-    context = EvalContext(policy.policy, {**bindings, "object": obj})
+    policy: MutatingPolicy, context: EvalContext, find_schema: FindSchema, admit: Admission
+) -> Iterator[Change]:
+    """What each mutation of a policy makes of an object; nothing if its conditions do not match.
+
+    A mutation that fails leaves the object as it is, and the next ones are applied. `admit` fills in the defaults of
+    what a mutation added, which the next one may read.
+    """
+    obj: Any = context.bindings["object"]
     applies = context.evaluate_conditions()
     if isinstance(applies, Failed):
-        return Change(policy.policy.name, obj, obj, applies.message)
-    if not applies:
-        return None
-    made: Any = obj
-    for mutation in policy.mutations:
-        values = {**bindings, "object": made, "variables": _read_variables(context.with_object(made))}
-        patch = mutation.expression(bind(values))
-        if isinstance(patch, Failed):
-            return Change(policy.policy.name, obj, made, patch.message)
+        yield Change(policy.source, obj, obj, applies.message)
+        return
+    for mutation in policy.mutations if applies else ():
         try:
-            made = _apply(mutation, made, patch, find_schema)
+            made = _apply(mutation, context.with_object(obj), find_schema)
+            yield Change(mutation.source, obj, made)
+            obj = admit(made)
         except PatchError as error:
-            return Change(policy.policy.name, obj, made, str(error))
-    return Change(policy.policy.name, obj, made)
+            yield Change(mutation.source, obj, obj, str(error))
 
 
-def _read_variables(context: EvalContext) -> dict[str, Any]:
-    values = {name: context.evaluate(expression) for name, expression in context.policy.variables.items()}
-    return {name: value for name, value in values.items() if not isinstance(value, Failed)}
+def _apply(mutation: Mutation, context: EvalContext, find_schema: FindSchema) -> Any:
+    obj: Any = context.bindings["object"]
+    patch = _evaluate(mutation, context)
+    made = (
+        apply_json_patch(obj, patch)
+        if mutation.patch_type == _JSON_PATCH
+        else _apply_configuration(obj, patch, find_schema)
+    )
+    if not isinstance(made, dict):
+        raise PatchError("the result is not an object")
+    check_size(made)
+    for field in ("apiVersion", "kind"):
+        if made.get(field) != obj.get(field):
+            raise PatchError(f"`{field}` cannot be changed")
+    return made
 
 
-def _apply(mutation: Mutation, obj: Mapping[str, Plain], patch: Any, find_schema: FindSchema) -> Any:
-    if mutation.patch_type == _JSON_PATCH:
-        return apply_json_patch(obj, patch)
+def _evaluate(mutation: Mutation, context: EvalContext) -> Any:
+    """The patch of a mutation as JSON has it."""
+    values = {name: context.evaluate(context.policy.variables[name]) for name in mutation.variables}
+    known = {name: value for name, value in values.items() if not isinstance(value, Failed)}
+    patch = mutation.compiled.expression(bind({**context.bindings, "variables": known}))
+    if isinstance(patch, Failed):
+        # A variable that failed is left out: only an expression that really reads it fails too.
+        failed = next((value for value in values.values() if isinstance(value, Failed)), patch)
+        raise PatchError(failed.message)
+    if mutation.compiled.mismatch:
+        raise PatchError(mutation.compiled.mismatch)
+    return _to_json(patch)
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _to_json(child) for name, child in value.items()}
+    if isinstance(value, list):
+        return [_to_json(child) for child in value]
+    if value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise PatchError("it sets a value that cannot be written as JSON; convert it with `string()`")
+
+
+def _apply_configuration(obj: Mapping[str, Plain], configuration: Any, find_schema: FindSchema) -> Any:
     api_version, kind = str(obj.get("apiVersion")), str(obj.get("kind"))
     schema = find_schema(api_version, kind)
     if schema is None:
@@ -162,22 +199,4 @@ def _apply(mutation: Mutation, obj: Mapping[str, Plain], patch: Any, find_schema
         # Objects that Go decodes have no keys of lists, which the same types have in a CRD.
         types = Types(types.release, in_crd=True)
         schema = types[name_type(api_version, kind)]
-    return merge_configuration(obj, patch, schema, types)
-
-
-def list_changed_paths(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """The JSON pointers of the values that differ, each with both values; None if there is none."""
-    if isinstance(before, dict) and isinstance(after, dict):
-        for name in [*before, *(name for name in after if name not in before)]:
-            step = str(name).replace("~", "~0").replace("/", "~1")
-            yield from list_changed_paths(before.get(name), after.get(name), f"{path}/{step}")
-    elif _are_lists(before, after):
-        for index in range(max(len(before), len(after))):
-            old, new = (items[index] if index < len(items) else None for items in (before, after))
-            yield from list_changed_paths(old, new, f"{path}/{index}")
-    elif before != after:
-        yield path, before, after
-
-
-def _are_lists(*values: Sequence[Any]) -> bool:
-    return all(isinstance(value, list) for value in values)
+    return merge_configuration(obj, configuration, schema, types)

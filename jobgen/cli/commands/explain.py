@@ -12,10 +12,19 @@ import click
 
 from jobgen.api.cluster_changes import ClusterChange
 from jobgen.api.errors import JobgenError
-from jobgen.api.explain import ExplainedField, Explanation, RuleExplanation, explain, list_fields, list_names
+from jobgen.api.explain import (
+    ExplainedField,
+    Explanation,
+    RuleExplanation,
+    ValueSource,
+    explain,
+    list_fields,
+    list_names,
+)
 from jobgen.api.project import ProjectPath
 from jobgen.cli.options import env_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
+from jobgen.model.data import Location
 from jobgen.report.escape import visible
 from jobgen.report.summary import count_severities, format_findings
 
@@ -92,11 +101,13 @@ def _to_text(found: Explanation) -> str:
 
 def _format_change(change: ClusterChange) -> str:
     where = f" in {change.environment}" if change.environment else ""
-    return visible(f"in the cluster{where}, policy {change.policy} {change.action} {change.field}".rstrip()) + "\n"
+    written = f" ({change.location})" if change.location else ""
+    action = f"{change.action} {change.field}".rstrip()
+    return visible(f"in the cluster{where}, policy {change.policy}{written} {action}") + "\n"
 
 
 def _format_field(field: ExplainedField) -> Iterator[str]:
-    values = [json.dumps(source.value, ensure_ascii=False) for source in field.sources]
+    values = [_format_value(source) for source in field.sources]
     locations = [str(source.location) if source.location else "-" for source in field.sources]
     width = max(map(len, locations))
     yield visible(f"{field.field} = {values[0]}") + "\n"
@@ -106,8 +117,15 @@ def _format_field(field: ExplainedField) -> Iterator[str]:
     for rendered in field.rendered or ():
         value = "" if rendered.value == field.value else f" = {json.dumps(rendered.value, ensure_ascii=False)}"
         yield visible(f"  rendered as {rendered.field}{value}") + "\n"
+    for place, source in field.mutated:
+        yield visible(f"  in the cluster {place} = {_format_value(source)}") + "\n"
+        yield visible(f"    {source.location or '-'}  {source.layer}") + "\n"
     if field.rendered == ():
         yield "  not in the rendered object\n"
+
+
+def _format_value(source: ValueSource) -> str:
+    return "(removed)" if source.removed else json.dumps(source.value, ensure_ascii=False)
 
 
 def _format_rule(rule: RuleExplanation) -> str:
@@ -130,29 +148,33 @@ def _to_json(found: Explanation) -> str:
     else:
         document["fields"] = [_field_to_json(field) for field in found.fields]
         if found.changes:
-            document["changes"] = [change._asdict() for change in found.changes]
+            document["changes"] = [_change_to_json(change) for change in found.changes]
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
 
+def _change_to_json(change: ClusterChange) -> dict[str, object]:
+    known = {name: value for name, value in change._asdict().items() if name != "location"}
+    return {**known, **_location_to_json(change.location)}
+
+
 def _field_to_json(field: ExplainedField) -> dict[str, object]:
-    chain = [
-        {
-            "value": source.value,
-            "layer": source.layer,
-            **(
-                {"file": source.location.file, "line": source.location.line, "column": source.location.column}
-                if source.location
-                else {}
-            ),
-        }
-        for source in field.sources
-    ]
     explained: dict[str, object] = {
         "env": field.environment,
         "field": field.field,
         "value": field.value,
-        "chain": chain,
+        "chain": [_source_to_json(source) for source in field.sources],
     }
     if field.rendered is not None:
         explained["rendered"] = [rendered._asdict() for rendered in field.rendered]
+    if field.mutated:
+        explained["mutated"] = [{"field": place, **_source_to_json(source)} for place, source in field.mutated]
     return explained
+
+
+def _source_to_json(source: ValueSource) -> dict[str, object]:
+    removed = {"removed": True} if source.removed else {}
+    return {"value": source.value, **removed, "layer": source.layer, **_location_to_json(source.location)}
+
+
+def _location_to_json(location: Location | None) -> dict[str, object]:
+    return {"file": location.file, "line": location.line, "column": location.column} if location else {}

@@ -207,7 +207,7 @@ def _check_job(job: Job, runner: EnvironmentRunner, tracer: Tracer) -> list[Find
         patches = runner.patches_for(job)
         if patches is None or not runner.build_objects(job, patches, new_overlay_use()):
             return [] if patches is None else tracer.findings(job, env)
-    return tracer.findings(job, env, runner.checker)
+    return tracer.findings(job, env, runner.checker, mutate=runner.mutate)
 
 
 def _entries(work: FunctionInput, files: dict[str, int]) -> Iterator[tuple[Any, FileEntry | None]]:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 import click
 
 from jobgen.api.project import find_repository
-from jobgen.check.checker import Checker
 from jobgen.check.policy import ClusterFacts, Policies, PolicyEvaluator
 from jobgen.check.policy.expectations import Observed, find_differences, parse_expectations
 from jobgen.check.policy.parse import BINDING, is_policy
 from jobgen.check.policy.policy_page import PolicyDocument, format_page
 from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.model.data import Node, untraced, value_of
-from jobgen.model.finding import Finding, Problem, Severity
+from jobgen.model.data import Location, location_of, untraced, value_of
+from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner
@@ -139,7 +137,8 @@ def _check_file(
     extra: list[Any] = []
     jobs: list[Job] = []
     names = {policy.name for policy, _ in policies.policies}
-    kinds = {("v1", "Namespace"), *(policy.param_kind for policy, _ in policies.policies)}
+    every = (*(policy for policy, _ in policies.policies), *(each.policy for each, _ in policies.mutating))
+    kinds = {("v1", "Namespace"), *(policy.param_kind for policy in every)}
     for job in read_jobs([entry], project.frameworks, findings):
         traced = tracer.trace(job, "")
         for found in (locate(problem, entry.path, job.location) for problem in traced.problems):
@@ -153,19 +152,21 @@ def _check_file(
         elif traced.object is not None and not traced.problems:
             jobs.append(job)
     evaluator = PolicyEvaluator(policies._replace(param_store=policies.param_store.plus(extra)), ClusterFacts())
-    checker = EnvironmentRunner(project, "").checker
+    checker = EnvironmentRunner(project, "").checker.with_policies(evaluator)
     for job in jobs:
-        found_in = partial(_evaluate, evaluator, checker)
-        for finding in tracer.findings(job, "", found_in):
-            yield _observe(finding)
+        for finding in tracer.findings(job, "", checker.evaluate_policies, mutate=checker.mutate):
+            # What a mutating policy sets is located in the policy; the case expects it at the name of the object.
+            is_here = finding.location.file == entry.path
+            yield _observe(finding if is_here else finding._replace(location=_locate_name(job)))
+
+
+def _locate_name(job: Job) -> Location:
+    metadata = job.traced_document().data.get("metadata")
+    return location_of(metadata.get("name") if isinstance(metadata, dict) else None) or job.start()
 
 
 def _observe(finding: Finding) -> Observed:
     return Observed(finding.location.line, finding.rule, finding.severity, finding.message)
-
-
-def _evaluate(evaluator: PolicyEvaluator, checker: Checker, obj: Mapping[str, Node]) -> list[Problem]:
-    return list(evaluator.find_problems(obj, checker.schema_source))
 
 
 def _format_case(case: PolicyTestCase) -> str:

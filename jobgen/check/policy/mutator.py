@@ -1,0 +1,130 @@
+"""Applies the mutating policies of one cluster to an object, as the API server does before it validates the object.
+
+The API server collects the policies, bindings and params that match the object, applies them one after the other, and
+then once more those whose `reinvocationPolicy` is `IfNeeded`. It has no fixed order; here it is that of the names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from jobgen.check.cel import bind
+from jobgen.check.mutated import Change, Mutated, Removal, carry_over, is_same
+from jobgen.check.policy.eval_context import AdmissionSubject
+from jobgen.check.policy.evaluator import PolicyEvaluator, SchemaSource, has_locations
+from jobgen.check.policy.mutate import MutatingPolicy, apply_mutations
+from jobgen.check.policy.params import MissingParams
+from jobgen.check.policy.parse import Binding
+from jobgen.model.data import Node, Plain, TracedScalar, value_of
+from jobgen.model.finding import Problem, Severity
+
+
+class _Invocation(NamedTuple):
+    """A policy that applies to an object, with one of its params."""
+
+    policy: MutatingPolicy
+    binding: str
+    param: Plain
+
+
+class Mutator:
+    """The mutating policies of one cluster; which of them apply to a kind is looked up once."""
+
+    def __init__(self, evaluator: PolicyEvaluator, schemas: SchemaSource) -> None:
+        self._evaluator = evaluator
+        self._schemas = schemas
+        self._by_kind: dict[tuple[str, str], tuple[tuple[MutatingPolicy, tuple[Binding, ...]], ...]] = {}
+
+    def mutate(self, obj: Mapping[str, Node]) -> Mutated:
+        """Apply the policies to an object; values that they do not change keep their locations."""
+        key = (str(value_of(obj.get("apiVersion"))), str(value_of(obj.get("kind"))))
+        if key not in self._by_kind:
+            self._by_kind[key] = self._match_kind(*key)
+        if not self._by_kind[key]:
+            return Mutated(obj)
+        changes = tuple(each for each in self._apply(obj, self._by_kind[key]) if each.error or _is_change(each))
+        is_traced = has_locations(obj)
+        removals: list[Removal] = []
+        made: Any = obj
+        for change in changes:
+            made = carry_over(made, change, removals, is_traced=is_traced)
+        failures = tuple(_to_problem(change) for change in changes if change.error)
+        return Mutated(made, failures, changes, tuple(removals))
+
+    def _match_kind(self, api_version: str, kind: str) -> tuple[tuple[MutatingPolicy, tuple[Binding, ...]], ...]:
+        group, _, version = api_version.rpartition("/")
+        resource = self._evaluator.name_resource(group, kind)
+        return tuple(
+            (each, bindings)
+            for each, bindings in self._evaluator.policies.mutating
+            if bindings and each.policy.match.matches_resource(group, version, resource)
+        )
+
+    def _apply(
+        self, obj: Mapping[str, Node], matched: tuple[tuple[MutatingPolicy, tuple[Binding, ...]], ...]
+    ) -> Iterator[Change]:
+        admit = self._schemas.find_admission(obj)
+        subject = self._evaluator.make_subject(obj, admit)
+        again: list[_Invocation] = []
+        is_applied = False
+        for invocation in self._list_invocations(matched, subject):
+            if isinstance(invocation, Change):
+                yield invocation
+                continue
+            for change in self._invoke(invocation, subject):
+                is_applied = is_applied or not change.error
+                subject = subject._replace(object=admit(change.after))
+                yield change
+            again += [invocation] if invocation.policy.is_reinvoked else []
+        if not again or not is_applied:
+            return
+        # Whether they match is decided again, for the object as it is now.
+        known = {(each.policy.policy.name, each.binding, repr(each.param)) for each in again}
+        subject = self._evaluator.make_subject(subject.object, admit)
+        for invocation in self._list_invocations(matched, subject):
+            if isinstance(invocation, Change):
+                continue
+            if (invocation.policy.policy.name, invocation.binding, repr(invocation.param)) in known:
+                for change in self._invoke(invocation, subject):
+                    subject = subject._replace(object=admit(change.after))
+                    yield change
+
+    def _list_invocations(
+        self, matched: tuple[tuple[MutatingPolicy, tuple[Binding, ...]], ...], subject: AdmissionSubject
+    ) -> list[_Invocation | Change]:
+        """The policies that apply to an object before any of them changes it, and failures for missing params."""
+        found: list[_Invocation | Change] = []
+        store, operators = self._evaluator.policies.param_store, self._evaluator.facts.operators
+        for policy, bindings in matched:
+            matches = policy.policy.match.matches(subject.request)
+            for binding in bindings if matches else ():
+                if not binding.match.matches(subject.request):
+                    continue
+                params = store.find_params(policy.policy, binding, subject.request, operators)
+                if not isinstance(params, MissingParams):
+                    found += (_Invocation(policy, binding.name, param) for param in params)
+                elif not policy.policy.ignores_errors:
+                    found.append(Change(policy.source, subject.object, subject.object, params.message))
+        return found
+
+    def _invoke(self, invocation: _Invocation, subject: AdmissionSubject) -> Iterator[Change]:
+        policy, param = invocation.policy, invocation.param
+        admitted = self._schemas.find_admission(param)(param) if isinstance(param, dict) else param
+        context = self._evaluator.make_context(policy.policy, subject, admitted, bind({}))
+        admit = self._schemas.find_admission(subject.object)
+        for change in apply_mutations(policy, context, self._schemas.read_schema, admit):
+            if not (change.error and policy.policy.ignores_errors):
+                yield change
+
+
+def _is_change(change: Change) -> bool:
+    return not is_same(change.before, change.after)
+
+
+def _to_problem(change: Change) -> Problem:
+    """A mutation that failed, at its place in the policy."""
+    policy, location = change.source
+    message = f"policy `{policy}` could not be applied: {change.error}"
+    node = TracedScalar(policy, location) if location else None
+    return Problem(policy, message, node, category="policy", severity=Severity.ERROR)
