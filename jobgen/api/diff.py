@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -20,6 +21,7 @@ from jobgen.model.data import Location, Plain
 from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.model.path import format_dotted, format_pointer
 from jobgen.model.suggest import did_you_mean
+from jobgen.pipeline.memory import RunMemory
 from jobgen.queues.changes import QueueChanges
 from jobgen.repo import git
 from jobgen.repo.commit import CommitPath, Folder, open_commit
@@ -234,15 +236,21 @@ def _make_snapshots(
     directory: Path, revisions: str, folders: tuple[str, str] | None, environments: Sequence[str], today: str
 ) -> Iterator[tuple[Snapshot, Snapshot]]:
     """Make the two snapshots; the files of commits can be read until the end of the block."""
+    # What is equal on both sides is rendered once.
+    render_jobs: Render = partial(snapshot_repository, memory=RunMemory())
     if folders:
         for folder in folders:
             if not (directory / folder).is_dir():
                 raise UsageError(f"there is no folder `{folder}`")
-        old, new = (_snapshot_folder(directory / folder, folder, environments, today) for folder in folders)
+        paths = ((folder, directory / folder) for folder in folders)
+        old, new = (
+            (render_jobs if is_repository(path) else snapshot_tree)(path, name, environments, today)
+            for name, path in paths
+        )
         yield old, new
         return
     root = find_root(directory.resolve())
-    home, render = (root, snapshot_repository) if root else (directory, snapshot_tree)
+    home, render = (root, render_jobs) if root else (directory, snapshot_tree)
     base, head = _resolve_revisions(home, revisions)
     with ExitStack() as stack:
         old, new = (
@@ -252,10 +260,6 @@ def _make_snapshots(
             for commit in (base, head)
         )
         yield old, new
-
-
-def _snapshot_folder(folder: Path, name: str, environments: Sequence[str], today: str) -> Snapshot:
-    return (snapshot_repository if is_repository(folder) else snapshot_tree)(folder, name, environments, today)
 
 
 Commit = tuple[str, str]

@@ -17,6 +17,7 @@ from jobgen.k8s.operators import choose_severity
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.path import format_dotted, format_pointer
+from jobgen.pipeline.memory import RunMemory
 from jobgen.render.runs import ON_CHANGE_ANNOTATION
 from jobgen.repo.commit import Folder
 from jobgen.repo.root import find_root
@@ -41,7 +42,9 @@ def check_change(
     root = find_root(new_folder.resolve())
     if root is None:
         return []
-    render = snapshot_repository if changed is None else partial(snapshot_files, wanted=changed)
+    render = partial(snapshot_repository, memory=RunMemory())
+    if changed is not None:
+        render = partial(snapshot_files, wanted=changed)
     old = render(find_root(old_folder.resolve()) or old_folder, "old", envs, days[0])
     new = render(root, "new", envs, days[1])
     if new.failed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 from jobgen.check.checker import Checker
@@ -17,6 +17,8 @@ from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.device_catalog import complete_catalog
 from jobgen.pipeline.environment import Rendered
+from jobgen.pipeline.memory import RunMemory
+from jobgen.pipeline.result_cache import digest_files
 from jobgen.pipeline.run import Run
 from jobgen.pipeline.trace import Job, Traced, Tracer, select_item
 from jobgen.render.expand import JobDocument
@@ -130,12 +132,19 @@ def _choose_environments(project: ProjectConfig, envs: Sequence[str]) -> Sequenc
     return [env for env in envs if not env or env in project.overlays] if envs else project.environments()
 
 
-def snapshot_repository(root: Folder, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:
-    """Render a jobs repository for these environments, or for all of them, as of a date."""
-    project = config.load(root, today=today)
+def snapshot_repository(
+    root: Folder, name: str, envs: Sequence[str] = (), today: str = "", memory: RunMemory | None = None
+) -> Snapshot:
+    """Render a jobs repository for these environments, or for all of them, as of a date.
+
+    Objects that another snapshot with the same memory has from equal files and layers are used again.
+    """
+    layers = digest_files(layout.read_inputs(root))
+    memory = memory or RunMemory()
+    project = memory.load_project(layers, root, today, partial(config.load, root, today=today))
     chosen = _choose_environments(project, envs)
     files = {entry.path: entry for entry in layout.find_jobs(root)}
-    run = Run(project, chosen)
+    run = Run(project, chosen, jobs=list(files.values()), memory=memory)
     return Snapshot(name, project, chosen, list(run), run.findings, files, root)
 
 
