@@ -12,9 +12,10 @@ from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
 FILES = {"trainingjob": "jobs/a.yaml", "overlay": "overlays/a/overlay.yaml", "settings": "jobgen.yaml"}
-FILES["kind"] = "schemas/example.com/a.yaml"
+FILES |= {"kind": "schemas/example.com/a.yaml", "team": "teams/a.yaml", "jobtests": "tests/a.yaml"}
 HEADS = {"trainingjob": {"apiVersion": "jobgen.dev/v1", "kind": "TrainingJob"}}
-HEADS["overlay"] = {"apiVersion": "jobgen.dev/v1", "kind": "Overlay"}
+for name, kind in (("overlay", "Overlay"), ("team", "Team"), ("jobtests", "JobTests")):
+    HEADS[name] = {"apiVersion": "jobgen.dev/v1", "kind": kind}
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +95,8 @@ def test_every_field_and_value_of_the_format_is_offered(known, name):
             values_asked += len(values)
             labels = ask(known, write_marked(name, path, "value"), FILES[name]).labels
             assert values <= set(labels), path
-    assert (fields_asked, values_asked) >= (20, 10)
+    assert fields_asked >= 15
+    assert values_asked >= 5
 
 
 def list_good_files():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jobgen.editor.completion.names import OVERLAY, find_named_kind
+from jobgen.editor.completion.names import OVERLAY, find_keyed_kind, find_named_kind
 from jobgen.editor.cursor import Cursor, Part
 from jobgen.editor.decisions import NO_DECISIONS, Decisions
 from jobgen.editor.workspace import Ready, Workspace, load_ready
@@ -16,6 +16,8 @@ from jobgen.repo.root import SETTINGS
 _SUPPRESSED = lazy_pattern(r"jobgen\s*:\s*ignore(?:-file)?\[([^\]]*)")
 _WORD = lazy_pattern(r"[\w-]+")
 _RULES = ("rules", "mandatory")
+_NAMING_OVERLAYS = ("JobTests", "Overlay", "Team")
+"""The kinds whose documents name overlays."""
 
 
 class Context(NamedTuple):
@@ -55,7 +57,14 @@ def find_rule_name(context: Context) -> str:
     if context.file == SETTINGS and len(cursor.path) == 2 and cursor.path[0] in _RULES:
         is_name = cursor.part is Part.KEY if cursor.path[0] == "rules" else cursor.part is Part.VALUE
         return cursor.text if is_name else ""
-    return cursor.text if cursor.path[-1:] == ("policyName",) and cursor.part is Part.VALUE else ""
+    match cursor.path:
+        case ("exceptions", int(), "rule"):
+            is_name = context.file == SETTINGS
+        case (*_, "findings", int()):
+            is_name = context.kind == "JobTests"
+        case _:
+            is_name = cursor.path[-1:] == ("policyName",)
+    return cursor.text if is_name and cursor.part is Part.VALUE else ""
 
 
 def _find_suppressed(comment: str, at: int) -> str:
@@ -67,11 +76,13 @@ def _find_suppressed(comment: str, at: int) -> str:
 
 
 def find_overlay_name(context: Context) -> str:
-    """Return the overlay that a value names, in `environments`, in `extends` or as its own name; empty without one."""
+    """Return the overlay that is named, in `environments`, in `extends` or as its own name; empty without one."""
     cursor = context.cursor
-    if cursor.part is not Part.VALUE:
+    if context.file != SETTINGS and context.kind not in _NAMING_OVERLAYS:
         return ""
-    if context.file != SETTINGS and context.kind != "Overlay":
+    if cursor.part is Part.KEY:
+        return cursor.text if find_keyed_kind(cursor.path[:-1]) == OVERLAY else ""
+    if cursor.part is not Part.VALUE:
         return ""
     is_own_name = cursor.path == ("metadata", "name") and context.kind == "Overlay"
     return cursor.text if is_own_name or find_named_kind(cursor.path, None) == OVERLAY else ""

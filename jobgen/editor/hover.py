@@ -9,7 +9,7 @@ from jobgen.api.errors import NotFoundError
 from jobgen.api.explain import explain_rule
 from jobgen.editor import reach
 from jobgen.editor.completion.manifests import describe_deprecation
-from jobgen.editor.completion.names import JOB
+from jobgen.editor.completion.names import JOB, TEAM
 from jobgen.editor.context import Context, find_framework_name, find_kind_name, find_overlay_name, find_rule_name
 from jobgen.editor.cursor import Part
 from jobgen.editor.decisions import find_decision
@@ -19,6 +19,7 @@ from jobgen.editor.index import LABEL
 from jobgen.editor.markdown import block, code, escape, escape_text, link, table
 from jobgen.editor.named import count_files, find_name, list_definitions
 from jobgen.editor.references import list_reached
+from jobgen.editor.tenancy import describe_pack, describe_team
 from jobgen.editor.value_table import describe_values, list_distinct, list_reached_values
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.model.data import Location, value_of
@@ -125,7 +126,7 @@ def _describe_kind(context: Context) -> Iterator[str]:
 def _describe_name(context: Context) -> Iterator[str]:
     """Say where an object is defined, and how many files use its name."""
     name = find_name(context)
-    if name is None or not context.workspace.index or name.kind.startswith(LABEL):
+    if name is None or not context.workspace.index or name.kind == TEAM or name.kind.startswith(LABEL):
         return
     if name.kind == JOB:
         jobs = [*list_definitions(context, name)]
@@ -186,6 +187,8 @@ _PARTS: Sequence[Callable[[Context], Iterator[str]]] = (
     _describe_framework,
     _describe_kind,
     _describe_name,
+    describe_team,
+    describe_pack,
     describe_values,
     _describe_decisions,
     _describe_reach,

@@ -6,17 +6,31 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from jobgen.editor.completion.names import JOB, KINDS_WITH_SCOPES, OVERLAY, POLICY, find_keyed_kind, find_named_kind
+from jobgen.editor.completion.names import (
+    FOLDER,
+    JOB,
+    KINDS_WITH_SCOPES,
+    OVERLAY,
+    POLICY,
+    TEAM,
+    find_keyed_kind,
+    find_named_kind,
+)
 from jobgen.editor.context import Context
 from jobgen.editor.cursor import Part, Path, get_path, walk
 from jobgen.editor.index import LABEL, list_jobs
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location, TracedKey, TracedScalar, location_of, value_of
+from jobgen.pipeline.config import ProjectConfig
 from jobgen.repo.files import read_file
+from jobgen.repo.root import SETTINGS
+from jobgen.spec.teams import Team
 from jobgen.yamlio.read import read
 
 _MAX_FILES = 300
 """Files that are read to find the lines with a name."""
+_OWN_KINDS = ("JobTests", "Overlay", "Team", "TrainingJob")
+_WILDCARDS = frozenset("*?[")
 _SHORT_KINDS = {"PVC": "PersistentVolumeClaim"}
 
 
@@ -34,12 +48,18 @@ class Name(NamedTuple):
 
 
 def find_name(context: Context) -> Name | None:
-    """Return the name at a position; None if there is none. Overlays and policies have their own functions."""
+    """Return the name at a position; None if there is none. Overlays and policies have their own functions.
+
+    A pattern is a name only of jobs and teams.
+    """
     cursor = context.cursor
     if not cursor.text or cursor.part is Part.COMMENT:
         return None
     kind = _find_kind(cursor.tree, cursor.path, is_key=cursor.part is Part.KEY)
-    return Name(kind, cursor.text) if kind and kind not in (OVERLAY, POLICY) else None
+    if not kind or kind in (FOLDER, OVERLAY, POLICY):
+        return None
+    is_pattern = not _WILDCARDS.isdisjoint(cursor.text)
+    return None if is_pattern and kind not in (JOB, TEAM) else Name(kind, cursor.text)
 
 
 def _find_kind(tree: Any, path: Path, *, is_key: bool) -> str:
@@ -50,7 +70,7 @@ def _find_kind(tree: Any, path: Path, *, is_key: bool) -> str:
     match path:
         case (*outer, "metadata", "name") if not outer or outer[:1] == ["items"]:
             found = value_of(get_path(tree, (*outer, "kind")))
-            return found if isinstance(found, str) and found not in ("TrainingJob", "Overlay") else ""
+            return found if isinstance(found, str) and found not in _OWN_KINDS else ""
         case _:
             kind = find_named_kind(path, get_path(tree, path[:-1]))
             return _SHORT_KINDS.get(kind, kind)
@@ -67,6 +87,8 @@ def list_definitions(context: Context, name: Name) -> Iterator[Location]:
     if context.ready is None:
         return
     project = context.ready.prepared.tracer.traced_project()
+    if name.kind == TEAM:
+        yield from (locate_team(team, project) for team in project.teams.all if fnmatchcase(team.name, name.text))
     runtime = project.runtimes.get(name.text) if "ClusterTrainingRuntime" in name.kinds else None
     place = location_of(runtime["metadata"]["name"]) if runtime else None
     if place is not None:
@@ -79,6 +101,13 @@ def list_definitions(context: Context, name: Name) -> Iterator[Location]:
             for key in as_mapping(get_path(spec, ("cluster", "queues")))
             if key == name.text and isinstance(key, TracedKey)
         )
+
+
+def locate_team(team: Team, project: ProjectConfig) -> Location:
+    """Return where a team is written: its file, or its name in the settings."""
+    keys = project.settings.get("teams", ()) if team.file == SETTINGS else ()
+    found = (key.location for key in keys if key == team.name and isinstance(key, TracedKey))
+    return next(found, Location(team.file))
 
 
 def list_uses(context: Context, name: Name) -> Iterator[Location]:

@@ -233,6 +233,14 @@ def find_packs(root: Folder) -> tuple[str, ...]:
     return policy_packs.read_packs(read_settings(root))
 
 
+def list_pack_policies(pack: str) -> list[str]:
+    """The names of the policies of a pack, with those of the pack that it includes."""
+    entries = _find_pack_files(find_shipped("policies").parent, policy_packs.list_folders([pack]))
+    # Their params are in a folder below.
+    paths = (entry.path for entry in entries if entry.path.removeprefix(policy_packs.FOLDER).count("/") == 1)
+    return sorted(os.path.splitext(os.path.basename(path))[0] for path in paths)
+
+
 def find_pack_of(policy: str) -> str:
     """The pack that has a policy; empty if none has it."""
     home = find_shipped("policies").parent

@@ -27,7 +27,9 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.releases import list_releases
 from jobgen.model.data import API_VERSION, value_of
 from jobgen.model.path import Step
+from jobgen.repo.policy_packs import PACKS
 from jobgen.spec.kinds import Kind
+from jobgen.testing.conditions import list_conditions
 
 _COMMON = frozenset(
     """framework replicas image command args resources roles env volumes shm queue name namespace labels annotations
@@ -189,6 +191,9 @@ def _list_named_keys(path: Sequence[Step], document: Document, known: Known) -> 
         for item in rules.list_rules(known.read_docs().values()):
             yield item, ("string",)
         return
+    if document.format == "jobtests" and path[-2:-1] == ("values",):
+        yield from ((Item(name, ItemKind.NAME, "", "condition"), ()) for name in list_conditions())
+        return
     for name in _list_role_names(path, "map", document, known):
         yield Item(name, ItemKind.NAME, "", "role", "", Rank.REQUIRED), ("object",)
     for name in _list_resources(path, known):
@@ -204,6 +209,10 @@ def list_scalars(path: Sequence[Step], document: Document, known: Known, taken: 
     """Yield the values that can be written at a path; `taken` has the other items of a list."""
     if path in (("kind",), ("apiVersion",)) and document.format in ("", "trainingjob"):
         yield from _list_kinds(path[0], document, known)
+        return
+    if document.format == "settings" and path[:1] == ("policies",):
+        packs = (Item(pack.name, ItemKind.VALUE, "", "pack of policies", pack.description) for pack in PACKS)
+        yield from (item for item in packs if item.label not in taken)
         return
     forms = find_forms(path, document, known)
     is_item = bool(path) and isinstance(path[-1], int)
@@ -278,9 +287,9 @@ def _list_own_values(path: Sequence[Step], document: Document, known: Known) -> 
     """Return the values of some fields of jobgen's own formats; None of other fields."""
     keys = [step for step in path if isinstance(step, str)]
     match document.format, keys:
-        case "settings", [*_, "mandatory"]:
+        case ("settings", [*_, "mandatory"] | ["exceptions", "rule"]) | ("jobtests", [*_, "expect", "findings"]):
             return rules.list_rules(known.read_docs().values())
-        case "overlay", [*_, ("kinds" | "platforms") as last] if "cluster" not in keys:
+        case "overlay" | "settings" | "team", [*_, ("kinds" | "platforms") as last] if "cluster" not in keys:
             found = {kind.name if last == "kinds" else kind.platform: kind.operator for kind in known.kinds}
             return (Item(name, ItemKind.VALUE, "", source) for name, source in sorted(found.items()))
         case "overlay", [*_, "locked"] | [*_, "locked", "field"]:

@@ -78,8 +78,8 @@ def _list_offers(cursor: Cursor, document: Document, place: Place, known: Known,
             yield place.write_key(item, types)
         return
     if path and isinstance(path[-1], int) and not place.is_quoted:
-        if path[-2:-1] == ("patches",) and document.format == "overlay" and not place.is_flow:
-            yield place.write_item(snippets.make_patch())
+        if not place.is_flow and len(path) > 1:
+            yield from map(place.write_item, snippets.list_items(path[-2], document.format))
         for item, types in list_keys(path, document, known, ()):
             if item.kind is ItemKind.FIELD:
                 yield place.write_key(item, types)

@@ -1,4 +1,4 @@
-"""Names that a repository knows: objects by kind, jobs, environments, values of labels.
+"""Names that a repository knows: objects by kind, jobs and their folders, environments, teams, values of labels.
 
 They come from the index of the workspace, which the background process keeps up to date, and from overlays, runtimes
 and the exported state of clusters.
@@ -20,7 +20,7 @@ from jobgen.pipeline.config import ProjectConfig, read_documents
 from jobgen.render.build import split_list
 from jobgen.repo import layout
 
-JOB, OVERLAY, POLICY = "job", "overlay", "policy"
+FOLDER, JOB, OVERLAY, POLICY, TEAM = "folder", "job", "overlay", "policy", "team"
 """The kinds of names that are not those of objects."""
 
 _PATTERNS = {
@@ -34,9 +34,15 @@ _PATTERNS = {
 _LISTS = {
     "environments": OVERLAY,
     "extends": OVERLAY,
+    "folders": FOLDER,
     "imagePullSecrets": "Secret",
+    "jobs": JOB,
     "names": JOB,
     "namespaces": "Namespace",
+    "priorityClasses": "PriorityClass",
+    "queues": "LocalQueue",
+    "serviceAccounts": "ServiceAccount",
+    "teams": TEAM,
 }
 """Lists of names."""
 _OTHER_FIELDS = {
@@ -84,11 +90,19 @@ def list_index_names(index: Mapping[str, FileIndex]) -> Iterator[tuple[str, str]
     unique = {names for file in index.values() for names in (file.names,)}
     for names in unique:
         yield from names
-    for file in index.values():
+    for path, file in index.items():
+        yield from ((FOLDER, folder) for folder in _list_folders(path))
         for job in file.jobs:
             yield JOB, job.name
             for rendered in job.environments:
                 yield from ((made.kind, made.name) for made in rendered.objects[1:])
+
+
+def _list_folders(path: str) -> Iterator[str]:
+    """Yield the folders in jobs/ that a file is below."""
+    parts = path.split("/")[:-1]
+    if parts[:1] == ["jobs"]:
+        yield from ("/".join(parts[:end]) for end in range(1, len(parts) + 1))
 
 
 def list_layer_names(project: ProjectConfig, states: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -100,6 +114,7 @@ def list_layer_names(project: ProjectConfig, states: Iterable[str]) -> Iterator[
             yield from (
                 ("LocalQueue", str(queue)) for queue in as_mapping(as_mapping(spec.get("cluster")).get("queues"))
             )
+    yield from ((TEAM, team.name) for team in project.teams.all)
     for name, runtime in project.runtimes.items():
         yield str(value_of(runtime.get("kind"))), name
     for kind in project.kinds:
@@ -141,6 +156,8 @@ def find_keyed_kind(path: Sequence[Step]) -> str:
     keys = [step for step in path if isinstance(step, str)]
     if keys and keys[-1] in ("labels", "matchLabels"):
         return LABEL
+    if keys and keys[-1] == "environments":
+        return OVERLAY
     last = tuple(keys[-2:])
     if last and last[-1] in ("configs", "secrets") and "roles" in keys:
         last = ("spec", last[-1])

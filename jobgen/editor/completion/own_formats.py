@@ -1,4 +1,4 @@
-"""The fields and values of jobgen's own formats: jobs, overlays, settings and kind descriptions."""
+"""The fields and values of jobgen's own formats: jobs, overlays, teams, tests, settings and kind descriptions."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from jobgen.pipeline.config import complete_schemas
 from jobgen.repo.root import SETTINGS
 from jobgen.spec.frameworks import Frameworks
 
-_KINDS = {"TrainingJob": "trainingjob", "Overlay": "overlay"}
-_FOLDERS = {"jobs/": "trainingjob", "overlays/": "overlay", "teams/": "team"}
+_KINDS = {"TrainingJob": "trainingjob", "Overlay": "overlay", "Team": "team", "JobTests": "jobtests"}
+_FOLDERS = {"jobs/": "trainingjob", "overlays/": "overlay", "teams/": "team", "tests/": "jobtests"}
 _PARTS_OF_PODS = {
     "a container": ("core_v1.Container",),
     "a job": ("core_v1.PodSpec", "core_v1.Container"),
@@ -37,6 +37,10 @@ _WHOLE_TYPES = {
     "podTemplate": "core_v1.PodTemplateSpec",
 }
 """Fields of jobgen that are a type of Kubernetes; below `env`, values from elsewhere."""
+
+
+_TESTED: Mapping[Step, tuple[Step, ...]] = {"given": (), "change": ("spec",)}
+"""Fields of a test that are a job, or a part of one."""
 
 
 def find_format(file: str, kind: str) -> str:
@@ -66,6 +70,8 @@ def find_forms(
     def refine(parent: SchemaNode, step: Step, form: SchemaNode) -> Sequence[SchemaNode]:
         if step == "manifest" and parent.title in ("a job", "a patch"):
             return manifests
+        if parent.title == "a test" and step in _TESTED:
+            return walk_path(read_format("trainingjob", frameworks), _TESTED[step])
         if list_types([form]) == ("array",) and isinstance(form.schema.get("items"), dict):
             return (form, *find_pod_types(parent, step)) if not form.schema["items"].keys() - {"type"} else (form,)
         is_open = list_types([form]) == ("object",) and not form.schema.keys() & {"properties", "additionalProperties"}

@@ -8,6 +8,7 @@ from functools import cache
 
 from jobgen.editor.completion.items import Item, ItemKind, Rank
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.path import Step
 from jobgen.repo import layout
 from jobgen.repo.shipped import find_shipped
 
@@ -35,6 +36,31 @@ spec:
       merge:
         env: {${2:LOG_LEVEL}: ${3:info}}
 """
+_TEAM = """\
+apiVersion: jobgen.dev/v1
+kind: Team
+spec:
+  folders: [jobs/${1:nlp}]
+  owners: ["${2:@example/nlp}"]
+  namespaces: [${3:nlp-*}]
+  budget: {gpus: ${4:64}}
+"""
+_TESTS = """\
+apiVersion: jobgen.dev/v1
+kind: JobTests
+spec:
+  - name: ${1:all jobs have the label team}
+    jobs: ["${2:*}"]
+    expect:
+      values:
+        ${3:metadata.labels.team}: {present: true}
+"""
+_EXCEPTION = """\
+rule: ${1:mutable-image-tag}
+jobs: ["${2:*}"]
+owner: "${3:@example/team}"
+expires: "${4:2027-01-31}"
+reason: ${5:TODO}"""
 _PATCH = """\
 match: {names: [${1:"*"}]}
 merge:
@@ -61,13 +87,22 @@ def list_documents(file: str, describe: Callable[[str], tuple[Rank, str]], *, is
     elif file.startswith("overlays/"):
         yield _make_item("overlay", _OVERLAY, "A new overlay: namespace, cluster and defaults of an environment.")
         yield _make_item("overlay with a patch", _PATCHED_OVERLAY, "An overlay that changes some jobs.")
+    elif file.startswith("teams/"):
+        stem = file.rpartition("/")[2].partition(".")[0]
+        text = _TEAM.replace("nlp", stem) if _JOB_NAME.match(stem) else _TEAM
+        yield _make_item("team", text, "A new team: its folders, and what it may use.")
+    elif file.startswith("tests/"):
+        yield _make_item("tests", _TESTS, "Tests of what jobs are rendered as, for `jobgen test`.")
     elif file.startswith("policies/"):
         yield _make_item("policy", _read_policy(), "A rule of your own, with the binding that turns it on.")
 
 
-def make_patch() -> Item:
-    """Return an item for the list `patches` of an overlay."""
-    return _make_item("patch", _PATCH, "Changes the jobs that it matches.")._replace(rank=Rank.COMMON)
+def list_items(field: Step, format_name: str) -> Iterator[Item]:
+    """Yield items of several lines for a list in one of jobgen's formats."""
+    if (format_name, field) == ("overlay", "patches"):
+        yield _make_item("patch", _PATCH, "Changes the jobs that it matches.")._replace(rank=Rank.COMMON)
+    elif (format_name, field) == ("settings", "exceptions"):
+        yield _make_item("exception", _EXCEPTION, "Accepts findings for some time.")._replace(rank=Rank.COMMON)
 
 
 def _make_item(label: str, text: str, documentation: str) -> Item:
