@@ -5,11 +5,11 @@ The whole object is searched by the names of fields, because other kinds and lat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from jobgen.k8s.nodes import as_mapping, as_text
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node
 
 NAMESPACES, QUEUES, ACCOUNTS, PRIORITIES, KINDS, LABELS = (
     "namespaces",
@@ -64,8 +64,9 @@ class Use(NamedTuple):
     """The API group of a kind, or the key of a label."""
 
 
-def find_uses(obj: Mapping[str, Node]) -> Iterator[Use]:
-    """Yield the names that an object uses, in any depth, and the kinds of the objects inside it."""
+def find_uses(obj: Mapping[str, Node]) -> list[Use]:
+    """Return the names that an object uses, in any depth, and the kinds of the objects inside it."""
+    found: list[Use] = []
     below: list[Node] = [obj]
     while below:
         node = below.pop()
@@ -73,21 +74,30 @@ def find_uses(obj: Mapping[str, Node]) -> Iterator[Use]:
             below += reversed(node)
         elif isinstance(node, dict):
             if isinstance(node.get("metadata"), dict) and as_text(node.get("kind")) and as_text(node.get("apiVersion")):
-                yield from _find_identity_uses(node)
-            yield from _find_namespaces(node)
-            yield from _find_field_uses(node)
-            below += (child for key, value in reversed(node.items()) for child in _list_below(key, value))
+                found += _find_identity_uses(node)
+            _add_fields(node, found, below)
+    return found
 
 
-def _list_below(key: str, value: Node) -> Iterable[Node]:
-    return value.values() if key in _CHOSEN_KEYS and isinstance(value, dict) else (value,)
-
-
-def _find_namespaces(node: Mapping[str, Node]) -> Iterator[Use]:
-    """Yield the namespaces that a reference names: `namespace`, or a field such as `targetNamespace`."""
-    for key, value in node.items():
-        if (key == "namespace" or key.endswith("Namespace")) and as_text(value):
-            yield Use(NAMESPACES, as_text(value), value)
+def _add_fields(node: dict[str, Node], found: list[Use], below: list[Node]) -> None:
+    """Add the names that the fields of a mapping use, and the mappings and lists in it."""
+    for key, value in reversed(node.items()):
+        if not isinstance(value, (dict, list)):
+            what = _FIELDS.get(key)
+            # A reference names a namespace in `namespace`, or in a field such as `targetNamespace`.
+            if what is None and (key == "namespace" or key.endswith("Namespace")):
+                what = NAMESPACES
+            if what is not None and as_text(value):
+                found.append(Use(what, as_text(value), value))
+        elif isinstance(value, dict) and key in _CHOSEN_KEYS:
+            if key in ("labels", "annotations"):
+                found += _find_label_uses(value, is_label=key == "labels")
+            below += value.values()
+        else:
+            name = value.get("name") if isinstance(value, dict) and key in _REFERENCES else None
+            if as_text(name):
+                found.append(Use(_REFERENCES[key], as_text(name), name))
+            below.append(value)
 
 
 def _find_identity_uses(obj: Mapping[str, Node]) -> Iterator[Use]:
@@ -98,17 +108,9 @@ def _find_identity_uses(obj: Mapping[str, Node]) -> Iterator[Use]:
         yield Use(_OWN_NAMES[kind], as_text(metadata["name"]), metadata["name"])
 
 
-def _find_field_uses(node: Mapping[str, Node]) -> Iterator[Use]:
-    for key, what in _FIELDS.items():
-        if key in node and isinstance(value_of(node[key]), str) and value_of(node[key]):
-            yield Use(what, as_text(node[key]), node[key])
-    for key, what in _REFERENCES.items():
-        name = as_mapping(node.get(key)).get("name")
-        if as_text(name):
-            yield Use(what, as_text(name), name)
-    for field in ("labels", "annotations"):
-        for key, value in as_mapping(node.get(field)).items():
-            if as_text(value) and key in _LABELS:
-                yield Use(_LABELS[key], as_text(value), value)
-            if as_text(value) and field == "labels":
-                yield Use(LABELS, as_text(value), value, str(key))
+def _find_label_uses(labels: Mapping[str, Node], *, is_label: bool) -> Iterator[Use]:
+    for key, value in labels.items():
+        if as_text(value) and key in _LABELS:
+            yield Use(_LABELS[key], as_text(value), value)
+        if as_text(value) and is_label:
+            yield Use(LABELS, as_text(value), value, str(key))
