@@ -15,6 +15,7 @@ from jobgen.api.queue import queue
 from jobgen.api.render import render
 from jobgen.api.teams import teams
 from jobgen.cli.commands.explain import explain_name
+from jobgen.cli.commands.policy import list_policies, write_page
 
 ROOT = Path(__file__).parent.parent
 HEAD = "apiVersion: admissionregistration.k8s.io/v1\n"
@@ -375,6 +376,20 @@ def test_the_documented_example(tmp_path):
     assert explain_name(root, job, field, (), "text").out == output
     # The job requests nothing, which matters only in the queue that the policy sets.
     assert ("missing-requests", "policies/default-queue.yaml", 17) in found(root)
+
+
+def test_a_mutating_policy_can_be_listed_explained_and_turned_off(tmp_path):
+    patch = '[JSONPatch{op: "remove", path: "/spec/none"}]'
+    root = write(tmp_path, **{"jobs/j.yaml": JOB, "policies/m.yaml": policy("drop-it", patch)})
+
+    assert "drop-it                    Mutate      policies/m.yaml" in list_policies(root).out
+    page = write_page(root).out
+    assert "| [drop-it](#drop-it) | Mutate | * | policies/m.yaml |" in page
+    assert f"- JSONPatch `{patch}`" in page
+    assert explain(root, "drop-it").rule.summary == "Changes objects when they are created."
+    for severity, expected in (("off", []), ("warning", ["warning"])):
+        (root / "jobgen.yaml").write_text(f"rules: {{drop-it: {severity}}}\n")
+        assert [each.severity.value for each in lint(root).findings if each.rule == "drop-it"] == expected
 
 
 def test_policy_tests_expect_what_mutating_policies_cause_at_the_name(tmp_path):

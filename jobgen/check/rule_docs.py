@@ -27,6 +27,8 @@ EXPECTATION = lazy_pattern(r" *# expect: .*$", re.MULTILINE)
 
 _DESCRIPTION = "jobgen.dev/description"
 _POLICY, _BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
+_MUTATING = "MutatingAdmissionPolicy"
+_MUTATION_FAILED = "It reports objects that it cannot change, which the API server refuses. Correct its expression."
 _SEVERITIES = {"Deny": Severity.ERROR, "Warn": Severity.WARNING, "Audit": Severity.INFO}
 # Objects that cases need and that are no examples themselves: params, and namespaces with labels.
 _SUPPORTING_KINDS = ("ConfigMap", "Namespace")
@@ -133,7 +135,8 @@ def policy_docs(root: Folder | None) -> dict[str, RuleDoc]:
     files = (*layout.read_shipped_policies(home), *layout.read_own_policies(home))
     documents = [document for file in files for document in _read_documents(file.content, file.path)]
     bindings = [as_mapping(document.get("spec")) for document in documents if document.get("kind") == _BINDING]
-    found = [_document_policy(document, bindings) for document in documents if document.get("kind") == _POLICY]
+    found = [_document_mutation(document) for document in documents if document.get("kind") == _MUTATING]
+    found += [_document_policy(document, bindings) for document in documents if document.get("kind") == _POLICY]
     return {doc.name: doc for doc in sorted(found, key=lambda doc: doc.name)}
 
 
@@ -171,11 +174,21 @@ def _shipped_root() -> Path:
 
 
 def _document_policy(document: Mapping[str, Node], bindings: Iterable[Mapping[str, Node]]) -> RuleDoc:
-    metadata = as_mapping(document.get("metadata"))
-    name = str(metadata.get("name"))
-    described = as_text(as_mapping(metadata.get("annotations")).get(_DESCRIPTION))
+    name, described = _describe_policy(document)
     summary, _, text = (described or "\n".join(dict.fromkeys(_messages(document)))).strip().partition("\n")
     return RuleDoc(name, "policy", _severity(name, bindings), f"{summary.rstrip('.')}.", text.strip())
+
+
+def _document_mutation(document: Mapping[str, Node]) -> RuleDoc:
+    name, described = _describe_policy(document)
+    summary, _, text = (described or "Changes objects when they are created").strip().partition("\n")
+    return RuleDoc(name, "policy", Severity.ERROR, f"{summary.rstrip('.')}.", text.strip() or _MUTATION_FAILED)
+
+
+def _describe_policy(document: Mapping[str, Node]) -> tuple[str, str]:
+    """The name of a policy, and its description if it has one."""
+    metadata = as_mapping(document.get("metadata"))
+    return str(metadata.get("name")), as_text(as_mapping(metadata.get("annotations")).get(_DESCRIPTION))
 
 
 def _severity(name: str, bindings: Iterable[Mapping[str, Node]]) -> Severity:

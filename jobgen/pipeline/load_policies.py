@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from jobgen.check.policy import Policies, compile_policies
 from jobgen.check.policy.match import MatchResources, pluralize_kind
-from jobgen.check.policy.mutate import is_mutating
+from jobgen.check.policy.mutate import MUTATING, is_mutating
 from jobgen.check.policy.parse import POLICY, is_policy
 from jobgen.check.policy.unused import Resource, find_unevaluated, find_unmatched
 from jobgen.model.data import Location, ValidFields, location_of, untraced, value_of
@@ -69,10 +69,12 @@ def compile_policy_files(
         traced = _read_files(own, [], traced=True)
         _, problems = compile_policies((data for _, data in traced), (data for _, data in shipped_documents))
         findings += [locate(problem, "policies") for problem in problems if problem.rule not in unpaired]
+    every = (*shipped_documents, *documents)
     named = {
         str(value_of(data["metadata"].get("name"))): path
-        for path, data in (*shipped_documents, *documents)
-        if is_policy(data) and value_of(data["kind"]) == POLICY and isinstance(data.get("metadata"), dict)
+        for kind, is_one in ((MUTATING, is_mutating), (POLICY, is_policy))
+        for path, data in every
+        if is_one(data) and value_of(data["kind"]) == kind and isinstance(data.get("metadata"), dict)
     }
     unused, unmatched = _find_unused(own, [data for _, data in documents], policies, resources)
     return PolicyFiles(policies, tuple(findings), named, unused, unmatched)

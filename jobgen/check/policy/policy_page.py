@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jobgen.check.policy.parse import BINDING
-
+_BINDING = "Binding"
 _DESCRIPTION = "jobgen.dev/description"
 _HEAD = """\
 # Policies
 
-What the policies of this repository enforce. `Deny` rejects an object, `Warn` shows a warning, `Audit` only records it.
+What the policies of this repository enforce. `Deny` rejects an object, `Warn` shows a warning, `Audit` only records it,
+`Mutate` changes it.
 
 | policy | actions | kinds | file |
 |---|---|---|---|
@@ -27,8 +27,8 @@ class PolicyDocument(NamedTuple):
 
 def format_page(documents: Sequence[PolicyDocument], off: Iterable[str] = ()) -> str:
     """The page; policies that the settings turn off are marked."""
-    policies = [one for one in documents if one.data["kind"] != BINDING]
-    bindings = [one.data for one in documents if one.data["kind"] == BINDING]
+    policies = [one for one in documents if not str(one.data["kind"]).endswith(_BINDING)]
+    bindings = [one.data for one in documents if str(one.data["kind"]).endswith(_BINDING)]
     turned_off = frozenset(off)
     rows = [_format_row(one, _find_bindings(one, bindings), turned_off) for one in policies]
     sections = [_format_section(one, _find_bindings(one, bindings), turned_off) for one in policies]
@@ -36,7 +36,8 @@ def format_page(documents: Sequence[PolicyDocument], off: Iterable[str] = ()) ->
 
 
 def _find_bindings(policy: PolicyDocument, bindings: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [one for one in bindings if one["spec"].get("policyName") == _name(policy.data)]
+    kind = f"{policy.data['kind']}{_BINDING}"
+    return [one for one in bindings if one["kind"] == kind and one["spec"].get("policyName") == _name(policy.data)]
 
 
 def _name(data: Mapping[str, Any]) -> str:
@@ -97,9 +98,16 @@ def _format_selector(selector: Mapping[str, Any]) -> str:
 
 
 def _list_messages(spec: Mapping[str, Any]) -> Iterator[str]:
-    """What each validation requires: its message, or the expression."""
+    """What each validation requires, its message or the expression, and what each mutation makes."""
     for item in spec.get("validations") or ():
-        yield str(item.get("message") or f"`{' '.join(str(item['expression']).split())}`")
+        yield str(item.get("message") or _quote(item["expression"]))
+    for item in spec.get("mutations") or ():
+        patch = item.get("jsonPatch") or item.get("applyConfiguration") or {}
+        yield f"{item['patchType']} {_quote(patch.get('expression'))}"
+
+
+def _quote(expression: Any) -> str:
+    return f"`{' '.join(str(expression).split())}`"
 
 
 def _cell(text: str) -> str:

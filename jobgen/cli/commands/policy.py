@@ -11,7 +11,8 @@ import click
 from jobgen.api.project import find_repository
 from jobgen.check.policy import ClusterFacts, Policies, PolicyEvaluator
 from jobgen.check.policy.expectations import Observed, find_differences, parse_expectations
-from jobgen.check.policy.parse import BINDING, is_policy
+from jobgen.check.policy.mutate import MUTATING_BINDING, is_mutating
+from jobgen.check.policy.parse import BINDING, Policy, is_policy
 from jobgen.check.policy.policy_page import PolicyDocument, format_page
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.model.data import Location, location_of, untraced, value_of
@@ -179,10 +180,11 @@ def _find_untested(book: PolicyFiles, root: Path, entries: Sequence[FileEntry]) 
     """Return a line for each policy of the repository without test cases."""
     folders = {PurePosixPath(entry.path).parent.name for entry in entries}
     own = {file.path for file in layout.read_own_policies(root)}
+    validating = {policy.name for policy, _ in book.policies.policies}
     return "".join(
         f"{path}: policy `{name}` has no test cases; add some to policies/tests/{name}/\n"
         for name, path in book.files.items()
-        if path in own and not folders & {name, PurePosixPath(path).stem}
+        if name in validating and path in own and not folders & {name, PurePosixPath(path).stem}
     )
 
 
@@ -191,10 +193,11 @@ def write_page(root: Path) -> Result:
     book = load_policies(root)
     files = (*layout.read_shipped_policies(root), *layout.read_own_policies(root))
     valid = {policy.name for policy, _ in book.policies.policies}
+    valid |= {each.policy.name for each, _ in book.policies.mutating}
     documents = [
         document
         for document in map(PolicyDocument._make, read_plain_documents(files))
-        if is_policy(document.data) and _name_policy(document.data) in valid
+        if (is_policy(document.data) or is_mutating(document.data)) and _name_policy(document.data) in valid
     ]
     page = format_page(documents, config.load(root).severities.off)
     failed = any(finding.severity is Severity.ERROR for finding in book.findings)
@@ -203,8 +206,9 @@ def write_page(root: Path) -> Result:
 
 def _name_policy(data: Mapping[str, Any]) -> str:
     """The policy that a document is, or to which it binds."""
-    owner = data.get("spec") if data["kind"] == BINDING else data.get("metadata")
-    name = owner.get("policyName" if data["kind"] == BINDING else "name") if isinstance(owner, dict) else None
+    is_binding = data["kind"] in (BINDING, MUTATING_BINDING)
+    owner = data.get("spec") if is_binding else data.get("metadata")
+    name = owner.get("policyName" if is_binding else "name") if isinstance(owner, dict) else None
     return str(name)
 
 
@@ -217,15 +221,28 @@ def list_policies(root: Path) -> Result:
             policy.name,
             ", ".join(dict.fromkeys(_ACTIONS[binding.severity] for binding in bindings)) or "unbound",
             book.files[policy.name],
-            ", ".join(dict.fromkeys(name for rule in policy.match.rules for name in sorted(rule.resources))),
+            _list_resources(policy),
         )
         for policy, bindings in book.policies.policies
+    ]
+    rows += [
+        (
+            each.policy.name,
+            "Mutate" if bindings else "unbound",
+            book.files[each.policy.name],
+            _list_resources(each.policy),
+        )
+        for each, bindings in book.policies.mutating
     ]
     if not rows:
         return error_result(ExitCode.NOTHING_TO_DO, "there are no policies", findings)
     failed = any(finding.severity is Severity.ERROR for finding in book.findings)
     code = ExitCode.INTERNAL_ERROR if failed else ExitCode.OK
     return Result(code, f"{_format_rows(rows)}\n{_format_rows(_list_packs(root))}", findings)
+
+
+def _list_resources(policy: Policy) -> str:
+    return ", ".join(dict.fromkeys(name for rule in policy.match.rules for name in sorted(rule.resources)))
 
 
 def _list_packs(root: Path) -> list[tuple[str, ...]]:
