@@ -31,7 +31,7 @@ from jobgen.pipeline.own_definitions import suggest_own_definitions
 from jobgen.pipeline.ownership import find_unowned
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.pipeline.redact import redact_findings
+from jobgen.pipeline.redact_results import redact_results, redact_shared
 from jobgen.pipeline.result_cache import (
     FileParts,
     FileResult,
@@ -47,8 +47,7 @@ from jobgen.pipeline.selectors import Membership
 from jobgen.pipeline.severities import apply_severities, depends_on_date
 from jobgen.pipeline.trace import Job, JobRef, Tracer
 from jobgen.repo import layout
-from jobgen.repo.files import File, FileEntry, read_file
-from jobgen.repo.named_paths import read_first
+from jobgen.repo.files import File, FileEntry
 from jobgen.report.coverage import HIDING_RULES, NO_SCHEMA_RULES
 from jobgen.report.suppress import Suppression
 
@@ -164,7 +163,7 @@ def _process(run: Run) -> Iterator[Rendered]:
     progress = functools.partial(run.progress, total, total)
     is_standalone = run.entries is not None
     jobs = AllJobs(run.project, runners, entries, parts, tracer, run.memory, run.checked, is_standalone, progress)
-    shared += _redact_shared(run, find_across_jobs(jobs, run.policy_files))
+    shared += redact_shared(run.project, find_across_jobs(jobs, run.policy_files))
     run.findings += shared
     if run.checked:
         run.rendered = run.complete and not any("" in part.unchecked for part in parts) and not _has_errors(shared)
@@ -213,7 +212,7 @@ def prepare_run(run: Run) -> Prepared:
     """Prepare the environments of a run."""
     tracer = Tracer(run.project)
     runners = _prepare_environments(run, tracer)
-    found = tuple(_redact_shared(run, run.findings)) if run.findings else ()
+    found = tuple(redact_shared(run.project, run.findings)) if run.findings else ()
     layers = (run.policies, run.policy_files, run.membership, run.complete, run.unchecked_rules)
     return Prepared(runners, tracer, found, run.environments, *layers)
 
@@ -355,7 +354,7 @@ def _process_files(
         for jobs, part in zip(read, own, strict=True):
             _note_jobs(run, tracer, jobs, part)
         results = list(zip(own, *(_run_environment(run, runner, tracer, read) for runner in runners), strict=True))
-        _redact_results(run, batch, results)
+        redact_results(run.project, batch, results)
         found += results
     return found
 
@@ -382,32 +381,6 @@ def _run_environment(
     for (_, part), made in zip(pairs, _render_jobs(run, runner, tracer, pairs), strict=True):
         part.made.extend(made)
     return results
-
-
-def _redact_results(run: Run, batch: Sequence[FileEntry], results: Sequence[FileParts]) -> None:
-    """Remove secrets from findings, before they are cached or sent to another process."""
-    faulty = [(entry, part) for entry, parts in zip(batch, results, strict=True) for part in parts if part.findings]
-    overlays = _overlay_contents(run) if faulty else []
-    if any(found.location.file.startswith(f"{layout.POLICIES}/") for _, part in faulty for found in part.findings):
-        # A value may be that of a mutating policy.
-        overlays += [file.content for file in layout.read_own_policies(run.project.root)]
-    for entry, part in faulty:
-        part.findings[:] = redact_findings(part.findings, (read_file(entry).content, *overlays))
-
-
-def _overlay_contents(run: Run) -> list[bytes]:
-    """The contents of the files whose values may be in findings about jobs."""
-    root = run.project.root
-    overlays = [file.content for _, file in layout.read_overlays(root)] if run.project.overlays else []
-    return overlays + [file.content for file in layout.read_teams(root)] if run.project.teams.all else overlays
-
-
-def _redact_shared(run: Run, findings: Iterable[Finding]) -> list[Finding]:
-    """Findings about layers, or several jobs, without the secrets of their files."""
-    found = list(findings)
-    files = {finding.location.file for finding in found}
-    read = [read_first((run.project.root,), file) for file in files if file]
-    return redact_findings(found, (*(file.content for file in read if file), *_overlay_contents(run)))
 
 
 def _render_jobs(
