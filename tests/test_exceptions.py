@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from time import process_time
 
 import pytest
 from jobgenprocess import run_jobgen_text
@@ -11,6 +12,9 @@ import jobgen
 from jobgen.diff.change_rules import check_change
 from jobgen.editor.lint_workspace import WorkspaceLinter
 from jobgen.editor.workspace import Workspace
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding, Severity
+from jobgen.report.severities import parse_severities
 
 TODAY = "2026-06-01"
 JOB = """\
@@ -167,6 +171,29 @@ def test_unknown_rules_are_errors(tmp_path):
         jobgen.lint(tmp_path)
 
     assert "did you mean `mutable-image-tag`?" in raised.value.findings[0].message
+
+
+@pytest.mark.parametrize("rule", ["yaml-syntax", "unread-file", "internal-error", "broken-schema", "expired-exception"])
+def test_no_exception_hides_what_was_not_checked(tmp_path, rule):
+    write(tmp_path, {}, rule=rule, files={"jobs/nlp/broken.yaml": "a: [\n"})
+
+    with pytest.raises(jobgen.UsageError) as raised:
+        jobgen.lint(tmp_path)
+
+    assert [(each.rule, each.location.file) for each in raised.value.findings] == [("invalid-value", "jobgen.yaml")]
+
+
+def test_many_exceptions_and_findings_take_little_time():
+    entry = {"rule": RULE, "reason": "soon", "owner": "@example/nlp", "expires": "2026-12-31"}
+    exceptions = [{**entry, "rule": f"rule-{at}", "jobs": [f"bert-{at}"]} for at in range(2000)]
+    exceptions += [{**entry, "teams": [f"team-{at}", "x*", "*y"]} for at in range(100)]
+    severities = parse_severities({"exceptions": exceptions}, TODAY)
+    finding = Finding(RULE, "pod", Severity.ERROR, "wrong", Location("jobs/bert.yaml", 1, 1, 1, 1))
+    start = process_time()
+
+    assert all(severities.apply(finding, "team-1000") for _ in range(5000))
+    assert [severities.apply(finding, team) for team in ("team-99", "xa", "ay")] == [None] * 3
+    assert process_time() - start < 5
 
 
 def test_the_list_of_exceptions(tmp_path):

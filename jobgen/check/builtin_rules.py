@@ -180,6 +180,12 @@ UNREADABLE_RULES = UNREAD_RULES | frozenset(
 )
 """Rules about text of which nothing, or not all, could be read; no comment suppresses them."""
 
+UNCHECKED_RULES = UNREADABLE_RULES | frozenset(("broken-schema", "internal-error", "invalid-policy"))
+"""Rules that say that something was not checked, so that an exception would accept what is not known."""
+
+ENTRY_RULES = frozenset(("expired-exception", "mandatory-suppressed", "unknown-current-date", "unused-exception"))
+"""Rules about exceptions and other entries of the settings themselves."""
+
 LIMIT_RULES = frozenset(
     (
         "duplicate-team",

@@ -10,13 +10,13 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from jobgen import cache
-from jobgen.check.builtin_rules import LIMIT_RULES
+from jobgen.check.builtin_rules import ENTRY_RULES, LIMIT_RULES, UNCHECKED_RULES
 from jobgen.check.original_messages import original_message
 from jobgen.check.rule_names import canonical_rule_name, find_similar_rule, original_rule_name
 from jobgen.check.schema import ambiguous
 from jobgen.check.schema.locked_fields import find_lock_errors
 from jobgen.check.schema.own_formats import Check, compile_schema
-from jobgen.model.data import API_VERSION, TracedKey, ValidFields, value_of
+from jobgen.model.data import API_VERSION, Node, TracedKey, ValidFields, value_of
 from jobgen.model.finding import Finding, FixStep, Problem
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.model.suggest import did_you_mean
@@ -394,6 +394,7 @@ def _find_unknown_names(settings: ValidFields, root: Folder, overlays: Mapping[s
             hint = did_you_mean(str(value_of(node)), list(overlays))
             yield Problem("unknown-overlay", f"there is no overlay `{value_of(node)}`{hint}", node)
     yield from _find_unknown_rules(root, (*rules, *mandatory, *excepted))
+    yield from filter(None, map(_find_exception_error, excepted))
     names = {canonical_rule_name(str(value_of(node))) for node in rules if _is_current(node)}
     for node in rules:
         current = canonical_rule_name(str(value_of(node)))
@@ -401,6 +402,18 @@ def _find_unknown_names(settings: ValidFields, root: Folder, overlays: Mapping[s
             message = f"`{value_of(node)}` is a former name of `{current}`, which is set too; remove one of them"
             yield Problem("duplicate-rule", message, node)
         names.add(current)
+
+
+def _find_exception_error(node: Node) -> Problem | None:
+    """Report an exception for a rule that cannot have one."""
+    rule = canonical_rule_name(str(value_of(node)))
+    if rule in UNCHECKED_RULES:
+        message = f"`{rule}` means that something was not checked, so it cannot have an exception; fix what it finds"
+        return Problem("invalid-value", message, node)
+    if rule in ENTRY_RULES:
+        message = f"`{rule}` is about exceptions and suppressions, so it cannot have an exception; fix what it finds"
+        return Problem("invalid-value", message, node)
+    return None
 
 
 def _as_list(node: Any) -> list[Any]:
@@ -418,12 +431,12 @@ def _find_unknown_rules(root: Folder, named: tuple[Any, ...]) -> Iterator[Proble
     # Imported late: most repositories name no rule.
     from jobgen.check.rule_docs import all_docs
 
-    known = list(all_docs(root))
+    known = all_docs(root)
     for node in named:
         name = str(value_of(node))
         if canonical_rule_name(name) not in known:
             pack = layout.find_pack_of(name)
-            similar = "" if pack else find_similar_rule(name, known)
+            similar = "" if pack else find_similar_rule(name, list(known))
             message = f"there is no rule or policy `{name}`" + (f"; did you mean `{similar}`?" if similar else "")
             if pack:
                 message = f"the policy `{name}` is in the pack `{pack}`, which is off; add the pack to `policies`"

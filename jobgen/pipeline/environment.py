@@ -109,7 +109,8 @@ class EnvironmentRunner:
             from jobgen.check.rules import all_rules
 
             project, cluster = self._project, self.expander.environment.cluster
-            rules = [rule for rule in all_rules() if rule.name not in project.severities.off]
+            off = project.severities.off
+            rules = [rule for rule in all_rules() if rule.name not in off]
             self._checker = Checker(
                 project.root, project.kinds, cluster, rules, self._policy_evaluator(), self._read_catalog
             )

@@ -36,10 +36,13 @@ def find_expired(tracer: Tracer) -> Iterator[Finding]:
 def find_unused_exceptions(tracer: Tracer, findings: Iterable[tuple[Finding, str]]) -> Iterator[Finding]:
     """Report exceptions that no finding needs. Each finding comes with the team of its job."""
     project = tracer.traced_project()
-    found = list(findings)
+    found: dict[str, list[tuple[Finding, str]]] = {}
+    for each in findings:
+        found.setdefault(each[0].rule, []).append(each)
     for entry in project.settings.get("exceptions", ()):
         exception = parse_exception(entry)
-        if not is_expired(entry, project.date) and not any(exception.matches(*each) for each in found):
+        concerned = found.get(exception.rule, ())
+        if not is_expired(entry, project.date) and not any(exception.matches(*each) for each in concerned):
             message = f"`{exception.rule}` finds nothing that this exception is for; remove it"
             problem = Problem("unused-exception", message, entry["rule"], category="meta", severity=Severity.WARNING)
             yield locate(problem, SETTINGS)

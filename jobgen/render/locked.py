@@ -134,7 +134,7 @@ def _list_layers_below(job: JobDocument, expander: Expander) -> Iterator[_Layer]
     environment = expander.environment
     attributes = expander.attributes(job) if any(each.match for each in environment.defaults) else None
     for each in environment.defaults:
-        if each.match is None or (attributes is not None and each.match.matches(attributes)):
+        if each.match is None or (attributes is not None and each.matches(attributes)):
             owner = f"overlay `{each.overlay}`" if each.overlay else f"team `{each.team}`"
             yield _Layer(each.block, f"the defaults of {owner}", each.overlay)
     yield from _list_team_labels(job, expander)

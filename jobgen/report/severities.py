@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from fnmatch import fnmatchcase
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import translate
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -26,18 +28,29 @@ class SeveritySetting(NamedTuple):
 
     def matches(self, finding: Finding, team: str = "") -> bool:
         """Whether the setting applies to a finding about a job of a team."""
-        namespace = finding.object.namespace if finding.object else ""
-        pairs = (
-            (self.paths, (finding.location.file,)),
-            (self.environments, (finding.env,)),
-            (self.namespaces, (namespace,)),
-            (self.jobs, (finding.place.partition("/")[0], finding.object.name if finding.object else "")),
-            (self.teams, (team,)),
-        )
-        return all(
-            not patterns or any(value and fnmatchcase(value, glob) for glob in patterns for value in values)
-            for patterns, values in pairs
-        )
+        # Findings and entries can both be many, so only fields with patterns are compared.
+        if self.paths and not _matches_any(self.paths, finding.location.file):
+            return False
+        if self.environments and not _matches_any(self.environments, finding.env):
+            return False
+        if self.teams and not _matches_any(self.teams, team):
+            return False
+        obj = finding.object
+        if self.namespaces and not _matches_any(self.namespaces, obj.namespace if obj else ""):
+            return False
+        if not self.jobs or (obj and _matches_any(self.jobs, obj.name)):
+            return True
+        return _matches_any(self.jobs, finding.place.partition("/")[0])
+
+
+def _matches_any(patterns: tuple[str, ...], value: str) -> bool:
+    """Whether a pattern matches a value that is not empty."""
+    return bool(value) and _compile(patterns)(value) is not None
+
+
+@lru_cache(maxsize=4096)
+def _compile(patterns: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
+    return re.compile("|".join(map(translate, patterns))).match
 
 
 class SeverityException(NamedTuple):
@@ -59,8 +72,8 @@ class Severities(NamedTuple):
 
     rules: Mapping[str, tuple[SeveritySetting, ...]]
     categories: Mapping[str, tuple[SeveritySetting, ...]] = MappingProxyType({})
-    exceptions: tuple[SeverityException, ...] = ()
-    """Those that have not expired."""
+    exceptions: Mapping[str, tuple[SeverityException, ...]] = MappingProxyType({})
+    """Those that have not expired, by rule."""
 
     @property
     def off(self) -> frozenset[str]:
@@ -73,7 +86,7 @@ class Severities(NamedTuple):
         `categories` are pairs of each rule and each category that its findings may have.
         """
         pairs = (*((name, "") for name in self.rules), *(categories if self.categories else ()))
-        return frozenset(each.rule for each in self.exceptions) | frozenset(
+        return frozenset(self.exceptions) | frozenset(
             name
             for name, category in pairs
             if any(each.severity == _OFF for each in self._list_settings(name, category))
@@ -88,7 +101,7 @@ class Severities(NamedTuple):
 
     def apply(self, finding: Finding, team: str = "") -> Finding | None:
         """Return the finding with its severity in this repository; None if its rule is turned off, or excepted."""
-        if any(each.matches(finding, team) for each in self.exceptions):
+        if any(each.matches(finding, team) for each in self.exceptions.get(finding.rule, ())):
             return None
         for setting in (*self.rules.get(finding.rule, ()), *self.categories.get(finding.category, ())):
             if setting.matches(finding):
@@ -109,8 +122,15 @@ def parse_severities(settings: Mapping[str, Node], today: str = "") -> Severitie
     return Severities(
         {canonical_rule_name(name): _parse_rule(rules[name], today) for name in ordered},
         {name: _parse_rule(value, today) for name, value in categories.items()},
-        tuple(parse_exception(each) for each in exceptions if not is_expired(each, today)),
+        _group(parse_exception(each) for each in exceptions if not is_expired(each, today)),
     )
+
+
+def _group(exceptions: Iterable[SeverityException]) -> dict[str, tuple[SeverityException, ...]]:
+    found: dict[str, list[SeverityException]] = {}
+    for each in exceptions:
+        found.setdefault(each.rule, []).append(each)
+    return {rule: tuple(several) for rule, several in found.items()}
 
 
 def is_expired(entry: Mapping[str, Any], today: str) -> bool:

@@ -128,6 +128,13 @@ class Defaults(NamedTuple):
     """The overlay that has them; empty if a team does."""
     team: str = ""
 
+    def matches(self, job: JobAttributes) -> bool:
+        """Whether a job gets them."""
+        # There are as many of these as teams, so the names are compared, not the patterns.
+        if self.team:
+            return self.team == job.team
+        return self.match is None or self.match.matches(job)
+
 
 class ImageChange(NamedTuple):
     """An entry of `images`: new names, tags, digests or registries of images."""
@@ -175,7 +182,7 @@ class Environment(NamedTuple):
 
     def defaults_for(self, job: JobAttributes) -> tuple[Layer, ...]:
         """The defaults of a job, in order."""
-        return tuple(each.layer for each in self.defaults if each.match is None or each.match.matches(job))
+        return tuple(each.layer for each in self.defaults if each.matches(job))
 
     def patches_for(self, job: JobAttributes) -> list[Patch]:
         """The patches that match this job, in order."""
