@@ -481,6 +481,34 @@ POLICY_DOCUMENTS: list[Any] = [
     },
     {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "NAME", "namespace": "ml"}, "data": {"most": "3"}},
 ]  # fmt: skip
+MUTATING_DOCUMENTS: list[Any] = [
+    {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": "NAME"},
+        "spec": {
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "IfNeeded",
+            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "matchConstraints": POLICY_DOCUMENTS[0]["spec"]["matchConstraints"],
+            "matchConditions": [{"name": "named", "expression": "object.metadata.name != 'x'"}],
+            "variables": [{"name": "seconds", "expression": "int(params.data.seconds)"}],
+            "mutations": [
+                {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression":
+                    "Object{spec: Object.spec{runPolicy: Object.spec.runPolicy{backoffLimit: variables.seconds}}}"}},
+                {"patchType": "JSONPatch", "jsonPatch": {"expression":
+                    "[JSONPatch{op: 'add', path: '/metadata/annotations/NAME', value: string(variables.seconds)}]"}},
+            ],
+        },
+    },
+    {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": "NAME"},
+        "spec": {key: value for key, value in POLICY_DOCUMENTS[1]["spec"].items() if key != "validationActions"},
+    },
+    {**POLICY_DOCUMENTS[2], "data": {"seconds": "3"}},
+]  # fmt: skip
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["spec"],
@@ -567,6 +595,7 @@ FORMATS: dict[str, tuple[Any, str, Callable[[str], dict[str, str]], int]] = {
     "kind": (KIND, "schemas/example.com/NAME_v1.yaml",
              lambda name: {f"jobs/{name}.yaml": dump(job_of_framework(name))}, 30),
     "policy": (POLICY_DOCUMENTS, "policies/NAME.yaml", lambda _: {}, 40),
+    "mutating policy": (MUTATING_DOCUMENTS, "policies/NAME.yaml", lambda _: {}, 40),
     "schema": (SCHEMA, "schemas/example.com/NAME_v1.json",
                lambda name: {f"jobs/{name}.yaml": dump(manifest_of_kind(name))}, 25),
 }  # fmt: skip

@@ -166,6 +166,17 @@ def test_a_mutation_that_fails_because_of_a_wrong_type_is_not_reported(tmp_path)
     assert {rule for rule, _, _ in found(root)} & {"wrong-type", "m"} == {"wrong-type"}
 
 
+def test_a_finding_about_a_field_that_a_policy_removes_names_the_policy(tmp_path):
+    patch = '[JSONPatch{op: "remove", path: "/spec/template/spec/containers/0/image"}]'
+    root = write(tmp_path, **{"jobs/j.yaml": JOB, "policies/m.yaml": policy("m", patch)})
+
+    [finding] = [each for each in lint(root).findings if each.rule == "missing-pod-field"]
+
+    assert (finding.location.file, finding.location.line) == ("jobs/j.yaml", 11)
+    notes = [(note.location.file, note.location.line, note.message) for note in finding.related]
+    assert notes == [("policies/m.yaml", 13, "policy `m` removes `image` when the object is created")]
+
+
 def test_quotas_count_what_policies_request(tmp_path):
     patch = '[JSONPatch{op: "replace", path: "/spec/template/spec/containers/0/resources/requests/cpu", value: "9"}]'
     quota = """

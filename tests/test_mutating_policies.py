@@ -113,6 +113,16 @@ def test_conditions_variables_and_params_apply(tmp_path):
     assert evaluate([policy, binding, param], other, tmp_path) == ([], other)
 
 
+def test_a_policy_for_another_version_reads_and_changes_the_object_in_it(tmp_path):
+    rules = {**RULES["resourceRules"][0], "apiGroups": ["kueue.x-k8s.io"], "apiVersions": ["v1beta1"]}
+    text = '[JSONPatch{op: "add", path: "/metadata/labels", value: {"v": object.apiVersion.split("/")[1]}}]'
+    obj = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "a"}}
+
+    made = evaluate(mutating("m", text, matchConstraints={"resourceRules": [rules]}), obj, tmp_path)[1]
+
+    assert (made["apiVersion"], made["metadata"]["labels"]) == ("kueue.x-k8s.io/v1beta2", {"v": "v1beta1"})
+
+
 def test_containers_are_merged_by_name(tmp_path):
     text = "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'a', image: 'y'}]}}"
     pod = {

@@ -16,7 +16,6 @@ from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.config import load as load_config
 from jobgen.pipeline.exported_state import report_missing_folder
-from jobgen.pipeline.mutations import mutate_rendered
 from jobgen.pipeline.run import Run
 from jobgen.queues import formats
 from jobgen.queues.load import ALL, NONE, collect_environment, decide_environment
@@ -113,14 +112,16 @@ def queue(
 def _collect(config: ProjectConfig, environments: Sequence[str], findings: list[Finding]) -> dict[str, QueuedJobs]:
     """Collect the jobs and queues of each environment."""
     run = Run(config, environments)
-    rendered = mutate_rendered(config, run)
+    rendered = list(run)
     findings += run.findings
     clusters = {env: config.environment(env, []).cluster for env in environments}
     missing = [each.state for each in clusters.values() if not _has_state(config, each)]
     traced = load_config(config.root, traced=True) if missing else config
     findings += (report_missing_folder(traced, folder) for folder in dict.fromkeys(missing))
     return {
-        env: collect_environment([each.object for each in rendered if each.env == env], config, clusters[env], findings)
+        env: collect_environment(
+            env, [each.object for each in rendered if each.env == env], config, clusters[env], findings
+        )
         for env in environments
     }
 

@@ -62,6 +62,7 @@ class _Side:
 
     def __init__(self, snapshot: Snapshot, env: str, objects: _Objects | None) -> None:
         self.project = snapshot.project
+        self.env = env
         self.objects = objects or ()
         is_known = objects is not None and (not env or env in self.project.overlays)
         self.cluster = self.project.environment(env, []).cluster if is_known else Cluster()
@@ -76,7 +77,7 @@ class _Side:
         """Collect the jobs and queues."""
         from jobgen.queues.load import collect_environment
 
-        return collect_environment(self.objects, self.project, self.cluster, findings)
+        return collect_environment(self.env, self.objects, self.project, self.cluster, findings)
 
 
 def _has_queues(side: _Side, state: Mapping[str, bytes]) -> bool:

@@ -101,7 +101,7 @@ class QueueDecider:
                     objects.setdefault(identity, data)
         findings: list[Finding] = []
         cluster = runner.expander.environment.cluster
-        queued = collect_environment(list(objects.values()), project, cluster, findings)
+        queued = collect_environment(runner.name, list(objects.values()), project, cluster, findings)
         if not queued.context.queues or any(finding.severity is Severity.ERROR for finding in findings):
             return {}
         return collect_decisions(decide_environment(runner.name, queued, lambda _: False))

@@ -32,7 +32,9 @@ class ClusterMutations:
             from jobgen.pipeline.load_policies import load_policies
 
             root = self._project.root
-            self._runners[env] = EnvironmentRunner(self._project, env, lambda: load_policies(root).policies)
+            # Manifests may be those of an environment that the repository does not have.
+            known = env if env in self._project.overlays else ""
+            self._runners[env] = EnvironmentRunner(self._project, known, lambda: load_policies(root).policies)
         return self._runners[env].mutate(obj)
 
 

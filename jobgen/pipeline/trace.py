@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from jobgen.check.consequences import add_failures
 from jobgen.check.mutated import Mutated
 from jobgen.model.data import Location, Node, ValidFields, location_of
-from jobgen.model.finding import Finding, Problem
+from jobgen.model.finding import Finding, Problem, Related
 from jobgen.model.path import Step, find_path, format_pointer, name_items
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
@@ -101,6 +101,15 @@ def _is_in_kind(finding: Finding) -> bool:
     return finding.location.file.removeprefix(BUILT_IN).startswith("schemas/")
 
 
+def _name_removals(finding: Finding, path: tuple[Step, ...], mutated: Mutated) -> Iterator[Related]:
+    """The policies that remove a field beside a value, if the finding is about the field."""
+    for removal in mutated.removals:
+        *parent, name = removal.path
+        if removal.source.location and tuple(parent) in (path, path[:-1]) and f"`{name}`" in finding.message:
+            text = f"policy `{removal.source.policy}` removes `{name}` when the object is created"
+            yield Related(removal.source.location, text)
+
+
 def format_place(job: Job, path: Iterable[Step], tree: Node) -> str:
     """The place of a finding that stays the same if list items or members of a sweep are added before it."""
     return f"{job.document.sweep or job.document.name}{format_pointer(name_items(path, tree))}"
@@ -187,6 +196,7 @@ class Tracer:
         paths = (find_path(problem.node, made) for problem in problems)
         return [
             finding._replace(
+                related=(*finding.related, *_name_removals(finding, path, mutated)),
                 location=(job.framework() or begins) if _is_in_kind(finding) else finding.location,
                 object=identity,
                 env=env,

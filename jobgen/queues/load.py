@@ -14,6 +14,7 @@ from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Finding
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.exported_state import find_duplicates, read_exported
+from jobgen.pipeline.mutations import ClusterMutations
 from jobgen.queues.report import EnvironmentReport
 from jobgen.render.runs import JOB_ANNOTATION
 from jobgen.spec.overlay import Cluster
@@ -26,9 +27,14 @@ IsRunning = Callable[[Job], bool]
 
 
 def collect_environment(
-    objects: Sequence[Mapping[str, Any]], project: ProjectConfig, cluster: Cluster, findings: list[Finding]
+    env: str, rendered: Sequence[Mapping[str, Any]], project: ProjectConfig, cluster: Cluster, findings: list[Finding]
 ) -> QueuedJobs:
-    """Collect the jobs and queues of an environment. Of an object that is also exported, the repository's counts."""
+    """Collect the jobs and queues of an environment. Of an object that is also exported, the repository's counts.
+
+    Kueue sees the rendered objects as mutating policies change them.
+    """
+    mutations = ClusterMutations(project)
+    objects = [mutations.mutate(env, each).object for each in rendered]
     exported = list(read_exported(project.root, cluster.state, findings)) if cluster.state else []
     deciding = (each for each in exported if str(value_of(each.get("kind"))) in DECIDING_KINDS)
     findings += find_duplicates(deciding, cluster.state)

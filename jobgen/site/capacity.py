@@ -84,7 +84,7 @@ def _collect_queues(snapshot: Snapshot, env: str, findings: list[Finding]) -> Qu
         return None
     if not cluster.state and not any(each.get("kind") == "ClusterQueue" for each in objects):
         return None
-    return collect_environment(objects, snapshot.project, cluster, findings)
+    return collect_environment(env, objects, snapshot.project, cluster, findings)
 
 
 def _describe_error(finding: Finding) -> str:

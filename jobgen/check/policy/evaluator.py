@@ -116,7 +116,7 @@ class PolicyEvaluator:
         bound = bind(_object_bindings(subject))
         passes_combined = matched.combined is not None and matched.combined(bound) is True
         for each in matched.policies:
-            read = _convert(subject, each.version) if each.version else subject
+            read = convert_subject(subject, each.version) if each.version else subject
             bound_read = bind(_object_bindings(read)) if each.version else bound
             if (passes_combined and each.reads_object_only) or _passes(each.policy, bound_read):
                 continue
@@ -134,7 +134,7 @@ class PolicyEvaluator:
                 policy=policy,
                 bindings=tuple((binding, binding.match == MatchResources()) for binding in bindings),
                 matches_all=policy.match.matches_all,
-                reads_object_only=not (other := _find_other_version(policy, group, version, resource))
+                reads_object_only=not (other := find_other_version(policy, group, version, resource))
                 and _reads_object_only(policy),
                 version=other,
             )
@@ -244,12 +244,13 @@ def has_locations(obj: Mapping[str, Node]) -> bool:
     return any(type(obj.get(field)) is TracedScalar for field in ("apiVersion", "kind"))
 
 
-def _find_other_version(policy: Policy, group: str, version: str, resource: str) -> str:
+def find_other_version(policy: Policy, group: str, version: str, resource: str) -> str:
+    """The version to which objects are converted for a policy; empty if they are read as they are."""
     found = policy.match.find_version(group, version, resource)
     return "" if found == version else found
 
 
-def _convert(subject: AdmissionSubject, version: str) -> AdmissionSubject:
+def convert_subject(subject: AdmissionSubject, version: str) -> AdmissionSubject:
     """The object in another version, as the API server converts custom resources without a webhook."""
     group = subject.request.group
     obj = {**subject.object, "apiVersion": f"{group}/{version}" if group else version}

@@ -12,7 +12,13 @@ from typing import Any, NamedTuple
 from jobgen.check.cel import bind
 from jobgen.check.mutated import Change, Mutated, Removal, carry_over, is_same
 from jobgen.check.policy.eval_context import AdmissionSubject
-from jobgen.check.policy.evaluator import PolicyEvaluator, SchemaSource, has_locations
+from jobgen.check.policy.evaluator import (
+    PolicyEvaluator,
+    SchemaSource,
+    convert_subject,
+    find_other_version,
+    has_locations,
+)
 from jobgen.check.policy.mutate import MutatingPolicy, apply_mutations
 from jobgen.check.policy.params import MissingParams
 from jobgen.check.policy.parse import Binding
@@ -111,11 +117,15 @@ class Mutator:
     def _invoke(self, invocation: _Invocation, subject: AdmissionSubject) -> Iterator[Change]:
         policy, param = invocation.policy, invocation.param
         admitted = self._schemas.find_admission(param)(param) if isinstance(param, dict) else param
-        context = self._evaluator.make_context(policy.policy, subject, admitted, bind({}))
-        admit = self._schemas.find_admission(subject.object)
+        request = subject.request
+        version = find_other_version(policy.policy, request.group, request.version, request.resource)
+        read = convert_subject(subject, version) if version else subject
+        context = self._evaluator.make_context(policy.policy, read, admitted, bind({}))
+        admit = self._schemas.find_admission(read.object)
         for change in apply_mutations(policy, context, self._schemas.read_schema, admit):
             if not (change.error and policy.policy.ignores_errors):
-                yield change
+                sent = {"apiVersion": subject.object.get("apiVersion")}
+                yield change._replace(before={**change.before, **sent}, after={**change.after, **sent})
 
 
 def _is_change(change: Change) -> bool:
