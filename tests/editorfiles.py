@@ -39,8 +39,13 @@ kind: ResourceQuota
 metadata: {{name: gpus, namespace: ml-prod}}
 spec: {{hard: {{requests.nvidia.com/gpu: {gpus}}}}}
 """
+SETTINGS = """\
+rules: {mutable-image-tag: error}
+exceptions:
+  - {rule: foreign-namespace, teams: [nlp], reason: soon, owner: "@example/nlp", expires: "2027-01-31"}
+"""
 FILES = {
-    "jobgen.yaml": "rules: {mutable-image-tag: error}\n",
+    "jobgen.yaml": SETTINGS,
     "overlays/base/overlay.yaml": BASE,
 }
 POLICY = """\
@@ -79,12 +84,18 @@ kind: ClusterTrainingRuntime
 metadata: {name: torch}
 spec: {template: {spec: {replicatedJobs: []}}}
 """
+TEAM = """\
+apiVersion: jobgen.dev/v1
+kind: Team
+spec: {folders: [jobs], namespaces: [ml-prod], labels: {owner: nlp}, budget: {gpus: 8}}
+"""
 NEW_FILES = {
     "overlays/stage/overlay.yaml": OVERLAY.format(env="stage", pattern="b", gpus=2),
     "overlays/dev/more.json": '{"apiVersion": "jobgen.dev/v1", "kind": "Overlay", "spec": {"namespase": "x"}}',
     "policies/few-gpus.yaml": POLICY,
     "schemas/example.dev/dancejob_v1.yaml": KIND,
     "runtimes/torch.yaml": RUNTIME,
+    "teams/nlp.yaml": TEAM,
     "jobs/team/new/raw.yml": QUOTA.format(gpus="many"),
     "jobs/notes.txt": QUOTA.format(gpus=4),
     "jobs/.hidden.yaml": "kind: [",
