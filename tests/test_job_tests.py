@@ -226,3 +226,93 @@ def test_a_thousand_expectations_take_less_than_a_second(repository):
 
     assert (len(result.outcomes), sum(bool(each.message) for each in result.outcomes)) == (1000, 0)
     assert took < 1
+
+
+GIVEN = {"name": "one", "expect": {"values": {"metadata.name": "x"}}}
+REFUSED = {
+    "no values": ({"jobs": ["bert"], "expect": {"values": {}}}, "the test expects nothing"),
+    "no snapshot": ({"jobs": ["bert"], "expect": {"snapshot": False}}, "the test expects nothing"),
+    "no condition": ({"jobs": ["bert"], "expect": {"values": {"kind": {}}}}, "every value meets"),
+    "empty text": ({"jobs": ["bert"], "expect": {"values": {"kind": {"contains": ""}}}}, "every value meets"),
+    "empty mapping": ({"jobs": ["bert"], "expect": {"values": {"metadata": {"contains": {}}}}}, "every value meets"),
+    "kind of a wrong type": ({"given": {"apiVersion": "v1", "kind": 5, "metadata": {"name": "x"}}}, "`kind`"),
+    "no metadata": ({"given": {"apiVersion": "v1", "kind": "Pod"}}, "no `metadata`"),
+    "a list": ({"given": {"apiVersion": "v1", "kind": "List", "items": []}}, "List"),
+    "a sweep": (
+        {"given": {"metadata": {"name": "x"}, "spec": {"matrix": {"a": [1]}, "framework": "pytorch"}}},
+        "`matrix`",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", REFUSED)
+def test_tests_that_cannot_fail_or_give_no_job_are_refused(repository, way):
+    fields, message = REFUSED[way]
+    write_tests(repository, f"- {json.dumps({**GIVEN, **fields})}\n")
+
+    result = run_tests(repository)
+
+    assert result.failed
+    assert message in result.findings[0].message
+
+
+def test_two_tests_of_one_name_are_refused(repository):
+    test = json.dumps({"name": "one", "jobs": ["bert"], "expect": {"rendered": True}})
+    write_tests(repository, f"- {test}\n- {test}\n")
+
+    assert [each.rule for each in run_tests(repository).findings] == ["duplicate-item"]
+
+
+def test_two_tests_do_not_share_a_snapshot(repository):
+    (repository / "jobs/gpt.yaml").write_text(JOB.replace("name: bert", "name: gpt"))
+    tests = [
+        {"name": name, "given": {"metadata": {"name": "x"}, "spec": spec}, "expect": {"snapshot": True}}
+        for name, spec in (
+            ("a b", {"framework": "pytorch", "image": "r.example.com/a:1"}),
+            ("a-b", {"framework": "pytorch", "image": "r.example.com/b:1"}),
+        )
+    ]
+    write_tests(repository, "".join(f"- {json.dumps(test)}\n" for test in tests))
+
+    assert "another test has the snapshot" in run_tests(repository).outcomes[1].message
+
+
+@pytest.mark.parametrize("kind", ["JobTest", "jobtests"])
+def test_a_misspelled_kind_is_an_error(repository, kind):
+    write_tests(repository, '- {name: "one", jobs: [bert], expect: {rendered: true}}\n')
+    (repository / "tests/b.yaml").write_text(f"apiVersion: jobgen.dev/v1\nkind: {kind}\nspec: []\n")
+
+    result = run_tests(repository)
+
+    assert result.failed
+    assert {each.location.file for each in result.findings} == {"tests/b.yaml"}
+
+
+@pytest.mark.parametrize("change", [{"roles": 5}, {"imagee": "x"}])
+def test_a_change_with_errors_fails(repository, change):
+    assert "the changed job has an error" in run_one(repository, {"effect": "none"}, change=change)[0]
+
+
+def test_a_change_of_a_manifest_is_merged_into_its_spec(repository):
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: rates, namespace: ml}\n"
+    (repository / "jobs/rates.yaml").write_text(text)
+
+    assert run_one(repository, {"effect": "in-place"}, jobs=["rates"], change={"a": 1}) == [""]
+
+
+def test_errors_that_keep_tests_from_running_are_in_every_format(repository):
+    write_tests(repository, "- 5\n")
+
+    shown = {name: run_tests(repository, format=name).text for name in ("text", "json", "junit")}
+
+    assert shown["text"] == "0 expectations of 0 tests: 1 error elsewhere\n"
+    assert [each["file"] for each in json.loads(shown["json"])["errors"]] == ["tests/a.yaml"]
+    assert 'errors="1"' in shown["junit"]
+    assert "<error message=" in shown["junit"]
+
+
+def test_every_named_test_must_exist(repository):
+    write_tests(repository, '- {name: "one", jobs: [bert], expect: {rendered: true}}\n')
+
+    with pytest.raises(jobgen.NotFoundError, match="there is no test `two`"):
+        run_tests(repository, ["one", "two"])

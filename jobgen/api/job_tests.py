@@ -85,15 +85,18 @@ def run_tests(
     opened = open_project(project)
     selected = select_environments(opened.config, environments)
     findings = [each for each in opened.findings if each.severity is Severity.ERROR]
-    tests = _select(list(read_tests(opened.root, opened.config.frameworks, findings)), names)
-    if not tests and not findings:
-        message = f"there is no test `{names[0]}`" if names else "there are no tests"
+    known = list(read_tests(opened.root, opened.config.frameworks, findings))
+    tests = _select(known, names)
+    missing = [name for name in names if not _select(known, [name])]
+    if (missing or not tests) and not findings:
+        message = f"there is no test `{missing[0]}`" if missing else "there are no tests"
         raise NotFoundError(f"{message}; write `tests/<name>.yaml` with `kind: JobTests`", findings)
     jobs = collect_jobs(opened.config, tests, findings)
     run = TestRun(opened.config, selected, jobs, _list_rules(opened, selected), lambda path: _read(opened, path))
     outcomes = [outcome for test in tests for outcome in run.run(test, findings)]
     shown = (JobTestOutcome(each.test.name, *each[1:]) for each in outcomes)
-    return JobTestsResult(tuple(shown), formats.render(format, outcomes), tuple(findings), run.snapshots)
+    errors = [each for each in findings if each.severity is Severity.ERROR]
+    return JobTestsResult(tuple(shown), formats.render(format, outcomes, errors), tuple(findings), run.snapshots)
 
 
 def _select(tests: list[JobTest], names: Sequence[str]) -> list[JobTest]:

@@ -20,6 +20,8 @@ from jobgen.yamlio.read import read
 
 FOLDER = "tests"
 KIND = "JobTests"
+_MARK = b"jobtest"
+"""What a file of tests has, also if its kind is misspelled."""
 
 
 class JobTest(NamedTuple):
@@ -47,7 +49,7 @@ def read_tests(root: Folder, frameworks: Frameworks, findings: list[Finding]) ->
         file = read_file(entry)
         if file.finding:
             findings.append(file.finding)
-        elif KIND.encode() in file.content:
+        elif _MARK in file.content.lower():
             yield from _read_file(file, frameworks, findings)
 
 
@@ -56,11 +58,10 @@ def _read_file(file: File, frameworks: Frameworks, findings: list[Finding]) -> I
     findings += source.findings
     for document in source.documents:
         data = document.data
-        if value_of(data.get("kind")) != KIND:
+        kind = str(value_of(data.get("kind")))
+        if kind.lower() not in (KIND.lower(), KIND.lower()[:-1]):
             continue
-        problems = find_errors(data, "jobtests", frameworks) or [
-            problem for test in data["spec"] for problem in _find_test_errors(test)
-        ]
+        problems = find_errors(data, "jobtests", frameworks) or list(_find_all_errors(data["spec"]))
         findings += (locate(problem, file.path, document.location) for problem in problems)
         if not problems:
             yield from (_parse_test(test, file.path) for test in data["spec"])
@@ -83,13 +84,32 @@ def _parse_test(test: Mapping[str, Any], file: str) -> JobTest:
     )
 
 
-def _find_test_errors(test: Mapping[str, Any]) -> Iterator[Problem]:
+def _find_all_errors(tests: list[Mapping[str, Any]]) -> Iterator[Problem]:
     """Report what the schema cannot express."""
+    names: set[str] = set()
+    for test in tests:
+        name = str(value_of(test["name"]))
+        if name in names:
+            message = f"another test of this file is named `{name}`; give each test its own name"
+            yield Problem("duplicate-item", message, test["name"])
+        names.add(name)
+        yield from _find_test_errors(test)
+
+
+def _expects(expect: Mapping[str, Any]) -> bool:
+    """Whether a test expects anything: an empty mapping and `snapshot: false` do not."""
+    has_values, has_snapshot = bool(expect.get("values")), value_of(expect.get("snapshot")) is True
+    return has_values or has_snapshot or any(key not in ("values", "snapshot") for key in expect)
+
+
+def _find_test_errors(test: Mapping[str, Any]) -> Iterator[Problem]:
     has_jobs, has_given = "jobs" in test, "given" in test
     if has_jobs == has_given:
         what = "has both `jobs` and `given`; remove one" if has_jobs else "has no job; write `jobs` or `given`"
         yield Problem("invalid-value", f"the test {what}", _find_key(test, "given") if has_jobs else test["name"])
     expect = test["expect"]
+    if not _expects(expect):
+        yield Problem("missing-field", "the test expects nothing, so it cannot fail; add an expectation", test["name"])
     if ("effect" in expect) != ("change" in test):
         what = "`effect` is the effect of a `change`; add it" if "effect" in expect else "add `effect` to `expect`"
         yield Problem("missing-field", what, _find_key(expect, "effect") or _find_key(test, "change"))
@@ -106,6 +126,9 @@ def _find_value_errors(key: Node, expected: Node) -> Iterator[Problem]:
     if not steps:
         yield Problem("invalid-value", "the path is empty; write a path of the object, such as `metadata.name`", key)
     if isinstance(expected, dict):
+        if not expected or value_of(expected.get("contains", 0)) in ("", [], {}):
+            message = f"`{key}` has a condition that every value meets; write what is expected, or `present: true`"
+            yield Problem("invalid-value", message, key)
         for name in find_unknown_conditions(expected):
             hint = did_you_mean(str(name), list_conditions()) or "; write `equals: {…}` to compare a mapping"
             yield Problem("unknown-field", f"`{name}` is not a condition{hint}", name)

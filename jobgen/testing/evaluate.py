@@ -20,7 +20,15 @@ from jobgen.pipeline.provenance import NoSuchFieldError, explain_path
 from jobgen.pipeline.trace import Job, Tracer
 from jobgen.testing.cases import FOLDER, JobTest
 from jobgen.testing.conditions import ABSENT, find_mismatch, show
-from jobgen.testing.subjects import Subject, change_job, is_named, make_given, render_subject, trace_object
+from jobgen.testing.subjects import (
+    Subject,
+    change_job,
+    find_job_errors,
+    is_named,
+    make_given,
+    render_subject,
+    trace_object,
+)
 from jobgen.yamlio.write import to_yaml
 
 _MAX_SOURCES = 5
@@ -147,8 +155,11 @@ class TestRun:
 
     def _compare_effect(self, subject: Subject, expected: Node) -> Outcome:
         runner = next(each for each in self.runners if each.name == subject.environment)
-        changed = render_subject(subject.test, change_job(subject.job, subject.test.change or {}), runner)
-        wanted = str(value_of(expected))
+        job, wanted = change_job(subject.job, subject.test.change or {}), str(value_of(expected))
+        errors = find_job_errors(job.document.data, self.project)
+        if errors:
+            return _conclude(subject, "effect", f"the changed job has an error: {errors[0].message}", expected)
+        changed = render_subject(subject.test, job, runner)
         if not changed.made:
             return _conclude(subject, "effect", f"the changed job is not rendered: {changed.reason}", expected)
         old, new = (self._make_snapshot(each) for each in (subject, changed))
@@ -165,7 +176,11 @@ class TestRun:
     def _compare_snapshot(self, subject: Subject, expected: Node) -> Outcome:
         path = name_snapshot(subject)
         text = "---\n".join(to_yaml(each.object) for each in subject.made)
-        self.snapshots[path] = text
+        if self.snapshots.setdefault(path, text) != text:
+            message = (
+                f"another test has the snapshot {path}, too; give the tests names that differ in letters or digits"
+            )
+            return _conclude(subject, "snapshot", message, expected)
         known = self.read_snapshot(path)
         if known == text:
             return _conclude(subject, "snapshot", "", expected)

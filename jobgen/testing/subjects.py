@@ -13,11 +13,12 @@ from jobgen.pipeline.environment import EnvironmentRunner, Rendered, new_overlay
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import WHOLE, Job, Tracer
-from jobgen.render.build import build_objects, is_spec, job_attributes
+from jobgen.render.build import build_objects, is_spec, job_attributes, manifest_errors
 from jobgen.render.expand import Expander, JobDocument
 from jobgen.repo import layout
 from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.spec.merge import merge
+from jobgen.spec.sweeps import is_sweep
 from jobgen.testing.cases import JobTest
 
 
@@ -65,7 +66,12 @@ def is_named(job: Job, pattern: str) -> bool:
 def make_given(test: JobTest, project: ProjectConfig) -> tuple[Job | None, list[Finding]]:
     """Return the job that a test gives, or what is wrong with it."""
     assert test.given is not None
-    problems = find_errors(test.given, "trainingjob", project.frameworks) if is_spec(test.given) else []
+    problems = find_job_errors(test.given, project)
+    if not problems and is_spec(test.given) and is_sweep(test.given):
+        message = (
+            "a given job has no `matrix`; give one of its members, or write the sweep in jobs/ and name it in `jobs`"
+        )
+        problems = [Problem("invalid-value", message, test.given["spec"])]
     if problems:
         return None, [locate(problem, test.file, test.location) for problem in problems]
     document = JobDocument(untraced(test.given), test.given_file)
@@ -87,9 +93,15 @@ def render_subject(test: JobTest, job: Job, runner: EnvironmentRunner) -> Subjec
     return Subject(test, runner.name, job, tuple(made or ()), reason, is_member=True)
 
 
+def find_job_errors(data: Any, project: ProjectConfig) -> list[Problem]:
+    """Report what keeps a job, or a manifest, from being rendered."""
+    return find_errors(data, "trainingjob", project.frameworks) if is_spec(data) else manifest_errors(data)
+
+
 def change_job(job: Job, change: Mapping[str, Any]) -> Job:
     """Return a job with other fields."""
-    spec = merge(job.document.data["spec"], untraced(change), [])
+    old = job.document.data.get("spec")
+    spec = merge(old if isinstance(old, dict) else {}, untraced(change), [])
     return job._replace(document=job.document._replace(data={**job.document.data, "spec": spec}))
 
 

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from jobgen.model.finding import Finding
     from jobgen.testing.evaluate import Outcome
 
 
@@ -20,7 +21,7 @@ def format_names() -> list[str]:
     return sorted(name for name in names if not name.startswith(("_", ".")))
 
 
-def render(name: str, outcomes: Sequence[Outcome]) -> str:
-    """Write outcomes in a format. Only the module of that format is imported."""
-    write: Callable[[Sequence[Outcome]], str] = import_module(f"{__name__}.{name}").render
-    return write(outcomes)
+def render(name: str, outcomes: Sequence[Outcome], errors: Sequence[Finding] = ()) -> str:
+    """Write outcomes in a format, and the errors that kept tests from running. Only its module is imported."""
+    write: Callable[[Sequence[Outcome], Sequence[Finding]], str] = import_module(f"{__name__}.{name}").render
+    return write(outcomes, errors)

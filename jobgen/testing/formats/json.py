@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jobgen.model.data import Plain
+from jobgen.model.finding import Finding
 from jobgen.report.escape import dump_json
 from jobgen.testing.evaluate import Outcome
 
 
-def render(outcomes: Sequence[Outcome]) -> str:
-    """Write all outcomes."""
+def render(outcomes: Sequence[Outcome], errors: Sequence[Finding]) -> str:
+    """Write all outcomes, and the errors that kept tests from running."""
     document: dict[str, Plain] = {
         "version": 1,
         "failed": sum(bool(each.message) for each in outcomes),
         "outcomes": [_describe(each) for each in outcomes],
+        "errors": [
+            {"rule": each.rule, "file": each.location.file, "line": each.location.line, "message": each.message}
+            for each in errors
+        ],
     }
     return dump_json(document) + "\n"
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from jobgen.model.finding import Finding
 from jobgen.report.escape import relative_path, visible
 from jobgen.testing.evaluate import Outcome
 
 _TABLE = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\t": "&#9;"})
 
 
-def render(outcomes: Sequence[Outcome]) -> str:
-    """Return XML with a failure for each expectation that is not met."""
+def render(outcomes: Sequence[Outcome], errors: Sequence[Finding]) -> str:
+    """Return XML with a failure for each expectation that is not met, and what kept tests from running as errors."""
     suites = [(file, _group_cases(list(group))) for file, group in groupby(outcomes, key=lambda each: each.test.file)]
     count = sum(len(cases) for _, cases in suites)
     failed = sum(_has_failed(case) for _, cases in suites for case in cases)
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
-    lines.append(f'<testsuites name="jobgen test" tests="{count}" failures="{failed}">')
+    broken = f' errors="{len(errors)}"' if errors else ""
+    lines.append(f'<testsuites name="jobgen test" tests="{count + len(errors)}" failures="{failed}"{broken}>')
     lines += (line for file, cases in suites for line in _list_suite(file, cases))
+    lines += (line for error in errors for line in _list_error(error))
     return "\n".join([*lines, "</testsuites>"]) + "\n"
 
 
@@ -45,6 +48,15 @@ def _list_suite(file: str, cases: Sequence[Sequence[Outcome]]) -> Iterator[str]:
                 text = "\n".join((str(each.location), *each.sources))
                 yield f'      <failure message="{_xml(each.message)}">{_xml(text)}</failure>'
         yield "    </testcase>"
+    yield "  </testsuite>"
+
+
+def _list_error(error: Finding) -> Iterator[str]:
+    name = _xml(relative_path(error.location.file))
+    yield f'  <testsuite name="{name}" tests="1" failures="0" errors="1">'
+    yield f'    <testcase classname="{name}" name="{_xml(error.rule)}" file="{name}" line="{error.location.line}">'
+    yield f'      <error message="{_xml(error.message)}">{_xml(str(error.location))}</error>'
+    yield "    </testcase>"
     yield "  </testsuite>"
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from jobgen.model.finding import Finding
 from jobgen.report.escape import visible
 from jobgen.report.summary import pluralize
 from jobgen.testing.evaluate import Outcome
 
 
-def render(outcomes: Sequence[Outcome]) -> str:
+def render(outcomes: Sequence[Outcome], errors: Sequence[Finding]) -> str:
     """Write the failures, and how many expectations there were."""
     failed = [each for each in outcomes if each.message]
     tests = {(each.test.file, each.test.name) for each in outcomes}
     counts = f"{pluralize(len(outcomes), 'expectation')} of {pluralize(len(tests), 'test')}"
-    summary = f"{counts}: {f'{len(failed)} failed' if failed else 'all ok'}\n"
+    parts = [f"{len(failed)} failed"] if failed else []
+    parts += [f"{pluralize(len(errors), 'error')} elsewhere"] if errors else []
+    summary = f"{counts}: {', '.join(parts) or 'all ok'}\n"
     return "".join(line for each in failed for line in _list_lines(each)) + summary
 
 
