@@ -463,3 +463,20 @@ def test_annotation_looks_at_has_no_effect():
 
     assert problems == []
     assert [[problem.rule for problem in evaluator.find_problems(made)] for made in (thing, other)] == [[], ["p"]]
+
+
+@pytest.mark.parametrize("reads", ["", " + (has(variables.keys) ? '' : 'none')"])
+def test_messages_with_variables_list_keys_in_order(reads):
+    """The engine goes through mappings in another order in each process."""
+    variables = [
+        "  variables:",
+        "    - {name: keys, expression: 'object.spec.map(key, key)'}",
+        "    - {name: pairs, expression: 'variables.keys.map(key, key + string(variables.keys.size()))'}",
+    ]
+    message = f"variables.pairs.join(' ') + string(variables.pairs.size()){reads}"
+    text = policy("false", more="\n".join(variables), validation=f"      messageExpression: {json.dumps(message)}")
+    thing = THING.replace("{x: 1}", json.dumps(dict.fromkeys("hgfedcba", 1)))
+
+    assert [problem.message for problem in judged((text + thing).encode(), traced=False)] == [
+        "a8 b8 c8 d8 e8 f8 g8 h88"
+    ]

@@ -175,7 +175,7 @@ def _checked(
     if fault is not None:
         return fault
     mark = _INTERPRETED if checks.needs_interpreter(checked) else b""
-    return mark + tree.write(rewrite.rewrite(checked, absent, is_ordered=returns == "string"))
+    return mark + tree.write(rewrite.rewrite(checked, absent, is_ordered=returns in ("string", "any")))
 
 
 def _checked_with_types(text: str, types: ObjectTypes, returns: str, absent: tuple[str, ...]) -> bytes | CompileError:
