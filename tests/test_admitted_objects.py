@@ -163,4 +163,4 @@ def test_loops_over_mappings_in_messages_are_in_order():
     compiled = compile_cel("object.map(k, k).join('')", ("object",), returns="string")
 
     assert compiled(data) == "abcdefgh"
-    assert not cost.is_too_expensive(compiled._tree(), data)
+    assert not cost.is_too_expensive(compiled._tree(), data, cost.measure_all(data))

@@ -480,3 +480,25 @@ def test_messages_with_variables_list_keys_in_order(reads):
     assert [problem.message for problem in judged((text + thing).encode(), traced=False)] == [
         "a8 b8 c8 d8 e8 f8 g8 h88"
     ]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_variables_have_the_same_values_inside_and_outside_of_the_engine(number):
+    """Variables that are read twice, in loops, as optionals, and that fail where nothing reads them."""
+    variables = [
+        "  variables:",
+        "    - {name: x, expression: object.spec.x}",
+        "    - {name: maybe, expression: 'object.spec.?y'}",
+        "    - {name: broken, expression: object.spec.nowhere}",
+        "    - {name: list, expression: '[variables.x, variables.x]'}",
+    ]
+    expressions = [
+        "variables.list.all(item, item >= variables.x && variables.list.size() == 2)",
+        "variables.maybe.orValue(variables.x) == variables.x && !variables.maybe.hasValue()",
+        "variables.x == 2 || (variables.x == 1 ? true : variables.broken + variables.broken == 1)",
+    ]
+    passing = policy(expressions[number], more="\n".join(variables))
+    failing = policy(f"!({expressions[number]})", more="\n".join(variables))
+
+    assert judged((passing + THING).encode(), traced=False) == []
+    assert [problem.rule for problem in judged((failing + THING).encode(), traced=False)] == ["p"]

@@ -45,7 +45,7 @@ MAX_CALL_COST = 1_000_000
 """The budget of the API server for one expression."""
 
 MAX_VARIABLE_SIZE = 200_000
-"""The characters that the value of a policy's variable may have as text."""
+"""The characters that the value of a policy's variable may have as text, beyond those of the object and the params."""
 
 MAX_LIMITING_OBJECTS = 100
 """The limit ranges, and the quotas, that are applied to the objects of a namespace."""

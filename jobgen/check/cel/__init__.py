@@ -13,19 +13,24 @@ from jobgen import cache
 from jobgen.check.cel import engine
 from jobgen.check.cel.values import OFFLINE, THAN_ALLOWED, CompileError, Failed
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.limits import MAX_CALL_COST, MAX_CEL_COST
+from jobgen.model.limits import MAX_CALL_COST
 
 if TYPE_CHECKING:
     from jobgen.check.cel.fields import ObjectTypes
 
 __all__ = ["Bound", "CompileError", "Expression", "Failed", "available", "bind", "compile_cel", "mentions"]
 
-# The steps of loops are limited, so on data of this size no expression takes long.
+# The steps of loops are limited, so on data of this size no expression of the engine's own functions takes long.
+_CHEAP_NATIVE = 40_000
+# The same for expressions with functions in Python.
 _CHEAP_SIZE = 10_000
 # The same for functions that convert whole lists in each step.
 _CHEAP_CONVERTED = 2_500
 _CONVERTING = lazy_pattern(r"\.(?:isSorted|sum|min|max|indexOf|lastIndexOf)\s*\(")
 _SHORT_EXPRESSION = 4_000
+
+# How much of an expression that may cost too much is evaluated before it counts as too expensive.
+_COUNTED_COST = MAX_CALL_COST // 10
 
 # Before the bytes of an expression that the engine cannot run.
 _INTERPRETED = b"interpreted:"
@@ -34,18 +39,29 @@ _INTERPRETED = b"interpreted:"
 class Bound:
     """Variables with their values, for any number of expressions."""
 
-    __slots__ = ("native", "size", "values")
+    __slots__ = ("_parts", "is_slow", "native", "size", "values")
 
     def __init__(self, bindings: Mapping[str, Any]) -> None:
         self.native = engine.asked_of(bindings)
         self.values = bindings
         self.size = -1
+        self._parts: dict[int, int] | None = None
+        self.is_slow = False
+        """Whether an expression had to be evaluated step by step, because it may cost too much."""
 
     def measure(self) -> int:
         """The size of the values as text."""
         if self.size < 0:
             self.size = len(repr(self.values))
         return self.size
+
+    def measure_parts(self) -> dict[int, int]:
+        """The sizes of all mappings and lists in the values, by identity."""
+        if self._parts is None:
+            from jobgen.check.cel import cost
+
+            self._parts = cost.measure_all(self.values)
+        return self._parts
 
 
 class Expression:
@@ -65,38 +81,54 @@ class Expression:
         """The value for these variables, or why there is none."""
         bound = bindings if isinstance(bindings, Bound) else Bound(bindings)
         if self._is_too_expensive(bound):
-            return Failed(f"it may cost more {THAN_ALLOWED}: {MAX_CEL_COST}")
+            return self._count(bound)
         if self._is_interpreted:
-            return self._interpret(bound)
+            return self._interpret(bound, MAX_CALL_COST)
         result = engine.run(self._program, bound.native)
-        is_long = isinstance(result, Failed) and engine.TOO_MANY_STEPS in result.message
-        return self._interpret(bound) if is_long else result
+        if not (isinstance(result, Failed) and engine.TOO_MANY_STEPS in result.message):
+            return result
+        bound.is_slow = True
+        return self._interpret(bound, MAX_CALL_COST) if self._is_affordable(bound) else self._count(bound)
 
-    def _interpret(self, bound: Bound) -> Any:
+    def evaluate_fast(self, bound: Bound) -> Any:
+        """The value if the engine can compute it in little time; else a failure, whatever the value is."""
+        if self._is_interpreted or self._is_too_expensive(bound):
+            return Failed(engine.TOO_MANY_STEPS)
+        return engine.run(self._program, bound.native)
+
+    def _count(self, bound: Bound) -> Any:
+        """Evaluate what may cost too much, but not for long: estimates of nested loops are too high by far at times."""
+        bound.is_slow = True
+        result = self._interpret(bound, _COUNTED_COST)
+        if isinstance(result, Failed) and THAN_ALLOWED in result.message:
+            return Failed(f"it may cost more {THAN_ALLOWED}: {MAX_CALL_COST}")
+        return result
+
+    def _interpret(self, bound: Bound, limit: int) -> Any:
         """Evaluate it slowly, with the costs that the API server counts."""
-        from jobgen.check.cel import cost
         from jobgen.check.cel.interpreter import interpret
 
-        if not self._is_interpreted and cost.is_too_expensive(self._tree(), bound.values):
-            return Failed(f"it may cost more {THAN_ALLOWED}: {MAX_CEL_COST}")
-        return interpret(self._tree(), bound.values, MAX_CALL_COST)
+        return interpret(self._tree(), bound.values, limit)
 
     def _is_too_expensive(self, bound: Bound) -> bool:
         """Whether evaluating it may take too long. On small data only the constants in it can, which is known once."""
-        if bound.measure() < self._cheap_size():
-            return False
+        return bound.measure() >= self._cheap_size() and not self._is_affordable(bound)
+
+    def _is_affordable(self, bound: Bound) -> bool:
         from jobgen.check.cel import cost
 
-        return cost.is_too_expensive(self._tree(), bound.values)
+        return not cost.is_too_expensive(self._tree(), bound.values, bound.measure_parts())
 
     def _cheap_size(self) -> int:
         """The size of data on which it cannot take too long; 0 if it takes too long on any data."""
         if self._cheap < 0:
-            self._cheap = _CHEAP_CONVERTED if _CONVERTING.search(self.text) else _CHEAP_SIZE
+            has_python = engine.PREFIX.encode() in self._serialized
+            self._cheap = _CHEAP_SIZE if has_python else _CHEAP_NATIVE
+            self._cheap = _CHEAP_CONVERTED if _CONVERTING.search(self.text) else self._cheap
             if len(self._serialized) > _SHORT_EXPRESSION:
                 from jobgen.check.cel import cost
 
-                self._cheap = 0 if cost.is_too_expensive(self._tree(), {}) else self._cheap
+                self._cheap = 0 if cost.is_too_expensive(self._tree(), {}, {}) else self._cheap
         return self._cheap
 
     def _tree(self) -> Any:

@@ -37,9 +37,28 @@ class TooExpensiveError(Exception):
     """The estimate is beyond the budget."""
 
 
-def is_too_expensive(root: Node, data: Mapping[str, Any]) -> bool:
-    """Whether evaluating an expression on data may cost more than the API server allows."""
-    estimate = _Estimate()
+def measure_all(data: Mapping[str, Any]) -> dict[int, int]:
+    """The sizes of all mappings and lists in data, by identity; valid as long as the data exists."""
+    sizes: dict[int, int] = {}
+
+    def measure(value: Any) -> int:
+        if isinstance(value, dict):
+            size = 2 + sum(len(str(key)) + 6 + measure(item) for key, item in value.items())
+        elif isinstance(value, list):
+            size = 2 + sum(map(measure, value))
+        else:
+            return _measure_scalar(value)
+        sizes[id(value)] = size
+        return size
+
+    for value in data.values():
+        measure(value)
+    return sizes
+
+
+def is_too_expensive(root: Node, data: Mapping[str, Any], sizes: Mapping[int, int]) -> bool:
+    """Whether evaluating an expression on data of these sizes may cost more than the API server allows."""
+    estimate = _Estimate(sizes)
     try:
         known = {name: _Value([value], estimate.measure([value]), 1) for name, value in data.items()}
         estimate.evaluate(root, known, 1)
@@ -51,19 +70,19 @@ def is_too_expensive(root: Node, data: Mapping[str, Any]) -> bool:
 class _Estimate:
     """Adds up the cost of one evaluation."""
 
-    def __init__(self) -> None:
+    def __init__(self, sizes: Mapping[int, int]) -> None:
         self.cost = 0.0
-        self._sizes: dict[int, int] = {}
+        self._sizes = sizes
 
     def measure(self, value: Any) -> int:
-        """The size of a value as text. What is part of the data is measured once."""
-        if isinstance(value, list):
-            return 2 + sum(map(self.measure, value))
-        if not isinstance(value, (dict, str)):
-            return len(repr(value))
-        if id(value) not in self._sizes:
-            self._sizes[id(value)] = len(value) if isinstance(value, str) else len(repr(value))
-        return self._sizes[id(value)]
+        """The size of a value as text. What is part of the data has been measured."""
+        if not isinstance(value, (dict, list)):
+            return _measure_scalar(value)
+        known = self._sizes.get(id(value))
+        if known is not None:
+            return known
+        items = value.values() if isinstance(value, dict) else value
+        return 2 + sum(map(self.measure, items))
 
     def evaluate(self, node: Node, known: Mapping[str, _Value], times: float) -> _Value:
         """The value of a node that is evaluated so many times."""
@@ -183,6 +202,10 @@ class _Estimate:
         self.cost += cost
         if self.cost > MAX_CEL_COST:
             raise TooExpensiveError
+
+
+def _measure_scalar(value: Any) -> int:
+    return len(value) if isinstance(value, (str, bytes)) else len(repr(value))
 
 
 def _join(arguments: list[_Value], times: float) -> _Value:

@@ -74,6 +74,7 @@ class _Evaluation:
 
     def __init__(self, limit: int) -> None:
         self.rest = limit
+        self._constants: dict[int, list[Any]] = {}
 
     def spend(self, cost: int) -> None:
         self.rest -= cost
@@ -120,8 +121,13 @@ class _Evaluation:
         return value[node.field]
 
     def _sequence(self, node: Sequence, scope: _Scope) -> list[Any]:
-        if not all(isinstance(item, Const) for item in node.items):
-            self.spend(runtime_cost.LIST)
+        if node.id in self._constants:
+            return self._constants[node.id]
+        constants = [item for item in node.items if isinstance(item, Const)]
+        if len(constants) == len(node.items):
+            # It costs nothing, so it must take no time in loops, either.
+            return self._constants.setdefault(node.id, [_read_constant(item.raw) for item in constants])
+        self.spend(runtime_cost.LIST)
         made: list[Any] = []
         for index, item in enumerate(node.items):
             value = self.evaluate(item, scope)

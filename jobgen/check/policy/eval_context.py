@@ -28,13 +28,15 @@ class AdmissionSubject(NamedTuple):
 class EvalContext:
     """The values that a policy's expressions may read; variables are evaluated when first read."""
 
-    __slots__ = ("_bound", "_values", "bindings", "policy")
+    __slots__ = ("_bound", "_values", "bindings", "is_slow", "policy")
 
     def __init__(self, policy: Policy, bindings: dict[str, Plain], bound: Bound | None = None) -> None:
         self.policy = policy
         self.bindings = bindings
         self._bound = bound or bind(bindings)
         self._values: dict[str, Any] = {}
+        self.is_slow = False
+        """Whether an evaluation took so long that it should not be repeated many times."""
 
     def with_object(self, obj: Plain) -> EvalContext:
         """The same context with another object."""
@@ -43,18 +45,27 @@ class EvalContext:
     def evaluate(self, expression: PolicyExpression) -> Any | Failed:
         """The value of an expression, or why it failed."""
         if not expression.variables:
-            return expression.evaluate(self._bound)
+            return self._run(expression, self._bound)
+        result = expression.evaluate_fast(self._bound)
+        if not isinstance(result, Failed):
+            return result
         values = {name: self._value(name) for name in expression.variables}
         first_failure = next((value for value in values.values() if isinstance(value, Failed)), None)
         # A variable that failed is left out: only an expression that really reads it fails too.
         known = {name: value for name, value in values.items() if not isinstance(value, Failed)}
-        result = expression.evaluate(bind({**self.bindings, "variables": known}))
+        result = self._run(expression, bind({**self.bindings, "variables": known}))
         return first_failure if first_failure is not None and isinstance(result, Failed) else result
+
+    def _run(self, expression: PolicyExpression, bound: Bound) -> Any | Failed:
+        bound.is_slow = False
+        result = expression.evaluate(bound)
+        self.is_slow |= bound.is_slow
+        return result
 
     def _value(self, name: str) -> Any | Failed:
         if name not in self._values:
             value = self.evaluate(self.policy.variables[name])
-            if not isinstance(value, Failed) and len(repr(value)) > MAX_VARIABLE_SIZE:
+            if not isinstance(value, Failed) and len(repr(value)) > MAX_VARIABLE_SIZE + self._bound.measure():
                 value = Failed(f"the variable `{name}` is larger {THAN_ALLOWED}: {MAX_VARIABLE_SIZE}")
             self._values[name] = value
         return self._values[name]

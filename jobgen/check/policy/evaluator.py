@@ -114,7 +114,7 @@ class PolicyEvaluator:
         subject = self.make_subject(obj, schemas.find_admission(obj) if schemas else None)
         # The object is handed to the engine once, for all policies that read nothing else.
         bound = bind(_object_bindings(subject))
-        passes_combined = matched.combined is not None and matched.combined(bound) is True
+        passes_combined = matched.combined is not None and matched.combined.evaluate_fast(bound) is True
         for each in matched.policies:
             read = convert_subject(subject, each.version) if each.version else subject
             bound_read = bind(_object_bindings(read)) if each.version else bound
@@ -301,11 +301,11 @@ def _passes(policy: Policy, bound: Bound) -> bool:
     if policy.param_kind is not None:
         return False
     for condition in policy.conditions:
-        result = condition.evaluate(bound) if condition.names <= _OBJECT else None
+        result = condition.evaluate_fast(bound) if condition.names <= _OBJECT else None
         if result is not True:
             return result is False
     return all(
-        item.expression.names <= _OBJECT and item.expression.evaluate(bound) is True for item in policy.validations
+        item.expression.reads <= _OBJECT and item.expression.evaluate_fast(bound) is True for item in policy.validations
     )
 
 
@@ -330,7 +330,7 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
     severity, context, validation, error = denial
     name = context.policy.name
     # What takes too long is not evaluated again to find its cause.
-    if not subject.is_traced or validation is None or THAN_ALLOWED in error:
+    if not subject.is_traced or validation is None or THAN_ALLOWED in error or context.is_slow:
         causes: list[tuple[Node, Plain]] = [(_name_node(subject), subject.object)]
     else:
         causes = list(locate_failures(subject, context, validation.expression))

@@ -25,6 +25,7 @@ _CHAIN = lazy_pattern(
 )
 _STEP = lazy_pattern(rf"\.\s*\??([A-Za-z_]\w*)|\[\s*\??({STRING})\s*\]", re.DOTALL)
 _MAX_INLINED_LENGTH = 10_000
+_LOOP_VARIABLE = "jobgen_variable_"
 
 NAMES = ("object", "oldObject", "request", "namespaceObject", "params", "variables", "authorizer")
 """The variables that expressions can read; which of them depends on the policy and the field."""
@@ -37,13 +38,25 @@ RESERVED = frozenset(
 class PolicyExpression:
     """An expression and what it reads; it is compiled when first evaluated."""
 
-    __slots__ = ("_compiled", "_is_optional", "_returns", "inlined", "names", "text", "variables")
+    __slots__ = (
+        "_closed",
+        "_compiled",
+        "_is_optional",
+        "_known",
+        "_returns",
+        "inlined",
+        "names",
+        "text",
+        "variables",
+    )
 
     def __init__(self, text: str, variables: Mapping[str, PolicyExpression | None], returns: str) -> None:
         self.text = text
         self.inlined, self.variables = _inline_variables(text, variables)
         self.names = find_names(self.inlined) & frozenset(NAMES)
         self._returns = returns
+        self._known = [(name, value) for name, value in variables.items() if value] if self.variables else []
+        self._closed: Expression | str | None = ""
         self._compiled: Expression | None = None
         self._is_optional: bool | None = None
 
@@ -62,6 +75,38 @@ class PolicyExpression:
             assert isinstance(compiled, Expression), f"checked before: {compiled.message}: {self.inlined}"
             self._compiled = compiled
         return self._compiled(bindings)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """What it reads, itself and through variables; not `variables`."""
+        of_variables = (value.reads for name, value in self._known if name in self.variables)
+        return (self.names - {"variables"}).union(*of_variables)
+
+    def evaluate_fast(self, bindings: Bound) -> Any | Failed:
+        """Its value with all variables evaluated inside of the engine, which saves converting them to Python and back.
+
+        A failure says nothing about the value.
+        """
+        if isinstance(self._closed, str):
+            compiled = compile_cel(self.close(), NAMES, returns=self._returns)
+            self._closed = compiled if isinstance(compiled, Expression) else None
+        return Failed("") if self._closed is None else self._closed.evaluate_fast(bindings)
+
+    def close(self) -> str:
+        """Its text without `variables`: each that it reads is the variable of a loop over one item."""
+        text = _to_mapping(self.inlined) if self._returns == "any" and self.is_optional else self.inlined
+        wanted, bound = set(self.variables), []
+        for name, value in reversed(self._known):
+            if name in wanted:
+                wanted.discard(name)
+                wanted.update(value.variables)
+                bound.append((name, value))
+        text = _use_loop_variables(text)
+        for name, value in bound:
+            made = _use_loop_variables(_to_mapping(value.inlined) if value.is_optional else value.inlined)
+            # Line breaks, because expressions may end in a comment.
+            text = f"[{made}\n].map({_LOOP_VARIABLE}{name}, {text}\n)[0]"
+        return text
 
     def paths(self) -> list[tuple[str, ...]]:
         """The fields of the object that it names, such as `object.metadata.labels['team']`."""
@@ -137,6 +182,15 @@ def _read_optional(match: re.Match[str]) -> str:
     """The optional whose value is in the mapping that a variable has in its place."""
     read = f"variables.{match['name']}.?value"
     return f"optional.of({read})" if match["asks"] else read
+
+
+def _use_loop_variables(text: str) -> str:
+    """The text with variables of loops in the place of `variables.x`; other ways to read variables are left."""
+    blanked = blank_strings(text)
+    for match in reversed(list(_VARIABLE.finditer(blanked))):
+        if not match["asks"] and not _is_tested(blanked, match):
+            text = f"{text[: match.start()]}{_LOOP_VARIABLE}{match['name']}{text[match.end() :]}"
+    return text
 
 
 def _is_tested(blanked: str, match: re.Match[str]) -> bool:
