@@ -151,6 +151,40 @@ def test_every_environment_has_a_row(tmp_path):
     assert [f"| env{number} | `of-{number}` |" in shown for number in range(20)] == [True] * 20
 
 
+MUTATING = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: small}
+spec:
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  matchConstraints:
+    resourceRules:
+      - {apiGroups: [kubeflow.org], apiVersions: [v1], operations: [CREATE], resources: [pytorchjobs]}
+  mutations:
+    - patchType: JSONPatch
+      jsonPatch:
+        expression: >-
+          [JSONPatch{op: 'replace', value: 2, path:
+           '/spec/pytorchReplicaSpecs/Master/template/spec/containers/0/resources/limits/nvidia.com~1gpu'}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: small}
+spec: {policyName: small}
+"""
+
+
+def test_what_a_policy_changes_in_the_cluster_is_shown(tmp_path):
+    write_files(tmp_path)
+    (tmp_path / "policies").mkdir(exist_ok=True)
+    (tmp_path / "policies/small.yaml").write_text(MUTATING)
+
+    shown = hover(Workspace(tmp_path), BERT, "gp¦u: 1")
+
+    assert f"| `1` | job@{BERT}:12, in the cluster `2` of policy small@policies/small.yaml:13 |" in shown
+
+
 def test_text_of_users_is_no_markup():
     assert escape("[x](http://a) <b> ![i](j) `c`") == r"\[x\]\(http://a\) \<b\> \!\[i\]\(j\) \`c\`"
     assert code("a|b") == r"`a\|b`"

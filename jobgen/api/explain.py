@@ -338,7 +338,9 @@ def explain_for_job(
     """Explain a field of a job in those of some environments that have the job and the field."""
     expanders = {env: tracer.expander(env) for env in environments}
     own = [env for env, each in expanders.items() if each.environment.matches(job_attributes(job.document, each))]
-    traces = (_Trace(env, job, made) for env, made in zip(own, tracer.trace_each(job, own), strict=True))
+    mutations = ClusterMutations(tracer.project)
+    traced = (_Trace(env, job, made) for env, made in zip(own, tracer.trace_each(job, own), strict=True))
+    traces = (_mutate(mutations, trace) for trace in traced)
     return _explain_fields((trace for trace in traces if not trace.traced.problems), path, tracer)
 
 

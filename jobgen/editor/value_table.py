@@ -189,9 +189,17 @@ def _format_sources(context: Context, field: ExplainedField) -> str:
     rest = list({each.location or each: each for each in others if each.layer != MATRIX}.values())
     # What an alias repeats overrides itself.
     rest = [each for each in rest if each.location is None or each.location != first.location]
-    shown = [f"{value_code(each.value)} of {_format_source(context, each)}" for each in rest[:_MAX_OVERRIDDEN]]
+    shown = [f"{_format_value(each)} of {_format_source(context, each)}" for each in rest[:_MAX_OVERRIDDEN]]
     overrides = f", overrides {', '.join(shown)}" if shown else ""
-    return _format_source(context, first) + "".join(dict.fromkeys(matrix)) + overrides
+    # Many fields of the object may come from one of the spec.
+    changes = dict.fromkeys(
+        f", in the cluster {_format_value(source)} of {_format_source(context, source)}" for _, source in field.mutated
+    )
+    return _format_source(context, first) + "".join(dict.fromkeys(matrix)) + overrides + "".join(changes)
+
+
+def _format_value(source: ValueSource) -> str:
+    return "removed" if source.removed else value_code(source.value)
 
 
 def _format_source(context: Context, source: ValueSource) -> str:
