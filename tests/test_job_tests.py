@@ -79,6 +79,11 @@ def run_one(root, expect, **fields):
         (f"{CONTAINER}.resources.limits.memory", {"max": "2047Mi"}, None),
         ("spec.pytorchReplicaSpecs.*.template.spec.containers.0.name", "pytorch", ""),
         ("spec.pytorchReplicaSpecs.*.replicas", 4, None),
+        ("spec.pytorchReplicaSpecs.*.nothing", 4, "`spec.pytorchReplicaSpecs.*.nothing` is missing, expected `4`"),
+        ("spec.*.Worker.template.spec.nodeSelector.pool", "a", None),
+        ("spec.nothing.*.replicas", 4, "`spec.nothing.*.replicas` is missing, expected `4`"),
+        ("spec.nothing.*.replicas", {"present": False}, ""),
+        ("metadata.labels", {"equals": {}}, '`metadata.labels` is `{"tier": "free"}`, expected `{}`'),
         ("spec.pytorchReplicaSpecs.Master.template.spec.containers", {"contains": {"name": "pytorch"}}, ""),
     ],
 )
@@ -128,6 +133,48 @@ def test_effects_of_a_change(repository):
     assert run_one(repository, {"effect": "no-effect"}, change=image) == [""]
     assert run_one(repository, {"effect": "none"}, change={"image": "registry.example.com/bert:1.4.2"}) == [""]
     assert "the effect is `no-effect`" in run_one(repository, {"effect": "restart"}, change=image)[0]
+
+
+def test_every_item_has_the_value(repository):
+    (repository / "jobs/bert.yaml").write_text(JOB.replace("master: {}", "master: {nodeSelector: {pool: a}}"))
+    pools = "spec.pytorchReplicaSpecs.*.template.spec.nodeSelector.pool"
+
+    assert run_one(repository, {"values": {pools: "a"}}) == [f'`{pools}` is missing, expected `"a"`']
+    assert run_one(repository, {"values": {pools: {"present": False}}}) != [""]
+
+
+def test_expectations_are_about_the_changed_job(repository):
+    change = {"image": "registry.example.com/bert:latest"}
+
+    assert run_one(repository, {"values": {f"{CONTAINER}.image": change["image"]}}, change=change) == [""]
+    assert run_one(repository, {"findings": []}, change=change) == ["`mutable-image-tag` is found and not expected"]
+    assert run_one(repository, {"findings": []}) == [""]
+
+
+def test_findings_of_jobs_that_are_not_rendered(repository):
+    (repository / "overlays/prod/overlay.yaml").write_text(OVERLAY + "  locked: [tolerations]\n")
+    locked = {"tolerations": [{"operator": "Exists"}]}
+    reason = "the job is not rendered: it has errors: `tolerations` is locked by overlay `prod`; remove it from the job"
+
+    assert run_one(repository, {"findings": ["locked-field"]}, change=locked) == [""]
+    assert run_one(repository, {"findings": ["locked-field"], "rendered": False}, change=locked) == ["", ""]
+    assert run_one(repository, {"findings": [], "rendered": False}, change=locked) == [
+        "",
+        "`locked-field` is found and not expected",
+    ]
+    assert run_one(repository, {"effect": "none"}, change=locked) == [reason]
+    assert run_one(repository, {"findings": ["locked-field"], "cel": ["true"]}, change=locked) == ["", reason]
+
+
+def test_equal_failures_in_several_environments_are_one_entry(repository):
+    (repository / "overlays/dev").mkdir()
+    (repository / "overlays/dev/overlay.yaml").write_text(OVERLAY)
+    write_tests(repository, "- {name: one, jobs: [bert], expect: {values: {kind: Job}}}\n")
+
+    text = run_tests(repository).text
+
+    assert text.splitlines()[0].endswith('`kind` is `"PyTorchJob"`, expected `"Job"` (in dev, prod)')
+    assert text.count("failed: one") == 1
 
 
 def test_given_jobs_get_what_their_file_would_get(repository):

@@ -118,7 +118,7 @@ def _list_rules(project: Project, environments: Sequence[str]) -> FindingSource:
         return lint(project.root, environments=[env for env in environments if env], today=project.today).findings
 
     def list_rules(subject: Subject) -> frozenset[str]:
-        if subject.test.given is not None:
+        if subject.test.given is not None or subject.test.change is not None:
             checker = EnvironmentRunner(project.config, subject.environment).find_checker(subject.job.file.path)
             problems = (problem for made in subject.made for problem in checker(made.object))
             return frozenset(problem.rule for problem in problems if problem.severity in _REPORTED)

@@ -110,9 +110,8 @@ def _find_test_errors(test: Mapping[str, Any]) -> Iterator[Problem]:
     expect = test["expect"]
     if not _expects(expect):
         yield Problem("missing-field", "the test expects nothing, so it cannot fail; add an expectation", test["name"])
-    if ("effect" in expect) != ("change" in test):
-        what = "`effect` is the effect of a `change`; add it" if "effect" in expect else "add `effect` to `expect`"
-        yield Problem("missing-field", what, _find_key(expect, "effect") or _find_key(test, "change"))
+    if "effect" in expect and "change" not in test:
+        yield Problem("missing-field", "`effect` is the effect of a `change`; add it", _find_key(expect, "effect"))
     for key, expected in expect.get("values", {}).items():
         yield from _find_value_errors(key, expected)
 

@@ -19,10 +19,9 @@ def find_mismatch(value: Any, expected: Plain) -> str:
     if not isinstance(expected, dict):
         return "" if _equals(value, expected) else f"expected {show(expected)}"
     for name, wanted in expected.items():
-        if name != "present" and value is ABSENT:
-            return f"expected {_WORDS[name]} {show(wanted)}"
-        if not _CONDITIONS[name](value, wanted):
-            return f"expected {_WORDS[name]} {show(wanted)}"
+        is_missing = name != "present" and value is ABSENT
+        if is_missing or not _CONDITIONS[name](value, wanted):
+            return f"expected {_WORDS[name]}{show(wanted)}"
     return ""
 
 
@@ -80,10 +79,10 @@ _CONDITIONS: dict[str, Callable[[Any, Any], bool]] = {
 }
 _WORDS = {
     "equals": "",
-    "present": "presence",
-    "matches": "a text like",
-    "contains": "something that contains",
-    "oneOf": "one of",
-    "min": "at least",
-    "max": "at most",
+    "present": "presence ",
+    "matches": "a text like ",
+    "contains": "something that contains ",
+    "oneOf": "one of ",
+    "min": "at least ",
+    "max": "at most ",
 }

@@ -34,6 +34,8 @@ from jobgen.yamlio.write import to_yaml
 _MAX_SOURCES = 5
 _MAX_DIFF = 40
 _NO_EFFECT = "none"
+_OF_OBJECTS = ("values", "cel", "effect", "snapshot")
+"""What can only be expected of a job that is rendered."""
 
 FindingSource = Callable[[Subject], frozenset[str]]
 """Returns the rules that find errors or warnings in a job."""
@@ -90,41 +92,54 @@ class TestRun:
                     yield Outcome(test, "", pattern, "jobs", f"there is no job `{pattern}`", test.location)
         runners = [runner for runner in self.runners if _is_selected(runner.name, test)]
         for job in jobs:
-            subjects = [render_subject(test, job, runner) for runner in runners]
+            subjects = [self._render(test, job, runner) for runner in runners]
             if not test.environments and "rendered" not in test.expect:
                 # Without environments, those count that the job belongs to.
                 subjects = [each for each in subjects if each.is_member] or subjects[:1]
             for subject in subjects:
-                yield from self._compare(subject)
+                yield from self._compare(subject, job)
         if not runners:
             listed = ", ".join(f"`{name}`" for name in test.environments)
             yield Outcome(test, "", "", "jobs", f"there is no environment {listed}", test.location)
 
-    def _compare(self, subject: Subject) -> Iterator[Outcome]:
+    def _render(self, test: JobTest, job: Job, runner: EnvironmentRunner) -> Subject:
+        """Render a job as the test changes it."""
+        if test.change is None:
+            return render_subject(test, job, runner)
+        changed = change_job(job, test.change)
+        errors = find_job_errors(changed.document.data, self.project)
+        if errors:
+            reason = f"the changed job has an error: {errors[0].message}"
+            rules = frozenset(error.rule for error in errors)
+            return Subject(test, runner.name, changed, (), reason, is_member=True, errors=rules)
+        return render_subject(test, changed, runner)
+
+    def _compare(self, subject: Subject, unchanged: Job) -> Iterator[Outcome]:
         expect = subject.test.expect
         if "rendered" in expect:
             wanted = value_of(expect["rendered"])
             is_wrong = wanted is not bool(subject.made)
             reason = "the job is rendered" if subject.made else f"the job is not rendered: {subject.reason}"
             yield _conclude(subject, "rendered", reason if is_wrong else "", expect["rendered"])
+        if "findings" in expect and (subject.made or subject.errors):
+            yield self._compare_findings(subject, expect["findings"])
         if not subject.made:
-            if "rendered" not in expect:
+            is_met = "rendered" in expect or ("findings" in expect and subject.errors)
+            if not is_met or any(name in expect for name in _OF_OBJECTS):
                 yield _conclude(subject, "jobs", f"the job is not rendered: {subject.reason}", subject.test.location)
             return
         obj = subject.made[0].object
         for key, expected in expect.get("values", {}).items():
             yield self._compare_value(subject, obj, key, expected)
         yield from _evaluate_expressions(subject, obj, expect.get("cel", ()))
-        if "findings" in expect:
-            yield self._compare_findings(subject, expect["findings"])
         if "effect" in expect:
-            yield self._compare_effect(subject, expect["effect"])
+            yield self._compare_effect(subject, unchanged, expect["effect"])
         if value_of(expect.get("snapshot")) is True:
             yield self._compare_snapshot(subject, expect["snapshot"])
 
     def _compare_value(self, subject: Subject, obj: Any, key: Node, expected: Node) -> Outcome:
         steps, wanted = parse_dotted(str(key)), untraced(expected)
-        for value in list(find_nodes(obj, steps)) or [ABSENT]:
+        for value in _find_values(obj, steps):
             mismatch = find_mismatch(value, wanted)
             if mismatch:
                 is_what = "is missing" if value is ABSENT else f"is {show(value)}"
@@ -147,23 +162,21 @@ class TestRun:
                 yield f"{where}  {each.layer}: {show(untraced(each.value))}"
 
     def _compare_findings(self, subject: Subject, expected: Sequence[Node]) -> Outcome:
-        wanted, found = frozenset(str(value_of(rule)) for rule in expected), self.find_rules(subject)
+        wanted = frozenset(str(value_of(rule)) for rule in expected)
+        found = self.find_rules(subject) if subject.made else subject.errors
         parts = [f"`{rule}` is found and not expected" for rule in sorted(found - wanted)]
         parts += [f"`{rule}` is expected and not found" for rule in sorted(wanted - found)]
         location = location_of(expected) if expected else None
         return _conclude(subject, "findings", "; ".join(parts), location or subject.test.location)
 
-    def _compare_effect(self, subject: Subject, expected: Node) -> Outcome:
+    def _compare_effect(self, subject: Subject, unchanged: Job, expected: Node) -> Outcome:
         runner = next(each for each in self.runners if each.name == subject.environment)
-        job, wanted = change_job(subject.job, subject.test.change or {}), str(value_of(expected))
-        errors = find_job_errors(job.document.data, self.project)
-        if errors:
-            return _conclude(subject, "effect", f"the changed job has an error: {errors[0].message}", expected)
-        changed = render_subject(subject.test, job, runner)
-        if not changed.made:
-            return _conclude(subject, "effect", f"the changed job is not rendered: {changed.reason}", expected)
-        old, new = (self._make_snapshot(each) for each in (subject, changed))
-        impact = assess_change(old, new, subject.made[0], changed.made[0])
+        before = render_subject(subject.test, unchanged, runner)
+        wanted = str(value_of(expected))
+        if not before.made:
+            return _conclude(subject, "effect", f"without `change`, it is not rendered: {before.reason}", expected)
+        old, new = (self._make_snapshot(each) for each in (before, subject))
+        impact = assess_change(old, new, before.made[0], subject.made[0])
         effect = _NO_EFFECT if impact.action == "unchanged" else impact.outcome.effect.value
         reason = f" ({impact.outcome.reason})" if impact.outcome.reason else ""
         message = f"the effect is `{effect}`{reason}, expected `{wanted}`" if effect != wanted else ""
@@ -205,6 +218,19 @@ def _to_file_name(text: str) -> str:
 
 def _is_selected(environment: str, test: JobTest) -> bool:
     return not test.environments or any(fnmatchcase(environment, pattern) for pattern in test.environments)
+
+
+def _find_values(node: Any, steps: tuple[Step, ...]) -> Iterator[Any]:
+    """Yield the values at a path; `ABSENT` for each item of `*` that has none, and if there are no items."""
+    if "*" not in steps:
+        yield from list(find_nodes(node, steps)) or [ABSENT]
+        return
+    star = steps.index("*")
+    items = list(find_nodes(node, steps[: star + 1]))
+    for item in items:
+        yield from _find_values(item, steps[star + 1 :])
+    if not items:
+        yield ABSENT
 
 
 def _evaluate_expressions(subject: Subject, obj: Mapping[str, Any], expressions: Sequence[Node]) -> Iterator[Outcome]:

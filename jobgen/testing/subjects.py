@@ -34,6 +34,8 @@ class Subject(NamedTuple):
     """Why it is not rendered."""
     is_member: bool
     """Whether it belongs to the environment."""
+    errors: frozenset[str] = frozenset()
+    """The rules of the errors because of which it is not rendered."""
 
 
 def collect_jobs(project: ProjectConfig, tests: Sequence[JobTest], findings: list[Finding]) -> list[Job]:
@@ -85,12 +87,15 @@ def render_subject(test: JobTest, job: Job, runner: EnvironmentRunner) -> Subjec
         where = f"the environment `{runner.name}`" if runner.name else "the environment"
         return Subject(test, runner.name, job, (), f"it does not belong to {where}", is_member=False)
     made = runner.render_job(job, patches, new_overlay_use())
-    reason = ""
+    reason, errors = "", frozenset[str]()
     if made is None:
-        reason = "it has errors; see `jobgen lint`"
+        problems: list[Problem] = []
+        list(build_objects(job.document, runner.expander, patches, problems, []))
+        reason = "it has errors: " + "; ".join(dict.fromkeys(problem.message for problem in problems))
+        errors = frozenset(problem.rule for problem in problems)
     elif not made:
         reason = f"it {runner.explain_inactive(job)}"
-    return Subject(test, runner.name, job, tuple(made or ()), reason, is_member=True)
+    return Subject(test, runner.name, job, tuple(made or ()), reason, is_member=True, errors=errors)
 
 
 def find_job_errors(data: Any, project: ProjectConfig) -> list[Problem]:
@@ -106,7 +111,9 @@ def change_job(job: Job, change: Mapping[str, Any]) -> Job:
 
 
 def trace_object(subject: Subject, tracer: Tracer) -> Mapping[str, Node] | None:
-    """Build the object of a job again, with the location of every value."""
+    """Build the object of a job again, with the location of every value; None if a test changes the job."""
+    if subject.test.change is not None:
+        return None
     if subject.test.given is None:
         return tracer.trace(subject.job, subject.environment).object
     expander = tracer.expander(subject.environment)

@@ -18,11 +18,17 @@ def render(outcomes: Sequence[Outcome], errors: Sequence[Finding]) -> str:
     parts = [f"{len(failed)} failed"] if failed else []
     parts += [f"{pluralize(len(errors), 'error')} elsewhere"] if errors else []
     summary = f"{counts}: {', '.join(parts) or 'all ok'}\n"
-    return "".join(line for each in failed for line in _list_lines(each)) + summary
+    groups: dict[tuple[object, ...], list[Outcome]] = {}
+    for each in failed:
+        groups.setdefault((each.location, each.job, each.message, each.sources), []).append(each)
+    return "".join(line for group in groups.values() for line in _list_lines(group)) + summary
 
 
-def _list_lines(outcome: Outcome) -> Iterator[str]:
-    where = f" (in {outcome.environment})" if outcome.environment else ""
+def _list_lines(group: Sequence[Outcome]) -> Iterator[str]:
+    """Yield the lines of a failure that is equal in several environments."""
+    outcome = group[0]
+    environments = ", ".join(filter(None, (each.environment for each in group)))
+    where = f" (in {environments})" if environments else ""
     job = f"{outcome.job}: " if outcome.job else ""
     yield visible(f"{outcome.location}: failed: {outcome.test.name}: {job}{outcome.message}{where}") + "\n"
     yield from (f"    {visible(source)}\n" for source in outcome.sources)
