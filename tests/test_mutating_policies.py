@@ -251,10 +251,26 @@ def test_hostile_and_wrong_patches_fail_for_the_object_alone(text, reason, tmp_p
 
 
 def test_copies_of_deep_values_fail():
-    deep = [{"op": "add", "path": "/a" + "/a" * n, "value": {}} for n in range(3000)]
+    deep = [{"op": "add", "path": "/a" + "/a" * n, "value": {}} for n in range(1200)]
 
     with pytest.raises(PatchError, match="nested more than 100 levels"):
         apply_json_patch({}, [*deep, {"op": "copy", "from": "/a", "path": "/b"}])
+
+
+def test_mutations_that_double_a_text_fail_when_it_is_too_long(tmp_path):
+    double = '[JSONPatch{op: "replace", path: "/data/x", value: object.data.x + object.data.x}]'
+
+    messages, made = evaluate(mutating("m", *[double] * 14), config_map(data={"x": "y" * 1000}), tmp_path)
+
+    reason = "the object would have more than 3145728 characters"
+    assert messages == [f"policy `m` could not be applied: {reason}"] * 3
+    assert len(made["data"]["x"]) == 1000 * 2**11
+
+
+def test_of_many_failures_some_are_reported(tmp_path):
+    broken = '[JSONPatch{op: "remove", path: "/x"}]'
+
+    assert len(evaluate(mutating("m", *[broken] * 150), config_map(), tmp_path)[0]) == 100
 
 
 def test_expressions_that_grow_or_cost_too_much_fail(tmp_path):

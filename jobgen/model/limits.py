@@ -5,6 +5,9 @@ from __future__ import annotations
 MAX_BYTES = 8 * 1024 * 1024
 """Larger files are not read: the API server accepts objects of at most 3 MiB."""
 
+MAX_OBJECT_LENGTH = 3 * 1024 * 1024
+"""The characters that an object may have after mutations: the limit of the API server for a request."""
+
 MAX_STDIN_BYTES = 64 * 1024 * 1024
 """More is not read from standard input: a KRM function may get many objects at once."""
 

@@ -7,6 +7,7 @@ then once more those whose `reinvocationPolicy` is `IfNeeded`. It has no fixed o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 from jobgen.check.cel import bind
@@ -24,6 +25,7 @@ from jobgen.check.policy.params import MissingParams
 from jobgen.check.policy.parse import Binding
 from jobgen.model.data import Node, Plain, TracedScalar, value_of
 from jobgen.model.finding import Problem, Severity
+from jobgen.model.limits import MAX_FINDINGS
 
 
 class _Invocation(NamedTuple):
@@ -55,7 +57,8 @@ class Mutator:
         made: Any = obj
         for change in changes:
             made = carry_over(made, change, removals, is_traced=is_traced)
-        failures = tuple(_to_problem(change) for change in changes if change.error)
+        # No more than these are reported of an object.
+        failures = tuple(islice((_to_problem(change) for change in changes if change.error), MAX_FINDINGS))
         return Mutated(made, failures, changes, tuple(removals))
 
     def _match_kind(self, api_version: str, kind: str) -> tuple[tuple[MutatingPolicy, tuple[Binding, ...]], ...]:

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from jobgen.model.limits import MAX_COPIED_NODES, MAX_DEPTH, MAX_NODES, Budget, BudgetExceededError
+from jobgen.model.limits import MAX_COPIED_NODES, MAX_DEPTH, MAX_NODES, MAX_OBJECT_LENGTH, Budget, BudgetExceededError
 
 Schema = Mapping[str, Any]
 
@@ -155,8 +155,12 @@ def check_size(obj: Any) -> None:
     """Raise a PatchError for an object that is too large or too deep to be checked."""
     if count_nodes(obj, MAX_NODES) > MAX_NODES:
         raise PatchError(f"the object would have more than {MAX_NODES} values")
-    level = [obj]
+    level, length = [obj], 0
     for _ in range(MAX_DEPTH):
+        length += sum(len(each) for each in level if isinstance(each, str))
+        length += sum(len(name) for each in level if isinstance(each, dict) for name in each)
+        if length > MAX_OBJECT_LENGTH:
+            raise PatchError(f"the object would have more than {MAX_OBJECT_LENGTH} characters")
         level = [
             child
             for each in level
