@@ -248,3 +248,29 @@ def test_a_layer_that_deletes_something_is_recorded_for_defaults_of_some_jobs(tm
     assert [each.rule for each in jobgen.lint(tmp_path).findings if each.location.file.startswith("overlays")] == [
         "deletes-nothing"
     ]
+
+
+POD = "containers: [{name: a, image: 'registry.example.com/a:1'}], nodeSelector: {pool: mine}"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        f"{{template: {{spec: {{{POD}}}}}}}",
+        f"{{groups: [{{count: 1}}, {{deep: {{pod: {{spec: {{{POD}}}}}}}}}]}}",
+        f"{{{POD}}}",
+    ],
+)
+@pytest.mark.parametrize("api_version", ["example.com/v1", "kubeflow.org/v9"])
+def test_pods_of_unknown_kinds_are_locked(tmp_path, api_version, spec):
+    head = f"apiVersion: {api_version}\nkind: Run\nmetadata: {{name: bert, namespace: ml}}\n"
+
+    assert find_lines(tmp_path, "nodeSelector", f"{head}spec: {spec}\n") == [4]
+
+
+@pytest.mark.parametrize("kind", ["v1\nkind: Pod", "example.com/v1\nkind: Run"])
+def test_the_queue_of_any_object_is_locked(tmp_path, kind):
+    labels = "labels: {kueue.x-k8s.io/queue-name: mine}"
+    job = f"apiVersion: {kind}\nmetadata: {{name: bert, namespace: ml, {labels}}}\nspec: {{{POD}}}\n"
+
+    assert find_lines(tmp_path, "queue", job) == [3]

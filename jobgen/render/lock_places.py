@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.model.data import value_of
 from jobgen.model.path import NamedItem, Step
 from jobgen.render.pod import (
@@ -287,6 +288,8 @@ def _list_in_object(path: Pattern, role: str, kind: Kind | None) -> Iterator[Pla
     match path:
         case ("namespace",) if not role:
             yield Place((), (("metadata", "namespace"),))
+        case ("queue",) if not role and kind is None:
+            yield Place((), (("metadata", "labels", QUEUE_LABEL),))
         case ("manifest", *rest) if rest and not role:
             yield Place((), (tuple(rest),))
         case ("roles",) if kind:

@@ -162,10 +162,25 @@ def _describe(obj: Mapping[str, Node], expander: Expander) -> _Target:
     api_version, name = str(value_of(obj.get("apiVersion"))), str(value_of(obj.get("kind")))
     kind = next((each for each in expander.kinds if each.describes(api_version, name)), None)
     if kind is None:
-        return _Target(None, (), list_template_paths(api_version.rpartition("/")[0], name))
+        known = list_template_paths(api_version.rpartition("/")[0], name)
+        return _Target(None, (), known or tuple(dict.fromkeys(_find_templates(obj))))
     metadata = obj.get("metadata")
     own = str(value_of(metadata.get("name"))) if isinstance(metadata, dict) else ""
     return _Target(kind, _name_containers(kind, own, ()))
+
+
+def _find_templates(obj: Mapping[str, Node]) -> Iterator[tuple[Step, ...]]:
+    """Yield the paths of what has the form of a pod template, in an object of a kind that is not known."""
+    below: list[tuple[tuple[Step, ...], Node]] = [((), obj)]
+    while below:
+        path, node = below.pop()
+        if isinstance(node, list):
+            below += (((*path, "*"), item) for item in node)
+        elif isinstance(node, dict):
+            spec = node.get("spec")
+            if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
+                yield path
+            below += (((*path, str(key)), value) for key, value in node.items())
 
 
 def _name_containers(kind: Kind | None, job: str, layers: Iterable[_Layer]) -> tuple[str, ...]:
