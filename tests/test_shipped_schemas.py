@@ -1,6 +1,7 @@
 """The shipped schemas: all releases of a kind in one file, and what each release has."""
 
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from jobgen.check.schema.types_of_release import Types
 from jobgen.cli.run_lint import lint_paths
 from jobgen.spec.overlay import Cluster
 
+ROOT = Path(__file__).parent.parent
 RELEASES = ["1.30", "1.31", "1.32", "1.33", "1.34", "1.35", "1.36"]
 KINDS = list(list_shipped_kinds())
 
@@ -230,3 +232,21 @@ def test_lint_of_one_kind_reads_its_schema_alone(tmp_path, api_version, kind, fi
     )
 
     assert done.stdout.split() == files.split()
+
+
+@pytest.mark.parametrize("command", ["kubernetes", "kinds"])
+def test_files_are_what_the_tool_builds(command):
+    """What is added to a file by hand would be lost when it is built again."""
+    tool = runpy.run_path(str(ROOT / "tools/build_schemas.py"))
+    built = {name: tool["_format"](content) for name, content in tool[f"build_{command}"]()}
+    differing = [name for name, text in built.items() if (ROOT / "schemas" / name).read_text("utf-8") != text]
+
+    assert built
+    assert differing == []
+
+
+def test_defaults_of_a_kind_description_are_in_its_schema():
+    spec = shipped_schema("trainer.kubeflow.org/v1alpha1", "TrainJob")["properties"]["spec"]["properties"]
+
+    assert spec["suspend"]["default"] is False
+    assert spec["runtimeRef"]["properties"]["kind"]["default"] == "ClusterTrainingRuntime"
