@@ -53,6 +53,8 @@ def describe_custom(described: Mapping[str, Any], shared: Mapping[str, Any]) -> 
         "plural": described.get("plural"),
         "operator": described["operator"]["name"],
         "fromDocumentation": described.get("fromDocumentation"),
+        # An operator whose behavior is known only from its documentation may know more fields.
+        "incomplete": described.get("requirements", {}).get("fromDocumentation"),
     }
     schema = merge_history([(since, root) for since, root, _ in steps])
     keys = {"listKeys": False} if described.get("listKeys") is False else {}

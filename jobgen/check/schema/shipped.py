@@ -22,8 +22,6 @@ from jobgen.spec.overlay import Cluster
 
 _INTERNAL = "internal.apiserver.k8s.io"
 _GROUP_DOMAIN = ".k8s.io"
-# Operators whose CRDs are not public.
-_UNPUBLISHED = frozenset(("tensorstack",))
 _WORD = lazy_pattern(r"[^./]+")
 _PLAIN_GROUPS = frozenset(("", "apps", "autoscaling", "batch", "policy", "extensions"))
 
@@ -104,7 +102,7 @@ def _find_custom(custom: dict[str, Any], release: str, kubernetes: str, *, any_r
             shown = f"the cluster has {operator} {release}" if release else hint
             return _report_missing(MissingKind(f"{name} {reason}; {shown}", replacement="" if release else newer))
         release = custom.get("last", "")
-    shipped = _compile(assemble_custom(custom, release), kubernetes)._replace(is_documented=operator in _UNPUBLISHED)
+    shipped = _compile(assemble_custom(custom, release), kubernetes)._replace(is_documented="incomplete" in custom)
     return _weaken(shipped) if custom.get("fromDocumentation") else shipped
 
 
