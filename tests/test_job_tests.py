@@ -23,6 +23,7 @@ spec:
   resources: {cpu: 1, memory: 2Gi}
   roles: {master: {}, worker: {replicas: 3}}
 """
+SWEEP = JOB.replace("replicas: 3", "replicas: '${{ matrix.workers }}'") + "  matrix: {workers: [3, 4]}\n"
 OVERLAY = """\
 apiVersion: jobgen.dev/v1
 kind: Overlay
@@ -244,6 +245,31 @@ def test_mistakes_in_tests_have_a_line(repository, text, rule, message):
     assert [(each.rule, each.location.file, each.location.line) for each in found] == [(rule, "tests/a.yaml", 4)]
     assert message in found[0].message
     assert run_jobgen_text(repository, "test").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("bert-large", JOB.replace("bert", "bert-large")),
+        ("bert-large", JOB.replace("{name: bert", '{name: "bert\\x2dlarge"')),
+        ("bert-l*", JOB.replace("bert", "bert-large")),
+        ("bert-3", SWEEP),
+        ("bert", SWEEP),
+    ],
+)
+def test_names_of_jobs_are_found_however_they_are_written(repository, name, text):
+    """Only files that may have a job with the name are read."""
+    (repository / "jobs/bert.yaml").write_text(text)
+    outcomes = run_one(repository, {"values": {"kind": "PyTorchJob"}}, jobs=[name])
+
+    assert outcomes
+    assert set(outcomes) == {""}
+
+
+def test_files_without_the_jobs_of_tests_are_not_read(repository):
+    (repository / "jobs/other.yaml").write_text("a: [\n")
+
+    assert run_one(repository, {"values": {"kind": "PyTorchJob"}}) == [""]
 
 
 def test_without_tests_there_is_nothing_to_do(repository):

@@ -24,9 +24,9 @@ from jobgen.testing.subjects import (
     Subject,
     change_job,
     find_job_errors,
-    is_named,
     make_given,
     render_subject,
+    select_jobs,
     trace_object,
 )
 from jobgen.yamlio.write import to_yaml
@@ -86,9 +86,9 @@ class TestRun:
             findings += errors
             jobs = [job] if job else []
         else:
-            jobs = [job for job in self.jobs if any(is_named(job, pattern) for pattern in test.jobs)]
+            jobs = select_jobs(self.jobs, test.jobs)
             for pattern in test.jobs:
-                if not any(is_named(job, pattern) for job in jobs):
+                if not select_jobs(jobs, (pattern,)):
                     yield Outcome(test, "", pattern, "jobs", f"there is no job `{pattern}`", test.location)
         runners = [runner for runner in self.runners if _is_selected(runner.name, test)]
         for job in jobs:

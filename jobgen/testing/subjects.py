@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -43,26 +43,36 @@ def collect_jobs(project: ProjectConfig, tests: Sequence[JobTest], findings: lis
     patterns = tuple(dict.fromkeys(pattern for test in tests for pattern in test.jobs))
     if not patterns:
         return []
-    entries = [entry for entry in layout.find_jobs(project.root) if _may_have(entry, patterns)]
-    jobs = read_jobs(entries, project.frameworks, findings)
-    return [job for job in jobs if any(is_named(job, pattern) for pattern in patterns)]
+    entries: Iterable[FileEntry] = layout.find_jobs(project.root)
+    if not any(map(_is_pattern, patterns)):
+        texts = [pattern.encode("utf-8", "surrogatepass") for pattern in patterns]
+        entries = (entry for entry in entries if _may_have(read_file(entry).content, texts))
+    return select_jobs(read_jobs(entries, project.frameworks, findings), patterns)
 
 
-def _may_have(entry: FileEntry, patterns: Iterable[str]) -> bool:
-    """Whether a file may have a job that a test names: the text of a name is in it, unless it is a pattern."""
-    content = read_file(entry).content
-    return any(_is_pattern(pattern) or pattern.encode() in content for pattern in patterns)
+def _may_have(content: bytes, names: Sequence[bytes]) -> bool:
+    """Whether a file may have a job with one of these names, because the text of the name is in it.
+
+    The names of the members of a sweep are not, and a backslash may stand for any character.
+    """
+    return any(each in content for each in (b"matrix", b"\\")) or any(name in content for name in names)
 
 
 def _is_pattern(text: str) -> bool:
-    # The members of a sweep have names that are not in the text.
-    return not text.isalnum()
+    return any(letter in text for letter in "*?[")
 
 
-def is_named(job: Job, pattern: str) -> bool:
-    """Whether a pattern matches the name of a job or of its sweep."""
-    names = (job.document.name, job.document.sweep)
-    return any(name and fnmatchcase(name, pattern) for name in names)
+def select_jobs(jobs: Iterable[Job], patterns: Sequence[str]) -> list[Job]:
+    """Return the jobs of which a pattern matches the name, or the name of the sweep."""
+    names = {text for text in patterns if not _is_pattern(text)}
+    others = [text for text in patterns if text not in names]
+    return [
+        job for job in jobs if any(_is_named(name, names, others) for name in (job.document.name, job.document.sweep))
+    ]
+
+
+def _is_named(name: str, names: Collection[str], patterns: Iterable[str]) -> bool:
+    return bool(name) and (name in names or any(fnmatchcase(name, pattern) for pattern in patterns))
 
 
 def make_given(test: JobTest, project: ProjectConfig) -> tuple[Job | None, list[Finding]]:
