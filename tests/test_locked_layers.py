@@ -208,6 +208,23 @@ spec:
         - {{name: any, image: 'a:1'}}
         - {{name: other, image: 'a:1'}}
 """
+RUNTIME = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainingRuntime
+metadata: {name: raw, namespace: a}
+spec:
+  template:
+    spec:
+      replicatedJobs:
+        - name: node
+          template:
+            spec:
+              template:
+                spec:
+                  restartPolicy: Never
+                  nodeSelector: {pool: mine}
+                  containers: [{name: node, image: 'a:1'}]
+"""
 WRAPPED = """\
 apiVersion: workload.codeflare.dev/v1beta2
 kind: AppWrapper
@@ -230,6 +247,11 @@ spec:
         (RAW.format(api="apps/v1", kind="Deployment", path="template"), "image", 9),
         (RAW.format(api="apps/v1", kind="Deployment", path="template"), "namespace", 3),
         (RAW.format(api="apps/v1", kind="Deployment", path="template"), "tolerations", 0),
+        (RAW.format(api="example.com/v1", kind="Unknown", path="template"), "image", 9),
+        (RAW.format(api="example.com/v1", kind="Unknown", path="anyTemplate"), "nodeSelector.pool", 7),
+        (RAW.format(api="example.com/v1", kind="Unknown", path="anyTemplate"), "tolerations", 0),
+        (RUNTIME, "nodeSelector", 14),
+        (RUNTIME, "image", 15),
         (WRAPPED, "nodeSelector", 10),
         (WRAPPED, "image", 10),
     ],

@@ -38,7 +38,7 @@ class _Target(NamedTuple):
     containers: tuple[str, ...]
     """The names of its main container."""
     templates: tuple[tuple[Step, ...], ...] = ()
-    """The paths of its pod templates, if its kind has no description."""
+    """The paths of its pod templates that no role has."""
 
 
 def find_locked_in_job(
@@ -166,7 +166,7 @@ def _describe(obj: Mapping[str, Node], expander: Expander) -> _Target:
         return _Target(None, (), known or tuple(dict.fromkeys(_find_templates(obj))))
     metadata = obj.get("metadata")
     own = str(value_of(metadata.get("name"))) if isinstance(metadata, dict) else ""
-    return _Target(kind, _name_containers(kind, own, ()))
+    return _Target(kind, _name_containers(kind, own, ()), kind.pods)
 
 
 def _find_templates(obj: Mapping[str, Node]) -> Iterator[tuple[Step, ...]]:
