@@ -542,7 +542,7 @@ def test_overview_counts_what_budgets_count(tmp_path):
     }
 
     assert lines == {
-        ("nlp", "dev"): {"gpus": (4, 100), "jobs": (1, None), "replicas": (2, None)},
+        ("nlp", "dev"): {"gpus": (4, 100), "jobs": (1, 9), "replicas": (2, None)},
         ("nlp", "prod"): {"gpus": (4, 3), "jobs": (1, 9), "replicas": (2, None)},
         ("", "dev"): {"gpus": (0, None), "jobs": (1, None), "replicas": (1, None)},
         ("", "prod"): {"gpus": (0, None), "jobs": (1, None), "replicas": (1, None)},

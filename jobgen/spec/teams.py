@@ -134,7 +134,9 @@ class Teams:
         """Return what a team may use in an environment."""
         if environment not in self._claims:
             self._claims[environment] = Claims(self.all, environment)
-        own = untraced(_select(team, environment, "budget", {}))
+        # An environment that changes one limit keeps the others.
+        everywhere, here = (untraced(each.get("budget", {})) for each in (team.spec, _find_block(team, environment)))
+        own: Any = {**everywhere, **here}
         devices = tuple(
             DeviceLimit(each["resource"], tuple(each.get("nodeSelector", {}).items()), each["max"])
             for each in own.get("devices", ())
@@ -176,7 +178,12 @@ def find_team_errors(teams: Iterable[Team], environments: Iterable[str]) -> Iter
 
 def _select(team: Team, environment: str, field: str, default: Any) -> Any:
     """Return a field of a team: that of the environment, or that of all environments."""
-    return (team.spec.get("environments", {}).get(environment) or {}).get(field, team.spec.get(field, default))
+    return _find_block(team, environment).get(field, team.spec.get(field, default))
+
+
+def _find_block(team: Team, environment: str) -> Mapping[str, Any]:
+    """Return the fields of a team that differ in an environment."""
+    return team.spec.get("environments", {}).get(environment) or {}
 
 
 def _list_allowed(team: Team, environment: str) -> dict[str, tuple[str, ...]]:
