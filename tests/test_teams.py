@@ -557,6 +557,17 @@ def test_overview_counts_what_budgets_count(tmp_path):
     )
 
 
+def test_overview_of_some_teams_and_of_broken_settings(tmp_path):
+    write(tmp_path, {"teams/nlp.yaml": LIMITED, "teams/vision.yaml": OTHER, "jobs/nlp/bert.yaml": make_job()})
+
+    assert [each.name for each in teams(tmp_path, ["nl*"]).teams] == ["nlp"]
+    with pytest.raises(jobgen.UsageError, match="there is no team `x\\*`"):
+        teams(tmp_path, ["x*"])
+    write(tmp_path, {"jobgen.yaml": "teams: {a: {folder: [jobs/a]}}\n"})
+    with pytest.raises(jobgen.UsageError, match=r"in jobgen\.yaml"):
+        teams(tmp_path)
+
+
 def test_code_owners_are_written_and_checked(tmp_path):
     root = write(tmp_path / "git" / "ml", {"teams/nlp.yaml": LIMITED, "jobs/nlp/bert.yaml": make_job()})
     Repository(tmp_path / "git", tmp_path).commit()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from jobgen.api.errors import UsageError, check_format, check_names
@@ -43,7 +44,7 @@ def teams(
 
     Args:
         project: A project, or a path in one.
-        names: Names of teams; by default all teams.
+        names: Names of teams as shell patterns; by default all teams.
         environments: Names of environments; by default those of the project.
         format: The format of `TeamsResult.text`: `text`, `markdown` or `json`.
 
@@ -57,14 +58,15 @@ def teams(
     check_format(format, formats.format_names())
     opened = open_project(project)
     config = opened.config
-    chosen = [team for team in config.teams.all if not names or team.name in names]
+    selected = select_environments(config, environments)
+    chosen = [team for team in config.teams.all if not names or any(fnmatchcase(team.name, name) for name in names)]
     known = [team.name for team in config.teams.all]
-    if not known:
+    if not known and not opened.findings:
         raise UsageError("there are no teams; write `teams/<name>.yaml`, or `teams` in jobgen.yaml")
     for name in names:
-        if name not in known:
+        if known and not any(fnmatchcase(team, name) for team in known):
             raise UsageError(f"there is no team `{name}`{did_you_mean(name, known)} (known: {', '.join(known)})")
-    run = Run(config, select_environments(config, environments))
+    run = Run(config, selected)
     made = list(run)
     if run.failed:
         return TeamsResult((), "", tuple(run.findings))
