@@ -296,3 +296,17 @@ def test_the_queue_of_any_object_is_locked(tmp_path, kind):
     job = f"apiVersion: {kind}\nmetadata: {{name: bert, namespace: ml, {labels}}}\nspec: {{{POD}}}\n"
 
     assert find_lines(tmp_path, "queue", job) == [3]
+
+
+def test_a_long_value_that_is_overridden_is_shortened(tmp_path):
+    overlay = f'{OVERLAY}  patches: [{{merge: {{image: "registry.example.com/{"b" * 300}:latest"}}}}]\n'
+    job = make_job().replace("bert:1.4.2", "a" * 5000)
+    (tmp_path / "jobgen.yaml").write_text("{}\n")
+    for path, text in {"overlays/prod/overlay.yaml": overlay, "jobs/bert.yaml": job}.items():
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_text(text)
+
+    shown = [related.message for each in jobgen.lint(tmp_path).findings for related in each.related]
+
+    assert any("overrides `registry.example.com/aaa" in text for text in shown)
+    assert max(map(len, shown)) < 400

@@ -21,6 +21,9 @@ from jobgen.model.finding import Finding, Fix, FixStep, Problem, Related, TextEd
 from jobgen.repo.shipped import BUILT_IN
 from jobgen.spec.sweeps import MATRIX
 
+_MAX_SHOWN = 200
+"""How much of a value that was overridden is shown."""
+
 
 def locate(problem: Problem, file: str, fallback: Location | None = None) -> Finding:
     """The finding of a problem, at the location of its node."""
@@ -91,6 +94,10 @@ def _is_written(change: FixStep) -> bool:
     )
 
 
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+
+
 def _list_overridden(node: Node) -> Iterator[Related]:
     """The values that a value overrides, from the last layer to the first."""
     while isinstance(node, (TracedScalar, TracedList)):
@@ -99,5 +106,5 @@ def _list_overridden(node: Node) -> Iterator[Related]:
             yield Related(node.location, f"`{node.value}` is the value in the matrix")
         # Defaults of a kind are not worth reporting.
         elif isinstance(node, (TracedScalar, TracedList)) and not node.layer.startswith("kind "):
-            value = f"`{node.value}`" if isinstance(node, TracedScalar) else "a list"
+            value = f"`{_shorten(str(node.value))}`" if isinstance(node, TracedScalar) else "a list"
             yield Related(node.location, f"{over.layer} overrides {value} of {node.layer}")

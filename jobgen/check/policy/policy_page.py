@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from jobgen.model.lazy_re import lazy_pattern
+
+_CODE = lazy_pattern(r"(`[^`\n]*`)")
+_MARKUP = lazy_pattern(r"[<\[\]]|^[ \t]*#", re.MULTILINE)
 _BINDING = "Binding"
 _DESCRIPTION = "jobgen.dev/description"
 _HEAD = """\
@@ -64,7 +69,7 @@ def _format_section(policy: PolicyDocument, bindings: Sequence[Mapping[str, Any]
     data, name = policy.data, _name(policy.data)
     lines = [f"## {name}", ""]
     description = (data["metadata"].get("annotations") or {}).get(_DESCRIPTION)
-    lines += [str(description).strip(), ""] if description else []
+    lines += [_escape(str(description).strip()), ""] if description else []
     lines += ["The settings turn it off.", ""] if name in off else []
     for binding in bindings:
         spec = binding["spec"]
@@ -84,16 +89,16 @@ def _describe_place(spec: Mapping[str, Any]) -> str:
         if match.get(field)
     ]
     param = spec.get("paramRef") or {}
-    chosen = f"`{param['name']}`" if param.get("name") else _format_selector(param.get("selector") or {})
+    chosen = _quote(param["name"]) if param.get("name") else _format_selector(param.get("selector") or {})
     parts += [f"params {chosen}"] if param else []
     return "; ".join(parts) or "everywhere"
 
 
 def _format_selector(selector: Mapping[str, Any]) -> str:
-    labels = [f"`{key}={value}`" for key, value in (selector.get("matchLabels") or {}).items()]
+    labels = [_quote(f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
     for item in selector.get("matchExpressions") or ():
         values = ", ".join(map(str, item.get("values") or ()))
-        labels.append(f"`{item.get('key')} {item.get('operator')}{f' ({values})' if values else ''}`")
+        labels.append(_quote(f"{item.get('key')} {item.get('operator')}{f' ({values})' if values else ''}"))
     return ", ".join(labels) or "any labels"
 
 
@@ -107,8 +112,15 @@ def _list_messages(spec: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _quote(expression: Any) -> str:
-    return f"`{' '.join(str(expression).split())}`"
+    # A backtick would end the code.
+    return f"`{' '.join(str(expression).split()).replace('`', chr(39))}`"
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    return _escape(" ".join(text.split())).replace("|", "\\|")
+
+
+def _escape(text: str) -> str:
+    """Return text of a policy without markup, links, images and headings; what is in backticks stays code."""
+    parts = _CODE.split(text)
+    return "".join(part if index % 2 else _MARKUP.sub(r"\\\g<0>", part) for index, part in enumerate(parts))
