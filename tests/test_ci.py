@@ -95,6 +95,42 @@ def test_documented_script_fails_for_an_invalid_repository(
     assert said in done.stdout + done.stderr
 
 
+def add_failing_test(folder: Path) -> None:
+    """Add a test of jobs that fails, written in a form that a search for text may miss."""
+    (folder / "tests").mkdir()
+    test = {"name": "always red", "jobs": ["pytorch-example"], "expect": {"values": {"kind": "Job"}}}
+    text = json.dumps({"apiVersion": "jobgen.dev/v1", "kind": "JobTests", "spec": [test]})
+    (folder / "tests/jobs.yaml").write_text(text)
+
+
+def add_old_owners(folder: Path) -> None:
+    """Add a CODEOWNERS that does not have the folder of a team."""
+    settings = folder / "jobgen.yaml"
+    settings.write_text(settings.read_text() + 'teams: {ml: {folders: [jobs], owners: ["@example/ml"]}}\n')
+    (folder / "CODEOWNERS").write_text("# begin of the lines that `jobgen codeowners` writes from teams/\n")
+
+
+def test_failing_tests_and_old_owners_fail_everywhere(repository: Repository) -> None:
+    (repository.folder / "tests").mkdir()
+    (repository.folder / "tests/other.yaml").write_text("not: ours\n")
+    assert not Runner(repository).run({}, "Tests of jobs").failed
+    shutil.rmtree(repository.folder / "tests")
+    add_failing_test(repository.folder)
+    add_old_owners(repository.folder)
+
+    done = script(repository)
+    assert (done.returncode, done.stdout.count("failed: always red")) == (1, 1)
+    assert "CODEOWNERS is not up to date" in done.stderr
+    for step, said in (("Tests of jobs", "failed: always red"), ("Code owners", "is not up to date")):
+        run = Runner(repository).run({}, step)
+        assert run.failed
+        assert said in run.log
+    done = run_gitlab(repository, JOBGEN_REPORT="false")
+    assert done.returncode == 1
+    assert "failed: always red" in done.stdout
+    assert "CODEOWNERS is not up to date" in done.stderr
+
+
 def read_data(page: str) -> dict:
     return json.loads(find_data(page))
 
