@@ -648,3 +648,40 @@ def test_budgets_for_devices_count_pods_that_select_their_nodes(tmp_path, way):
     write(tmp_path, {"teams/nlp.yaml": LIMITED + budget, "jobs/nlp/bert.yaml": text})
 
     assert ("team-budget-exceeded" in {each.rule for each in jobgen.lint(tmp_path).findings}) is counts
+
+
+GPU_POD = (
+    "{spec: {containers: [{name: main, image: 'registry.example.com/bert:1.4.2', "
+    "resources: {limits: {nvidia.com/gpu: 8}}}], restartPolicy: Never}}"
+)
+SUSPENDED = {
+    "RayCluster": (
+        "ray.io/v1",
+        f"spec: {{suspend: true, headGroupSpec: {{rayStartParams: {{}}, template: {GPU_POD}}}}}\n",
+    ),
+    "AppWrapper": (
+        "workload.codeflare.dev/v1beta2",
+        (
+            "spec: {suspend: true, components: [{template: {apiVersion: batch/v1, kind: Job, metadata: {name: a}, "
+            f"spec: {{template: {GPU_POD}}}}}}}]}}\n"
+        ),
+    ),
+    "Job": ("batch/v1", f"spec: {{suspend: true, template: {GPU_POD}}}\n"),
+}
+
+
+@pytest.mark.parametrize("kind", SUSPENDED)
+def test_what_a_queue_starts_counts_for_the_budget(tmp_path, kind):
+    api_version, spec = SUSPENDED[kind]
+    text = make_object(api_version, kind, spec)
+    write(tmp_path, {"teams/nlp.yaml": LIMITED + "  budget: {gpus: 4}\n", "jobs/nlp/bert.yaml": text})
+
+    def count():
+        found = [each.rule for each in jobgen.lint(tmp_path).findings].count("team-budget-exceeded")
+        lines = json.loads(teams(tmp_path, format="json").text)["teams"][0]["environments"][0]["budget"]
+        return found, {line["name"]: line["used"] for line in lines}["gpus"]
+
+    assert count() == (0, 0)
+    labeled = text.replace("namespace: nlp", "namespace: nlp, labels: {kueue.x-k8s.io/queue-name: nlp}")
+    (tmp_path / "jobs/nlp/bert.yaml").write_text(labeled)
+    assert count() == (1, 8)

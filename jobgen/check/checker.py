@@ -32,6 +32,7 @@ from jobgen.check.validation.pods import is_workload, validate_workload_pod
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
 from jobgen.k8s.device_catalog import CatalogSource, no_catalog
+from jobgen.k8s.kueue import creates_wrapped_objects
 from jobgen.k8s.nodes import as_text, find_nodes
 from jobgen.k8s.object_paths import ObjectPath
 from jobgen.k8s.objects import Manifest, Pod, Role
@@ -130,7 +131,7 @@ class Checker:
     def collect_facts(self, manifest: Manifest, problems: list[Problem]) -> Iterator[tuple[str, Fact]]:
         """The facts that the fleet rules collect from an object, each with its rule's name."""
         yield from self._rule_runner.collect_facts(manifest, problems)
-        wrapped = () if value_of(manifest.spec.get("suspend")) is True else self._list_wrapped(manifest.object)
+        wrapped = self._list_wrapped(manifest.object) if creates_wrapped_objects(manifest) else ()
         for path, inner, _ in wrapped:
             for name, fact in self._rule_runner.collect_facts(inner, problems):
                 yield name, fact._replace(path=(*path, *fact.path))

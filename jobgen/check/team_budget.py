@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jobgen.k8s.kueue import stays_suspended
+from jobgen.k8s.kueue import find_suspend_path, is_suspended, stays_suspended
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.requested_amounts import list_amounts
@@ -38,8 +38,11 @@ def list_lines(budget: Budget) -> Iterator[BudgetLine]:
 
 def measure_use(manifest: Manifest, budget: Budget) -> Iterator[BudgetUse]:
     """Yield what an object requests of each limit; nothing if it runs no pods, or stays suspended."""
+    if stays_suspended(manifest):
+        return
+    manifest = _start(manifest)
     pods = list_counted_pods(manifest)
-    if not pods or stays_suspended(manifest):
+    if not pods:
         return
     for line in list_lines(budget):
         if line.device is not None:
@@ -50,6 +53,20 @@ def measure_use(manifest: Manifest, budget: Budget) -> Iterator[BudgetUse]:
         else:
             count = 1 if line.name == "jobs" else sum(count for _, count in pods)
             yield line.name, line.limit, count, ()
+
+
+def _start(manifest: Manifest) -> Manifest:
+    """Return an object as it is after its queue starts it: not suspended."""
+    path = find_suspend_path(manifest)
+    if not path or not is_suspended(manifest):
+        return manifest
+    started = _set_at(manifest.object, path, value=False)
+    return Manifest(started, manifest.kind, manifest.cluster, manifest.read_catalog, manifest.team)
+
+
+def _set_at(node: Mapping[str, Node], path: Sequence[str], *, value: bool) -> dict[str, Node]:
+    below = _set_at(as_mapping(node.get(path[0])), path[1:], value=value) if len(path) > 1 else value
+    return {**node, path[0]: below}
 
 
 def _count_devices(manifest: Manifest, limit: DeviceLimit) -> int:

@@ -76,6 +76,11 @@ def stays_suspended(manifest: Manifest) -> bool:
     return is_suspended(manifest) and get_kueue_queue(manifest) is None
 
 
+def creates_wrapped_objects(manifest: Manifest) -> bool:
+    """Return whether the objects inside an AppWrapper are created: it is not suspended, or a queue starts it."""
+    return value_of(manifest.spec.get("suspend")) is not True or get_kueue_queue(manifest) is not None
+
+
 def get_suspend(manifest: Manifest) -> Node:
     """Return the value of the job's suspend field; None if its kind has no such field or it is not set."""
     path = find_suspend_path(manifest)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from jobgen.check.checker import Checker
 from jobgen.check.team_budget import list_lines, measure_use
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
+from jobgen.k8s.kueue import creates_wrapped_objects
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import sum_gpus
 from jobgen.model.data import untraced
@@ -100,6 +101,7 @@ def _describe(runner: EnvironmentRunner, scope: TeamScope, made: Iterable[Render
 
 def _list_objects(checker: Checker, made: Rendered) -> Iterator[Manifest]:
     """Yield an object, and the objects inside an AppWrapper, as the rules see them."""
-    yield checker.manifest(made.object)
-    if is_app_wrapper(made.object):
+    manifest = checker.manifest(made.object)
+    yield manifest
+    if is_app_wrapper(made.object) and creates_wrapped_objects(manifest):
         yield from (checker.manifest(inner) for _, inner in list_wrapped_objects(made.object))
