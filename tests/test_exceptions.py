@@ -135,6 +135,18 @@ def test_a_setting_of_a_rule_expires(tmp_path):
     assert list_rules(tmp_path, today="2026-05-30") == []
 
 
+def test_settings_of_rules_that_expire_are_listed(tmp_path):
+    write(tmp_path, {})
+    setting = {"severity": "info", "paths": ["jobs/*"], "reason": "soon", "expires": "2026-05-31"}
+    (tmp_path / "jobgen.yaml").write_text(json.dumps({"rules": {RULE: [setting]}}))
+
+    assert jobgen.exceptions(jobgen.load(tmp_path, today="2026-05-31"), expired=True).exceptions == ()
+    [listed] = jobgen.exceptions(jobgen.load(tmp_path, today=TODAY), expired=True).exceptions
+    assert (listed.rule, listed.severity, listed.scope, listed.expired) == (RULE, "info", {"paths": ("jobs/*",)}, True)
+    text = jobgen.exceptions(jobgen.load(tmp_path, today=TODAY)).text
+    assert text.endswith(f": {RULE}: info paths jobs/*: soon (expired 2026-05-31)\n")
+
+
 def test_a_mandatory_rule_can_have_an_exception(tmp_path):
     write(tmp_path, {})
     settings = json.loads((tmp_path / "jobgen.yaml").read_text())
@@ -205,4 +217,4 @@ def test_the_list_of_exceptions(tmp_path):
 
     assert text.stdout == f"jobgen.yaml:1:26: {RULE}: teams nlp: soon (@example/nlp, expired 2026-05-31)\n"
     assert (expired.returncode, json.loads(expired.stdout)["exceptions"][0]["expired"]) == (1, True)
-    assert (none.returncode, none.stdout) == (0, "there are no exceptions\n")
+    assert (none.returncode, none.stdout) == (0, "no exception has expired\n")

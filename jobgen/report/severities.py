@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from jobgen.check.rule_names import canonical_rule_name
-from jobgen.model.data import Node, untraced
+from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Finding, Severity
 
 _OFF = "off"
@@ -147,10 +147,22 @@ def parse_exception(block: Any) -> SeverityException:
 
 def list_expiring(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the entries of settings that expire."""
-    for field in ("rules", "categories"):
-        for value in settings.get(field, {}).values():
-            yield from (entry for entry in _as_list(value) if isinstance(entry, dict) and "expires" in entry)
+    yield from (entry for _, entry in list_temporary(settings))
     yield from settings.get("exceptions", ())
+
+
+def list_temporary(settings: Mapping[str, Any]) -> Iterator[tuple[Node, Mapping[str, Any]]]:
+    """Yield the entries of `rules` and `categories` that expire, each with the rule or category."""
+    for field in ("rules", "categories"):
+        for name, value in settings.get(field, {}).items():
+            yield from ((name, entry) for entry in _as_list(value) if isinstance(entry, dict) and "expires" in entry)
+
+
+def parse_temporary(name: Node, block: Any) -> SeverityException:
+    """Parse an entry of `rules` or `categories` that expires."""
+    entry: Any = untraced(block)
+    rule = canonical_rule_name(str(value_of(name)))
+    return SeverityException(rule, _parse_setting(entry), entry.get("reason", ""), "", entry["expires"])
 
 
 def _parse_rule(value: Any, today: str) -> tuple[SeveritySetting, ...]:
