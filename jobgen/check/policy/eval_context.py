@@ -42,6 +42,13 @@ class EvalContext:
         """The same context with another object."""
         return EvalContext(self.policy, {**self.bindings, "object": obj})
 
+    def with_part(self, obj: Plain) -> EvalContext:
+        """The same context with the object without some of its parts, which is not measured again."""
+        bindings = {**self.bindings, "object": obj}
+        bound = bind(bindings)
+        bound.size = self._bound.measure()
+        return EvalContext(self.policy, bindings, bound)
+
     def evaluate(self, expression: PolicyExpression) -> Any | Failed:
         """The value of an expression, or why it failed."""
         if not expression.variables:

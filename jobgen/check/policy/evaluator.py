@@ -341,7 +341,7 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
         else:
             # The message is about the whole object, as that of the API server; the evidence is about this part of it.
             message = context.message(validation)
-            part = context.with_object(obj).message(validation) if len(causes) > 1 else message
+            part = context.with_part(obj).message(validation) if len(causes) > 1 else message
             part = original_policy_message(name, part)
             evidence = quoted_values(part) if part != message else None
         yield Problem(name, message, node, category="policy", severity=severity, evidence=evidence)

@@ -43,7 +43,7 @@ def locate_failures(
 
 def _find_failure(context: EvalContext, expression: PolicyExpression, tree: Plain) -> str:
     """How an expression fails for an object; empty if it is true."""
-    result = context.with_object(tree).evaluate(expression)
+    result = context.with_part(tree).evaluate(expression)
     if isinstance(result, Failed):
         return f"failed: {result.message}"
     return "" if result is True else "false"
