@@ -16,6 +16,7 @@ from jobgen.api.render import render
 from jobgen.api.teams import teams
 from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.commands.policy import list_policies, write_page
+from jobgen.editor.policies import list_policies as find_definitions
 
 ROOT = Path(__file__).parent.parent
 HEAD = "apiVersion: admissionregistration.k8s.io/v1\n"
@@ -394,6 +395,7 @@ def test_a_mutating_policy_can_be_listed_explained_and_turned_off(tmp_path):
     root = write(tmp_path, **{"jobs/j.yaml": JOB, "policies/m.yaml": policy("drop-it", patch)})
 
     assert "drop-it                    Mutate      policies/m.yaml" in list_policies(root).out
+    assert ("drop-it", "policies/m.yaml") in {(name, location.file) for name, location in find_definitions(root)}
     page = write_page(root).out
     assert "| [drop-it](#drop-it) | Mutate | * | policies/m.yaml |" in page
     assert f"- JSONPatch `{patch}`" in page

@@ -162,6 +162,16 @@ def test_only_policies_that_ask_for_it_are_invoked_again(tmp_path):
     assert made["data"] == {"x": "1", "y": "11"}
 
 
+def test_a_policy_whose_conditions_did_not_match_is_not_invoked_again(tmp_path):
+    text = '[JSONPatch{op: "add", path: "/data/y", value: "2"}]'
+    condition = [{"name": "c", "expression": "has(object.data)"}]
+    first = mutating("a", text, matchConditions=condition, reinvocationPolicy="IfNeeded")
+    later = mutating("b", '[JSONPatch{op: "add", path: "/data", value: {"x": "1"}}]')
+
+    assert evaluate([*first, *later], config_map(), tmp_path)[1]["data"] == {"x": "1"}
+    assert evaluate([*first, *later], config_map(data={"z": "3"}), tmp_path)[1]["data"] == {"x": "1", "y": "2"}
+
+
 def test_a_mutation_that_fails_does_not_stop_the_next(tmp_path):
     broken, good = '[JSONPatch{op: "remove", path: "/x"}]', '[JSONPatch{op: "add", path: "/data", value: {"y": "2"}}]'
 

@@ -12,7 +12,7 @@ from jobgen.repo import layout
 from jobgen.repo.files import File
 from jobgen.yamlio.read import read
 
-_POLICY = "ValidatingAdmissionPolicy"
+_POLICIES = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
 
 
 def list_policies(root: Path) -> Iterator[tuple[str, Location]]:
@@ -23,12 +23,12 @@ def list_policies(root: Path) -> Iterator[tuple[str, Location]]:
 
 @lru_cache(maxsize=256)
 def _list_policies(file: File) -> tuple[tuple[str, Location], ...]:
-    if _POLICY.encode() not in file.content:
+    if not any(kind.encode() in file.content for kind in _POLICIES):
         return ()
     found = []
     for document in read(file.content, file.path, traced=True).documents:
         name = as_mapping(document.data.get("metadata")).get("name")
         location = location_of(name)
-        if value_of(document.data.get("kind")) == _POLICY and location is not None:
+        if value_of(document.data.get("kind")) in _POLICIES and location is not None:
             found.append((str(value_of(name)), location))
     return tuple(found)

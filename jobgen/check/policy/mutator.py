@@ -35,6 +35,11 @@ class _Invocation(NamedTuple):
     binding: str
     param: Plain
 
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What stays the same if the policy is invoked again."""
+        return self.policy.policy.name, self.binding, repr(self.param)
+
 
 class Mutator:
     """The mutating policies of one cluster; which of them apply to a kind is looked up once."""
@@ -75,26 +80,21 @@ class Mutator:
     ) -> Iterator[Change]:
         admit = self._schemas.find_admission(obj)
         subject = self._evaluator.make_subject(obj, admit)
-        again: list[_Invocation] = []
-        is_applied = False
+        again: set[tuple[str, str, str]] = set()
         for invocation in self._list_invocations(matched, subject):
             if isinstance(invocation, Change):
                 yield invocation
                 continue
             for change in self._invoke(invocation, subject):
-                is_applied = is_applied or not change.error
                 subject = subject._replace(object=admit(change.after))
+                # A policy whose conditions do not match, or fail, is not invoked.
+                if invocation.policy.is_reinvoked and change.source is not invocation.policy.source:
+                    again.add(invocation.key)
                 yield change
-            again += [invocation] if invocation.policy.is_reinvoked else []
-        if not again or not is_applied:
-            return
         # Whether they match is decided again, for the object as it is now.
-        known = {(each.policy.policy.name, each.binding, repr(each.param)) for each in again}
         subject = self._evaluator.make_subject(subject.object, admit)
-        for invocation in self._list_invocations(matched, subject):
-            if isinstance(invocation, Change):
-                continue
-            if (invocation.policy.policy.name, invocation.binding, repr(invocation.param)) in known:
+        for invocation in self._list_invocations(matched, subject) if again else ():
+            if not isinstance(invocation, Change) and invocation.key in again:
                 for change in self._invoke(invocation, subject):
                     subject = subject._replace(object=admit(change.after))
                     yield change
@@ -126,9 +126,9 @@ class Mutator:
         context = self._evaluator.make_context(policy.policy, read, admitted, bind({}))
         admit = self._schemas.find_admission(read.object)
         for change in apply_mutations(policy, context, self._schemas.read_schema, admit):
-            if not (change.error and policy.policy.ignores_errors):
-                sent = {"apiVersion": subject.object.get("apiVersion")}
-                yield change._replace(before={**change.before, **sent}, after={**change.after, **sent})
+            sent = {"apiVersion": subject.object.get("apiVersion")}
+            error = "" if policy.policy.ignores_errors else change.error
+            yield change._replace(before={**change.before, **sent}, after={**change.after, **sent}, error=error)
 
 
 def _is_change(change: Change) -> bool:
