@@ -685,3 +685,23 @@ def test_what_a_queue_starts_counts_for_the_budget(tmp_path, kind):
     labeled = text.replace("namespace: nlp", "namespace: nlp, labels: {kueue.x-k8s.io/queue-name: nlp}")
     (tmp_path / "jobs/nlp/bert.yaml").write_text(labeled)
     assert count() == (1, 8)
+
+
+@pytest.mark.parametrize(("scales", "gpus"), [("true", 40), ("false", 8)])
+@pytest.mark.parametrize(
+    ("kind", "field"), [("RayCluster", ""), ("RayJob", "rayClusterSpec"), ("RayService", "rayClusterConfig")]
+)
+def test_workers_that_ray_may_add_count_for_the_budget(tmp_path, kind, field, scales, gpus):
+    head = (
+        "headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: a, image: 'r.example.com/a:1'}]}}}"
+    )
+    group = f"{{groupName: a, replicas: 1, minReplicas: 0, maxReplicas: 5, rayStartParams: {{}}, template: {GPU_POD}}}"
+    cluster = f"{{enableInTreeAutoscaling: {scales}, {head}, workerGroupSpecs: [{group}]}}"
+    spec = f"{{entrypoint: python, {field}: {cluster}}}" if field else cluster
+    text = make_object("ray.io/v1", kind, f"spec: {spec}\n")
+    write(tmp_path, {"teams/nlp.yaml": LIMITED + "  budget: {gpus: 9}\n", "jobs/nlp/bert.yaml": text})
+
+    lines = json.loads(teams(tmp_path, format="json").text)["teams"][0]["environments"][0]["budget"]
+
+    assert {line["name"]: line["used"] for line in lines}["gpus"] == gpus
+    assert ("team-budget-exceeded" in {each.rule for each in jobgen.lint(tmp_path).findings}) is (gpus > 9)

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.k8s.kueue import find_suspend_path, is_suspended, stays_suspended
-from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.requested_amounts import list_amounts
 from jobgen.k8s.resources import count_gpus, find_shared_devices, list_counted_pods
-from jobgen.model.data import Node
+from jobgen.model.data import Node, value_of
 from jobgen.spec.teams import Budget, DeviceLimit
 
 BudgetUse = tuple[str, int, int, tuple[tuple[object, ...], ...]]
@@ -56,15 +56,34 @@ def measure_use(manifest: Manifest, budget: Budget) -> Iterator[BudgetUse]:
 
 
 def _start(manifest: Manifest) -> Manifest:
-    """Return an object as it is after its queue starts it: not suspended."""
+    """Return an object as it may be later: started by its queue, with all workers that Ray may add."""
+    obj = manifest.object
     path = find_suspend_path(manifest)
-    if not path or not is_suspended(manifest):
+    if path and is_suspended(manifest):
+        obj = _set_at(obj, path, value=False)
+    clusters = _RAY_CLUSTERS.get(manifest.kind_name, ()) if manifest.group == "ray.io" else ()
+    cluster = as_mapping(get_path(obj, *clusters)) if clusters else {}
+    if value_of(cluster.get("enableInTreeAutoscaling")) is True:
+        groups = [_scale_up(each) for each in as_list(cluster.get("workerGroupSpecs"))]
+        obj = _set_at(obj, (*clusters, "workerGroupSpecs"), value=groups)
+    if obj is manifest.object:
         return manifest
-    started = _set_at(manifest.object, path, value=False)
-    return Manifest(started, manifest.kind, manifest.cluster, manifest.read_catalog, manifest.team)
+    return Manifest(obj, manifest.kind, manifest.cluster, manifest.read_catalog, manifest.team)
 
 
-def _set_at(node: Mapping[str, Node], path: Sequence[str], *, value: bool) -> dict[str, Node]:
+_RAY_CLUSTERS = {
+    "RayCluster": ("spec",),
+    "RayJob": ("spec", "rayClusterSpec"),
+    "RayService": ("spec", "rayClusterConfig"),
+}
+
+
+def _scale_up(group: Node) -> Node:
+    most = as_mapping(group).get("maxReplicas")
+    return {**as_mapping(group), "replicas": most} if as_integer(most) is not None else group
+
+
+def _set_at(node: Mapping[str, Node], path: Sequence[str], *, value: Node) -> dict[str, Node]:
     below = _set_at(as_mapping(node.get(path[0])), path[1:], value=value) if len(path) > 1 else value
     return {**node, path[0]: below}
 
