@@ -187,7 +187,8 @@ def test_params_that_are_missing_and_conditions_that_fail_deny_the_object(tmp_pa
     binding["spec"]["paramRef"] = {"name": "p", "parameterNotFoundAction": "Deny"}
     failing = mutating("m", text, matchConditions=[{"name": "c", "expression": "object.none == 1"}])
 
-    missing = "policy `m` could not be applied: binding `m` requires a ConfigMap named `p`, which does not exist"
+    reason = "binding `m` requires a ConfigMap named `p`, which does not exist in namespace `default`"
+    missing = f"policy `m` could not be applied: {reason}; add it to policies/params/"
     assert evaluate([policy, binding], config_map(), tmp_path) == ([missing], config_map())
     assert evaluate(failing, config_map(), tmp_path)[0] == ["policy `m` could not be applied: no such key: `none`"]
     policy["spec"]["failurePolicy"] = failing[0]["spec"]["failurePolicy"] = "Ignore"

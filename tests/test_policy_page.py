@@ -35,3 +35,10 @@ def test_texts_of_policies_are_no_markup():
     assert not [part for part in outside if "<" in part.replace("\\<", "") or "](javascript" in part.replace("\\]", "")]
     assert "`a < b`" in page
     assert [line for line in page.splitlines() if line.startswith("#")] == ["# Policies", "## hostile"]
+
+
+def test_a_message_of_several_validations_is_listed_once():
+    policy = make_policy()
+    policy["spec"]["validations"] = [{"expression": "a", "message": "add it"}, {"expression": "b", "message": "add it"}]
+
+    assert format_page([PolicyDocument("a", policy)]).count("add it") == 1

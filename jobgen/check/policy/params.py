@@ -72,8 +72,10 @@ class ParamStore(NamedTuple):
         ]
         if not found and wanted.denies:
             named = f" named `{wanted.name}`" if wanted.name else ""
+            where = f" in namespace `{namespace}`" if namespace else ""
             return MissingParams(
-                f"binding `{binding.name}` requires a {policy.param_kind[1]}{named}, which does not exist"
+                f"binding `{binding.name}` requires a {policy.param_kind[1]}{named}, which does not exist{where}; "
+                "add it to policies/params/"
             )
         return found
 

@@ -76,7 +76,7 @@ def _format_section(policy: PolicyDocument, bindings: Sequence[Mapping[str, Any]
         actions = ", ".join(spec.get("validationActions") or ("Mutate",))
         lines.append(f"- {actions}: {_describe_place(spec)}")
     lines += [""] if bindings else ["It has no binding, so it has no effect.", ""]
-    lines += [f"- {_cell(text)}" for text in _list_messages(data["spec"])]
+    lines += [f"- {_cell(text)}" for text in dict.fromkeys(_list_messages(data["spec"]))]
     return "\n".join(lines) + "\n"
 
 
