@@ -705,3 +705,20 @@ def test_workers_that_ray_may_add_count_for_the_budget(tmp_path, kind, field, sc
 
     assert {line["name"]: line["used"] for line in lines}["gpus"] == gpus
     assert ("team-budget-exceeded" in {each.rule for each in jobgen.lint(tmp_path).findings}) is (gpus > 9)
+
+
+@pytest.mark.parametrize("layer", ["base", "team nlp"])
+def test_defaults_of_some_platforms_are_in_a_block_with_match(tmp_path, layer):
+    overlay = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n  cluster: {platforms: [jobset, kubeflow]}\n"
+    policy = "{runPolicy: {cleanPodPolicy: None}}"
+    team = LIMITED + (f"  defaults: {policy}\n" if layer == "team nlp" else "")
+    files = {"teams/nlp.yaml": team, "jobs/nlp/bert.yaml": make_job(namespace="nlp")}
+    whole = f"  defaults: {policy}\n" if layer == "base" else ""
+    write(tmp_path, {**files, "overlays/base/overlay.yaml": overlay + whole})
+
+    found = [each.message for each in jobgen.lint(tmp_path).findings if each.rule == "unsupported-by-kind"]
+    assert len(found) == 1
+    assert f"it is among the defaults of {layer}: set it in a block of" in found[0]
+    block = f"  defaults:\n    - match: {{platforms: [kubeflow]}}\n      merge: {policy}\n"
+    write(tmp_path, {"teams/nlp.yaml": LIMITED, "overlays/base/overlay.yaml": overlay + block})
+    assert not [each for each in jobgen.lint(tmp_path).findings if each.rule == "unsupported-by-kind"]

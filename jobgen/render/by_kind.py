@@ -120,11 +120,15 @@ def _list_siblings(path: str, kind: Kind) -> list[str]:
 
 
 def _suggest_patch(key: Any) -> str:
-    """How to set a field of an overlay's defaults that only some platforms support."""
+    """How to set a field of the defaults of an overlay or of a team that only some platforms support."""
     layer = key.layer if type(key) is TracedKey else ""
     if not layer.startswith("defaults of "):
         return ""
-    return f"; it is among the {layer}: set it in a patch with `match: {{platforms: […]}}` instead"
+    # Defaults of a team have no `match`.
+    block = (
+        "a block of the `defaults` of an overlay" if layer.startswith("defaults of team ") else "a block of `defaults`"
+    )
+    return f"; it is among the {layer}: set it in {block} with `match: {{platforms: […]}}` instead"
 
 
 def _is_for_other_platform(path: str, job: JobSpec) -> bool:
