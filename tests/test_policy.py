@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobgen.check.policy import ClusterFacts, Policies, PolicyEvaluator, compile_policies
-from jobgen.check.policy.locate import find_failing_parts, find_first_failing_part, node_at, remove_parts
+from jobgen.check.policy.locate import Trials, find_failing_parts, find_first_failing_part, node_at, remove_parts
 from jobgen.check.policy.parse import is_policy
 from jobgen.cli.commands.policy import list_policies, run_cases
 from jobgen.model.data import untraced, value_of
@@ -303,7 +303,7 @@ def test_tree_without_culprits_passes(tree):
     def fails(part):
         return count(part, "bad") > 0
 
-    paths = list(find_failing_parts(tree, fails, max_evaluations=10_000))
+    paths = list(find_failing_parts(Trials(tree, fails), max_evaluations=10_000))
 
     assert bool(paths) == fails(tree)
     assert all(node_at(tree, path) == "bad" for path in paths)
@@ -314,7 +314,7 @@ def test_tree_without_culprits_passes(tree):
 @given(st.dictionaries(st.sampled_from("abcde"), TREES, max_size=4), st.integers(1, 3))
 @settings(max_examples=100)
 def test_removing_one_of_many_culprits_leaves_the_others(tree, allowed):
-    path = find_first_failing_part(tree, lambda part: count(part, "bad") > allowed, max_evaluations=10_000)
+    path = find_first_failing_part(Trials(tree, lambda part: count(part, "bad") > allowed), max_evaluations=10_000)
 
     assert not path or count(remove_parts(tree, frozenset([path])), "bad") < count(tree, "bad")
 
@@ -329,7 +329,7 @@ def test_culprit_search_ends_for_any_predicate(tree, fails):
         asked += 1
         return fails(part)
 
-    list(find_failing_parts(tree, counted, max_evaluations=50))
+    list(find_failing_parts(Trials(tree, counted), max_evaluations=50))
 
     assert asked <= 10 * 51
 
@@ -343,7 +343,7 @@ def test_deep_culprit_is_found_in_few_trials():
         asked.append(part)
         return count(part, "bad") > 0
 
-    assert find_first_failing_part(tree, fails) == ("spec", "field-29", "x", 1, "y")
+    assert find_first_failing_part(Trials(tree, fails)) == ("spec", "field-29", "x", 1, "y")
     assert len(asked) < 50
 
 

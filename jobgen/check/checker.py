@@ -123,7 +123,7 @@ class Checker:
         return bool(
             self._validate(manifest)
             or self._rule_runner.find_problems(manifest)
-            or self.evaluate_policies(manifest.object)
+            or self.evaluate_policies(manifest.object, 1)
             # Those that do not count are dropped when the problems are located.
             or any(failures or self.has_problems(inner) for _, inner, failures in self._list_wrapped(manifest.object))
         )
@@ -224,14 +224,13 @@ class Checker:
         check = self._schema_check(manifest)
         return self._check_without_schema(manifest) if check is None else check(fill_in_defaults(manifest.object))
 
-    def evaluate_policies(self, obj: Mapping[str, Node]) -> list[Problem]:
-        """What the policies of the repository deny or warn about."""
+    def evaluate_policies(self, obj: Mapping[str, Node], most: int = MAX_FINDINGS + 1) -> list[Problem]:
+        """What the policies of the repository deny or warn about, up to a number of problems."""
         if self.evaluator is None:
             return []
         problems: list[Problem] = []
         try:
-            # No more than these are reported.
-            problems += islice(self.evaluator.find_problems(obj, self.schema_source), MAX_FINDINGS + 1)
+            problems += islice(self.evaluator.find_problems(obj, self.schema_source), most)
         except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
             problems.append(report_exception("the evaluation of the policies", error, obj))
         return problems

@@ -25,19 +25,41 @@ MAX_EVALUATIONS = 200
 _MAX_PARTS = 10
 
 
+class Trials:
+    """A tree, and how it fails without some of its parts; each is evaluated once."""
+
+    def __init__(self, tree: Plain, evaluate: Evaluate) -> None:
+        self.tree = tree
+        self.evaluate = evaluate
+        self._known: dict[frozenset[Path], str | bool] = {}
+
+    def evaluate_without(self, removed: frozenset[Path]) -> str | bool:
+        """How the tree fails without some parts, or something false if it passes."""
+        if removed not in self._known:
+            self._known[removed] = self.evaluate(remove_parts(self.tree, removed))
+        return self._known[removed]
+
+    def count_other_failures_as_passing(self) -> Trials:
+        """The same trials, in which only a tree that fails in the way of the whole tree fails."""
+        whole = self.evaluate_without(frozenset())
+        other = Trials(self.tree, lambda tree: self.evaluate(tree) == whole)
+        other._known = {removed: found == whole for removed, found in self._known.items()}
+        return other
+
+
 def locate_failures(
     subject: AdmissionSubject, context: EvalContext, expression: PolicyExpression
 ) -> Iterator[tuple[Node, Plain]]:
     """The nodes that make an expression fail, each with the object as it is without the others."""
-    evaluate = partial(_find_failure, context, expression)
-    paths = list(find_failing_parts(subject.object, evaluate))
+    trials = Trials(subject.object, partial(_find_failure, context, expression))
+    paths = list(find_failing_parts(trials))
     if not paths:
-        yield _find_named_node(subject, context, expression), subject.object
+        yield _find_named_node(subject, context, expression, trials), subject.object
     for path in paths:
         others = frozenset(paths) - {path}
-        if not evaluate(remove_parts(subject.object, others)):
+        if not trials.evaluate_without(others):
             others = frozenset()
-        value = find_read_value(subject.object, evaluate, path, others)
+        value = find_read_value(trials, path, others)
         yield _find_reported_node(subject.source, value), remove_parts(subject.object, others)
 
 
@@ -49,10 +71,11 @@ def _find_failure(context: EvalContext, expression: PolicyExpression, tree: Plai
     return "" if result is True else "false"
 
 
-def _find_named_node(subject: AdmissionSubject, context: EvalContext, expression: PolicyExpression) -> Node:
+def _find_named_node(
+    subject: AdmissionSubject, context: EvalContext, expression: PolicyExpression, trials: Trials
+) -> Node:
     """The node that an expression reads, or where it looks for a missing one, if no removal makes the object pass."""
-    before = _find_failure(context, expression, subject.object)
-    path = find_first_failing_part(subject.object, lambda tree: _find_failure(context, expression, tree) == before)
+    path = find_first_failing_part(trials.count_other_failures_as_passing())
     if path and not isinstance(_get(subject.object, path), (dict, list)):
         return _find_reported_node(subject.source, path)
     named = _find_named_paths(context, expression, set())
@@ -132,12 +155,12 @@ def node_at(tree: Node, path: Path) -> Node:
     return key if isinstance(key, TracedKey) and type(tree) is not TracedScalar else tree
 
 
-def find_failing_parts(tree: Plain, evaluate: Evaluate, max_evaluations: int = MAX_EVALUATIONS) -> Iterator[Path]:
+def find_failing_parts(trials: Trials, max_evaluations: int = MAX_EVALUATIONS) -> Iterator[Path]:
     """The parts that make a tree fail, one after the other, until what is left passes."""
     removed: frozenset[Path] = frozenset()
     for _ in range(_MAX_PARTS):
-        failure = evaluate(remove_parts(tree, removed))
-        search = _Search(tree, evaluate, failure, max_evaluations)
+        failure = trials.evaluate_without(removed)
+        search = _Search(trials, failure, max_evaluations)
         path = search.find_smallest(removed, (), is_decisive=False) if failure else ()
         if not path:
             return
@@ -145,20 +168,19 @@ def find_failing_parts(tree: Plain, evaluate: Evaluate, max_evaluations: int = M
         removed |= {path}
 
 
-def find_first_failing_part(tree: Plain, evaluate: Evaluate, max_evaluations: int = MAX_EVALUATIONS) -> Path:
+def find_first_failing_part(trials: Trials, max_evaluations: int = MAX_EVALUATIONS) -> Path:
     """The smallest part without which the tree passes; empty if there is none but the whole."""
-    return next(find_failing_parts(tree, evaluate, max_evaluations), ())
+    return next(find_failing_parts(trials, max_evaluations), ())
 
 
 def find_read_value(
-    tree: Plain, evaluate: Evaluate, path: Path, removed: frozenset[Path], max_evaluations: int = MAX_EVALUATIONS
+    trials: Trials, path: Path, removed: frozenset[Path], max_evaluations: int = MAX_EVALUATIONS
 ) -> Path:
     """The first value in a failing part that the expression reads; the part itself, if it reads none of them.
 
     Without a value that it reads, the expression fails in another way.
     """
-    failure = evaluate(remove_parts(tree, removed))
-    search = _Search(tree, evaluate, failure, max_evaluations)
+    search = _Search(trials, trials.evaluate_without(removed), max_evaluations)
     return search.find_read_value(removed, path) or path
 
 
@@ -186,9 +208,8 @@ def _children(tree: Plain) -> list[tuple[str | int, Plain]]:
 class _Search:
     """One search for a failing part; it ends when its evaluations are used up."""
 
-    def __init__(self, tree: Plain, evaluate: Evaluate, failure: str | bool, evaluations: int) -> None:
-        self.tree = tree
-        self.evaluate = evaluate
+    def __init__(self, trials: Trials, failure: str | bool, evaluations: int) -> None:
+        self.trials = trials
         self.failure = failure
         self.evaluations = evaluations
 
@@ -230,7 +251,7 @@ class _Search:
 
     def _evaluate_without(self, removed: frozenset[Path]) -> str | bool:
         self.evaluations -= 1
-        return self.evaluate(remove_parts(self.tree, removed)) if self.evaluations >= 0 else self.failure
+        return self.trials.evaluate_without(removed) if self.evaluations >= 0 else self.failure
 
     def _steps(self, path: Path) -> list[str | int]:
-        return [step for step, _ in _children(_get(self.tree, path))]
+        return [step for step, _ in _children(_get(self.trials.tree, path))]
