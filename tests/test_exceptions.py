@@ -119,6 +119,14 @@ def test_an_exception_applies_to_what_a_change_does_to_jobs_of_a_team(tmp_path):
     assert " more" not in found.message
 
 
+def test_accepted_findings_can_be_shown(tmp_path):
+    result = jobgen.lint(write(tmp_path, {"teams": ["nlp"]}, files={"teams/nlp.yaml": TEAM}), today=TODAY)
+
+    assert [(each.finding.rule, each.reason, each.by) for each in result.suppressed] == [(RULE, "soon", "exception")]
+    assert "suppressed by exception: soon" in result.to_text(show_suppressed=True)
+    assert RULE not in result.to_text()
+
+
 def test_an_expired_exception_is_an_error_and_has_no_effect(tmp_path):
     write(tmp_path, {}, expires="2026-05-31")
 

@@ -34,7 +34,7 @@ class LintResult(NamedTuple):
     findings: tuple[Finding, ...]
     """Sorted by location."""
     suppressed: tuple[Suppressed, ...]
-    """Findings that a comment or the baseline suppresses."""
+    """Findings that a comment, an exception of the settings, or the baseline suppresses."""
     files: int
     """The number of files that were read."""
     objects: int
@@ -152,9 +152,10 @@ def lint(
         )
     kept, merged = finish_findings(findings, linted.mandatory)
     by_comment = [Suppressed(each.finding, each.suppression.reason) for each in linted.suppressed]
+    by_exception = [Suppressed(each.finding, each.reason, "exception") for each in linted.accepted]
     return LintResult(
         kept,
-        (*by_comment, *known),
+        (*by_comment, *by_exception, *known),
         linted.files,
         linted.objects,
         tuple(linted.environments),

@@ -19,6 +19,7 @@ from jobgen.report.coverage import Coverage
 
 if TYPE_CHECKING:
     from jobgen.model.finding import Finding
+    from jobgen.pipeline.severities import Accepted
     from jobgen.report.suppress import SuppressedFinding, Suppression
 
 STDIN = "<stdin>"
@@ -89,6 +90,8 @@ class LintRun(NamedTuple):
     """How many files and folders were not read, by reason."""
     rendered: bool = False
     """Whether it is known that nothing prevents a render."""
+    accepted: Sequence[Accepted] = ()
+    """Findings that exceptions of the settings accept."""
 
 
 def resolve_files(request: LintRequest) -> LintFiles:

@@ -73,7 +73,9 @@ def run_lint(
     today = request.today or (git.read_commit_date(request.directory) if comments else "")
     coverages = [_find_coverage(run, request) for run in runs]
     findings, suppressed = _apply_comments(runs, by_run, coverages, today, partial(_read_text, files, request))
-    selected = set(_drop_excluded(select_findings((each.finding for each in suppressed), request), files))
+    accepted = [each for run in runs for each in dict.fromkeys(run.accepted)]
+    hidden = [*(each.finding for each in suppressed), *(each.finding for each in accepted)]
+    selected = set(_drop_excluded(select_findings(hidden, request), files))
     shown = [*select_findings(findings, request), *_check_rendered_tree(files, request, runs[0].project)]
     shown = [*_drop_excluded(shown, files), *_find_unused_patterns(files, request, runs[0].project)]
     return LintRun(
@@ -91,6 +93,7 @@ def run_lint(
         cacheable=not comments and not files.patterns and all(run.lasting for run in runs),
         skipped=sum((run.skipped for run in runs), Counter(files.skipped)),
         rendered=all(run.rendered for run in runs),
+        accepted=[each for each in accepted if each.finding in selected],
     )
 
 

@@ -44,7 +44,7 @@ from jobgen.pipeline.result_cache import (
     new_result,
 )
 from jobgen.pipeline.selectors import Membership
-from jobgen.pipeline.severities import apply_severities, depends_on_date
+from jobgen.pipeline.severities import Accepted, apply_severities, depends_on_date
 from jobgen.pipeline.trace import Job, JobRef, Tracer
 from jobgen.repo import layout
 from jobgen.repo.files import File, FileEntry
@@ -122,6 +122,8 @@ class Run:
         """Rules and policies that could not be evaluated."""
         self.rendered = False
         """Whether nothing prevents a render: only checks of objects and of environments reported errors."""
+        self.accepted: Sequence[Accepted] = ()
+        """Findings that exceptions of the settings accept."""
         self.lasting = False
         """Whether the findings depend on files alone, and not on the date."""
 
@@ -174,7 +176,7 @@ def _process(run: Run) -> Iterator[Rendered]:
         run.findings[:] = suggest_own_definitions(run.findings, made_objects, entries)
         _name_failed_policies(run)
         covers_all = run.complete and set(run.environments) >= set(run.project.environments())
-        run.findings[:] = apply_severities(jobs, run.findings, covers_all=covers_all)
+        run.findings[:], run.accepted = apply_severities(jobs, run.findings, covers_all=covers_all)
         run.lasting = run.lasting and not depends_on_date(run.project)
     # Findings that differ only in their object keep the order of the files: a set would change it from run to run.
     run.findings[:] = sorted(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from jobgen.model.finding import Finding
 from jobgen.pipeline.across_jobs import AllJobs
@@ -17,22 +18,36 @@ def depends_on_date(project: ProjectConfig) -> bool:
     return bool(project.settings.get("exceptions") or project.date)
 
 
-def apply_severities(jobs: AllJobs, findings: Iterable[Finding], *, covers_all: bool) -> list[Finding]:
-    """Return the findings with their severities in this repository, without those that are turned off or excepted.
+class Accepted(NamedTuple):
+    """A finding that an exception of the settings accepts."""
+
+    finding: Finding
+    reason: str
+
+
+def apply_severities(
+    jobs: AllJobs, findings: Iterable[Finding], *, covers_all: bool
+) -> tuple[list[Finding], list[Accepted]]:
+    """Return the findings with their severities in this repository, and those that exceptions accept.
 
     With `covers_all`, every environment was checked, so an exception without a finding is reported.
     """
     severities = jobs.project.severities
     if not depends_on_date(jobs.project):
-        return list(filter(None, map(severities.apply, findings)))
+        return list(filter(None, map(severities.apply, findings))), []
     found = list(_find_teams(jobs, findings))
     applied = list(filter(None, (severities.apply(*each) for each in found)))
+    accepted = [
+        Accepted(finding, exception.reason)
+        for finding, team in found
+        if (exception := severities.find_exception(finding, team))
+    ]
     if jobs.is_standalone:
-        return applied
+        return applied, accepted
     from jobgen.pipeline.exceptions import find_expired, find_unused_exceptions
 
     applied += find_expired(jobs.tracer)
-    return [*applied, *find_unused_exceptions(jobs.tracer, found)] if covers_all else applied
+    return [*applied, *find_unused_exceptions(jobs.tracer, found)] if covers_all else applied, accepted
 
 
 def _find_teams(jobs: AllJobs, findings: Iterable[Finding]) -> Iterator[FoundIn]:

@@ -10,12 +10,12 @@ from jobgen.model.finding import Finding, Severity
 
 
 class Suppressed(NamedTuple):
-    """A finding that a comment or the baseline suppresses."""
+    """A finding that a comment, an exception of the settings, or the baseline suppresses."""
 
     finding: Finding
     reason: str
     by: str = "comment"
-    """`comment` or `baseline`."""
+    """`comment`, `exception` or `baseline`."""
 
 
 class RuleText(NamedTuple):

@@ -99,9 +99,13 @@ class Severities(NamedTuple):
             if not any(setting[1:]):
                 return
 
+    def find_exception(self, finding: Finding, team: str = "") -> SeverityException | None:
+        """Return the exception that accepts a finding; None if there is none."""
+        return next((each for each in self.exceptions.get(finding.rule, ()) if each.matches(finding, team)), None)
+
     def apply(self, finding: Finding, team: str = "") -> Finding | None:
         """Return the finding with its severity in this repository; None if its rule is turned off, or excepted."""
-        if any(each.matches(finding, team) for each in self.exceptions.get(finding.rule, ())):
+        if self.find_exception(finding, team):
             return None
         for setting in (*self.rules.get(finding.rule, ()), *self.categories.get(finding.category, ())):
             if setting.matches(finding):
