@@ -185,7 +185,11 @@ def compile_cel(
         cache.put(key, known)
     if known.startswith(_INTERPRETED):
         return Expression(text, None, known.removeprefix(_INTERPRETED))
-    return Expression(text, engine.program(known, TABLE), known)
+    try:
+        return Expression(text, engine.program(known, TABLE), known)
+    except RuntimeError:
+        # The engine reads trees of a hundred levels at most, fewer than it checks.
+        return CompileError(engine.TOO_DEEP)
 
 
 def _checked(

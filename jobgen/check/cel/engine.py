@@ -23,7 +23,7 @@ _FAULT = lazy_pattern(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
 _CODE = lazy_pattern(r"^(?:[A-Z_]+: )+|\s*\[[A-Z_]+\]$|\s*\(in container ''\)")
 _QUOTED = lazy_pattern(r"'((?:_?[^\s']+_?)|\([^']*\))'")
 TOO_MANY_STEPS = "its loops take more steps"
-_TOO_DEEP = "the expression is nested more deeply than can be evaluated offline"
+TOO_DEEP = "the expression is nested more deeply than can be evaluated offline"
 _WORDS = (
     (lazy_pattern(r"Key not found in map : (.*)"), r"no such key: `\1`"),
     (lazy_pattern(r"No matching overloads found : (.*)"), r"no such overload: `\1`"),
@@ -66,7 +66,7 @@ def check_typed(
 
 def _check(text: str, checker: Callable[[], Native]) -> bytes | CompileError:
     found = _check_once(text, checker)
-    if isinstance(found, CompileError) and found.message == _TOO_DEEP:
+    if isinstance(found, CompileError) and found.message == TOO_DEEP:
         shorter = drop_repeated_parentheses(text)
         return _check_once(shorter, checker) if shorter != text else found
     return found
@@ -218,7 +218,7 @@ def _config(extensions: tuple[str, ...], more: dict[str, Any]) -> Native:
 
 def _fault(message: str) -> CompileError:
     if "recursion" in message:
-        return CompileError(_TOO_DEEP)
+        return CompileError(TOO_DEEP)
     match = _FAULT.search(message)
     if match is None:
         return CompileError(_CODE.sub("", message.partition("\n")[0]))

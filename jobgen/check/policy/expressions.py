@@ -25,6 +25,9 @@ _CHAIN = lazy_pattern(
 )
 _STEP = lazy_pattern(rf"\.\s*\??([A-Za-z_]\w*)|\[\s*\??({STRING})\s*\]", re.DOTALL)
 _MAX_INLINED_LENGTH = 10_000
+# Values of more variables may grow beyond all limits before one of them is measured.
+_MAX_CLOSED_VARIABLES = 12
+_MAX_CLOSED_LENGTH = 8_000
 _LOOP_VARIABLE = "jobgen_variable_"
 
 NAMES = ("object", "oldObject", "request", "namespaceObject", "params", "variables", "authorizer")
@@ -88,25 +91,32 @@ class PolicyExpression:
         A failure says nothing about the value.
         """
         if isinstance(self._closed, str):
-            compiled = compile_cel(self.close(), NAMES, returns=self._returns)
+            text = self._close()
+            compiled = compile_cel(text, NAMES, returns=self._returns) if text else None
             self._closed = compiled if isinstance(compiled, Expression) else None
         return Failed("") if self._closed is None else self._closed.evaluate_fast(bindings)
 
-    def close(self) -> str:
-        """Its text without `variables`: each that it reads is the variable of a loop over one item."""
-        text = _to_mapping(self.inlined) if self._returns == "any" and self.is_optional else self.inlined
-        wanted, bound = set(self.variables), []
+    def _list_variables(self) -> list[tuple[str, PolicyExpression]]:
+        """The variables that it reads, itself and through others, the last first."""
+        wanted, found = set(self.variables), []
         for name, value in reversed(self._known):
             if name in wanted:
-                wanted.discard(name)
                 wanted.update(value.variables)
-                bound.append((name, value))
+                found.append((name, value))
+        return found
+
+    def _close(self) -> str:
+        """Its text without `variables`: each that it reads is the variable of a loop over one item; empty if long."""
+        variables = self._list_variables()
+        if len(variables) > _MAX_CLOSED_VARIABLES:
+            return ""
+        text = _to_mapping(self.inlined) if self._returns == "any" and self.is_optional else self.inlined
         text = _use_loop_variables(text)
-        for name, value in bound:
+        for name, value in variables:
             made = _use_loop_variables(_to_mapping(value.inlined) if value.is_optional else value.inlined)
             # Line breaks, because expressions may end in a comment.
             text = f"[{made}\n].map({_LOOP_VARIABLE}{name}, {text}\n)[0]"
-        return text
+        return text if len(text) <= _MAX_CLOSED_LENGTH else ""
 
     def paths(self) -> list[tuple[str, ...]]:
         """The fields of the object that it names, such as `object.metadata.labels['team']`."""
