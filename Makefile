@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo compile test test-fast stress bench docs conformance vscode clean
+.PHONY: demo compile test test-fast stress bench guard docs conformance vscode clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -51,6 +51,11 @@ stress: compile
 bench: .venv/ready
 	$(BIN)/python benchmarks/table.py --json bench.json
 	$(BIN)/python benchmarks/page.py bench.json
+
+# Instructions of this checkout compared with the last release, or with `make guard BASE=<revision>`.
+BASE ?=
+guard: .venv/ready
+	$(BIN)/python benchmarks/guard.py $(if $(BASE),--base $(BASE))
 
 docs: .venv/ready
 	$(BIN)/python docs/build_rules.py
