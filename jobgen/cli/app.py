@@ -3,33 +3,52 @@
 from __future__ import annotations
 
 import os
+import re
+from functools import cached_property
 from importlib import import_module
-from keyword import iskeyword
-from pathlib import Path
 from typing import cast
 
 import click
 
-from jobgen import __version__, cache
+from jobgen import __version__
 from jobgen.api.errors import JobgenError
 from jobgen.cli import commands
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
 
+# The documentation of a command, in the text of its module.
+_HELP = re.compile(r'^def command\([^"]*"""(.+?)"""', re.MULTILINE | re.DOTALL)
+
 
 class CommandFolder(click.Group):
-    """A group with a command for each module of `cli/commands/`."""
+    """A group with a command for each module of `cli/commands/`; a module is imported to run its command."""
+
+    @cached_property
+    def _modules(self) -> dict[str, str]:
+        """The module of each command; a trailing underscore allows names such as `import_`."""
+        files = sorted(os.listdir(commands.__path__[0]))
+        modules = [name.removesuffix(".py") for name in files if not name.startswith(("_", "."))]
+        return {module.rstrip("_"): module for module in modules}
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- a method of click
         """Return the names of all commands."""
-        modules = (name.removesuffix(".py") for name in os.listdir(commands.__path__[0]))
-        return sorted(name.rstrip("_") for name in modules if not name.startswith(("_", ".")))
+        return sorted(self._modules)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command; a trailing underscore allows module names such as `import_`."""
-        if cmd_name not in self.list_commands(ctx):
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- see above
+        """Return a command as help and completion list it, with its name and its documentation."""
+        if cmd_name not in self._modules:
             return None
-        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
-        return cast(click.Command, import_module(f"{commands.__name__}.{name}").command)
+        with open(os.path.join(commands.__path__[0], f"{self._modules[cmd_name]}.py"), encoding="utf-8") as module:
+            found = _HELP.search(module.read())
+        return click.Command(cmd_name, help=found[1] if found else None)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Import the command that the arguments name."""
+        name, listed, rest = super().resolve_command(ctx, args)
+        if name is None or listed is None:
+            return name, listed, rest
+        return name, cast(click.Command, import_module(f"{commands.__name__}.{self._modules[name]}").command), rest
 
 
 @click.group(cls=CommandFolder, context_settings={"help_option_names": ["-h", "--help"]})
@@ -40,6 +59,11 @@ class CommandFolder(click.Group):
 @click.pass_context
 def cli(context: click.Context, directory: str, no_cache: bool, traceback: bool) -> None:
     """Write training jobs once; render them for each environment and operator."""
+    # Imported late: help and completion do not need them.
+    from pathlib import Path
+
+    from jobgen import cache
+
     if not no_cache:
         cache.enable(cache.find_default_folder(), cache.installation_fingerprint(), Path(directory))
     # main looks for --traceback itself: an error may occur before arguments are parsed.

@@ -7,9 +7,7 @@ import gc
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
-from jobgen import cache
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.cli.terminal import finish, finish_printed
 
@@ -58,6 +56,9 @@ def _run_command(arguments: list[str]) -> Result | int:
     except OSError:
         return error_result(ExitCode.USAGE, "the current folder does not exist")
     if is_plain_lint(arguments, os.environ):
+        from pathlib import Path
+
+        from jobgen import cache
         from jobgen.cli.run_lint import run_lint
 
         cache.enable(cache.find_default_folder(), cache.installation_fingerprint(), Path())

@@ -5,9 +5,6 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobgen.report.escape import visible
-from jobgen.report.summary import format_findings
-
 if TYPE_CHECKING:
     from jobgen.api.errors import JobgenError
 
@@ -40,9 +37,14 @@ class Result(NamedTuple):
 
 def error_result(code: ExitCode, message: str, err: str = "") -> Result:
     """Return the result of a command that ends early; the reason is its last line."""
+    # Imported late: help and completion have no message.
+    from jobgen.report.escape import visible
+
     return Result(code, err=f"{err}jobgen: {visible(message)}\n")
 
 
 def to_result(error: JobgenError) -> Result:
     """Return the result of a command that an error ended."""
+    from jobgen.report.summary import format_findings
+
     return error_result(_ERROR_CODES[type(error).__name__], str(error), format_findings(error.findings))

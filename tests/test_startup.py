@@ -1,0 +1,92 @@
+"""What a process imports before it does its work: imports are most of the time of a short run.
+
+The lists name modules, because times differ from machine to machine. Whoever adds an import sees here what it costs
+every run.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import click
+import pytest
+
+from jobgen.cli.app import cli
+
+RUN = """
+import os, sys
+from jobgen.cli.main import run
+try:
+    code = run(sys.argv[1:])
+except SystemExit as end:
+    code = end.code
+sys.stdout.flush()
+print(code, *sys.modules, file=sys.stderr, flush=True)
+os._exit(0)
+"""
+COMMAND_LINE = {
+    "jobgen",
+    "jobgen.api",
+    "jobgen.api.errors",
+    "jobgen.cli",
+    "jobgen.cli.app",
+    "jobgen.cli.commands",
+    "jobgen.cli.main",
+    "jobgen.cli.result",
+    "jobgen.cli.terminal",
+    "jobgen.model",
+    "jobgen.model.limits",
+}
+
+
+def list_imports(*arguments, folder=None, **environ):
+    """Run jobgen in a process; return what it prints and all modules that it has imported."""
+    process = subprocess.run(
+        [sys.executable, "-P", "-c", RUN, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=folder,
+        env={**os.environ, **environ},
+    )
+    code, *modules = process.stderr.splitlines()[-1].split()
+    return int(code), process.stdout, set(modules)
+
+
+def own(modules):
+    return {name for name in modules if name.partition(".")[0] == "jobgen"}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["--version"]])
+def test_help_imports_the_command_line_alone(arguments):
+    code, out, modules = list_imports(*arguments)
+    assert (code, bool(out)) == (0, True)
+    assert own(modules) == COMMAND_LINE
+    assert not modules & {"yaml", "cel_expr_python", "json", "pathlib", "hashlib", "dataclasses"}
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_imports_the_command_line_alone(shell):
+    words = {"COMP_WORDS": "jobgen li", "COMP_CWORD": "li" if shell == "fish" else "1"}
+    code, out, modules = list_imports(_JOBGEN_COMPLETE=f"{shell}_complete", **words)
+    assert (code, "lint" in out) == (0, True)
+    assert own(modules) == COMMAND_LINE
+
+
+def test_help_lists_every_command_as_its_module_documents_it():
+    context = click.Context(cli)
+    names = cli.list_commands(context)
+    assert "import" in names
+    for name in names:
+        listed = cli.get_command(context, name)
+        _, command, rest = cli.resolve_command(context, [name, "x"])
+        assert (listed.name, listed.get_short_help_str(), listed.hidden, listed.deprecated, rest) == (
+            command.name,
+            command.get_short_help_str(),
+            command.hidden,
+            command.deprecated,
+            ["x"],
+        )
+        assert listed.get_short_help_str()
