@@ -99,6 +99,7 @@ _ERRORS = {
         "internal-error": "A check that failed with an exception: the object was not checked in full.",
         "mandatory-suppressed": "A comment that suppresses a mandatory rule, or one about a file that was not read.",
         "too-many-files": "A folder that holds far more files than manifests: nothing in it was checked.",
+        "wrong-jobgen-version": "A version of jobgen that `required-version` in the settings does not allow.",
         "unread-file": "A file that was named, or that holds an object in a folder of jobgen, but is not read.",
     },
     "policy": {

@@ -21,6 +21,7 @@ from jobgen.model.finding import Finding, FixStep, Problem
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.locate import locate
+from jobgen.pipeline.required_version import find_version_problem
 from jobgen.render.runtimes import find_runtime_error
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder, read_date
@@ -364,8 +365,9 @@ def _load_settings(
     documents = read_valid_documents(file, "settings", findings, traced=traced, frameworks=frameworks) if file else []
     if file and not file.finding:
         written = read(file.content, file.path, traced=traced).documents[:1]
-        for problem in _find_unknown_names(written[0].data, root, overlays) if written else ():
-            findings.append(locate(problem, SETTINGS))
+        for data in (document.data for document in written if isinstance(document.data, dict)):
+            problems = (*find_version_problem(data), *_find_unknown_names(data, root, overlays))
+            findings += (locate(problem, SETTINGS) for problem in problems)
     if len(documents) > 1:
         message = "the settings are a single document; remove this one"
         evidence = original_message("ignored-document")
