@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo compile test test-fast stress bench guard docs conformance vscode clean
+.PHONY: demo compile test test-fast stress bench guard docs conformance dist record-release vscode clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -64,6 +64,10 @@ docs: .venv/ready
 # Needs the suites in ../shared.
 conformance: .venv/ready
 	$(BIN)/python docs/build_conformance.py
+
+# The examples of this version and what it renders, with which later versions are compared.
+record-release: .venv/ready
+	$(BIN)/python tools/record_release.py
 
 # The extension for VS Code, as editors/vscode/dist/jobgen.vsix. Needs Node.js 20 or newer.
 vscode: .venv/ready
