@@ -55,8 +55,8 @@ RESERVED = {
         "teams.formats",
         "testing.formats",
     },
-    # the folders of a repository; schemas, temporary folders and the cache, which list their own
-    "os.scandir": {"repo.walk", "repo.shipped", "repo.scratch", "cache"},
+    # the folders of a repository; schemas, temporary folders, the rendered tree and the cache, which list their own
+    "os.scandir": {"repo.walk", "repo.shipped", "repo.scratch", "cache", "repo.rendered_tree"},
     ".iterdir": {"repo.rendered_tree"},  # lists the tree that it writes
     ".glob": set(),
     ".rglob": set(),

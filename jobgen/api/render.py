@@ -73,6 +73,8 @@ class RenderResult(NamedTuple):
     findings: tuple[Finding, ...]
     environments: tuple[str, ...]
     """The environments that were rendered."""
+    dated: bool = False
+    """Whether the objects depend on the date."""
 
     @property
     def failed(self) -> bool:
@@ -121,7 +123,7 @@ def render(
     _drop_findings_of_others(run, jobs)
     if unique_files:
         run.findings += _find_path_conflicts(objects)
-    result = RenderResult(objects, tuple(run.findings), tuple(selected))
+    result = RenderResult(objects, tuple(run.findings), tuple(selected), run.dated)
     if result.failed:
         return result._replace(objects=())
     if objects or jobs or not allow_empty:

@@ -126,6 +126,8 @@ class Run:
         """Findings that exceptions of the settings accept."""
         self.lasting = False
         """Whether the findings depend on files alone, and not on the date."""
+        self.dated = False
+        """Whether the objects depend on the date."""
 
     def __iter__(self) -> Iterator[Rendered]:
         return _process(self)
@@ -144,6 +146,8 @@ def _process(run: Run) -> Iterator[Rendered]:
     process = functools.partial(_process_entries, run, tracer)
     parts = run.memory.complete(entries, process) if run.memory else list(map(join_parts, process(runners, entries)))
     run.files = sum(entry.finding is None for entry in entries) - sum(len(part.skipped) for part in parts)
+    is_dated = any(runner.expander.environment.is_dated for runner in runners)
+    run.dated = is_dated or any(part.used.days for part in parts)
     seen: dict[tuple[str, ...], Rendered] = {}
     shared: list[Finding] = []
     for entry, part in zip(entries, parts, strict=True):

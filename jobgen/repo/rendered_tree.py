@@ -61,6 +61,8 @@ class Drift:
     """The version of jobgen that wrote the tree, if that is the only difference."""
     unlisted: tuple[str, ...] = field(default=(), compare=False)
     """Files in the folder that jobgen did not write; a GitOps engine would apply them."""
+    lock: str = field(default="", compare=False)
+    """The digest of the wanted lock file; empty if nothing is wanted."""
 
     def __bool__(self) -> bool:
         return bool(self.missing or self.changed or self.stale or self.foreign or self.tool)
@@ -126,8 +128,8 @@ def compare_tree(
     stale = [path for path in unwanted if not is_edited(path)]
     foreign += [(path, _STALE_AND_EDITED) for path in unwanted if path not in stale]
     same = not (foreign or stale or any(found.values()))
-    tool = ""
-    if same and _read_lock_text(folder) != plan.lock.text():
+    tool, wanted_lock = "", plan.lock.text()
+    if same and _read_lock_text(folder) != wanted_lock:
         renamed = plan.lock._replace(origin=plan.lock.origin._replace(tool=lock.origin.tool))
         if lock.origin.tool and _read_lock_text(folder) == renamed.text():
             tool = lock.origin.tool
@@ -139,7 +141,9 @@ def compare_tree(
     missing, changed = tuple(found["missing"]), tuple(found["changed"])
     named = {*lock.files, *plan.lock.files, *dict(foreign), LOCK}
     unlisted = tuple(path for path in _list_own_files(folder, lock) if path not in named)
-    return Drift(missing, changed, tuple(stale), tuple(foreign), edited, existing, wanted_objects, tool, unlisted)
+    digest = compute_digest(wanted_lock) if wanted_lock else ""
+    counts = (existing, wanted_objects)
+    return Drift(missing, changed, tuple(stale), tuple(foreign), edited, *counts, tool, unlisted, digest)
 
 
 def _list_own_files(folder: Folder, lock: LockFile) -> Iterator[str]:
@@ -164,6 +168,35 @@ def list_files(folder: Folder) -> Iterator[str]:
             pending += sorted(below, key=lambda pair: pair[0], reverse=True)
         elif path:
             yield path
+
+
+def stat_files(folder: Path) -> list[tuple[str, os.stat_result]]:
+    """Return the paths of all files and links below a folder, as `list_files` does, each with its own stat."""
+    found: list[tuple[str, os.stat_result]] = []
+    pending = [("", str(folder))]
+    while pending:
+        path, full = pending.pop()
+        with os.scandir(full) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append((f"{path}{entry.name}/", entry.path))
+                else:
+                    found.append((f"{path}{entry.name}", entry.stat(follow_symlinks=False)))
+    return sorted(found)
+
+
+def holds_only_tree(folder: Path) -> bool:
+    """Whether a folder has only the files of an environment: it is no link, no repository, and no run died in it."""
+    is_folder = folder.is_dir() and not folder.is_symlink()
+    return is_folder and not _is_repository(folder) and not os.path.lexists(folder / _STAGE)
+
+
+def matches_lock(folder: Path, digest: str) -> bool:
+    """Whether the lock file of an environment has this digest, and the folder has exactly the files that it lists."""
+    text = _read_content(folder / LOCK, _MAX_LOCK_BYTES)
+    if text is None or compute_digest(text.decode("utf-8", "surrogateescape")) != digest:
+        return False
+    return not any(True for _ in _find_faults(folder, "", ()))
 
 
 class TreeFault(NamedTuple):
