@@ -57,9 +57,12 @@ BASE ?=
 guard: .venv/ready
 	$(BIN)/python benchmarks/guard.py $(if $(BASE),--base $(BASE))
 
+# The generated pages, and all pages as a site in build/site.
 docs: .venv/ready
 	$(BIN)/python docs/build_rules.py
 	$(BIN)/python docs/build_jobs.py
+	$(BIN)/python docs/build_fields.py
+	$(BIN)/mkdocs build --strict
 
 # Needs the suites in ../shared.
 conformance: .venv/ready

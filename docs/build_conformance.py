@@ -3,7 +3,7 @@
 With --check, only test whether the page is current. With names of suites, run these and print every disagreement.
 """
 
-# ruff: noqa: INP001, T201
+# ruff: noqa: T201
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Write the tables of docs/jobs.md from the kind descriptions; with --check, only test whether they are current."""
 
-# ruff: noqa: INP001
-
 from __future__ import annotations
 
 import json

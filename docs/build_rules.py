@@ -1,7 +1,5 @@
 """Write docs/rules.md from the docstrings and examples of the rules; with --check, only test whether it is current."""
 
-# ruff: noqa: INP001
-
 from __future__ import annotations
 
 import sys

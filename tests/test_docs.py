@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from findings import text_without_infos
 from jobgenprocess import run_jobgen_text
+from walkthrough import MARK
 
 import jobgen
 from jobgen.pipeline import config
@@ -20,6 +21,8 @@ from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
+FOLLOWED = {page for page in PAGES if MARK in page.read_text()}
+"""Pages whose commands run in order, in a repository of their own: test_walkthroughs.py."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FORMATS = {"TrainingJob": "trainingjob", "Overlay": "overlay", "Team": "team", "JobTests": "jobtests"}
 FRAMEWORKS = config.load_frameworks(Path(__file__).parent.parent)
@@ -34,6 +37,7 @@ def commands() -> list[tuple[str, str, str]]:
     return [
         (page.name, *entry.partition("\n")[::2])
         for page, text in blocks("console")
+        if page not in FOLLOWED
         for entry in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
     ]
 
@@ -92,17 +96,19 @@ def test_recipes_render_and_pass_lint(tmp_path):
     assert sum("initContainers:" in made.text for made in jobs) == len(jobs) - 2
 
 
-def test_readme_shows_a_job_of_this_repository():
-    _, text = blocks("yaml")[[page.name for page, _ in blocks("yaml")].index("README.md")]
+def test_the_first_page_shows_a_job_of_this_repository():
+    _, text = blocks("yaml")[[page.name for page, _ in blocks("yaml")].index("index.md")]
     path = re.match(r"# (\S+)\n", text)[1]
 
     assert read(text.encode(), "").documents[0].data == read((ROOT / path).read_bytes(), "").documents[0].data
 
 
 def test_every_page_is_reachable_from_the_readme():
-    readme = (ROOT / "README.md").read_text()
+    index = (ROOT / "docs/index.md").read_text()
+    pages = {page.name for page in ROOT.glob("docs/*.md")} - {"index.md"}
 
-    assert [page.name for page in ROOT.glob("docs/*.md") if f"docs/{page.name}" not in readme] == []
+    assert "(docs/index.md)" in (ROOT / "README.md").read_text()
+    assert [name for name in sorted(pages) if f"({name})" not in index] == []
 
 
 def test_rules_page_is_up_to_date():
@@ -116,6 +122,14 @@ def test_rules_page_is_up_to_date():
 def test_tables_of_framework_fields_are_up_to_date(capsys, monkeypatch):
     builder = runpy.run_path(str(ROOT / "docs/build_jobs.py"))
     monkeypatch.setattr(sys, "argv", ["build_jobs.py", "--check"])
+
+    assert (builder["main"](), capsys.readouterr().err) == (0, "")
+
+
+def test_page_of_fields_is_up_to_date(capsys, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    builder = runpy.run_path(str(ROOT / "docs/build_fields.py"))
+    monkeypatch.setattr(sys, "argv", ["build_fields.py", "--check"])
 
     assert (builder["main"](), capsys.readouterr().err) == (0, "")
 

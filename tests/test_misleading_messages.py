@@ -426,7 +426,7 @@ def test_a_value_that_a_hint_names_is_not_refused():
 
 
 def test_kind_of_the_documentation_leaves_other_frameworks_alone(tmp_path):
-    page = (Path(__file__).parent.parent / "docs/kinds.md").read_text()
+    page = (Path(__file__).parent.parent / "docs/write_kind.md").read_text()
     example = re.search(r"```yaml\n# (schemas/\S+)\n(.*?)```", page, re.DOTALL)
     assert example is not None
     framework = re.search(r"^frameworks:\n  (\w+):", example[2], re.MULTILINE)

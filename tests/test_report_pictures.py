@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import io
 import re
 
 import pytest
+from pictures import MAX_BYTES, check_picture
 from report_browser import ROOT
 from report_demo import write_demo
 
@@ -25,8 +25,6 @@ VIEWS = {
     "capacity": ("fleet", "#/capacity?env=prod", "light", LAPTOP),
     "pull-request": ("changes", "#/changes", "light", LAPTOP),
 }
-MAX_BYTES = 150_000
-COLUMNS, ROWS = 16, 10
 
 
 @pytest.fixture(scope="module")
@@ -55,33 +53,11 @@ def take_picture(browser, addresses, name: str) -> bytes:
     return picture
 
 
-def shrink(picture: bytes) -> list[int]:
-    """Return the brightness of each part of a picture, from 0 to 255."""
-    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
-    small = image.open(io.BytesIO(picture)).convert("L").resize((COLUMNS, ROWS), image.Resampling.BOX)
-    return list(small.tobytes())
-
-
-def reduce_colors(picture: bytes) -> bytes:
-    """Return a smaller file: a page has few colors."""
-    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
-    written = io.BytesIO()
-    image.open(io.BytesIO(picture)).convert("RGB").quantize(128).save(written, "PNG", optimize=True)
-    return written.getvalue()
-
-
 @pytest.mark.parametrize("name", VIEWS)
 def test_picture_shows_the_page_as_it_is(browser, addresses, tmp_path, accept, name):
-    """Compare loosely: fonts differ between machines, but the layout and the colors of each part do not."""
-    path, found = PICTURES / f"{name}.png", take_picture(browser, addresses, name)
-    (tmp_path / "found.png").write_bytes(found)
-    if accept:
-        PICTURES.mkdir(exist_ok=True)
-        path.write_bytes(reduce_colors(found))
-    distances = [abs(old - new) for old, new in zip(shrink(path.read_bytes()), shrink(found), strict=True)]
+    found = take_picture(browser, addresses, name)
 
-    assert sum(distances) / len(distances) < 8, f"{path} is old; see {tmp_path}, and run with --accept"
-    assert max(distances) < 80, f"a part of {path} is old; see {tmp_path}, and run with --accept"
+    check_picture(PICTURES / f"{name}.png", found, accept=accept, scratch=tmp_path)
 
 
 def test_pictures_are_small_and_shown_on_the_page():

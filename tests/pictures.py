@@ -1,0 +1,38 @@
+"""Pictures of pages: made small, and compared loosely, because fonts differ between machines."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+MAX_BYTES = 150_000
+COLUMNS, ROWS = 16, 10
+
+
+def shrink(picture: bytes) -> list[int]:
+    """Return the brightness of each part of a picture, from 0 to 255."""
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    small = image.open(io.BytesIO(picture)).convert("L").resize((COLUMNS, ROWS), image.Resampling.BOX)
+    return list(small.tobytes())
+
+
+def reduce_colors(picture: bytes) -> bytes:
+    """Return a smaller file: a page has few colors."""
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    written = io.BytesIO()
+    image.open(io.BytesIO(picture)).convert("RGB").quantize(128).save(written, "PNG", optimize=True)
+    return written.getvalue()
+
+
+def check_picture(path: Path, found: bytes, *, accept: bool, scratch: Path) -> None:
+    """Compare a picture with its file, or write the file. The layout and the colors of each part count."""
+    (scratch / "found.png").write_bytes(found)
+    if accept:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(reduce_colors(found))
+    distances = [abs(old - new) for old, new in zip(shrink(path.read_bytes()), shrink(found), strict=True)]
+
+    assert sum(distances) / len(distances) < 8, f"{path} is old; see {scratch}, and run with --accept"
+    assert max(distances) < 80, f"a part of {path} is old; see {scratch}, and run with --accept"
