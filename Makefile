@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo compile test test-fast stress bench guard docs conformance dist record-release vscode clean
+.PHONY: demo compile test test-fast stress bench guard docs conformance dist sbom record-release vscode clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -67,6 +67,22 @@ docs: .venv/ready
 # Needs the suites in ../shared.
 conformance: .venv/ready
 	$(BIN)/python docs/build_conformance.py
+
+# Wheel, source distribution, and jobgen.pyz for this Python and system: the same bytes from the same commit.
+dist: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+dist: .venv/ready
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python tools/build_pyz.py dist/*.whl
+
+# dist/jobgen.cdx.json: jobgen and the packages that pip installs with it, in the format of CycloneDX.
+sbom: dist
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[release]'
+	rm -rf build/sbom
+	$(PYTHON) -m venv --without-pip build/sbom
+	$(BIN)/pip --python build/sbom/bin/python install --quiet --disable-pip-version-check dist/*.whl
+	$(BIN)/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml --output-file dist/jobgen.cdx.json build/sbom/bin/python
 
 # The examples of this version and what it renders, with which later versions are compared.
 record-release: .venv/ready

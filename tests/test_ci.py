@@ -26,7 +26,7 @@ PINNED = re.compile(r"[a-z-]+/[a-z-]+@[0-9a-f]{40}")
 PAGE = (ROOT / "docs/ci.md").read_text()
 RECIPE = re.search(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[1]
 EXAMPLES = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.y*ml"))
 STARTER = ROOT / "jobgen/data/starter"
 HOOKS = {"jobgen-lint", "jobgen-render-check", "jobgen-policy-test"}
 
