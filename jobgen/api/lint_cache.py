@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
 from jobgen import cache
 from jobgen.api.lint_files import LintFiles, LintRequest, LintRun, resolve_files
+from jobgen.model.digest import blake2b
 from jobgen.pipeline.result_cache import (
     FileStat,
     contains_secret,

@@ -29,7 +29,6 @@ from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.files import File
 from jobgen.repo.lock import TREE
 from jobgen.repo.named_paths import read_first
-from jobgen.repo.rendered_tree import find_environments, find_tree_faults
 from jobgen.repo.root import SETTINGS, find_files_of_other_repositories
 from jobgen.repo.walk import find_unmatched_patterns
 from jobgen.report.baseline import name_object
@@ -179,6 +178,10 @@ def _check_rendered_tree(files: LintFiles, request: LintRequest, project: Projec
     """Report files of the rendered tree that are not as jobgen wrote them: those below the given paths, or all."""
     if files.root is None or (request.stdin is not None and not request.paths):
         return
+    if not ((files.root / TREE).is_symlink() or (files.root / TREE).is_dir()):
+        return
+    from jobgen.repo.rendered_tree import find_tree_faults
+
     named = [_path_from_root(request.directory, path, files.root) for path in request.paths if path != "-"]
     for fault in find_tree_faults(files.root / TREE, _list_environments(files.root, project)):
         path = f"{TREE}/{fault.path}".rstrip("/")
@@ -191,6 +194,8 @@ def _check_rendered_tree(files: LintFiles, request: LintRequest, project: Projec
 
 def _list_environments(root: Folder, project: ProjectConfig) -> frozenset[str]:
     """Return the names of all environments, also of those whose overlays cannot be read."""
+    from jobgen.repo.rendered_tree import find_environments
+
     known = frozenset(project.overlays) or frozenset(("",))
     if known.issuperset(find_environments(root / TREE)):
         return known

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
-from textwrap import dedent, fill
 from typing import Any, NamedTuple
 
 from jobgen.check.admission.rules import RULES as POD_RULES
@@ -118,6 +117,9 @@ def all_docs(root: Folder | None) -> dict[str, RuleDoc]:
 @cache
 def all_rule_docs() -> dict[str, RuleDoc]:
     """Every rule by name, ordered by category and name."""
+    # Imported late: a lint needs names only.
+    from textwrap import dedent, fill
+
     docs = [RuleDoc(*rule) for rule in BUILTIN_RULES]
     docs += [RuleDoc(name, "pod", Severity.ERROR, _to_sentence(summary)) for name, summary in POD_RULES.items()]
     docs = [doc._replace(text=doc.text or fill(_REASONS.get((doc.category, doc.severity), ""), 110)) for doc in docs]

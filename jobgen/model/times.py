@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from calendar import monthrange
-
 from jobgen.model.lazy_re import lazy_pattern
 
 TIME = "write a time such as `2026-01-31T12:00:00Z`"
@@ -16,6 +14,13 @@ _RFC3339 = lazy_pattern(
 )
 
 
+def count_days(year: int, month: int) -> int:
+    """The number of days of a month; the year 0 is a leap year."""
+    if month == 2:
+        return 29 if year % 4 == 0 and (year % 100 or year % 400 == 0) else 28
+    return 30 if month in (4, 6, 9, 11) else 31
+
+
 def is_time(text: str) -> bool:
     """Return whether Go's `time.Parse` accepts a text with the layout of RFC 3339."""
     match = _RFC3339.fullmatch(text)
@@ -24,8 +29,7 @@ def is_time(text: str) -> bool:
     year, month, day, hour, minute, second, offset_hour, offset_minute = (int(part or 0) for part in match.groups())
     return (
         1 <= month <= 12
-        # Python has no year 0, which is a leap year.
-        and 1 <= day <= monthrange(year or 4, month)[1]
+        and 1 <= day <= count_days(year, month)
         and hour < 24
         and minute < 60
         and second < 60

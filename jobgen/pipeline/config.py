@@ -27,7 +27,7 @@ from jobgen.repo import layout
 from jobgen.repo.commit import Folder, read_date
 from jobgen.repo.files import File
 from jobgen.repo.root import SETTINGS
-from jobgen.repo.shipped import find_shipped
+from jobgen.repo.shipped import find_shipped, read_ready
 from jobgen.report.severities import Severities, list_expiring, parse_severities
 from jobgen.spec.frameworks import Frameworks, add_frameworks, collect_frameworks, declared_frameworks
 from jobgen.spec.kinds import Kind, add_field_types, find_kind_errors, parse_kind
@@ -285,10 +285,20 @@ def _parse_kinds(files: tuple[File, ...], *, traced: bool) -> tuple[tuple[Kind, 
 
 def _read_kinds(files: tuple[File, ...], findings: list[Finding], *, traced: bool) -> list[ValidFields]:
     """Read the kind descriptions. The cache knows only that they are valid; their content is always read."""
-    key = cache.make_key("valid kinds", *(part for file in files for part in (file.path, file.content)))
-    if not traced and cache.get(key) is not None:
-        return [document.data for file in files for document in read_documents(file, findings).documents]
-    found = [data for file in files for data in read_valid_documents(file, "kind", findings, traced=traced)]
+    ready = {} if traced else {file: found for file in files if (found := read_ready(file)) is not None}
+    others = [file for file in files if file not in ready]
+    if not others:
+        return [data for file in files for data in ready[file]]
+    key = cache.make_key("valid kinds", *(part for file in others for part in (file.path, file.content)))
+    is_valid = not traced and cache.get(key) is not None
+    found = []
+    for file in files:
+        if file in ready:
+            found += ready[file]
+        elif is_valid:
+            found += (document.data for document in read_documents(file, findings).documents)
+        else:
+            found += read_valid_documents(file, "kind", findings, traced=traced)
     if not traced and not findings:
         cache.put(key, b"")
     return found

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from jobgen.check.policy import Policies, compile_policies
 from jobgen.check.policy.match import MatchResources, pluralize_kind
-from jobgen.check.policy.mutate import MUTATING, is_mutating
-from jobgen.check.policy.parse import POLICY, is_policy
+from jobgen.check.policy.parse import MUTATING, POLICY, is_mutating, is_policy
 from jobgen.check.policy.unused import Resource, find_unevaluated, find_unmatched
 from jobgen.model.data import Location, ValidFields, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Identity
@@ -19,6 +18,7 @@ from jobgen.render.build import split_list
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import File
+from jobgen.repo.shipped import read_ready
 
 _UNPAIRED = frozenset(("binding-without-policy", "policy-without-binding"))
 
@@ -155,7 +155,14 @@ def _read_files(
     return [
         (file.path, data)
         for file in files
-        for document in config.read_documents(file, findings, traced=traced).documents
-        for data in split_list(document.data)
+        for document in _read_file(file, findings, traced=traced)
+        for data in split_list(document)
         if isinstance(data, dict)
     ]
+
+
+def _read_file(file: File, findings: list[Finding], *, traced: bool) -> list[ValidFields]:
+    ready = None if traced else read_ready(file)
+    if ready is not None:
+        return ready
+    return [document.data for document in config.read_documents(file, findings, traced=traced).documents]

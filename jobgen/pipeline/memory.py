@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.k8s.device_catalog import may_concern_devices
 from jobgen.k8s.nodes import as_mapping
+from jobgen.model.digest import blake2b
 from jobgen.pipeline.changed_layers import LayerFiles, compare_environments, is_moved, read_layer_files
 from jobgen.pipeline.cluster_memory import ClusterMemory
 from jobgen.pipeline.read_jobs import read_jobs

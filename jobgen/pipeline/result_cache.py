@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
-from hashlib import blake2b
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +16,7 @@ from jobgen import cache
 from jobgen.k8s.device_catalog import may_concern_devices
 from jobgen.k8s.secrets import find_assignments, find_token, looks_like_secret
 from jobgen.model.data import Location
+from jobgen.model.digest import blake2b
 from jobgen.model.finding import Finding, Fix, Identity, Related, Severity, TextEdit
 from jobgen.repo.drafts import has_draft
 from jobgen.repo.files import File, FileEntry, read_file

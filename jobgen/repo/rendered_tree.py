@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -454,6 +453,8 @@ def _clear_stage(folder: Path) -> None:
     if stage.is_symlink() or not stage.is_dir():
         stage.unlink()
     else:
+        import shutil
+
         shutil.rmtree(stage)
 
 

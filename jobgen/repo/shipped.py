@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.repo import ready
 from jobgen.repo.files import File
 
 _SCHEMA_NAME = lazy_pattern(r"(?:[a-z0-9][a-z0-9.-]{0,252}/){0,2}[a-z0-9_]{1,128}\.json")
@@ -23,6 +25,11 @@ def find_shipped(name: str) -> Path:
 def mark_built_in(file: File) -> File:
     """Return a shipped file with a path that shows that the repository does not have it."""
     return file._replace(path=f"{BUILT_IN}{file.path}")
+
+
+def read_ready(file: File) -> list[dict[str, Any]] | None:
+    """The documents of a valid shipped file, if they are ready; they must not be changed."""
+    return ready.find_documents(file.content) if file.path.startswith(BUILT_IN) else None
 
 
 def read_shipped_schema(name: str) -> bytes | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from hashlib import sha256
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
@@ -135,6 +134,9 @@ def fingerprints(several: Sequence[ReportEntry]) -> list[str]:
 
 def _digest(entry: ReportEntry) -> str:
     parts = (original_rule_name(entry.finding.rule), *_subject(entry), *entry.finding.values)
+    # Imported late: it loads OpenSSL, and a lint that finds nothing does not need it.
+    from hashlib import sha256
+
     return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from glob import escape
-from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from jobgen.model.data import Node, untraced, value_of, with_layer
+from jobgen.model.digest import blake2b
 from jobgen.model.finding import Problem
 from jobgen.model.suggest import did_you_mean
 from jobgen.spec.locks import FieldLock, parse_locks

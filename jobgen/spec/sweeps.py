@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 from jobgen.model.data import TracedList, TracedScalar, location_of, untraced, value_of, with_value
@@ -125,6 +124,8 @@ def name_member(name: str, member: Member) -> str:
     whole = f"{name}-{slug}" if slug else name
     if len(whole) <= _MAX_NAME_LENGTH:
         return whole
+    from hashlib import sha256
+
     digest = sha256(json.dumps([name, values], ensure_ascii=True).encode()).hexdigest()[:_HASH_LENGTH]
     return f"{name[: _MAX_NAME_LENGTH - _HASH_LENGTH - 1].rstrip('-.')}-{digest}"
 

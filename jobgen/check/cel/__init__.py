@@ -14,6 +14,7 @@ from jobgen.check.cel import engine
 from jobgen.check.cel.values import OFFLINE, THAN_ALLOWED, CompileError, Failed
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_CALL_COST
+from jobgen.repo import ready
 
 if TYPE_CHECKING:
     from jobgen.check.cel.fields import ObjectTypes
@@ -69,13 +70,13 @@ class Expression:
 
     __slots__ = ("_cheap", "_is_interpreted", "_program", "_root", "_serialized", "text")
 
-    def __init__(self, text: str, program: engine.Native, serialized: bytes) -> None:
+    def __init__(self, text: str, program: engine.Native, serialized: bytes, cheap: int = -1) -> None:
         self.text = text
         self._program = program
         self._is_interpreted = program is None
         self._serialized = serialized
         self._root: Any = None
-        self._cheap = -1
+        self._cheap = cheap
 
     def __call__(self, bindings: Mapping[str, Any] | Bound) -> Any:
         """The value for these variables, or why there is none."""
@@ -122,20 +123,12 @@ class Expression:
     def _cheap_size(self) -> int:
         """The size of data on which it cannot take too long; 0 if it takes too long on any data."""
         if self._cheap < 0:
-            has_python = engine.PREFIX.encode() in self._serialized
-            self._cheap = _CHEAP_SIZE if has_python else _CHEAP_NATIVE
-            self._cheap = _CHEAP_CONVERTED if _CONVERTING.search(self.text) else self._cheap
-            if len(self._serialized) > _SHORT_EXPRESSION:
-                from jobgen.check.cel import cost
-
-                self._cheap = 0 if cost.is_too_expensive(self._tree(), {}, {}) else self._cheap
+            self._cheap = _find_cheap_size(self.text, self._serialized)
         return self._cheap
 
     def _tree(self) -> Any:
         if self._root is None:
-            from jobgen.check.cel import tree
-
-            self._root = tree.read(self._serialized).root
+            self._root = _read_tree(self._serialized)
         return self._root
 
     def __repr__(self) -> str:
@@ -175,21 +168,68 @@ def compile_cel(
     # Imported late: a run without CEL does not need it.
     from jobgen.check.cel.functions import TABLE
 
-    key = cache.make_key("cel", text, ",".join(names), returns, ",".join(absent), repr(types) if types else "")
-    known = cache.get(key)
+    parts = describe_expression(text, names, returns, absent, types)
+    known = ready.find_expression(parts)
     if known is None:
-        checked = _checked(text, names, returns, absent, types)
+        key = cache.make_key("cel", *parts)
+        known = cache.get(key)
+    if known is None:
+        checked = check_expression(text, names, returns, absent, types)
         if isinstance(checked, CompileError):
             return checked
         known = checked
         cache.put(key, known)
-    if known.startswith(_INTERPRETED):
-        return Expression(text, None, known.removeprefix(_INTERPRETED))
+    size, _, serialized = known.partition(b":")
+    if serialized.startswith(_INTERPRETED):
+        return Expression(text, None, serialized.removeprefix(_INTERPRETED), int(size))
     try:
-        return Expression(text, engine.program(known, TABLE), known)
+        return Expression(text, engine.program(serialized, TABLE), serialized, int(size))
     except RuntimeError:
         # The engine reads trees of a hundred levels at most, fewer than it checks.
         return CompileError(engine.TOO_DEEP)
+
+
+def describe_expression(
+    text: str,
+    names: tuple[str, ...],
+    returns: str = "bool",
+    absent: tuple[str, ...] = (),
+    types: ObjectTypes | None = None,
+) -> list[bytes]:
+    """Everything that a compiled expression is made from."""
+    parts = (text, ",".join(names), returns, ",".join(absent), repr(types) if types else "")
+    return [part.encode("utf-8", "surrogatepass") for part in parts]
+
+
+def check_expression(
+    text: str,
+    names: tuple[str, ...],
+    returns: str = "bool",
+    absent: tuple[str, ...] = (),
+    types: ObjectTypes | None = None,
+) -> bytes | CompileError:
+    """An expression as it is stored, the size of data on which it cannot take long before its tree; or its error."""
+    checked = _checked(text, names, returns, absent, types)
+    if isinstance(checked, CompileError):
+        return checked
+    return b"%d:%b" % (_find_cheap_size(text, checked.removeprefix(_INTERPRETED)), checked)
+
+
+def _find_cheap_size(text: str, serialized: bytes) -> int:
+    """The size of data on which an expression cannot take too long; 0 if it takes too long on any data."""
+    cheap = _CHEAP_SIZE if engine.PREFIX.encode() in serialized else _CHEAP_NATIVE
+    cheap = _CHEAP_CONVERTED if _CONVERTING.search(text) else cheap
+    if len(serialized) > _SHORT_EXPRESSION:
+        from jobgen.check.cel import cost
+
+        return 0 if cost.is_too_expensive(_read_tree(serialized), {}, {}) else cheap
+    return cheap
+
+
+def _read_tree(serialized: bytes) -> Any:
+    from jobgen.check.cel import tree
+
+    return tree.read(serialized).root
 
 
 def _checked(

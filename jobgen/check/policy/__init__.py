@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jobgen.check.cel import available
 from jobgen.check.policy.evaluator import ClusterFacts, Policies, PolicyEvaluator
-from jobgen.check.policy.mutate import (
-    MUTATING_BINDING,
-    MutatingPolicy,
-    is_mutating,
-    parse_mutating_binding,
-    parse_mutating_policy,
-)
 from jobgen.check.policy.params import store_params
-from jobgen.check.policy.parse import BINDING, Binding, Policy, is_policy, parse_binding, parse_policy
+from jobgen.check.policy.parse import (
+    BINDING,
+    MUTATING_BINDING,
+    Binding,
+    Policy,
+    is_mutating,
+    is_policy,
+    parse_binding,
+    parse_policy,
+)
 from jobgen.model.data import Node, TracedList, untraced, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from jobgen.check.policy.mutate import MutatingPolicy
 
 __all__ = ["ClusterFacts", "Policies", "PolicyEvaluator", "compile_policies"]
 
@@ -51,7 +56,7 @@ def compile_policies(
         elif not is_policy(document):
             others.append(untraced(document))
         elif value_of(document["kind"]) == BINDING:
-            binding = parse_binding(document, problems)
+            binding = parse_binding(document, problems, is_trusted=is_trusted)
             bindings += [(binding, document)] if binding else []
             broken += [] if binding else [document]
         else:
@@ -66,9 +71,14 @@ def compile_policies(
 
 
 def _parse_mutating(
-    documents: Iterable[_Document], problems: list[Problem]
+    documents: Sequence[_Document], problems: list[Problem]
 ) -> tuple[tuple[MutatingPolicy, tuple[Binding, ...]], ...]:
     """Mutating policies in the order of their names, each with its bindings."""
+    if not documents:
+        return ()
+    # Imported late: most repositories have no such policies.
+    from jobgen.check.policy.mutate import parse_mutating_binding, parse_mutating_policy
+
     policies: dict[str, tuple[MutatingPolicy, _Document]] = {}
     bindings: list[tuple[Binding, _Document]] = []
     named: set[str] = set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.check.cel import Bound, Expression, Failed, bind, compile_cel
 from jobgen.check.cel.permissions import make_authorizer
@@ -12,9 +12,7 @@ from jobgen.check.cel.values import THAN_ALLOWED
 from jobgen.check.original_messages import original_policy_message
 from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext
 from jobgen.check.policy.expressions import NAMES
-from jobgen.check.policy.locate import locate_failures
 from jobgen.check.policy.match import MatchResources, Request, pluralize_kind
-from jobgen.check.policy.mutate import MutatingPolicy
 from jobgen.check.policy.params import MissingParams, ParamStore
 from jobgen.check.policy.parse import Binding, Policy, Validation
 from jobgen.check.rule_runner import report_exception
@@ -22,6 +20,9 @@ from jobgen.check.schema.admitted import Admission
 from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
 from jobgen.model.data import Node, Plain, TracedScalar, untraced, value_of
 from jobgen.model.finding import Problem, Severity, quoted_values
+
+if TYPE_CHECKING:
+    from jobgen.check.policy.mutate import MutatingPolicy
 
 
 class SchemaSource(NamedTuple):
@@ -83,7 +84,7 @@ class MatchedPolicy(NamedTuple):
     """The version to which objects are converted for the policy; empty if they are read as they are."""
 
 
-class _KindPolicies(NamedTuple):
+class KindPolicies(NamedTuple):
     """The policies that apply to a kind."""
 
     policies: tuple[MatchedPolicy, ...]
@@ -97,7 +98,7 @@ class PolicyEvaluator:
     def __init__(self, policies: Policies, facts: ClusterFacts) -> None:
         self.policies = policies
         self.facts = facts
-        self._by_kind: dict[tuple[str, str], _KindPolicies] = {}
+        self._by_kind: dict[tuple[str, str], KindPolicies] = {}
 
     def find_problems(self, obj: Mapping[str, Node], schemas: SchemaSource | None = None) -> Iterator[Problem]:
         """Everything that the policies deny or warn about when an object is created, as mutating policies left it.
@@ -108,7 +109,7 @@ class PolicyEvaluator:
         key = (str(value_of(api_version)), str(value_of(kind)))
         matched = self._by_kind.get(key)
         if matched is None:
-            matched = self._by_kind[key] = self._match_policies(*key)
+            matched = self._by_kind[key] = self.match_policies(*key)
         if not matched.policies:
             return
         subject = self.make_subject(obj, schemas.find_admission(obj) if schemas else None)
@@ -126,7 +127,8 @@ class PolicyEvaluator:
                 except Exception as error:  # noqa: BLE001 -- a faulty policy must not hide what the others find
                     yield report_exception(f"the policy `{each.policy.name}`", error, obj)
 
-    def _match_policies(self, api_version: str, kind: str) -> _KindPolicies:
+    def match_policies(self, api_version: str, kind: str) -> KindPolicies:
+        """The policies that apply to a kind."""
         group, _, version = api_version.rpartition("/")
         resource = self.name_resource(group, kind)
         found = tuple(
@@ -141,7 +143,7 @@ class PolicyEvaluator:
             for policy, bindings in self.policies.policies
             if bindings and policy.validations and policy.match.matches_resource(group, version, resource)
         )
-        return _KindPolicies(found, _combine([each.policy for each in found if each.reads_object_only]))
+        return KindPolicies(found, _combine([each.policy for each in found if each.reads_object_only]))
 
     def name_resource(self, group: str, kind: str) -> str:
         """The name that rules have for a kind."""
@@ -333,6 +335,8 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
     if not subject.is_traced or validation is None or THAN_ALLOWED in error or context.is_slow:
         causes: list[tuple[Node, Plain]] = [(_name_node(subject), subject.object)]
     else:
+        from jobgen.check.policy.locate import locate_failures
+
         causes = list(locate_failures(subject, context, validation.expression))
     for node, obj in causes:
         evidence = None

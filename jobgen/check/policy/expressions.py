@@ -79,6 +79,11 @@ class PolicyExpression:
             self._compiled = compiled
         return self._compiled(bindings)
 
+    def list_texts(self) -> list[tuple[str, str]]:
+        """The expressions that may be compiled to evaluate it, each with what it returns."""
+        texts = [(_to_mapping(self.inlined), "any")] if _MAY_BE_OPTIONAL.search(blank_strings(self.inlined)) else []
+        return [*((text, self._returns) for text in (self.inlined, self._close()) if text), *texts]
+
     @property
     def reads(self) -> frozenset[str]:
         """What it reads, itself and through variables; not `variables`."""

@@ -20,12 +20,10 @@ from jobgen.check.schema.shipped import find_shipped_schema
 from jobgen.check.schema.types_of_release import Types
 from jobgen.check.validation import validate_object
 from jobgen.k8s.releases import NEWEST_RELEASE
-from jobgen.model.data import Node, Plain, location_of, untraced, value_of
+from jobgen.model.data import Plain, location_of, untraced, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.spec.overlay import Cluster
 
-MUTATING, MUTATING_BINDING = "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"
-_VERSIONS = ("v1", "v1beta1", "v1alpha1")
 _JSON_PATCH = "JSONPatch"
 FindSchema = Callable[[str, str], dict[str, Any] | None]
 
@@ -48,12 +46,6 @@ class MutatingPolicy(NamedTuple):
     is_reinvoked: bool
     source: Source
     """Where it is named, for what fails before its patches."""
-
-
-def is_mutating(document: Mapping[str, Node]) -> bool:
-    """Whether a document is a mutating policy or its binding."""
-    group, _, version = str(value_of(document.get("apiVersion"))).rpartition("/")
-    return group == GROUP and version in _VERSIONS and value_of(document.get("kind")) in (MUTATING, MUTATING_BINDING)
 
 
 def _find_errors(document: Mapping[str, Any]) -> list[Problem]:

@@ -16,6 +16,7 @@ from jobgen.model.finding import Problem, Severity
 
 GROUP = "admissionregistration.k8s.io"
 POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
+MUTATING, MUTATING_BINDING = "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"
 _VERSIONS = ("v1", "v1beta1", "v1alpha1")
 
 
@@ -38,6 +39,12 @@ class Policy(NamedTuple):
     ignores_errors: bool
     param_kind: tuple[str, str] | None
     reads: frozenset[str]
+
+    @property
+    def expressions(self) -> list[PolicyExpression]:
+        """All its expressions."""
+        of_validations = [each for item in self.validations for each in (item.expression, item.message_expression)]
+        return [each for each in (*self.conditions, *self.variables.values(), *of_validations) if each]
 
 
 class _ExpressionRules(NamedTuple):
@@ -68,8 +75,17 @@ class Binding(NamedTuple):
 
 def is_policy(document: Mapping[str, Node]) -> bool:
     """Whether a document is a policy or a binding of any version."""
+    return _is_one_of(document, (POLICY, BINDING))
+
+
+def is_mutating(document: Mapping[str, Node]) -> bool:
+    """Whether a document is a mutating policy or its binding."""
+    return _is_one_of(document, (MUTATING, MUTATING_BINDING))
+
+
+def _is_one_of(document: Mapping[str, Node], kinds: tuple[str, ...]) -> bool:
     group, _, version = str(value_of(document.get("apiVersion"))).rpartition("/")
-    return group == GROUP and version in _VERSIONS and value_of(document.get("kind")) in (POLICY, BINDING)
+    return group == GROUP and version in _VERSIONS and value_of(document.get("kind")) in kinds
 
 
 def _refuse(message: str, node: Node, rule: str = "invalid-policy") -> Problem:
@@ -79,9 +95,9 @@ def _refuse(message: str, node: Node, rule: str = "invalid-policy") -> Problem:
 def parse_policy(document: Mapping[str, Any], problems: list[Problem], *, is_trusted: bool = False) -> Policy | None:
     """The policy of a document, or None with the problems that the API server would refuse it for.
 
-    The expressions of a trusted policy are not checked, and compiled only when they are evaluated.
+    A trusted policy is not checked, and its expressions are compiled only when they are evaluated.
     """
-    found = find_schema_errors(document, POLICY)
+    found = [] if is_trusted else find_schema_errors(document, POLICY)
     spec = document.get("spec")
     if found:
         problems += found
@@ -160,11 +176,9 @@ def _find_errors(document: Mapping[str, Any]) -> list[Problem]:
     return [problem._replace(rule="invalid-policy", category="policy") for problem in problems]
 
 
-def parse_binding(document: Mapping[str, Any], problems: list[Problem]) -> Binding | None:
+def parse_binding(document: Mapping[str, Any], problems: list[Problem], *, is_trusted: bool = False) -> Binding | None:
     """The binding of a document, or None with the problems that the API server would refuse it for."""
-    found = find_schema_errors(document, BINDING)
-    if not found:
-        found += _find_errors(document)
+    found = [] if is_trusted else find_schema_errors(document, BINDING) or _find_errors(document)
     problems += found
     if found:
         return None

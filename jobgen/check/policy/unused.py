@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from jobgen.check.policy.evaluator import Policies
 from jobgen.check.policy.match import MatchResources
-from jobgen.check.policy.mutate import is_mutating
-from jobgen.check.policy.parse import BINDING, GROUP, POLICY, is_policy
+from jobgen.check.policy.parse import BINDING, GROUP, POLICY, is_mutating, is_policy
 from jobgen.model.data import value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.suggest import did_you_mean, find_closest

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from jobgen.check.schema import builtin_defaults
@@ -90,20 +89,32 @@ def _decode_field(name: str, value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True, slots=True)
 class _MappingConversion:
     """The conversion of a mapping with some fields."""
 
-    fields: Mapping[str, _Field]
-    others: _Field | None
-    """How other fields are converted; None if they are unknown."""
-    drops_unknown: bool
-    kept: frozenset[str]
-    """Unknown fields that are never dropped."""
-    defaults: tuple[tuple[str, Any, _Convert | None], ...]
-    complete: _Convert
-    drops_empty: bool
-    budget: Budget | None
+    __slots__ = ("budget", "complete", "defaults", "drops_empty", "drops_unknown", "fields", "kept", "others")
+
+    def __init__(
+        self,
+        fields: Mapping[str, _Field],
+        others: _Field | None,
+        drops_unknown: bool,
+        kept: frozenset[str],
+        defaults: tuple[tuple[str, Any, _Convert | None], ...],
+        complete: _Convert,
+        drops_empty: bool,
+        budget: Budget | None,
+    ) -> None:
+        self.fields = fields
+        self.others = others
+        """How other fields are converted; None if they are unknown."""
+        self.drops_unknown = drops_unknown
+        self.kept = kept
+        """Unknown fields that are never dropped."""
+        self.defaults = defaults
+        self.complete = complete
+        self.drops_empty = drops_empty
+        self.budget = budget
 
     def __call__(self, value: Any) -> Any:
         if type(value) is not dict:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from calendar import monthrange
 from collections.abc import Callable
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address
@@ -15,6 +14,7 @@ from jobgen.check.schema.mail_addresses import is_mail_address
 from jobgen.k8s.releases import Release
 from jobgen.model import durations
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.times import count_days
 
 
 class StringFormat(NamedTuple):
@@ -54,8 +54,7 @@ def is_date(text: str) -> bool:
     if match is None:
         return False
     year, month, day = map(int, match.groups())
-    # Python has no year 0, which is a leap year.
-    return 1 <= month <= 12 and 1 <= day <= monthrange(year or 4, month)[1]
+    return 1 <= month <= 12 and 1 <= day <= count_days(year, month)
 
 
 def is_date_time(text: str) -> bool:

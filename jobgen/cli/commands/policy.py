@@ -11,8 +11,7 @@ import click
 from jobgen.api.project import find_repository
 from jobgen.check.policy import ClusterFacts, Policies, PolicyEvaluator
 from jobgen.check.policy.expectations import Observed, find_differences, parse_expectations
-from jobgen.check.policy.mutate import MUTATING_BINDING, is_mutating
-from jobgen.check.policy.parse import BINDING, Policy, is_policy
+from jobgen.check.policy.parse import BINDING, MUTATING_BINDING, Policy, is_mutating, is_policy
 from jobgen.check.policy.policy_page import PolicyDocument, format_page
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.model.data import Location, location_of, untraced, value_of

@@ -111,11 +111,11 @@ def _is_timestamp(text: str) -> bool:
     if match is None:
         return False
     # Imported late: dates are rare in manifests.
-    from calendar import monthrange
+    from jobgen.model.times import count_days
 
     year, month, day, *clock = (int(part or 0) for part in match.groups())
     hours, minutes, seconds, zone_hours, zone_minutes, *other = clock
-    if not 1 <= month <= 12 or not 1 <= day <= monthrange(year, month)[1]:
+    if not 1 <= month <= 12 or not 1 <= day <= count_days(year, month):
         return False
     # Go accepts an offset of 24 hours or 60 minutes.
     in_range = hours < 24 and minutes < 60 and seconds < 60 and zone_hours <= 24 and zone_minutes <= 60

@@ -1,0 +1,103 @@
+"""Build what a run needs of the shipped files, ready to use: jobgen/data/ready/.
+
+    python tools/build_ready.py
+
+Run it after a change of a shipped kind or policy, or of the code that compiles CEL; `tests/test_ready.py` says when.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from jobgen.check.cel import check_expression, describe_expression
+from jobgen.check.cel.protobuf import fields, written
+from jobgen.check.policy import ClusterFacts, PolicyEvaluator
+from jobgen.check.policy.expressions import NAMES
+from jobgen.pipeline import config
+from jobgen.pipeline.load_policies import load_policies
+from jobgen.repo import layout, ready
+from jobgen.repo.files import File, FileEntry, read_file
+
+HOME = Path(__file__).parent.parent
+# Where a checked expression has mappings: references and types by node; positions and macros in the source.
+_MAPS: dict[int, Any] = {2: {0: (2, 3), 5: {0: (4, 5)}}}
+
+
+def build() -> dict[str, str]:
+    """The text of each file, by its name."""
+    documents, expressions = dict(_list_documents()), dict(_list_expressions())
+    return {ready.DOCUMENTS: _format(documents), ready.EXPRESSIONS: _format(expressions)}
+
+
+def _format(entries: dict[str, Any]) -> str:
+    """One line for each entry, in the order of the keys, so that the same entries are the same bytes."""
+    lines = (f"{json.dumps(key)}: {json.dumps(entries[key], ensure_ascii=False)}" for key in sorted(entries))
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _list_documents() -> Iterator[tuple[str, list[Any]]]:
+    """The documents of each file of kinds and policies, by the digest of its content."""
+    kinds, policies = list(layout.read_own_kinds(HOME)), _read_policies()
+    for file in (*kinds, *policies):
+        findings: list[Any] = []
+        documents = (
+            config.read_valid_documents(file, "kind", findings)
+            if file in kinds
+            else [document.data for document in config.read_documents(file, findings).documents]
+        )
+        if findings:
+            raise SystemExit(f"{file.path}: {findings[0].message}")
+        yield ready.make_digest([file.content]), documents
+
+
+def _read_policies() -> list[File]:
+    """The shipped policies and those of all packs."""
+    paths = sorted(path.relative_to(HOME) for path in (HOME / "policies").rglob("*.yaml"))
+    return [read_file(FileEntry(str(path), str(HOME / path))) for path in paths if path.parts[1] != "tests"]
+
+
+def _list_expressions() -> Iterator[tuple[str, str]]:
+    """The compiled expressions of the policies that are always on, by the digest of what they are made from."""
+    with TemporaryDirectory() as elsewhere:
+        project, policies = config.load(Path(elsewhere)), load_policies(Path(elsewhere)).policies
+    kinds = [(str(kind.api_version), kind) for kind in project.kinds]
+    plurals = {(api_version.partition("/")[0], kind.name): kind.plural for api_version, kind in kinds}
+    evaluator = PolicyEvaluator(policies, ClusterFacts(plurals=plurals))
+    matched = [evaluator.match_policies(api_version, kind.name) for api_version, kind in kinds]
+    texts = {(each.combined.text, "bool") for each in matched if each.combined}
+    for policy, _ in policies.policies:
+        texts.update(text for expression in policy.expressions for text in expression.list_texts())
+    for text, returns in sorted(texts):
+        checked = check_expression(text, NAMES, returns)
+        # One that the engine cannot run is rare, and none is shipped.
+        if isinstance(checked, bytes) and b":interpreted:" not in checked[:40]:
+            size, _, tree = checked.partition(b":")
+            ordered = b"%b:%b" % (size, _order_entries(tree, _MAPS))
+            yield ready.make_digest(describe_expression(text, NAMES, returns)), b64encode(ordered).decode()
+
+
+def _order_entries(message: bytes, inside: dict[int, Any]) -> bytes:
+    """A message with its fields in order: the engine writes the entries of a mapping in any order."""
+    found = []
+    for number, value in fields(message):
+        assert isinstance(value, bytes), "the outer messages have no numbers"
+        found.append((number, _order_entries(value, inside[number]) if number in inside else value))
+    # Other fields than the entries of mappings keep their order, because the sort is stable.
+    found.sort(key=lambda field: (field[0], field[1] if field[0] in inside.get(0, ()) else b""))
+    return b"".join(written(number, value) for number, value in found)
+
+
+def main() -> None:
+    """Write the files."""
+    ready.FOLDER.mkdir(exist_ok=True)
+    for name, text in build().items():
+        (ready.FOLDER / name).write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    main()
