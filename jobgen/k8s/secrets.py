@@ -151,8 +151,18 @@ def _find_in_short_text(text: str) -> frozenset[str]:
 
 
 def _find_in_lines(text: str) -> frozenset[str]:
-    found = {part for line in text.split("\n") for part in _find_in_text(line)}
-    return frozenset((*found, *_find_key_lines(text)))
+    lowered, found = text.lower(), set(_find_key_lines(text))
+    # A text is searched for each hint once. Most have none, and few of the lines of the others do.
+    if prefixes := [prefix for prefix in _PREFIXES if prefix in text]:
+        held = (line for line in text.split("\n") if any(prefix in line for prefix in prefixes))
+        found.update(match[0] for line in held for match in _TOKENS.finditer(line))
+    if "://" in text and "@" in text:
+        found.update(part for line in text.split("\n") for part in _find_url_credentials(line))
+    if hints := [hint for hint in _HINTS if hint in lowered]:
+        for line, low in zip(text.split("\n"), lowered.split("\n"), strict=True):
+            if any(hint in low for hint in hints):
+                found.update(_find_settings(line))
+    return frozenset(found)
 
 
 def order_secrets(secrets: Iterable[str]) -> list[str]:
@@ -205,12 +215,7 @@ def redact_tree(tree: Plain, secrets: frozenset[str]) -> Plain:
 
 def _collect_secrets(tree: Node, searched: Node, found: set[str]) -> None:
     if isinstance(tree, dict):
-        found.update(_find_in_mapping(tree))
-        known = searched if isinstance(searched, dict) else {}
-        for key, child in tree.items():
-            other = known.get(key)
-            if other is None or child != other:
-                _collect_secrets(child, other, found)
+        _collect_in_mapping(tree, searched if isinstance(searched, dict) else {}, found)
     elif isinstance(tree, list):
         items = searched if isinstance(searched, list) else ()
         for before, child, other in zip((None, *tree), tree, chain(items, repeat(None)), strict=False):
@@ -225,16 +230,18 @@ def _collect_secrets(tree: Node, searched: Node, found: set[str]) -> None:
             found.update(find_secrets_in_text(text))
 
 
-def _find_in_mapping(mapping: Mapping[str, Node]) -> Iterator[str]:
+def _collect_in_mapping(mapping: Mapping[str, Node], known: Mapping[str, Node], found: set[str]) -> None:
     name = value_of(mapping.get("name"))
     if isinstance(name, str) and "value" in mapping and _is_secret_name(name):
-        yield from _as_secret(mapping["value"])
+        found.update(_as_secret(mapping["value"]))
     if value_of(mapping.get("kind")) == "Secret":
-        for field in ("data", "stringData"):
-            yield from _lines_of(mapping.get(field))
+        found.update(line for field in ("data", "stringData") for line in _lines_of(mapping.get(field)))
     for key, child in mapping.items():
         if _is_secret_name(str(key)):
-            yield from _as_secret(child)
+            found.update(_as_secret(child))
+        other = known.get(key)
+        if other is None or child != other:
+            _collect_secrets(child, other, found)
 
 
 def _as_secret(node: Node) -> Iterator[str]:
@@ -266,14 +273,6 @@ def _list_quoted_forms(text: str) -> Iterator[str]:
     if not text.isalnum() or not text.isascii():
         forms = (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], text.replace("'", "''"))
         yield from (form for form in forms if form != text)
-
-
-def _find_in_text(text: str) -> Iterator[str]:
-    if any(prefix in text for prefix in _PREFIXES):
-        yield from (match[0] for match in _TOKENS.finditer(text))
-    yield from _find_url_credentials(text)
-    if may_contain_secret(text):
-        yield from _find_settings(text)
 
 
 def _find_url_credentials(text: str) -> Iterator[str]:
