@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transcripts import find_transcripts, read_transcript
 
-from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar, untraced
+from jobgen.model.data import Location, TracedKey, TracedList, TracedMapping, TracedScalar, untraced
 from jobgen.model.limits import MAX_BYTES
 from jobgen.yamlio.read import read
 from jobgen.yamlio.read.exact import compose
 from jobgen.yamlio.read.fast import read_lines
+from jobgen.yamlio.read.locations import add_locations
 
 TRANSCRIPTS = [read_transcript(path) for path in find_transcripts("yaml-read")]
 FILES = dict(next(iter(transcript.given.items())) for transcript in TRANSCRIPTS)
@@ -194,6 +195,28 @@ def assert_sure_is_right(text):
         exact, findings = compose(text, "case.yaml", 1, traced=False)
 
         assert (findings, spelt(data)) == ([], spelt(exact))
+    # The text of a document ends in a newline.
+    text = text if text.endswith("\n") else f"{text}\n"
+    sure, data = read_lines(text)
+    if sure and data is not None:
+        located = add_locations(data, text, "case.yaml", 1)
+
+        assert list(list_nodes(located)) == list(list_nodes(compose(text, "case.yaml", 1, traced=True)[0]))
+
+
+def list_nodes(tree):
+    """Everything that a reader knows about each node."""
+    if isinstance(tree, TracedScalar):
+        yield spelt(tree.value), tree.location, tree.written
+    elif isinstance(tree, TracedList):
+        yield "list", tree.location, tuple(tree.item_locations)
+        for item in tree:
+            yield from list_nodes(item)
+    else:
+        yield type(tree), tree.location if isinstance(tree, TracedMapping) else None
+        for key, value in tree.items():
+            yield str(key), key.location, key.written
+            yield from list_nodes(value)
 
 
 def test_fast_reader_reads_most_manifests_of_this_repository():

@@ -11,6 +11,7 @@ from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.yamlio.read.fast import read_lines
+from jobgen.yamlio.read.locations import UnexpectedTextError, add_locations
 from jobgen.yamlio.read.scalars import quote
 
 _SEPARATOR = lazy_pattern(r"^---[^\n]*(?:\n|\Z)", re.MULTILINE)
@@ -164,10 +165,14 @@ def _check_separator(after: str, *, opens: bool) -> str:
 
 
 def _read_document(chunk: _Chunk, file: str, findings: list[Finding], *, traced: bool) -> Any:
-    if not traced:
-        is_simple, data = read_lines(chunk.text)
-        if is_simple:
-            return data
+    is_simple, data = read_lines(chunk.text)
+    if is_simple and not traced:
+        return data
+    if is_simple and isinstance(data, dict) and not chunk.column:
+        try:
+            return add_locations(data, chunk.text, file, chunk.line)
+        except UnexpectedTextError:
+            pass
     # The exact reader imports the YAML library, which most runs do not need.
     from jobgen.yamlio.read.exact import compose
 
