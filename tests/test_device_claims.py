@@ -252,13 +252,13 @@ def test_results_with_claims_are_cached(tmp_path, monkeypatch):
     """Only a change of a file with claims lets jobs that use claims be checked again."""
     root = write_repository(tmp_path / "repository", CLAIMS["raw"], RESOURCES["raw"].replace("name: bert", "name: gpt"))
     checked = []
-    find_problems = Checker.has_problems
+    find_reporting = Checker.find_reporting
 
-    def has_problems(self, manifest):
+    def count_check(self, manifest):
         checked.append(manifest.name)
-        return find_problems(self, manifest)
+        return find_reporting(self, manifest)
 
-    monkeypatch.setattr(Checker, "has_problems", has_problems)
+    monkeypatch.setattr(Checker, "find_reporting", count_check)
     cache.enable(tmp_path / "memory", "test")
     found = []
     try:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cache, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.check.admission import validate_pod_template
 from jobgen.check.admission.names import DNS_SUBDOMAIN, MAX_SUBDOMAIN, is_dns_subdomain
@@ -15,7 +15,7 @@ from jobgen.check.admission.object_metadata import validate_object_metadata
 from jobgen.check.consequences import drop_consequences, is_failed_evaluation
 from jobgen.check.mutated import Mutated
 from jobgen.check.operators.defaults import fill_in_defaults
-from jobgen.check.rule_runner import RuleRunner, report_exception
+from jobgen.check.rule_runner import INTERNAL_ERROR, RuleRunner, report_exception
 from jobgen.check.rules import Fact, Rule
 from jobgen.check.schema.admitted import Admission, compile_admission
 from jobgen.check.schema.bundle import bundle_schema
@@ -67,6 +67,24 @@ _PRECLUDES_RULES = frozenset(("wrong-type",))
 _ABOUT_APPLIED_OBJECTS = frozenset(("gitops", "scheduling", "team"))
 
 
+class Reporting(NamedTuple):
+    """The checks that report something about an object. Only these run again with locations."""
+
+    validation: bool = True
+    rules: frozenset[str] | None = None
+    """The names of rules; None means all."""
+    policies: frozenset[str] | None = None
+    """The names of policies; None means all."""
+
+    @property
+    def is_any(self) -> bool:
+        """Whether any check reports something."""
+        return self.validation or self.rules != frozenset() or self.policies != frozenset()
+
+
+ALL_CHECKS = Reporting()
+
+
 class Checker:
     """Checks the objects of one cluster; schemas are read and compiled when first needed."""
 
@@ -106,9 +124,12 @@ class Checker:
         other.evaluator, other._mutator = evaluator, None  # noqa: SLF001 -- it is one of its own
         return other
 
-    def __call__(self, obj: Mapping[str, Node]) -> list[Problem]:
-        """Everything that is wrong with an object that mutating policies have changed."""
-        problems = self._find_problems(self.manifest(obj))
+    def __call__(self, obj: Mapping[str, Node], reporting: Reporting = ALL_CHECKS) -> list[Problem]:
+        """Everything that is wrong with an object that mutating policies have changed.
+
+        Checks that are known to report nothing about the object can be left out.
+        """
+        problems = self._find_problems(self.manifest(obj), reporting)
         for _, inner, failures in self._list_wrapped(obj):
             problems += failures
             problems += (one for one in self._find_problems(inner) if one.category not in _ABOUT_APPLIED_OBJECTS)
@@ -119,14 +140,23 @@ class Checker:
         return problems
 
     def has_problems(self, manifest: Manifest) -> bool:
-        """Whether anything is wrong with an object; stops at the first stage that finds something."""
-        return bool(
-            self._validate(manifest)
-            or self._rule_runner.find_problems(manifest)
-            or self.evaluate_policies(manifest.object, 1)
-            # Those that do not count are dropped when the problems are located.
-            or any(failures or self.has_problems(inner) for _, inner, failures in self._list_wrapped(manifest.object))
-        )
+        """Whether anything is wrong with an object."""
+        return self.find_reporting(manifest).is_any
+
+    def find_reporting(self, manifest: Manifest) -> Reporting:
+        """The checks that report something about an object."""
+        # Those that do not count are dropped when the problems are located.
+        if any(failures or self.has_problems(inner) for _, inner, failures in self._list_wrapped(manifest.object)):
+            return ALL_CHECKS
+        refused = self._validate(manifest)
+        is_typed = not any(problem.rule in _PRECLUDES_RULES for problem in refused)
+        broken = self._rule_runner.find_problems(manifest) if is_typed else []
+        denied = self.evaluate_policies(manifest.object)
+        if any(problem.rule == INTERNAL_ERROR for problem in (*broken, *denied)):
+            # It does not tell which rule or policy it is about.
+            return ALL_CHECKS
+        rules, policies = (frozenset(problem.rule for problem in found) for found in (broken, denied))
+        return Reporting(bool(refused), rules, policies)
 
     def collect_facts(self, manifest: Manifest, problems: list[Problem]) -> Iterator[tuple[str, Fact]]:
         """The facts that the fleet rules collect from an object, each with its rule's name."""
@@ -136,12 +166,12 @@ class Checker:
             for name, fact in self._rule_runner.collect_facts(inner, problems):
                 yield name, fact._replace(path=(*path, *fact.path))
 
-    def _find_problems(self, manifest: Manifest) -> list[Problem]:
-        problems = self._validate(manifest)
+    def _find_problems(self, manifest: Manifest, reporting: Reporting = ALL_CHECKS) -> list[Problem]:
+        problems = self._validate(manifest) if reporting.validation else []
         is_typed = not any(problem.rule in _PRECLUDES_RULES for problem in problems)
         if is_typed:
-            problems += self._rule_runner.find_problems(manifest)
-        found = self.evaluate_policies(manifest.object)
+            problems += self._rule_runner.select(reporting.rules).find_problems(manifest)
+        found = self.evaluate_policies(manifest.object, reporting.policies)
         # The API server refuses an object with wrong types before policies read it, which may fail because of them.
         problems += found if is_typed else (problem for problem in found if not is_failed_evaluation(problem))
         return problems
@@ -224,13 +254,13 @@ class Checker:
         check = self._schema_check(manifest)
         return self._check_without_schema(manifest) if check is None else check(fill_in_defaults(manifest.object))
 
-    def evaluate_policies(self, obj: Mapping[str, Node], most: int = MAX_FINDINGS + 1) -> list[Problem]:
-        """What the policies of the repository deny or warn about, up to a number of problems."""
-        if self.evaluator is None:
+    def evaluate_policies(self, obj: Mapping[str, Node], names: frozenset[str] | None = None) -> list[Problem]:
+        """What the policies of the repository deny or warn about, or those with these names."""
+        if self.evaluator is None or names == frozenset():
             return []
         problems: list[Problem] = []
         try:
-            problems += islice(self.evaluator.find_problems(obj, self.schema_source), most)
+            problems += islice(self.evaluator.find_problems(obj, self.schema_source, names), MAX_FINDINGS + 1)
         except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
             problems.append(report_exception("the evaluation of the policies", error, obj))
         return problems

@@ -11,6 +11,9 @@ from jobgen.model.data import Node
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FINDINGS
 
+INTERNAL_ERROR = "internal-error"
+"""The rule of a problem that says that a check failed."""
+
 
 class _PartRules(NamedTuple):
     """Rules about pods, or about containers, by the fields that a part must have for the rule to apply."""
@@ -38,6 +41,10 @@ class RuleRunner:
         self._rules = tuple(rules)
         self._named_kinds = frozenset(kind for rule in self._rules for kind in rule.kinds)
         self._tables: dict[tuple[str, bool], _RuleTable] = {}
+
+    def select(self, names: frozenset[str] | None) -> RuleRunner:
+        """The rules with these names; None means all."""
+        return self if names is None else RuleRunner(rule for rule in self._rules if rule.name in names)
 
     def find_problems(self, manifest: Manifest) -> list[Problem]:
         """Everything the rules find in an object."""
@@ -135,4 +142,4 @@ def to_problem(rule: Rule, violation: Violation) -> Problem:
 def report_exception(check: str, error: Exception, obj: Mapping[str, Node]) -> Problem:
     """A problem for a check that raised an exception on an object, so that the run goes on and still fails."""
     message = f"{check} failed on this object with `{type(error).__name__}`: {error}; please report this bug in jobgen"
-    return Problem("internal-error", message, obj.get("kind"), category="meta", evidence=(check,))
+    return Problem(INTERNAL_ERROR, message, obj.get("kind"), category="meta", evidence=(check,))

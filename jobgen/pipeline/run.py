@@ -430,8 +430,10 @@ def _check_objects(
     mutated = [checker.mutate(rendered.object) for checker, (_, _, rendered) in zip(checkers, made, strict=True)]
     manifests = [checker.manifest(each.object) for checker, each in zip(checkers, mutated, strict=True)]
     for checker, manifest, each, (job, part, rendered) in zip(checkers, manifests, mutated, made, strict=True):
-        if each.failures or checker.has_problems(manifest):
-            found = tracer.findings(job, runner.name, checker, rendered.companion, checker.mutate)
+        reporting = checker.find_reporting(manifest)
+        if each.failures or reporting.is_any:
+            check = functools.partial(checker, reporting=reporting)
+            found = tracer.findings(job, runner.name, check, rendered.companion, checker.mutate)
             part.findings.extend(_drop_repeated(job, part, found))
         if runner.take_catalog_use():
             part.dependent.append(job.document.name)

@@ -100,10 +100,12 @@ class PolicyEvaluator:
         self.facts = facts
         self._by_kind: dict[tuple[str, str], KindPolicies] = {}
 
-    def find_problems(self, obj: Mapping[str, Node], schemas: SchemaSource | None = None) -> Iterator[Problem]:
+    def find_problems(
+        self, obj: Mapping[str, Node], schemas: SchemaSource | None = None, names: frozenset[str] | None = None
+    ) -> Iterator[Problem]:
         """Everything that the policies deny or warn about when an object is created, as mutating policies left it.
 
-        Without schemas, objects are read as they are.
+        With names, only these policies are evaluated. Without schemas, objects are read as they are.
         """
         api_version, kind = obj.get("apiVersion"), obj.get("kind")
         key = (str(value_of(api_version)), str(value_of(kind)))
@@ -115,8 +117,11 @@ class PolicyEvaluator:
         subject = self.make_subject(obj, schemas.find_admission(obj) if schemas else None)
         # The object is handed to the engine once, for all policies that read nothing else.
         bound = bind(_object_bindings(subject))
-        passes_combined = matched.combined is not None and matched.combined.evaluate_fast(bound) is True
+        combined = matched.combined if names is None else None
+        passes_combined = combined is not None and combined.evaluate_fast(bound) is True
         for each in matched.policies:
+            if names is not None and each.policy.name not in names:
+                continue
             read = convert_subject(subject, each.version) if each.version else subject
             bound_read = bind(_object_bindings(read)) if each.version else bound
             if (passes_combined and each.reads_object_only) or _passes(each.policy, bound_read):
