@@ -62,6 +62,8 @@ docs: .venv/ready
 	$(BIN)/python docs/build_rules.py
 	$(BIN)/python docs/build_jobs.py
 	$(BIN)/python docs/build_fields.py
+	$(BIN)/python docs/build_commands.py
+	$(BIN)/python docs/build_api.py
 	$(BIN)/mkdocs build --strict
 
 # Needs the suites in ../shared.

@@ -126,12 +126,21 @@ def test_tables_of_framework_fields_are_up_to_date(capsys, monkeypatch):
     assert (builder["main"](), capsys.readouterr().err) == (0, "")
 
 
-def test_page_of_fields_is_up_to_date(capsys, monkeypatch):
+@pytest.mark.parametrize("name", ["build_api.py", "build_commands.py", "build_fields.py"])
+def test_generated_pages_are_up_to_date(name, capsys, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    builder = runpy.run_path(str(ROOT / "docs/build_fields.py"))
-    monkeypatch.setattr(sys, "argv", ["build_fields.py", "--check"])
+    builder = runpy.run_path(str(ROOT / "docs" / name))
+    monkeypatch.setattr(sys, "argv", [name, "--check"])
 
     assert (builder["main"](), capsys.readouterr().err) == (0, "")
+
+
+def test_a_command_without_a_section_is_noticed():
+    builder = runpy.run_path(str(ROOT / "docs/build_commands.py"))
+    page = (ROOT / "docs/commands.md").read_text()
+
+    assert builder["fill_page"](page.replace("## jobgen lint\n", "## jobgen check\n"))[1] == ["lint"]
+    assert builder["fill_page"](page.replace("| `--fix` |", "| `--repair` |"))[0] == page
 
 
 def test_pages_name_every_field_of_their_format():
