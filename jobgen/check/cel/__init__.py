@@ -25,7 +25,7 @@ __all__ = ["Bound", "CompileError", "Expression", "Failed", "available", "bind",
 _CHEAP_NATIVE = 40_000
 # The same for expressions with functions in Python.
 _CHEAP_SIZE = 10_000
-# The same for functions that convert whole lists in each step.
+# The same for functions that convert whole lists in each step of a loop.
 _CHEAP_CONVERTED = 2_500
 _CONVERTING = lazy_pattern(r"\.(?:isSorted|sum|min|max|indexOf|lastIndexOf)\s*\(")
 _SHORT_EXPRESSION = 4_000
@@ -218,7 +218,10 @@ def check_expression(
 def _find_cheap_size(text: str, serialized: bytes) -> int:
     """The size of data on which an expression cannot take too long; 0 if it takes too long on any data."""
     cheap = _CHEAP_SIZE if engine.PREFIX.encode() in serialized else _CHEAP_NATIVE
-    cheap = _CHEAP_CONVERTED if _CONVERTING.search(text) else cheap
+    if _CONVERTING.search(text):
+        from jobgen.check.cel.conversions import converts_in_loops
+
+        cheap = _CHEAP_CONVERTED if converts_in_loops(_read_tree(serialized)) else cheap
     if len(serialized) > _SHORT_EXPRESSION:
         from jobgen.check.cel import cost
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from jobgen.check.cel.conversions import find_gathered
 from jobgen.check.cel.engine import PREFIX
 from jobgen.check.cel.tree import Call, Const, Fold, Ident, Node, Select, Sequence, Struct, children
 from jobgen.model.limits import MAX_CEL_COST
@@ -173,7 +174,7 @@ class _Estimate:
             repeated = max(range_.size / max(self.measure(range_.values), 1), 1)
             count, size = len(items) * repeated, self.measure(items) * repeated
         variable = _Value(items, size, max(count, 1))
-        gathers = _find_gathered(fold)
+        gathers = find_gathered(fold)
         inner = {
             **known,
             fold.variable: variable,
@@ -233,13 +234,3 @@ def _items(value: Any) -> list[Any]:
 def _entries(value: Any) -> list[Any]:
     """What a loop over a value sees: the keys of a mapping, the items of a list."""
     return list(value) if isinstance(value, (dict, list)) else []
-
-
-def _find_gathered(fold: Fold) -> Node | None:
-    """The item that each step of `map` or `filter` adds to a list; None for other loops."""
-    for part in (fold.step, *children(fold.step)):
-        if isinstance(part, Call) and part.name == "_+_" and len(part.args) == 2:
-            result, added = part.args
-            if isinstance(result, Ident) and result.name == fold.result_name and isinstance(added, Sequence):
-                return added.items[0] if added.items else None
-    return None
