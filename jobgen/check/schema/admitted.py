@@ -7,7 +7,7 @@ dropped, and defaults are filled in. Go decodes Kubernetes' own kinds: a null or
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.check.schema import builtin_defaults
@@ -37,10 +37,14 @@ _RESET = ("deletionGracePeriodSeconds", "deletionTimestamp", "resourceVersion", 
 
 
 class _Field(NamedTuple):
-    """A known field: how its value is converted, and what a null means."""
+    """A field: how its value is converted, what a null means, and whether an empty list is the same as no field."""
 
     convert: _Convert | None
     keeps_null: bool
+    drops_empty: bool
+
+
+_KEPT = _Field(None, keeps_null=True, drops_empty=False)
 
 
 def compile_admission(
@@ -89,58 +93,35 @@ def _decode_field(name: str, value: Any) -> Any:
     return value
 
 
-class _MappingConversion:
-    """The conversion of a mapping with some fields."""
+def _compile_mapping(
+    fields: Mapping[str, _Field],
+    others: _Field | None,
+    defaults: Sequence[tuple[str, Any, _Convert]],
+    complete: _Convert,
+    budget: Budget | None,
+) -> _Convert:
+    """The conversion of a mapping with some fields; without a conversion, others are dropped."""
 
-    __slots__ = ("budget", "complete", "defaults", "drops_empty", "drops_unknown", "fields", "kept", "others")
-
-    def __init__(
-        self,
-        fields: Mapping[str, _Field],
-        others: _Field | None,
-        drops_unknown: bool,
-        kept: frozenset[str],
-        defaults: tuple[tuple[str, Any, _Convert | None], ...],
-        complete: _Convert,
-        drops_empty: bool,
-        budget: Budget | None,
-    ) -> None:
-        self.fields = fields
-        self.others = others
-        """How other fields are converted; None if they are unknown."""
-        self.drops_unknown = drops_unknown
-        self.kept = kept
-        """Unknown fields that are never dropped."""
-        self.defaults = defaults
-        self.complete = complete
-        self.drops_empty = drops_empty
-        self.budget = budget
-
-    def __call__(self, value: Any) -> Any:
+    def convert_mapping(value: Any) -> Any:
         if type(value) is not dict:
             return value
-        if self.budget:
+        if budget:
             # Defaults may contain defaults, and grow with every level.
-            self.budget.spend(_MAPPING_STEPS + len(value) + len(self.defaults))
+            budget.spend(_MAPPING_STEPS + len(value) + len(defaults))
         made: dict[str, Any] = {}
         for name, child in value.items():
-            field = self.fields.get(name, self.others)
+            field = fields.get(name, others)
             if field is not None:
-                self._add(made, name, child, field)
-            elif not self.drops_unknown or name in self.kept:
-                made[name] = child
-        for name, default, convert in self.defaults:
+                convert, keeps_null, drops_empty = field
+                converted = convert(child) if convert and child is not None else child
+                if keeps_null if converted is None else not drops_empty or converted != []:
+                    made[name] = converted
+        for name, default, convert_default in defaults:
             if name not in made:
-                made[name] = convert(default) if convert else default
-        return self.complete(made)
+                made[name] = convert_default(default)
+        return complete(made)
 
-    def _add(self, made: dict[str, Any], name: str, child: Any, field: _Field) -> None:
-        if child is not None:
-            converted = field.convert(child) if field.convert else child
-            if not self.drops_empty or converted != []:
-                made[name] = converted
-        elif field.keeps_null:
-            made[name] = None
+    return convert_mapping
 
 
 class _Compiler:
@@ -205,21 +186,23 @@ class _Compiler:
 
     def _mapping(self, schema: Mapping[str, Any], type_name: str) -> _Convert:
         extra = schema.get("additionalProperties")
-        return _MappingConversion(
-            fields={name: self._field(child) for name, child in schema.get("properties", {}).items()},
-            others=self._field(extra) if isinstance(extra, dict) else None,
-            drops_unknown=extra is False and not schema.get("x-kubernetes-preserve-unknown-fields"),
-            kept=frozenset(_HEAD) if schema.get("x-kubernetes-embedded-resource") else frozenset(),
-            defaults=tuple(self._list_defaults(schema, type_name)),
-            complete=builtin_defaults.COMPLETIONS.get(type_name, _keep) if self.is_decoded else _keep,
-            drops_empty=self.is_decoded,
-            budget=self.budget,
+        fields = {name: self._field(child) for name, child in schema.get("properties", {}).items()}
+        drops_unknown = extra is False and not schema.get("x-kubernetes-preserve-unknown-fields")
+        if drops_unknown and schema.get("x-kubernetes-embedded-resource"):
+            fields = dict.fromkeys(_HEAD, _KEPT) | fields
+        return _compile_mapping(
+            fields,
+            self._field(extra) if isinstance(extra, dict) else None if drops_unknown else _KEPT,
+            self._list_defaults(schema, type_name),
+            builtin_defaults.COMPLETIONS.get(type_name, _keep) if self.is_decoded else _keep,
+            self.budget,
         )
 
     def _field(self, schema: Mapping[str, Any]) -> _Field:
-        return _Field(self.of(schema), bool(schema.get("nullable")) and not self.is_decoded)
+        keeps_null = bool(schema.get("nullable")) and not self.is_decoded
+        return _Field(self.of(schema), keeps_null, drops_empty=self.is_decoded)
 
-    def _list_defaults(self, schema: Mapping[str, Any], type_name: str) -> list[tuple[str, Any, _Convert | None]]:
+    def _list_defaults(self, schema: Mapping[str, Any], type_name: str) -> list[tuple[str, Any, _Convert]]:
         """The fields with a default; the default of a mapping gets those inside it."""
         properties = schema.get("properties", {})
         known = {name: child["default"] for name, child in properties.items() if "default" in child}
@@ -233,7 +216,7 @@ class _Compiler:
         for name, default in known.items():
             convert = self.of(properties[name]) if name in properties else None
             is_deep = isinstance(default, (dict, list))
-            found.append((name, default, _copy_first(convert) if is_deep else None))
+            found.append((name, default, _copy_first(convert) if is_deep else _keep))
         return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.check.schema.formats import is_date, parse_duration
 from jobgen.model.data import Node, untraced, value_of
@@ -66,40 +66,76 @@ class _ConversionCompiler:
         return self.refs[ref]
 
     def _mapping(self, schema: dict[str, Any]) -> Conversion:
-        fields = {name: (self.of(child), child) for name, child in schema.get("properties", {}).items()}
+        properties = schema.get("properties", {})
+        fields = {name: _Field(self.of(child), _list_names(name)) for name, child in properties.items()}
         extra = schema.get("additionalProperties")
-        other = self.of(extra) if isinstance(extra, dict) else untraced
-        keeps_null = bool(isinstance(extra, dict) and extra.get("nullable"))
-        is_object = schema is self.root or schema.get("x-kubernetes-embedded-resource")
-
-        def convert(value: Node) -> Node:
-            if not isinstance(value, dict):
-                return untraced(value)
-            if self.budget:
-                # Defaults may contain defaults, and grow with every level.
-                self.budget.spend(_MAPPING_STEPS + len(fields))
-            seen: dict[str, Node] = {}
-            for name, (of_field, child) in fields.items():
-                found = value.get(name)
-                if value_of(found) is None and "default" in child and not (name in value and child.get("nullable")):
-                    found = child["default"]
-                # A null is the same as no field to rules.
-                if value_of(found) is not None:
-                    _add_field(seen, name, of_field(found))
-            for name, found in value.items():
-                if name not in fields and (value_of(found) is not None or keeps_null):
-                    seen[str(name)] = other(found)
-            return _as_object(seen, value) if is_object else seen
-
-        return convert
+        is_object = bool(schema is self.root or schema.get("x-kubernetes-embedded-resource"))
+        other = _OtherFields(
+            self.of(extra) if isinstance(extra, dict) else untraced,
+            keeps_null=bool(isinstance(extra, dict) and extra.get("nullable")),
+        )
+        return _convert_mapping(fields, _list_defaults(properties), other, self.budget, is_object=is_object)
 
 
-def _add_field(seen: dict[str, Node], name: str, value: Node) -> None:
+class _Field(NamedTuple):
+    """A known field: how its value is converted, and the names by which rules read it."""
+
+    convert: Conversion
+    names: tuple[str, ...]
+
+    def add(self, seen: dict[str, Node], value: Node) -> None:
+        """Add its value to what rules read of a mapping."""
+        converted = self.convert(value)
+        for name in self.names:
+            seen[name] = converted
+
+
+class _OtherFields(NamedTuple):
+    """How the values of fields that are not known are converted."""
+
+    convert: Conversion
+    keeps_null: bool
+
+
+def _convert_mapping(
+    fields: Mapping[str, _Field],
+    defaults: list[tuple[str, Any, bool]],
+    other: _OtherFields,
+    budget: Budget | None,
+    *,
+    is_object: bool,
+) -> Conversion:
+    def convert(value: Node) -> Node:
+        if not isinstance(value, dict):
+            return untraced(value)
+        if budget:
+            # Defaults may contain defaults, and grow with every level.
+            budget.spend(_MAPPING_STEPS + len(fields))
+        seen: dict[str, Node] = {}
+        for name, found in value.items():
+            # A null is the same as no field to rules.
+            if name in fields and value_of(found) is not None:
+                fields[name].add(seen, found)
+        for name, default, nullable in defaults:
+            if value_of(value.get(name)) is None and not (nullable and name in value):
+                fields[name].add(seen, default)
+        for name, found in value.items():
+            if name not in fields and (other.keeps_null or value_of(found) is not None):
+                seen[str(name)] = other.convert(found)
+        return _as_object(seen, value) if is_object else seen
+
+    return convert
+
+
+def _list_defaults(properties: Mapping[str, Any]) -> list[tuple[str, Any, bool]]:
+    """The fields with a default, each with whether a null stays."""
+    known = ((name, child.get("default"), bool(child.get("nullable"))) for name, child in properties.items())
+    return [each for each in known if each[1] is not None]
+
+
+def _list_names(name: str) -> tuple[str, ...]:
     escaped = escape_name(name)
-    if escaped:
-        seen[escaped] = value
-    if name in FIELD_NAMES_AS_WRITTEN:
-        seen[name] = value
+    return (*((escaped,) if escaped else ()), *((name,) if name in FIELD_NAMES_AS_WRITTEN else ()))
 
 
 def _as_object(seen: dict[str, Node], value: Mapping[str, Node]) -> dict[str, Node]:
