@@ -108,14 +108,14 @@ def to_int64(node: Node, power: int = 0) -> int | None:
     it digit by digit, it is 0.
     """
     milli = decode_milli(node)
-    parsed = parse_quantity(str(value_of(node) or 0).strip(SPACES)) if milli is not None else None
-    if milli is None or parsed is None:
+    if milli is None:
         return None
     rounded = -(-abs(milli) // int(10 ** (power + 3)))
     value = rounded if milli > 0 else -rounded
     if abs(value) <= _MAX_INT64:
         return value
-    is_multiplied_at_once = parsed.scale is None or parsed.scale - power in _FACTORS
+    parsed = parse_quantity(str(value_of(node)).strip(SPACES))
+    is_multiplied_at_once = parsed is None or parsed.scale is None or parsed.scale - power in _FACTORS
     return (value + 2**63) % 2**64 - 2**63 if is_multiplied_at_once else 0
 
 

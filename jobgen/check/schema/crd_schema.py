@@ -249,6 +249,7 @@ def _report_unknown_field(
 
 def _list(items: Field, unique: Mapping[str, Any] | None, *, nullable: bool, nullable_items: bool) -> Check:
     simple, check_value = items
+    key = next(iter(unique)) if unique is not None and len(unique) == 1 else None
 
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         if not isinstance(value, list):
@@ -264,10 +265,16 @@ def _list(items: Field, unique: Mapping[str, Any] | None, *, nullable: bool, nul
                         problems.append(_report_wrong_type(item, f"{name}[{index}]", parent, "a value, not null"))
                 else:
                     _check_item(check_value, item, f"{name}[{index}]", parent, problems)
-        if unique is not None and len(value) > 1:
+        if unique is not None and len(value) > 1 and not (key and _have_different_names(value, key)):
             problems.extend(find_duplicate_items(value, unique, name))
 
     return check
+
+
+def _have_different_names(items: Sequence[Node], key: str) -> bool:
+    """Whether all items have a string as their key, without locations, and each another one, as most lists do."""
+    names = [item.get(key) if type(item) is dict else None for item in items]
+    return {*map(type, names)} == {str} and len(set(names)) == len(names)
 
 
 def _check_item(check_value: Check, item: Node, name: str, parent: Node, problems: list[Problem]) -> None:
