@@ -20,6 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import faulty_files
 import lint
 import render
 from measurement import Measurement
@@ -38,6 +39,7 @@ def measure(*, quick: bool) -> Iterator[Measurement]:
     compile_modules()
     yield from lint.measure_repository(QUICK if quick else MANIFESTS)
     yield from lint.measure_growth([count for count in counts if count <= MANIFESTS])
+    yield from faulty_files.measure(QUICK if quick else MANIFESTS)
     if not quick:
         yield from lint.measure_jobs(MANIFESTS)
     yield from render.measure_race(JOBS)
