@@ -44,6 +44,7 @@ def measure(*, quick: bool) -> Iterator[Measurement]:
         yield from lint.measure_jobs(MANIFESTS)
     yield from render.measure_race(JOBS)
     yield from render.measure_growth(counts)
+    yield from render.measure_tree(QUICK if quick else MANIFESTS)
 
 
 def describe_machine() -> dict[str, str | int]:

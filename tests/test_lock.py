@@ -27,6 +27,17 @@ def test_lock_round_trip(lock: LockFile) -> None:
     assert parse_lock(lock.text()) == lock
 
 
+@given(locks)
+def test_lock_is_indented_json(lock: LockFile) -> None:
+    """The text is the same as ever, so that no release rewrites the lock files of another."""
+    tool, layers, jobs = lock.origin
+    known = {name: value for name, value in (("tool", tool), ("layers", layers), ("jobs", jobs)) if value}
+    data = {"version": 1, **known, "files": lock.files}
+    for name in data.keys() & {"jobs", "files"}:
+        data[name] = dict(sorted(data[name].items()))
+    assert lock.text() == (json.dumps(data, indent=2) + "\n" if lock.files else None)
+
+
 @given(tables.filter(bool), tables.filter(bool))
 def test_conflicted_lock_is_the_union_of_both_sides(ours: dict[str, str], theirs: dict[str, str]) -> None:
     text = f"<<<<<<< ours\n{LockFile(ours).text()}=======\n{LockFile(theirs).text()}>>>>>>> theirs\n"

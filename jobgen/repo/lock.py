@@ -47,9 +47,22 @@ class LockFile(NamedTuple):
         if not self.files:
             return None
         tool, layers, jobs = self.origin
-        made = {"tool": tool, "layers": layers, "jobs": dict(sorted(jobs.items()))}
-        known = {name: value for name, value in made.items() if value}
-        return json.dumps({"version": 1, **known, "files": dict(sorted(self.files.items()))}, indent=2) + "\n"
+        made: dict[str, str | Mapping[str, str]] = {
+            "tool": tool,
+            "layers": layers,
+            "jobs": jobs,
+            "files": self.files,
+        }
+        lines = [f'"{name}": {_format_entry(value)}' for name, value in made.items() if value]
+        return "{\n  " + ",\n  ".join(('"version": 1', *lines)) + "\n}\n"
+
+
+def _format_entry(value: str | Mapping[str, str]) -> str:
+    """A text, or a mapping with a line for each key: what `json.dumps` with `indent` returns, in less time."""
+    if isinstance(value, str):
+        return json.dumps(value)
+    body = json.dumps(dict(sorted(value.items())), separators=(",\n    ", ": "))
+    return f"{{\n    {body[1:-1]}\n  }}"
 
 
 def parse_lock(text: str) -> LockFile | None:

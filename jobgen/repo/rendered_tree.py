@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from jobgen.model.limits import MAX_BYTES
@@ -98,12 +99,16 @@ def compare_tree(
     folder: Path, wanted: Files, *, partial: bool = False, env: str = "", extras: TreeExtras = _NO_EXTRAS
 ) -> Drift:
     """Compare the folder of an environment with the wanted files; with `partial`, it may have others."""
+    return _compare(folder, wanted, env, extras, partial=partial).drift
+
+
+def _compare(folder: Path, wanted: Files, env: str, extras: TreeExtras, *, partial: bool) -> _Comparison:
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        return Drift(foreign=(("", _find_obstacle(folder)),))
+        return _Comparison(Drift(foreign=(("", _find_obstacle(folder)),)))
     try:
         lock = _read_lock(folder)
     except _NoLockError as bad:
-        return Drift(foreign=((LOCK, str(bad)),))
+        return _Comparison(Drift(foreign=((LOCK, str(bad)),)))
     plan = _make_plan(lock, wanted, env, extras, partial=partial)
 
     def is_edited(path: str) -> bool:
@@ -117,7 +122,7 @@ def compare_tree(
     foreign = list(blocked.items())
     for path, text in sorted(plan.texts.items()):
         known = path in lock.files and not (is_repository and not is_object_path(path) and is_edited(path))
-        state = "" if path.partition("/")[0] in blocked else _compare_file(folder / path, text.encode(), known=known)
+        state = "" if path.partition("/")[0] in blocked else _compare_file(f"{folder}/{path}", text, known=known)
         if state in found:
             found[state].append(path)
         elif state:
@@ -142,7 +147,8 @@ def compare_tree(
     unlisted = tuple(path for path in _list_own_files(folder, lock) if path not in named)
     digest = compute_digest(wanted_lock) if wanted_lock else ""
     counts = (existing, wanted_objects)
-    return Drift(missing, changed, tuple(stale), tuple(foreign), edited, *counts, tool, unlisted, digest)
+    drift = Drift(missing, changed, tuple(stale), tuple(foreign), edited, *counts, tool, unlisted, digest)
+    return _Comparison(drift, lock, plan)
 
 
 def _list_own_files(folder: Folder, lock: LockFile) -> Iterator[str]:
@@ -290,8 +296,16 @@ def _read_content(path: Folder, limit: int = MAX_BYTES) -> bytes | None:
 class _Plan(NamedTuple):
     """The wanted state of a folder: the texts to write, and the lock file that lists all files."""
 
-    texts: Files
-    lock: LockFile
+    texts: Files = MappingProxyType({})
+    lock: LockFile = LockFile()
+
+
+class _Comparison(NamedTuple):
+    """How a folder differs from the wanted state, its lock file, and that state."""
+
+    drift: Drift
+    lock: LockFile = LockFile()
+    plan: _Plan = _Plan()
 
 
 def _make_plan(lock: LockFile, wanted: Files, env: str, extras: TreeExtras, *, partial: bool) -> _Plan:
@@ -321,21 +335,15 @@ def write_tree(
     """
     sync = sync_folders if fsync else _skip_sync
     with _lock_folder(folder, sync):
-        drifts = {
-            env: compare_tree(folder / env, files, partial=partial, env=env, extras=extras)
-            for env, files in wanted.items()
-        }
+        compared = {env: _compare(folder / env, files, env, extras, partial=partial) for env, files in wanted.items()}
+        drifts = {env: found.drift for env, found in compared.items()}
         if any(drift.foreign for drift in drifts.values()) or refused(drifts):
             return drifts
         try:
             for env in wanted:
                 _clear_stage(folder / env)
             work = {env: drift for env, drift in drifts.items() if drift}
-            staged: list[Path] = []
-            for env, drift in work.items():
-                lock = _read_lock(folder / env)
-                plan = _make_plan(lock, wanted[env], env, extras, partial=partial)
-                staged += _stage(folder / env, plan, lock, drift)
+            staged = [path for env in work for path in _stage(folder / env, compared[env])]
             if fsync:
                 sync_files(staged)
             sync(map(str, (folder, *(folder / env for env in work))))
@@ -378,7 +386,7 @@ def _find_obstacle(path: Path) -> str:
     return "is not a folder; move it" if path.exists() and not path.is_dir() else ""
 
 
-def _compare_file(full: Path, content: bytes, *, known: bool) -> str:
+def _compare_file(full: str, text: str, *, known: bool) -> str:
     """`missing`, `changed`, an empty string if the file is up to date, or the reason why it cannot be replaced."""
     try:
         status = os.lstat(full)
@@ -388,8 +396,11 @@ def _compare_file(full: Path, content: bytes, *, known: bool) -> str:
         return "is a symbolic link, which is not followed; remove it"
     if not stat.S_ISREG(status.st_mode):
         return "is not a file; move it"
-    if status.st_size == len(content) and full.read_bytes() == content:
-        return ""
+    content = text.encode()
+    if status.st_size == len(content):
+        with open(full, "rb", buffering=0) as stream:
+            if stream.read() == content:
+                return ""
     return "changed" if known else "was not written by jobgen; move it"
 
 
@@ -399,29 +410,33 @@ def _is_file_inside(folder: Path, path: str) -> bool:
     return not full.parent.is_symlink() and not full.is_symlink() and full.is_file()
 
 
-def _stage(folder: Path, plan: _Plan, lock: LockFile, drift: Drift) -> list[Path]:
+def _stage(folder: Path, compared: _Comparison) -> list[str]:
     """Write all new files into the staging folder, numbered in the order of the drift, and return their paths."""
-    stage = folder / _STAGE
-    stage.mkdir(parents=True)
-    for number, path in enumerate(_files_to_write(drift)):
-        _write_new(stage / str(number), plan.texts[path])
-    _write_new(stage / "both", LockFile({**lock.files, **plan.lock.files}, plan.lock.origin).text() or "")
+    drift, lock, plan = compared
+    (folder / _STAGE).mkdir(parents=True)
+    texts = {str(number): plan.texts[path] for number, path in enumerate(_files_to_write(drift))}
+    texts["both"] = LockFile({**lock.files, **plan.lock.files}, plan.lock.origin).text() or ""
     final = plan.lock.text()
     if final is not None:
-        _write_new(stage / "lock", final)
-    numbered = [stage / str(number) for number in range(len(_files_to_write(drift)))]
-    return [*numbered, stage / "both", *([stage / "lock"] if final is not None else [])]
+        texts["lock"] = final
+    paths = [f"{folder}/{_STAGE}/{name}" for name in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        with open(path, "xb") as stream:
+            stream.write(text.encode())
+    return paths
 
 
 def _replace_files(folder: Path, drift: Drift, sync: _Sync) -> None:
     stage, lock = folder / _STAGE, folder / LOCK
-    changed = {str((folder / path).parent) for path in (*_files_to_write(drift), *drift.stale)}
+    written = _files_to_write(drift)
+    changed = {os.path.dirname(f"{folder}/{path}") for path in (*written, *drift.stale)}
     try:
         os.replace(stage / "both", lock)
         sync([str(folder)])
-        for number, path in enumerate(_files_to_write(drift)):
-            (folder / path).parent.mkdir(exist_ok=True)
-            os.replace(stage / str(number), folder / path)
+        for name in {os.path.dirname(path) for path in written}:
+            (folder / name).mkdir(exist_ok=True)
+        for number, path in enumerate(written):
+            os.replace(f"{stage}/{number}", f"{folder}/{path}")
         for path in drift.stale:
             (folder / path).unlink()
             _remove_empty_folders((folder / path).parent, folder)
@@ -438,11 +453,6 @@ def _replace_files(folder: Path, drift: Drift, sync: _Sync) -> None:
 
 def _files_to_write(drift: Drift) -> list[str]:
     return [path for path in (*drift.missing, *drift.changed) if path != LOCK]
-
-
-def _write_new(path: Path, text: str) -> None:
-    with open(path, "x", encoding="utf-8", newline="\n") as stream:
-        stream.write(text)
 
 
 def _clear_stage(folder: Path) -> None:
