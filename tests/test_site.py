@@ -46,6 +46,21 @@ def test_the_first_page_lists_the_same_pages_in_the_same_parts():
             assert sorted(linked) == sorted(pages)
 
 
+def test_lists_are_lists_on_the_site_too():
+    """GitHub accepts a list right below a paragraph, and items inside of items by two spaces; the site needs more."""
+    wrong = []
+    for page in sorted(PAGES):
+        text = re.sub(
+            r"^(```|~~~).*?^\1$", "", (ROOT / "docs" / page).read_text("utf-8"), flags=re.MULTILINE | re.DOTALL
+        )
+        wrong += [
+            (page, found) for found in re.findall(r"^(?![-*|#<>]|\d+\.|\s).+\n(?:[-*]|\d+\.) .*", text, re.MULTILINE)
+        ]
+        wrong += [(page, found) for found in re.findall(r"^ {1,3}[-*] .*", text, re.MULTILINE)]
+
+    assert wrong == []
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
