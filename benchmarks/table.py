@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import faulty_files
 import lint
 import render
+import startup
 from measurement import Measurement
 from timing import compile_modules
 
@@ -37,6 +38,7 @@ def measure(*, quick: bool) -> Iterator[Measurement]:
     """Yield all rows; with `quick`, without those that take long."""
     counts = [count for count in GROWTH if not quick or count <= QUICK]
     compile_modules()
+    yield from startup.measure()
     yield from lint.measure_repository(QUICK if quick else MANIFESTS)
     yield from lint.measure_growth([count for count in counts if count <= MANIFESTS])
     yield from faulty_files.measure(QUICK if quick else MANIFESTS)

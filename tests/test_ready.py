@@ -28,7 +28,7 @@ def built():
     return module.build()
 
 
-@pytest.mark.parametrize("name", [ready.DOCUMENTS, ready.EXPRESSIONS])
+@pytest.mark.parametrize("name", [ready.DOCUMENTS, ready.PACKS, ready.EXPRESSIONS])
 def test_ready_form_is_up_to_date(built, name):
     is_current = (ready.FOLDER / name).read_text("utf-8") == built[name]
     assert is_current, "run `python tools/build_ready.py`"

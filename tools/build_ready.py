@@ -22,6 +22,7 @@ from jobgen.pipeline import config
 from jobgen.pipeline.load_policies import load_policies
 from jobgen.repo import layout, ready
 from jobgen.repo.files import File, FileEntry, read_file
+from jobgen.repo.shipped import PACKS_FOLDER
 
 HOME = Path(__file__).parent.parent
 # Where a checked expression has mappings: references and types by node; positions and macros in the source.
@@ -30,8 +31,14 @@ _MAPS: dict[int, Any] = {2: {0: (2, 3), 5: {0: (4, 5)}}}
 
 def build() -> dict[str, str]:
     """The text of each file, by its name."""
-    documents, expressions = dict(_list_documents()), dict(_list_expressions())
-    return {ready.DOCUMENTS: _format(documents), ready.EXPRESSIONS: _format(expressions)}
+    policies = _read_policies()
+    packs = [file for file in policies if file.path.startswith(PACKS_FOLDER)]
+    others = [*layout.read_own_kinds(HOME), *(file for file in policies if file not in packs)]
+    return {
+        ready.DOCUMENTS: _format(dict(map(_read_documents, others))),
+        ready.PACKS: _format(dict(map(_read_documents, packs))),
+        ready.EXPRESSIONS: _format(dict(_list_expressions())),
+    }
 
 
 def _format(entries: dict[str, Any]) -> str:
@@ -40,19 +47,16 @@ def _format(entries: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _list_documents() -> Iterator[tuple[str, list[Any]]]:
-    """The documents of each file of kinds and policies, by the digest of its content."""
-    kinds, policies = list(layout.read_own_kinds(HOME)), _read_policies()
-    for file in (*kinds, *policies):
-        findings: list[Any] = []
-        documents = (
-            config.read_valid_documents(file, "kind", findings)
-            if file in kinds
-            else [document.data for document in config.read_documents(file, findings).documents]
-        )
-        if findings:
-            raise SystemExit(f"{file.path}: {findings[0].message}")
-        yield ready.make_digest([file.content]), documents
+def _read_documents(file: File) -> tuple[str, list[Any]]:
+    """The documents of a file of kinds or policies, with the digest of its content."""
+    findings: list[Any] = []
+    if file.path.startswith("schemas/"):
+        documents = config.read_valid_documents(file, "kind", findings)
+    else:
+        documents = [document.data for document in config.read_documents(file, findings).documents]
+    if findings:
+        raise SystemExit(f"{file.path}: {findings[0].message}")
+    return ready.make_digest([file.content]), documents
 
 
 def _read_policies() -> list[File]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.k8s.pod_claims import PodClaim
 from jobgen.k8s.resources import list_counted_pods, sum_pod_requests
 from jobgen.model.quantity import to_milli
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 _GIB = 2**30
 _BYTES = frozenset(("memory", "ephemeral-storage"))
@@ -27,6 +29,9 @@ class RequestedAmount(NamedTuple):
 
 def list_amounts(manifest: Manifest, resources: frozenset[str] = frozenset()) -> Iterator[RequestedAmount]:
     """Yield the accelerators that pods request, and what they request of `resources`."""
+    # Imported late: only budgets need it.
+    from fractions import Fraction
+
     shared: dict[object, tuple[Pod, Mapping[str, int]]] = {}
     for pod, count in list_counted_pods(manifest):
         if not count:

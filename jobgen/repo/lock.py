@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -91,4 +90,7 @@ def is_object_path(path: str) -> bool:
 
 def compute_digest(text: str) -> str:
     """Compute the digest of a text."""
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+    # Imported late: it loads OpenSSL.
+    from hashlib import sha256
+
+    return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from jobgen.model.data import value_of
 from jobgen.repo.files import File
+from jobgen.repo.shipped import PACKS_FOLDER
 
-FOLDER = "policies/packs/"
-"""Where packs are: a folder for each."""
+FOLDER = PACKS_FOLDER
 
 SETTING = "policies"
 """The list of packs in the settings."""

@@ -16,12 +16,12 @@ from typing import Any
 from jobgen.model.digest import blake2b
 
 FOLDER = Path(__file__).parent.parent / "data" / "ready"
-DOCUMENTS, EXPRESSIONS = "documents.json", "expressions.json"
+DOCUMENTS, PACKS, EXPRESSIONS = "documents.json", "packs.json", "expressions.json"
 
 
-def find_documents(content: bytes) -> list[dict[str, Any]] | None:
+def find_documents(content: bytes, table: str = DOCUMENTS) -> list[dict[str, Any]] | None:
     """The documents of a shipped file, which has no errors, by its content; None if they are not ready."""
-    found: list[dict[str, Any]] | None = _load(DOCUMENTS).get(make_digest([content]))
+    found: list[dict[str, Any]] | None = _load(table).get(make_digest([content]))
     return found
 
 

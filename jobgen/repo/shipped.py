@@ -11,6 +11,8 @@ from jobgen.repo import ready
 from jobgen.repo.files import File
 
 _SCHEMA_NAME = lazy_pattern(r"(?:[a-z0-9][a-z0-9.-]{0,252}/){0,2}[a-z0-9_]{1,128}\.json")
+PACKS_FOLDER = "policies/packs/"
+"""Where packs of policies are: a folder for each."""
 BUILT_IN = "built-in:"
 """The beginning of the path of a file that comes with jobgen, where a repository does not have it."""
 
@@ -29,7 +31,10 @@ def mark_built_in(file: File) -> File:
 
 def read_ready(file: File) -> list[dict[str, Any]] | None:
     """The documents of a valid shipped file, if they are ready; they must not be changed."""
-    return ready.find_documents(file.content) if file.path.startswith(BUILT_IN) else None
+    if not file.path.startswith(BUILT_IN):
+        return None
+    is_in_pack = file.path.startswith(f"{BUILT_IN}{PACKS_FOLDER}")
+    return ready.find_documents(file.content, ready.PACKS if is_in_pack else ready.DOCUMENTS)
 
 
 def read_shipped_schema(name: str) -> bytes | None:
