@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jobgen.api.explain import ExplainedField, Explanation, RenderedValue, RuleExplanation, ValueSource, explain
     from jobgen.api.job_tests import JobTestOutcome, JobTestsResult, run_tests
     from jobgen.api.lint import LintResult, lint
+    from jobgen.api.merge_reports import MergedReport, merge_reports
     from jobgen.api.project import Project, load
     from jobgen.api.queue import QueuedWorkload, QueueResult, queue
     from jobgen.api.render import RenderedObject, RenderResult, render
@@ -50,6 +51,7 @@ __all__ = [
     "JobgenError",
     "LintResult",
     "Location",
+    "MergedReport",
     "NotFoundError",
     "OperationError",
     "Project",
@@ -80,6 +82,7 @@ __all__ = [
     "explain",
     "lint",
     "load",
+    "merge_reports",
     "queue",
     "render",
     "report",
@@ -96,6 +99,7 @@ _MODULES = {
     "jobgen.api.explain": "ExplainedField Explanation RenderedValue RuleExplanation ValueSource explain",
     "jobgen.api.job_tests": "JobTestOutcome JobTestsResult run_tests",
     "jobgen.api.lint": "LintResult lint",
+    "jobgen.api.merge_reports": "MergedReport merge_reports",
     "jobgen.api.project": "Project load",
     "jobgen.api.queue": "QueuedWorkload QueueResult queue",
     "jobgen.api.render": "RenderedObject RenderResult render",

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jobgen.model.finding import Finding
 
+if TYPE_CHECKING:
+    from jobgen.model.shard import Shard
+
 
 class JobgenError(Exception):
     """The base class of all exceptions that jobgen raises; its text is a message for users."""
@@ -37,6 +40,16 @@ def check_format(name: object, known: Sequence[str]) -> None:
     """Raise a UsageError if there is no such format."""
     if name not in known:
         raise UsageError(f"there is no format `{name}` (known: {', '.join(known)})")
+
+
+def check_shard(text: str) -> Shard:
+    """Return the shard that a text names; raise a UsageError if it names none."""
+    from jobgen.model.shard import InvalidShardError, parse_shard
+
+    try:
+        return parse_shard(text)
+    except InvalidShardError as error:
+        raise UsageError(str(error)) from error
 
 
 class NotFoundError(JobgenError):

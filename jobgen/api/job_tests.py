@@ -7,17 +7,19 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import NamedTuple
 
-from jobgen.api.errors import NotFoundError, check_format, check_names
+from jobgen.api.errors import NotFoundError, check_format, check_names, check_shard
 from jobgen.api.lint import lint
 from jobgen.api.project import Project, ProjectPath, open_project, select_environments
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline.environment import EnvironmentRunner
+from jobgen.pipeline.progress import notify
 from jobgen.render.build import identity_of
 from jobgen.repo.named_paths import read_first
 from jobgen.testing import formats
 from jobgen.testing.cases import JobTest, read_tests
 from jobgen.testing.evaluate import FindingSource, TestRun
+from jobgen.testing.shards import CaseResult, join_results, pack_tests, select_tests
 from jobgen.testing.subjects import Subject, collect_jobs
 
 _REPORTED = (Severity.ERROR, Severity.WARNING)
@@ -64,6 +66,7 @@ def run_tests(
     *,
     environments: Sequence[str] = (),
     format: str = "text",  # noqa: A002 -- the name of the option
+    shard: str = "",
 ) -> JobTestsResult:
     """Run the tests of a repository. Nothing is written: `JobTestsResult.snapshots` are what `--update` writes.
 
@@ -72,6 +75,7 @@ def run_tests(
         names: Names of tests as shell patterns, or their files; by default all tests.
         environments: Names of environments; by default those of the project.
         format: The format of `JobTestsResult.text`: `text`, `json` or `junit`.
+        shard: Which share of the tests to run, such as `1/4`; `merge_reports` merges the reports of all.
 
     Raises:
         UsageError: `jobgen.yaml` has errors, or an argument is wrong.
@@ -82,6 +86,7 @@ def run_tests(
     check_names("names", names)
     check_names("environments", environments)
     check_format(format, formats.format_names())
+    share = check_shard(shard) if shard else None
     opened = open_project(project)
     selected = select_environments(opened.config, environments)
     findings = [each for each in opened.findings if each.severity is Severity.ERROR]
@@ -93,10 +98,24 @@ def run_tests(
         raise NotFoundError(f"{message}; write `tests/<name>.yaml` with `kind: JobTests`", findings)
     jobs = collect_jobs(opened.config, tests, findings)
     run = TestRun(opened.config, selected, jobs, _list_rules(opened, selected), lambda path: _read(opened, path))
-    outcomes = [outcome for test in tests for outcome in run.run(test, findings)]
-    shown = (JobTestOutcome(each.test.name, *each[1:]) for each in outcomes)
+    numbers = select_tests(tests, share) if share else range(len(tests))
+    results = []
+    for done, number in enumerate(numbers):
+        notify(done, len(numbers), "tests")
+        results.append(_run_test(run, number, tests[number]))
+    if share and not share.is_first:
+        # The first shard reports what concerns all tests.
+        findings = []
+    part = pack_tests(share, tests, findings, results) if share else None
+    outcomes, findings = join_results(findings, results)
     errors = [each for each in findings if each.severity is Severity.ERROR]
-    return JobTestsResult(tuple(shown), formats.render(format, outcomes, errors), tuple(findings), run.snapshots)
+    shown = tuple(JobTestOutcome(each.test.name, *each[1:]) for each in outcomes)
+    return JobTestsResult(shown, formats.render(format, outcomes, errors, part), tuple(findings), run.snapshots)
+
+
+def _run_test(run: TestRun, number: int, test: JobTest) -> CaseResult:
+    findings: list[Finding] = []
+    return CaseResult(number, list(run.run(test, findings)), findings)
 
 
 def _select(tests: list[JobTest], names: Sequence[str]) -> list[JobTest]:

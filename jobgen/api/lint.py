@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.api import lint_cache
-from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names
-from jobgen.api.lint_files import LintRequest, LintRun
+from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names, check_shard
+from jobgen.api.lint_files import LintRequest, LintRun, resolve_files
 from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline.redact import redact_lines
 from jobgen.repo.files import EXCLUDED
@@ -20,6 +20,7 @@ from jobgen.report import Report, RuleText, Suppressed, formats
 if TYPE_CHECKING:
     from jobgen.api.project import ProjectPath
     from jobgen.pipeline.memory import RunMemory
+    from jobgen.report.shard_part import ShardPart
 
 # Modules that a lint of unchanged files does not need are imported in functions: it takes a few milliseconds.
 
@@ -52,6 +53,8 @@ class LintResult(NamedTuple):
     """Findings about a fault that one of `findings` reports already."""
     pruned: int = 0
     """The number of entries that were removed from the baseline."""
+    shard: ShardPart | None = None
+    """The share of the files that was linted, with the results that `merge_reports` needs; None for all files."""
 
     @property
     def failed(self) -> bool:
@@ -83,6 +86,7 @@ class LintResult(NamedTuple):
             lambda file: redact_lines(read_lines((self.root, self.directory), file)),
             show_suppressed,
             skipped=self.skipped,
+            shard=self.shard._replace(show_suppressed=show_suppressed) if self.shard else None,
         )
 
     def to_text(self, format: str = "text", *, show_suppressed: bool = False) -> str:  # noqa: A002 -- the option
@@ -107,6 +111,7 @@ def lint(
     prune_baseline: bool = False,
     kubeconform: bool = False,
     today: str = "",
+    shard: str = "",
 ) -> LintResult:
     """Check a jobs repository, or the manifests at some paths.
 
@@ -120,6 +125,7 @@ def lint(
         prune_baseline: Whether to remove entries from the baseline that no finding matches.
         kubeconform: Whether to run kubeconform too and report disagreements.
         today: The date by which jobs and suppressions expire, as `YYYY-MM-DD`; by default that of the commit.
+        shard: Which share of the files to lint, such as `1/4`; `merge_reports` merges the reports of all.
 
     Raises:
         UsageError: An argument or `jobgen.yaml` is wrong.
@@ -131,12 +137,22 @@ def lint(
     check_names("environments", environments)
     directory, today = _open(path, today)
     request = LintRequest(directory, paths, environments, stdin, kubeconform, today)
+    if shard:
+        request = request._replace(shard=check_shard(shard))
+        if since or prune_baseline or kubeconform or stdin is not None:
+            raise UsageError("`--since`, `--fix`, `--kubeconform` and `-` cannot be combined with `--shard`")
+    return lint_request(request, since=since, baseline=baseline, prune_baseline=prune_baseline)
+
+
+def lint_request(
+    request: LintRequest, *, since: str = "", baseline: str = "", prune_baseline: bool = False
+) -> LintResult:
+    """Check what a request names; the arguments and exceptions are those of `lint`."""
     check_request(request)
-    memory = _make_memory() if since and stdin is None and not kubeconform else None
+    memory = _make_memory() if since and request.stdin is None and not request.kubeconform else None
     linted = _lint_cached(request, memory)
-    is_empty = not (linted.objects or linted.suppressed or any(each.rule != "empty-file" for each in linted.findings))
     # A hook may name only files that the settings exclude.
-    if is_empty and not (paths and EXCLUDED in linted.skipped):
+    if _is_empty(request, linted) and not (request.paths and EXCLUDED in linted.skipped):
         raise NotFoundError("there is nothing to lint here")
     if since:
         from jobgen.api.since import findings_since
@@ -161,11 +177,27 @@ def lint(
         tuple(linted.environments),
         tuple(sorted(linted.rules)),
         linted.root,
-        directory,
+        request.directory,
         linted.skipped,
         merged,
         pruned,
+        _pack_shard(request, linted, baseline) if request.shard else None,
     )
+
+
+def _is_empty(request: LintRequest, linted: LintRun) -> bool:
+    """Whether there is nothing to lint. Shards may have no files of their own; the first knows whether others have."""
+    if request.shard and request.shard.is_part:
+        files = resolve_files(request)
+        if files.jobs or files.standalone or not request.shard.is_first:
+            return False
+    return not (linted.objects or linted.suppressed or any(each.rule != "empty-file" for each in linted.findings))
+
+
+def _pack_shard(request: LintRequest, linted: LintRun, baseline: str) -> ShardPart:
+    from jobgen.api.lint_shard import pack_shard
+
+    return pack_shard(request, linted, baseline)
 
 
 def finish_findings(
@@ -216,14 +248,17 @@ def _make_memory() -> RunMemory:
 def _lint_cached(request: LintRequest, memory: RunMemory | None) -> LintRun:
     """Lint, or return the last result if nothing has changed. With a memory, it has the results of all files then."""
     inputs = lint_cache.read_inputs(request)
-    known = lint_cache.get(inputs) if memory is None else None
+    # The key of a whole lint does not name the shard.
+    is_whole = request.shard is None and request.known is None
+    known = lint_cache.get(inputs) if memory is None and is_whole else None
     if known is not None:
         return known
     from jobgen.api.lint_run import lint_with_memory, run_lint
 
     files, layers = (inputs.files, inputs.layers) if inputs else (None, b"")
     linted = lint_with_memory(request, memory, files, layers) if memory else run_lint(request, files, layers)
-    lint_cache.put(inputs, linted)
+    if is_whole:
+        lint_cache.put(inputs, linted)
     return linted
 
 

@@ -19,6 +19,8 @@ from jobgen.report.coverage import Coverage
 
 if TYPE_CHECKING:
     from jobgen.model.finding import Finding
+    from jobgen.model.shard import Shard
+    from jobgen.pipeline.result_cache import FileParts
     from jobgen.pipeline.severities import Accepted
     from jobgen.report.suppress import SuppressedFinding, Suppression
 
@@ -42,6 +44,10 @@ class LintRequest(NamedTuple):
     today: str = ""
     committed: CommitPath | None = None
     """The directory at a commit, if that is linted instead of the files on disk."""
+    shard: Shard | None = None
+    """The share of the files that is linted."""
+    known: Mapping[tuple[bool, str], FileParts] | None = None
+    """The results of files that shards have linted, by whether they are files by themselves, and path."""
 
     @property
     def folder(self) -> Folder:
@@ -92,6 +98,8 @@ class LintRun(NamedTuple):
     """Whether it is known that nothing prevents a render."""
     accepted: Sequence[Accepted] = ()
     """Findings that exceptions of the settings accept."""
+    results: Sequence[tuple[bool, FileEntry, FileParts]] = ()
+    """The results of the files of a shard, and whether they are files by themselves."""
 
 
 def resolve_files(request: LintRequest) -> LintFiles:

@@ -22,7 +22,7 @@ from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.memory import RunMemory
 from jobgen.pipeline.read_jobs import collect_suppressions
-from jobgen.pipeline.result_cache import digest_files
+from jobgen.pipeline.result_cache import FileParts, digest_files
 from jobgen.pipeline.run import Run, discard_object
 from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, Folder
@@ -75,12 +75,19 @@ def run_lint(
     accepted = [each for run in runs for each in dict.fromkeys(run.accepted)]
     hidden = [*(each.finding for each in suppressed), *(each.finding for each in accepted)]
     selected = set(_drop_excluded(select_findings(hidden, request), files))
-    shown = [*select_findings(findings, request), *_check_rendered_tree(files, request, runs[0].project)]
-    shown = [*_drop_excluded(shown, files), *_find_unused_patterns(files, request, runs[0].project)]
+    compares_all = request.shard is None or request.shard.is_first
+    shown = list(select_findings(findings, request))
+    if compares_all:
+        shown += _check_rendered_tree(files, request, runs[0].project)
+    shown = list(_drop_excluded(shown, files))
+    if compares_all:
+        shown += _find_unused_patterns(files, request, runs[0].project)
+    results = [(run.entries is not None, *result) for run in runs for result in run.results]
+    excluded = files.jobs if request.shard is None else [entry for is_alone, entry, _ in results if not is_alone]
     return LintRun(
         sorted(shown, key=lambda found: (found.location, found.rule, found.message, found.env)),
         [each for each in suppressed if each.finding in selected],
-        sum(run.files for run in runs) - sum(files.is_excluded(entry.path) for entry in files.jobs),
+        sum(run.files for run in runs) - sum(files.is_excluded(entry.path) for entry in excluded),
         objects,
         list(dict.fromkeys(name for run in runs for name in run.environments if name)),
         _applied_rules(runs),
@@ -90,9 +97,10 @@ def run_lint(
         today,
         join_coverage(coverages),
         cacheable=not comments and not files.patterns and all(run.lasting for run in runs),
-        skipped=sum((run.skipped for run in runs), Counter(files.skipped)),
+        skipped=sum((run.skipped for run in runs), Counter(files.skipped if compares_all else {})),
         rendered=all(run.rendered for run in runs),
         accepted=[each for each in accepted if each.finding in selected],
+        results=results,
     )
 
 
@@ -142,17 +150,28 @@ def _start_runs(
     load = partial(config.load, root, today=request.today)
     if memory:
         load = partial(memory.load_project, layers, root, request.today, load)
-    start = partial(Run, finish=keep, progress=progress, checked=True, layers=layers, memory=memory)
+    start = partial(
+        Run, finish=keep, progress=progress, checked=True, layers=layers, memory=memory, shard=request.shard
+    )
     runs: list[Run] = []
     if files.whole and files.root is not None:
         project = load()
-        runs.append(start(project, select_environments(project, request.envs), jobs=files.jobs))
+        known = _select_known(request, is_alone=False)
+        runs.append(start(project, select_environments(project, request.envs), jobs=files.jobs, known=known))
     if files.standalone is not None:
         # Files by themselves are checked as they are written.
         project = load()._replace(as_written=True)
         selected = select_environments(project, request.envs) if request.envs else [""]
-        runs.append(start(project, selected, entries=files.standalone))
+        known = _select_known(request, is_alone=True)
+        runs.append(start(project, selected, entries=files.standalone, known=known))
     return runs
+
+
+def _select_known(request: LintRequest, *, is_alone: bool) -> dict[str, FileParts] | None:
+    """The results of shards: those of files by themselves, or of jobs."""
+    if request.known is None:
+        return None
+    return {path: parts for (alone, path), parts in request.known.items() if alone is is_alone}
 
 
 def _drop_excluded(findings: Iterable[Finding], files: LintFiles) -> Iterator[Finding]:
@@ -230,8 +249,10 @@ def _collect_comments(run: Run) -> list[Suppression]:
     """Return the comments of the files of a run that suppress findings, with those of the layers that it renders."""
     comments = list(run.comments)
     if run.entries is None:
+        # Every shard applies the comments of layers; the first reports what is wrong with them.
+        findings = run.findings if run.shard is None or run.shard.is_first else []
         for file in layout.read_layers(run.project.root):
-            collect_suppressions(file, comments, run.findings)
+            collect_suppressions(file, comments, findings)
     return comments
 
 
@@ -305,12 +326,17 @@ def _find_coverage(run: Run, request: LintRequest) -> Coverage:
         if run.without_schema
         else ()
     )
+    unchecked = frozenset(run.unchecked)
+    if request.shard and request.shard.is_part:
+        # What the files of all shards need is known when their reports are merged.
+        left_out |= cross_file
+        unchecked |= {SETTINGS}
     if run.entries is None:
         everything = set(run.environments) >= {*project.environments(), *project.leaf_environments()}
-        return Coverage(run.complete and everything, frozenset(run.unchecked), left_out, cross_file, *without_schema)
+        return Coverage(run.complete and everything, unchecked, left_out, cross_file, *without_schema)
     others = find_files_of_other_repositories((each.full for each in run.entries if each.full), project.root)
     elsewhere = {entry.path for entry in run.entries if entry.full in others}
-    files = frozenset(run.unchecked | elsewhere)
+    files = unchecked | elsewhere
     return Coverage(run.complete and not request.envs, files, left_out | cross_file, cross_file, *without_schema)
 
 

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from itertools import groupby, pairwise
 from typing import Any, Literal, NamedTuple, get_args
 
-from jobgen.api.errors import NotFoundError, check_format, check_names
+from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names, check_shard
 from jobgen.api.project import ProjectPath, open_project, select_environments
 from jobgen.model.data import Location, Plain
 from jobgen.model.finding import Finding, Identity, Related, Severity
@@ -91,6 +91,7 @@ def render(
     allow_empty: bool = False,
     unique_files: bool = False,
     progress: Progress = _ignore_progress,
+    shard: str = "",
 ) -> RenderResult:
     """Render jobs for their environments. If anything is wrong, the result has findings and no objects.
 
@@ -104,6 +105,8 @@ def render(
         allow_empty: Whether a project without jobs is valid.
         unique_files: Whether two objects with the same path in a rendered tree are an error.
         progress: Called from time to time.
+        shard: Which share of the files to render, such as `1/4`. The first share reports errors that concern several
+            files, such as duplicate names.
 
     Raises:
         UsageError: `jobgen.yaml` has errors, or there is no such environment or format.
@@ -114,19 +117,23 @@ def render(
     check_names("jobs", jobs)
     check_names("environments", environments)
     check_format(format, get_args(TextFormat))
+    share = check_shard(shard) if shard else None
+    if share and jobs:
+        raise UsageError("a shard renders a share of all jobs; name jobs, or a shard")
     opened = open_project(project)
     selected = select_environments(opened.config, environments)
-    run = Run(
-        opened.config, selected, matcher(jobs), to_json if format == "json" else to_yaml, progress, deployable=True
-    )
+    finish = to_json if format == "json" else to_yaml
+    run = Run(opened.config, selected, matcher(jobs), finish, progress, deployable=True, shard=share)
     objects = tuple(to_rendered_object(made, format) for made in sort_objects(run))
     _drop_findings_of_others(run, jobs)
     if unique_files:
-        run.findings += _find_path_conflicts(objects)
+        others = (to_rendered_object(made, format) for made in run.others)
+        run.findings += _find_path_conflicts((*objects, *others))
     result = RenderResult(objects, tuple(run.findings), tuple(selected), run.dated)
     if result.failed:
         return result._replace(objects=())
-    if objects or jobs or not allow_empty:
+    # A shard may have no objects if others have.
+    if objects or jobs or not (allow_empty or (share and share.is_part)):
         _check_found(run, jobs, objects)
     return result
 

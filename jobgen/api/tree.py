@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -54,8 +55,11 @@ class Tree(NamedTuple):
         return sum(map(len, self.wanted.values()))
 
 
-def check_folder(root: Path, folder: Path, environments: Sequence[str]) -> None:
-    """Raise a UsageError if a tree cannot be written to a folder."""
+def check_folder(root: Path, folder: Path, environments: Sequence[str], *, is_new: bool = False) -> None:
+    """Raise a UsageError if a tree cannot be written to a folder; with `is_new`, also if it has a tree."""
+    if is_new and os.path.isdir(folder) and rendered_tree.find_environments(folder):
+        # The tree of a shard would replace that of all jobs.
+        raise UsageError(f"`{folder}` has a rendered tree; a shard writes its part to a new folder, such as `-o part`")
     if any(is_source_folder(root, folder / env) for env in environments):
         raise UsageError(f"`{folder}` contains input of jobgen; choose another folder")
     if links_outside(folder, root):

@@ -24,10 +24,10 @@ class CommandFolder(click.Group):
 
     @cached_property
     def _modules(self) -> dict[str, str]:
-        """The module of each command; a trailing underscore allows names such as `import_`."""
+        """The module of each command; an underscore is a hyphen, a trailing one allows names such as `import_`."""
         files = sorted(os.listdir(commands.__path__[0]))
         modules = [name.removesuffix(".py") for name in files if not name.startswith(("_", "."))]
-        return {module.rstrip("_"): module for module in modules}
+        return {module.rstrip("_").replace("_", "-"): module for module in modules}
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- a method of click
         """Return the names of all commands."""
@@ -40,6 +40,13 @@ class CommandFolder(click.Group):
         with open(os.path.join(commands.__path__[0], f"{self._modules[cmd_name]}.py"), encoding="utf-8") as module:
             found = _HELP.search(module.read())
         return click.Command(cmd_name, help=found[1] if found else None)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command. An interrupt ends it without the line that click prints."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(130) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 
 from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.cli.terminal import finish, finish_printed
+from jobgen.cli.terminal import find_error_terminal, finish, finish_printed
 
 _SHELL_PATTERN = frozenset("*?[~$%")
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EPIPE, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -55,6 +55,17 @@ def _run_command(arguments: list[str]) -> Result | int:
         os.getcwd()
     except OSError:
         return error_result(ExitCode.USAGE, "the current folder does not exist")
+    terminal = find_error_terminal()
+    if terminal is not None:
+        from jobgen.cli.progress import can_show, show_progress
+
+        if can_show(arguments, os.environ):
+            with show_progress(terminal):
+                return _start_command(arguments)
+    return _start_command(arguments)
+
+
+def _start_command(arguments: list[str]) -> Result | int:
     if is_plain_lint(arguments, os.environ):
         from pathlib import Path
 

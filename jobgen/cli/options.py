@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from jobgen import cache
-from jobgen.api.errors import JobgenError
+from jobgen.api.errors import JobgenError, check_shard
 from jobgen.api.project import check_date
 
 env_option = click.option("-e", "--env", "envs", multiple=True, metavar="ENV", help="Environment; may be repeated.")
@@ -42,4 +42,23 @@ def _disable_cache(_: click.Context, __: click.Parameter, value: bool) -> None:
 
 no_cache_option = click.option(
     "--no-cache", is_flag=True, expose_value=False, callback=_disable_cache, help="Ignore the cache."
+)
+
+
+def _check_shard(_: click.Context, __: click.Parameter, value: str | None) -> str:
+    if value is None:
+        return ""
+    try:
+        check_shard(value)
+    except JobgenError as error:
+        raise click.UsageError(str(error)) from error
+    return value
+
+
+shard_option = click.option(
+    "--shard",
+    default=None,
+    metavar="I/N",
+    callback=_check_shard,
+    help="Process one of N shares of the files; see docs/ci.md.",
 )

@@ -69,12 +69,16 @@ def lint_paths(
     statistics: bool = False,
     show_suppressed: bool = False,
     today: str = "",
+    shard: str = "",
     fsync: bool = True,
     terminal: Terminal = _NO_TERMINAL,
     environ: Mapping[str, str] = {},
 ) -> Result:
     """Lint a repository or some paths; `fix` is `safe` or `unsafe` to fix findings first."""
     fixed = Result(ExitCode.OK)
+    if shard and (fix or diff or write_baseline):
+        message = "`--fix`, `--diff` and `--write-baseline` concern all files; remove `--shard`"
+        return error_result(ExitCode.USAGE, message)
     try:
         if fix or diff:
             fixed = _fix(LintRequest(directory, paths, envs, stdin, kubeconform, today), fix, diff=diff, fsync=fsync)
@@ -90,6 +94,7 @@ def lint_paths(
             prune_baseline=bool(fix),
             kubeconform=kubeconform,
             today=today,
+            shard=shard,
         )
         if write_baseline:
             return _write_baseline(LintRequest(directory, paths), baseline or BASELINE, result, fsync=fsync)
@@ -97,6 +102,8 @@ def lint_paths(
         return to_result(error)
     report = result.to_report(format_, show_suppressed=show_suppressed)
     report = report._replace(width=terminal.width, color=terminal.color)
+    if report.shard:
+        report = report._replace(shard=report.shard._replace(fail_on=fail_on))
     failed = result.has_findings(Severity(fail_on))
     code = ExitCode.INTERNAL_ERROR if result.incomplete else ExitCode.ERRORS if failed else ExitCode.OK
     code = max(code, fixed.code)
@@ -104,8 +111,17 @@ def lint_paths(
     errors = _write_step_summary(report, environ.get("GITHUB_STEP_SUMMARY", "")) if format_ == "github" else ""
     entries = "1 stale entry" if result.pruned == 1 else f"{result.pruned} stale entries"
     pruned = f"{visible(f'{entries} removed from {baseline}')}\n" if result.pruned else ""
-    text = f"{fixed.err}{pruned}{counts}{summarize(report)}\n{errors}"
+    text = f"{fixed.err}{pruned}{counts}{_describe_empty_shard(result)}{summarize(report)}\n{errors}"
     return Result(code, formats.render(format_, report), text)
+
+
+def _describe_empty_shard(result: LintResult) -> str:
+    """Return a line that says that a shard has no files, if it has none."""
+    if result.shard is None or result.files:
+        return ""
+    shard = result.shard.shard
+    rest = "it compares those of the others" if shard.is_first and shard.is_part else "there are more shards than files"
+    return f"{shard} has no files: {rest}\n"
 
 
 def _fix(request: LintRequest, fix: str, *, diff: bool, fsync: bool) -> Result:

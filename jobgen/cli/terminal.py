@@ -1,17 +1,14 @@
-"""The terminal: its width, a progress bar, and everything that is printed."""
+"""The terminal: its width, and everything that is printed."""
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
-import time
 from typing import TextIO
 
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.model.limits import MAX_STDIN_BYTES
-
-_BAR_WIDTH = 30
 
 
 def terminal_width() -> int | None:
@@ -21,6 +18,11 @@ def terminal_width() -> int | None:
     from shutil import get_terminal_size
 
     return get_terminal_size().columns
+
+
+def find_error_terminal() -> int | None:
+    """Return the descriptor of the standard error; None if it is not a terminal."""
+    return sys.stderr.fileno() if sys.stderr is not None and sys.stderr.isatty() else None
 
 
 def finish(result: Result) -> int:
@@ -82,25 +84,3 @@ def _write(stream: TextIO | None, content: bytes) -> None:
         stream.flush()
         stream.buffer.write(content)
         stream.flush()
-
-
-class Progress:
-    """A progress bar that appears after one second."""
-
-    def __init__(self) -> None:
-        self.started = time.monotonic()
-        self.shown = 0.0
-
-    def __call__(self, done: int, total: int) -> None:
-        """Show how much is done."""
-        now = time.monotonic()
-        if now - self.started > 1 and now - self.shown > 0.1 and sys.stderr.isatty():
-            self.shown = now
-            filled = min(done * _BAR_WIDTH // max(total, 1), _BAR_WIDTH)
-            bar = "█" * filled + "░" * (_BAR_WIDTH - filled)
-            _write(sys.stderr, f"\r{bar} {done} objects".encode())
-
-    def clear(self) -> None:
-        """Remove the bar."""
-        if self.shown:
-            _write(sys.stderr, b"\r\033[K")

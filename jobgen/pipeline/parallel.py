@@ -10,8 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, TypeVar
 
+from jobgen.pipeline.progress import observe
+
 Item = TypeVar("Item")
 Found = TypeVar("Found")
+Child = tuple[int, BinaryIO]
+"""A process, and the pipe to which it writes its result."""
 
 _MIN_ITEMS = 200
 """The number of items below which another process costs more than it saves."""
@@ -28,17 +32,17 @@ def parallel_map(items: Sequence[Item], work: Callable[[Sequence[Item]], list[Fo
     `work` returns one result for each item, or one for its share.
     """
     shares = _split_items(items)
-    children: list[tuple[int, BinaryIO]] = []
-    # If the system allows no further process, this one does the rest.
-    with suppress(OSError):
-        for share in shares[:-1]:
-            children.append(_start_child(share, work))
+    children: list[Child] = []
     try:
+        # If the system allows no further process, this one does the rest.
+        with suppress(OSError):
+            for share in shares[:-1]:
+                _start_child(share, work, children)
         own = [work(share) for share in shares[len(children) :]]
+        found = [_read_result(child, share, work) for child, share in zip(children, shares, strict=False)]
     except BaseException:
         _stop_children(children)
         raise
-    found = [_read_result(child, share, work) for child, share in zip(children, shares, strict=False)]
     return _join_results([*found, *own])
 
 
@@ -52,19 +56,14 @@ def run_beside(work: Callable[[], Found], items: int) -> Iterator[Callable[[], F
     def work_once(_: Sequence[Found]) -> list[Found]:
         return [work()]
 
+    children: list[Child] = []
     try:
-        child = _start_child((), work_once)
-    except OSError:
-        yield work
-        return
-    try:
-        yield lambda: _read_result(child, (), work_once)[0]
+        with suppress(OSError):
+            _start_child((), work_once, children)
+        yield (lambda: _read_result(children[0], (), work_once)[0]) if children else work
     finally:
-        pid, pipe = child
-        if not pipe.closed:
-            # Something failed before the result was read. The child ends when it writes it.
-            pipe.close()
-            os.waitpid(pid, 0)
+        # Something may have failed before the result was read.
+        _stop_children(children)
 
 
 def run_cancellable(work: Callable[[], Found], items: int, check: Callable[[], None]) -> Found:
@@ -80,17 +79,18 @@ def run_cancellable(work: Callable[[], Found], items: int, check: Callable[[], N
         os.nice(_NICE)
         return [work()]
 
+    children: list[Child] = []
     try:
-        child = _start_child((), work_once)
-    except OSError:
-        return work()
-    try:
-        while not select.select([child[1]], (), (), _CHECK_SECONDS)[0]:
+        with suppress(OSError):
+            _start_child((), work_once, children)
+        if not children:
+            return work()
+        while not select.select([children[0][1]], (), (), _CHECK_SECONDS)[0]:
             check()
+        return _read_result(children[0], (), work_once)[0]
     except BaseException:
-        _stop_children([child])
+        _stop_children(children)
         raise
-    return _read_result(child, (), work_once)[0]
 
 
 def _split_items(items: Sequence[Item]) -> list[Sequence[Item]]:
@@ -117,24 +117,33 @@ def _count_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _start_child(share: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]) -> tuple[int, BinaryIO]:
-    """Start a child that works on a share and writes its results to a pipe."""
+def _start_child(share: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]], children: list[Child]) -> None:
+    """Start a child that works on a share and writes its results to a pipe; add it to the children."""
     for stream in (sys.stdout, sys.stderr):
         # A stream that was closed at startup is None.
         if stream:
             stream.flush()
     reading, writing = os.pipe()
+    # An interrupt between the fork and what follows would leave a child that nobody knows, or let it return.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     try:
         pid = os.fork()
     except OSError:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.close(reading)
         os.close(writing)
         raise
     if pid:
         os.close(writing)
-        return pid, os.fdopen(reading, "rb")
+        children.append((pid, os.fdopen(reading, "rb")))
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        return
     status = 1
     try:
+        # It ends at once, without a word.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        observe(None)
         os.close(reading)
         import pickle
 
@@ -146,23 +155,24 @@ def _start_child(share: Sequence[Item], work: Callable[[Sequence[Item]], list[Fo
         os._exit(status)
 
 
-def _stop_children(children: Sequence[tuple[int, BinaryIO]]) -> None:
-    """End children whose results are not wanted any more, because the run is interrupted."""
+def _stop_children(children: Sequence[Child]) -> None:
+    """End children whose results have not been read, because the run is interrupted."""
     for pid, pipe in children:
+        if pipe.closed:
+            continue
         pipe.close()
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
 
 
-def _read_result(
-    child: tuple[int, BinaryIO], share: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]
-) -> list[Found]:
+def _read_result(child: Child, share: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]) -> list[Found]:
     """The results of a child. If it died, do its share here, so that the exception is visible."""
     pid, pipe = child
-    with pipe:
-        written = pipe.read()
+    written = pipe.read()
+    # Until its pipe is closed, an interrupt ends the child.
     _, status = os.waitpid(pid, 0)
+    pipe.close()
     if status != 0:
         return work(share)
     import pickle

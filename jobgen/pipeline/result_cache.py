@@ -200,7 +200,7 @@ class FileSnapshot:
         if self._stat is None or self._content is None or any(part.used.days for part in parts):
             return parts
         depends_on = device_digest() if any(part.dependent for part in parts) else ""
-        plain = _encode_parts(parts, depends_on, self.entry.path, may_concern_devices(self._content))
+        plain = encode_parts(parts, depends_on, self.entry.path, concerns_devices=may_concern_devices(self._content))
         if plain is None:
             return parts
         return Record(self._stat, self._time_ns, _digest(self._content), plain)
@@ -215,7 +215,7 @@ def _digest(content: bytes) -> str:
     return blake2b(content, digest_size=16).hexdigest()
 
 
-def _encode_parts(parts: FileParts, depends_on: str, path: str, concerns_devices: bool) -> Encoded | None:
+def encode_parts(parts: FileParts, depends_on: str, path: str, *, concerns_devices: bool = False) -> Encoded | None:
     """Encode results; None if a rule's facts cannot be encoded, or if they may contain a secret."""
     try:
         plain = [list(map(_encode_result, parts)), depends_on, concerns_devices, path]

@@ -6,9 +6,11 @@ with locations.
 
 from __future__ import annotations
 
+import copy
 import functools
+import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jobgen import cache
@@ -30,6 +32,7 @@ from jobgen.pipeline.memory import Prepared, RunMemory
 from jobgen.pipeline.own_definitions import suggest_own_definitions
 from jobgen.pipeline.ownership import find_unowned
 from jobgen.pipeline.parallel import parallel_map
+from jobgen.pipeline.progress import notify
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.redact_results import redact_results, redact_shared
 from jobgen.pipeline.result_cache import (
@@ -52,10 +55,14 @@ from jobgen.report.coverage import HIDING_RULES, NO_SCHEMA_RULES
 from jobgen.report.suppress import Suppression
 
 if TYPE_CHECKING:
+    from jobgen.model.shard import Shard
     from jobgen.pipeline.load_policies import PolicyFiles
 
 # Jobs per batch. Each step runs for a whole batch, which keeps its code and data in the CPU caches.
 _BATCH = 50
+
+# The part of the work on a file that is left if its objects are only rendered and compared with those of other files.
+_RENDER_SHARE = 0.3
 
 
 def _keep_object(made: Any) -> Any:
@@ -68,6 +75,11 @@ def discard_object(_: Any) -> None:
 
 class Run:
     """One run over a repository or over some files: its options, and its findings once it is iterated."""
+
+    rendered = False
+    """Whether nothing prevents a render: only checks of objects and of environments reported errors."""
+    is_outline = False
+    """Whether objects are rendered to compare them with others, and not checked by themselves."""
 
     def __init__(
         self,
@@ -83,6 +95,8 @@ class Run:
         jobs: Sequence[FileEntry] | None = None,
         entries: Sequence[FileEntry] | None = None,
         memory: RunMemory | None = None,
+        shard: Shard | None = None,
+        known: Mapping[str, FileParts] | None = None,
     ) -> None:
         self.project = project
         self.environments = environments
@@ -98,6 +112,14 @@ class Run:
         self.entries = entries
         self.memory = memory
         """The results of the last run in this process, if they are kept."""
+        self.shard = shard
+        """The share of the files whose results are returned; None for all. The first shard also compares all files."""
+        self.known = known
+        """The results of files that shards have processed, by path."""
+        self.results: list[tuple[FileEntry, FileParts]] = []
+        """The results of the files of the shard."""
+        self.others: list[Rendered] = []
+        """Objects of the other shards, without their data, if this is the first shard."""
         self.findings: list[Finding] = []
         self.names: set[str] = set()
         self.wanted_files: set[str] = set()
@@ -120,8 +142,6 @@ class Run:
         """Files with objects that were not compared with a schema; all other checks ran."""
         self.unchecked_rules: frozenset[str] = frozenset()
         """Rules and policies that could not be evaluated."""
-        self.rendered = False
-        """Whether nothing prevents a render: only checks of objects and of environments reported errors."""
         self.accepted: Sequence[Accepted] = ()
         """Findings that exceptions of the settings accept."""
         self.lasting = False
@@ -143,49 +163,111 @@ def _process(run: Run) -> Iterator[Rendered]:
     if entries is None:
         entries = list(layout.find_jobs(run.project.root))
     runners, tracer = _prepare(run, entries)
-    process = functools.partial(_process_entries, run, tracer)
-    parts = run.memory.complete(entries, process) if run.memory else list(map(join_parts, process(runners, entries)))
-    run.files = sum(entry.finding is None for entry in entries) - sum(len(part.skipped) for part in parts)
+    entries, parts = _process_all(run, runners, tracer, entries)
+    own = None if run.shard is None else {entry.path for entry, _ in run.results}
     is_dated = any(runner.expander.environment.is_dated for runner in runners)
     run.dated = is_dated or any(part.used.days for part in parts)
     seen: dict[tuple[str, ...], Rendered] = {}
     shared: list[Finding] = []
     for entry, part in zip(entries, parts, strict=True):
-        run.findings += part.findings
-        hiding = [finding for finding in part.findings if finding.rule in HIDING_RULES]
-        if part.unchecked or not all(finding.rule in NO_SCHEMA_RULES for finding in hiding):
-            run.unchecked.add(entry.path)
-        run.without_schema.update((entry.path, finding.object) for finding in hiding)
-        run.names |= part.names
-        if any(map(run.wanted, part.names)):
-            run.wanted_files.add(entry.path)
-        run.comments += part.comments
-        run.skipped.update(part.skipped)
+        is_own = own is None or entry.path in own
+        _note_result(run, entry, part, is_own=is_own)
         for made in part.made:
             # Standalone files may be meant for different clusters, so they may repeat an object.
-            if run.entries is not None or note_duplicate(made, seen, entries, shared):
+            is_new = run.entries is not None or note_duplicate(made, seen, entries, shared)
+            if is_new and is_own:
                 yield made
+            elif is_new:
+                run.others.append(made)
     total = len(entries) * len(runners)
     progress = functools.partial(run.progress, total, total)
-    is_standalone = run.entries is not None
+    compares_all = run.shard is None or run.shard.is_first
+    is_standalone = run.entries is not None or not compares_all
     jobs = AllJobs(run.project, runners, entries, parts, tracer, run.memory, run.checked, is_standalone, progress)
-    shared += redact_shared(run.project, find_across_jobs(jobs, run.policy_files))
-    run.findings += shared
+    if compares_all:
+        shared += redact_shared(run.project, find_across_jobs(jobs, run.policy_files))
+        run.findings += shared
     if run.checked:
-        run.rendered = run.complete and not any("" in part.unchecked for part in parts) and not _has_errors(shared)
-    if run.checked and _reads_unnamed_state(run, runners):
-        run.lasting = False
-    if run.checked:
-        made_objects = (made for part in parts for made in part.made)
-        run.findings[:] = suggest_own_definitions(run.findings, made_objects, entries)
-        _name_failed_policies(run)
-        covers_all = run.complete and set(run.environments) >= set(run.project.environments())
-        run.findings[:], run.accepted = apply_severities(jobs, run.findings, covers_all=covers_all)
-        run.lasting = run.lasting and not depends_on_date(run.project)
+        _finish_checks(run, jobs, shared)
     # Findings that differ only in their object keep the order of the files: a set would change it from run to run.
     run.findings[:] = sorted(
         dict.fromkeys(run.findings), key=lambda found: (found.location, found.rule, found.message, found.env)
     )
+
+
+def _finish_checks(run: Run, jobs: AllJobs, shared: Sequence[Finding]) -> None:
+    """Give findings the severities that they have in this repository, and note what they depend on."""
+    run.rendered = run.complete and not any("" in part.unchecked for part in jobs.parts) and not _has_errors(shared)
+    run.findings[:] = suggest_own_definitions(run.findings, jobs.list_made(), jobs.entries)
+    _name_failed_policies(run)
+    is_part = run.shard is not None and run.shard.is_part
+    covers_all = run.complete and not is_part and set(run.environments) >= set(run.project.environments())
+    run.findings[:], run.accepted = apply_severities(jobs, run.findings, covers_all=covers_all)
+    is_lasting = not _reads_unnamed_state(run, jobs.runners) and not depends_on_date(run.project)
+    run.lasting = run.lasting and is_lasting
+
+
+def _process_all(
+    run: Run, runners: list[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
+) -> tuple[Sequence[FileEntry], list[FileResult]]:
+    """Process the files of a run; return those that are compared with each other, and their results."""
+    if run.shard:
+        return _process_shard(run, runners, tracer, entries)
+    process = functools.partial(_process_entries, run, tracer)
+    if run.memory:
+        return entries, run.memory.complete(entries, process)
+    return entries, list(map(join_parts, process(runners, entries)))
+
+
+def _process_shard(
+    run: Run, runners: Sequence[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
+) -> tuple[Sequence[FileEntry], list[FileResult]]:
+    """Process the files of a shard; return all files and their results that are to be compared with each other.
+
+    The first shard compares all files, so it renders those of the others, too. The others report nothing about layers,
+    and nothing about several files.
+    """
+    assert run.shard is not None
+    own = run.shard.select(((entry.path, _read_size(entry)) for entry in entries), _RENDER_SHARE)
+    mine = [entry for entry in entries if entry.path in own]
+    run.results = list(zip(mine, _process_entries(run, tracer, runners, mine), strict=True))
+    run.unchecked.update(entry.path for entry in entries if entry.path not in own)
+    if not run.shard.is_first:
+        run.findings.clear()
+        return mine, [join_parts(parts) for _, parts in run.results]
+    outline = copy.copy(run)
+    outline.is_outline, outline.finish = True, discard_object
+    others = [entry for entry in entries if entry.path not in own]
+    rest = parallel_map(others, lambda share: _process_files(outline, runners, tracer, share, len(others)))
+    known = {entry.path: parts for entry, parts in (*run.results, *zip(others, rest, strict=True))}
+    return entries, [join_parts(known[entry.path]) for entry in entries]
+
+
+def _read_size(entry: FileEntry) -> int:
+    """The size of a file; 0 if it cannot be read."""
+    if entry.content is not None:
+        return len(entry.content)
+    try:
+        return os.stat(entry.full).st_size if entry.finding is None else 0
+    except OSError:
+        return 0
+
+
+def _note_result(run: Run, entry: FileEntry, part: FileResult, *, is_own: bool) -> None:
+    """Add the result of a file to a run; of a file of another shard, only what concerns other files."""
+    run.names |= part.names
+    run.comments += part.comments
+    if not is_own:
+        return
+    run.files += (entry.finding is None) - len(part.skipped)
+    run.findings += part.findings
+    hiding = [finding for finding in part.findings if finding.rule in HIDING_RULES]
+    if part.unchecked or not all(finding.rule in NO_SCHEMA_RULES for finding in hiding):
+        run.unchecked.add(entry.path)
+    run.without_schema.update((entry.path, finding.object) for finding in hiding)
+    if any(map(run.wanted, part.names)):
+        run.wanted_files.add(entry.path)
+    run.skipped.update(part.skipped)
 
 
 def _has_errors(findings: Iterable[Finding]) -> bool:
@@ -226,6 +308,11 @@ def prepare_run(run: Run) -> Prepared:
 def _process_entries(
     run: Run, tracer: Tracer, runners: Sequence[EnvironmentRunner], entries: Sequence[FileEntry]
 ) -> list[FileParts]:
+    if run.known is not None:
+        unknown = [entry for entry in entries if entry.path not in run.known]
+        done = parallel_map(unknown, lambda share: _process_files(run, runners, tracer, share, len(unknown)))
+        found = {**run.known, **{entry.path: parts for entry, parts in zip(unknown, done, strict=True)}}
+        return [found[entry.path] for entry in entries]
     # What is in memory is newer than what is on disk.
     if _can_cache(run, runners) and (run.memory is None or run.memory.is_empty):
         return _process_changed(run, runners, tracer, entries)
@@ -316,7 +403,8 @@ def _process_changed(
     numbers = [number for number, parts in enumerate(known) if parts is None]
 
     changed = [entries[number] for number in numbers]
-    found = parallel_map(changed, lambda share: _process_to_records(run, runners, tracer, share, device_digest))
+    process = functools.partial(_process_to_records, run, runners, tracer, device_digest, len(changed))
+    found = parallel_map(changed, process)
     for number, record in zip(numbers, found, strict=True):
         if isinstance(record, Record):
             known[number] = decode_parts(record.encoded, entries[number].path)
@@ -334,12 +422,13 @@ def _process_to_records(
     run: Run,
     runners: Sequence[EnvironmentRunner],
     tracer: Tracer,
-    share: Sequence[FileEntry],
     device_digest: Callable[[], str],
+    total: int,
+    share: Sequence[FileEntry],
 ) -> list[Record | FileParts]:
     """Process files; return a record for each whose results can be cached."""
     files = [FileSnapshot(entry) for entry in share]
-    found = _process_files(run, runners, tracer, [file.entry for file in files], len(share))
+    found = _process_files(run, runners, tracer, [file.entry for file in files], total)
     return [file.record(parts, device_digest) for file, parts in zip(files, found, strict=True)]
 
 
@@ -359,7 +448,11 @@ def _process_files(
         ]
         for jobs, part in zip(read, own, strict=True):
             _note_jobs(run, tracer, jobs, part)
-        results = list(zip(own, *(_run_environment(run, runner, tracer, read) for runner in runners), strict=True))
+        by_environment = []
+        for runner in runners:
+            notify(start * total // len(share), total, f"files, {runner.name}" if runner.name else "files")
+            by_environment.append(_run_environment(run, runner, tracer, read))
+        results = list(zip(own, *by_environment, strict=True))
         redact_results(run.project, batch, results)
         found += results
     return found
@@ -429,7 +522,8 @@ def _check_objects(
     checkers = [runner.find_checker(job.file.path) for job, _, _ in made]
     mutated = [checker.mutate(rendered.object) for checker, (_, _, rendered) in zip(checkers, made, strict=True)]
     manifests = [checker.manifest(each.object) for checker, each in zip(checkers, mutated, strict=True)]
-    for checker, manifest, each, (job, part, rendered) in zip(checkers, manifests, mutated, made, strict=True):
+    alone = zip(checkers, manifests, mutated, made, strict=True) if not run.is_outline else ()
+    for checker, manifest, each, (job, part, rendered) in alone:
         reporting = checker.find_reporting(manifest)
         if each.failures or reporting.is_any:
             check = functools.partial(checker, reporting=reporting)

@@ -168,6 +168,14 @@ def _list_state_folders(content: bytes) -> list[str]:
 
 def read_inputs(root: Folder) -> Iterator[File]:
     """Read everything but jobs that a lint depends on: the files of the repository and the shipped ones."""
+    yield from read_own_inputs(root)
+    home = find_shipped("schemas").parent
+    if home != root:
+        yield from _list_shipped_stats(home, policy_packs.read_packs(read_settings(root)))
+
+
+def read_own_inputs(root: Folder) -> Iterator[File]:
+    """Read the files of the repository, except jobs, that a lint depends on."""
     folders: set[str] = set()
     for top in LAYER_FOLDERS:
         for file in map(read_file, walk_files(root, top, MANIFEST_SUFFIXES)):
@@ -179,9 +187,6 @@ def read_inputs(root: Folder) -> Iterator[File]:
         yield found
     for folder in sorted(folders):
         yield from read_state(root, folder)
-    home = find_shipped("schemas").parent
-    if home != root:
-        yield from _list_shipped_stats(home, policy_packs.read_packs(found))
 
 
 @cache

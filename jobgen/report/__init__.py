@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.model.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from jobgen.report.shard_part import ShardPart
 
 
 class Suppressed(NamedTuple):
@@ -51,3 +54,5 @@ class Report(NamedTuple):
     """Whether the terminal supports colors."""
     skipped: Mapping[str, int] = MappingProxyType({})
     """How many files and folders were not read, by reason."""
+    shard: ShardPart | None = None
+    """Which share of a run this is, if it is one."""

@@ -39,7 +39,12 @@ def summarize(report: Report) -> str:
         counts[severity] += count
     found = _format_counts(counts) or "nothing found"
     suppressed = count_suppressed_entries(report).total()
-    parts = [f"{describe_scope(report)}: {found}", f"{suppressed} suppressed" if suppressed else "", _skips(report)]
+    share = f"{report.shard.shard}: " if report.shard else ""
+    parts = [
+        f"{share}{describe_scope(report)}: {found}",
+        f"{suppressed} suppressed" if suppressed else "",
+        _skips(report),
+    ]
     return "; ".join(filter(None, parts))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from jobgen.cli.options import env_option, fsync_option, no_cache_option, today_option
+from jobgen.cli.options import env_option, fsync_option, no_cache_option, shard_option, today_option
 from jobgen.cli.result import Result
 from jobgen.cli.run_lint import BASELINE, run_lint
 from jobgen.model.finding import Severity
@@ -38,6 +38,7 @@ from jobgen.report.formats import AUTO, format_names
 )
 @click.option("--statistics", is_flag=True, help="Count the findings of each rule.")
 @click.option("--show-suppressed", is_flag=True, help="Show findings that comments and the baseline suppress.")
+@shard_option
 @click.option("--kubeconform", is_flag=True, help="Run kubeconform too; report disagreements.")
 @no_cache_option
 @fsync_option

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,8 @@ import click
 from jobgen.api import tree_cache
 from jobgen.api.errors import JobgenError
 from jobgen.api.tree_cache import TreeRequest
-from jobgen.cli.options import env_option, fsync_option, no_cache_option, today_option
+from jobgen.cli.options import env_option, fsync_option, no_cache_option, shard_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
-from jobgen.cli.terminal import Progress
 from jobgen.cli.tree_summary import report_checked, report_written
 from jobgen.report.summary import count_severities, format_findings
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if the tree is not up to date.")
 @click.option("--allow-empty", is_flag=True, help="Allow an environment without objects.")
 @click.option("--allow-mass-delete", is_flag=True, help="Allow deleting most files of an environment.")
+@shard_option
 @no_cache_option
 @fsync_option
 @today_option
@@ -40,12 +40,7 @@ def command(
 
     JOB is a name or a shell pattern; the default is all jobs.
     """
-    progress = Progress()
-    try:
-        folder = directory / output if output else None
-        return render(directory, jobs, envs, folder, progress=progress, **options)
-    finally:
-        progress.clear()
+    return render(directory, jobs, envs, directory / output if output else None, **options)
 
 
 def render(
@@ -55,18 +50,19 @@ def render(
     folder: Path | None,
     *,
     format_: TextFormat,
-    progress: Callable[[int, int], None] = lambda _, __: None,
     check: bool = False,
     allow_empty: bool = False,
     allow_mass_delete: bool = False,
     today: str = "",
+    shard: str = "",
     fsync: bool = True,
 ) -> Result:
     """Render jobs; nothing is printed or written if there are errors."""
-    if check and folder is None:
-        return error_result(ExitCode.USAGE, "`--check` compares a tree; name its folder with `-o`")
+    if check and (folder is None or shard):
+        missing = "`--check` compares a tree; name its folder with `-o`"
+        return error_result(ExitCode.USAGE, "`--check` compares a whole tree; remove `--shard`" if shard else missing)
     inputs = None
-    if folder is not None and not jobs:
+    if folder is not None and not jobs and not shard:
         inputs = tree_cache.read_inputs(TreeRequest(path, folder, envs, format_, today))
         unchanged = tree_cache.count_unchanged(inputs)
         if unchanged is not None:
@@ -81,7 +77,7 @@ def render(
     try:
         project = load(path, today=today)
         if folder is not None:
-            check_folder(project.root, folder, select_environments(project.config, envs))
+            check_folder(project.root, folder, select_environments(project.config, envs), is_new=bool(shard))
         rendered = render_jobs(
             project,
             jobs,
@@ -89,13 +85,14 @@ def render(
             format=format_,
             allow_empty=allow_empty,
             unique_files=folder is not None,
-            progress=progress,
+            shard=shard,
         )
     except JobgenError as error:
         return to_result(error)
     findings = format_findings(rendered.findings)
     if rendered.failed:
         return error_result(ExitCode.ERRORS, f"{count_severities(rendered.findings)}; nothing was rendered", findings)
+    findings += f"shard {shard.replace('/', ' of ')} has no objects\n" if shard and not rendered.objects else ""
     if folder is None:
         return Result(ExitCode.OK, join_objects(rendered.objects, labeled=not envs), findings)
     tree = plan_tree(

@@ -9,8 +9,8 @@ import click
 from jobgen.api.errors import JobgenError
 from jobgen.api.job_tests import run_tests
 from jobgen.api.project import load
-from jobgen.cli.options import env_option, today_option
-from jobgen.cli.result import ExitCode, Result, to_result
+from jobgen.cli.options import env_option, shard_option, today_option
+from jobgen.cli.result import ExitCode, Result, error_result, to_result
 from jobgen.cli.write_files import write_files
 from jobgen.report.summary import format_findings, pluralize
 from jobgen.testing.formats import format_names
@@ -21,18 +21,28 @@ from jobgen.testing.formats import format_names
 @env_option
 @click.option("--update", is_flag=True, help="Write the snapshots that differ.")
 @click.option("--format", "format_", type=click.Choice(format_names()), default="text", show_default=True)
+@shard_option
 @today_option
 @click.pass_obj
 def command(
-    directory: Path, names: tuple[str, ...], envs: tuple[str, ...], *, update: bool, format_: str, today: str
+    directory: Path,
+    names: tuple[str, ...],
+    envs: tuple[str, ...],
+    *,
+    update: bool,
+    format_: str,
+    shard: str,
+    today: str,
 ) -> Result:
     """Run the tests of jobs, in tests/*.yaml: values, expressions, findings, effects of a change, and snapshots.
 
     See docs/tests.md.
     """
+    if update and shard:
+        return error_result(ExitCode.USAGE, "`--update` writes the snapshots of all tests; remove `--shard`")
     try:
         project = load(directory, today=today)
-        result = run_tests(project, names, environments=envs, format=format_)
+        result = run_tests(project, names, environments=envs, format=format_, shard=shard)
         if update:
             old = {each.location for each in result.outcomes if each.expectation == "snapshot" and each.message}
             written = write_files({project.root / path: text for path, text in result.snapshots.items()}, project.root)

@@ -11,8 +11,9 @@ from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.report import Report
 from jobgen.report.entries import ReportEntry, entries, suppressed_entries
-from jobgen.report.escape import relative_path, visible
+from jobgen.report.escape import dump_json, relative_path, visible
 from jobgen.report.formats import FormatInfo
+from jobgen.report.shard_part import SHARD_PROPERTY, ShardPart
 from jobgen.report.summary import summarize
 
 FORMAT = FormatInfo("Jenkins, GitLab, Azure", "one test case", "skipped test cases")
@@ -42,8 +43,16 @@ def render(report: Report) -> str:
         suites.append((file, list(_cases(file, group))))
     cases = [case for _, several in suites for case in several]
     body = [line for name, several in suites for line in _suite(name, several)]
+    if report.shard:
+        body[1:1] = write_shard(report.shard)
     head = f'<testsuites name="jobgen lint" {_counts(cases)}>'
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *body, "</testsuites>"]) + "\n"
+
+
+def write_shard(part: ShardPart) -> list[str]:
+    """Return the lines of a suite that say which share of a run this is."""
+    value = _xml(dump_json(part.to_plain(), indent=None))
+    return ["  <properties>", f'    <property name="{SHARD_PROPERTY}" value="{value}"/>', "  </properties>"]
 
 
 def render_tests(name: str, results: Iterable[tuple[str, Sequence[str]]]) -> str:

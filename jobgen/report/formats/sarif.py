@@ -52,7 +52,7 @@ def _worst_first(pair: tuple[ReportEntry, str]) -> tuple[bool, int]:
 def _run(report: Report, left: int) -> dict[str, Any]:
     return {
         "tool": {"driver": {"name": "jobgen", "version": __version__, "semanticVersion": __version__, "rules": []}},
-        "automationDetails": {"id": "jobgen/"},
+        "automationDetails": {"id": f"jobgen/{report.shard.shard}/" if report.shard else "jobgen/"},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {_BASE: {"description": {"text": "the root of the repository"}}},
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": _notifications(left)}],
@@ -62,6 +62,7 @@ def _run(report: Report, left: int) -> dict[str, Any]:
             "files": report.files,
             "objects": report.objects,
             "environments": [name for name in report.environments if name],
+            **({"shard": report.shard.to_plain()} if report.shard else {}),
         },
     }
 

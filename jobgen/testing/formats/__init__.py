@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jobgen.model.finding import Finding
+    from jobgen.report.shard_part import ShardPart
     from jobgen.testing.evaluate import Outcome
 
 
@@ -21,7 +22,10 @@ def format_names() -> list[str]:
     return sorted(name for name in names if not name.startswith(("_", ".")))
 
 
-def render(name: str, outcomes: Sequence[Outcome], errors: Sequence[Finding] = ()) -> str:
+def render(
+    name: str, outcomes: Sequence[Outcome], errors: Sequence[Finding] = (), shard: ShardPart | None = None
+) -> str:
     """Write outcomes in a format, and the errors that kept tests from running. Only its module is imported."""
-    write: Callable[[Sequence[Outcome], Sequence[Finding]], str] = import_module(f"{__name__}.{name}").render
-    return write(outcomes, errors)
+    write: Callable[[Sequence[Outcome], Sequence[Finding], ShardPart | None], str]
+    write = import_module(f"{__name__}.{name}").render
+    return write(outcomes, errors, shard)

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from jobgen.model.data import Plain
 from jobgen.model.finding import Finding
 from jobgen.report.escape import dump_json
+from jobgen.report.shard_part import ShardPart
 from jobgen.testing.evaluate import Outcome
 
 
-def render(outcomes: Sequence[Outcome], errors: Sequence[Finding]) -> str:
+def render(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:
     """Write all outcomes, and the errors that kept tests from running."""
-    document: dict[str, Plain] = {
+    document: dict[str, object] = {
         "version": 1,
+        **({"shard": shard.to_plain()} if shard else {}),
         "failed": sum(bool(each.message) for each in outcomes),
         "outcomes": [_describe(each) for each in outcomes],
         "errors": [

@@ -7,12 +7,14 @@ from itertools import groupby
 
 from jobgen.model.finding import Finding
 from jobgen.report.escape import relative_path, visible
+from jobgen.report.formats.junit import write_shard
+from jobgen.report.shard_part import ShardPart
 from jobgen.testing.evaluate import Outcome
 
 _TABLE = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\t": "&#9;"})
 
 
-def render(outcomes: Sequence[Outcome], errors: Sequence[Finding]) -> str:
+def render(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:
     """Return XML with a failure for each expectation that is not met, and what kept tests from running as errors."""
     suites = [(file, _group_cases(list(group))) for file, group in groupby(outcomes, key=lambda each: each.test.file)]
     count = sum(len(cases) for _, cases in suites)
@@ -20,6 +22,8 @@ def render(outcomes: Sequence[Outcome], errors: Sequence[Finding]) -> str:
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
     broken = f' errors="{len(errors)}"' if errors else ""
     lines.append(f'<testsuites name="jobgen test" tests="{count + len(errors)}" failures="{failed}"{broken}>')
+    if shard:
+        lines += ('  <testsuite name="jobgen test" tests="0" failures="0">', *write_shard(shard), "  </testsuite>")
     lines += (line for file, cases in suites for line in _list_suite(file, cases))
     lines += (line for error in errors for line in _list_error(error))
     return "\n".join([*lines, "</testsuites>"]) + "\n"

@@ -6,18 +6,20 @@ from collections.abc import Iterator, Sequence
 
 from jobgen.model.finding import Finding
 from jobgen.report.escape import visible
+from jobgen.report.shard_part import ShardPart
 from jobgen.report.summary import pluralize
 from jobgen.testing.evaluate import Outcome
 
 
-def render(outcomes: Sequence[Outcome], errors: Sequence[Finding]) -> str:
+def render(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:
     """Write the failures, and how many expectations there were."""
     failed = [each for each in outcomes if each.message]
     tests = {(each.test.file, each.test.name) for each in outcomes}
     counts = f"{pluralize(len(outcomes), 'expectation')} of {pluralize(len(tests), 'test')}"
     parts = [f"{len(failed)} failed"] if failed else []
     parts += [f"{pluralize(len(errors), 'error')} elsewhere"] if errors else []
-    summary = f"{counts}: {', '.join(parts) or 'all ok'}\n"
+    share = f"{shard.shard}: " if shard else ""
+    summary = f"{share}{counts}: {', '.join(parts) or 'all ok'}\n"
     groups: dict[tuple[object, ...], list[Outcome]] = {}
     for each in failed:
         groups.setdefault((each.location, each.job, each.message, each.sources), []).append(each)

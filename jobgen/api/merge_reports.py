@@ -1,0 +1,185 @@
+"""Merge the reports of shards into the report of one run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jobgen.api.errors import UsageError, check_format, check_names
+from jobgen.api.lint import LintResult
+from jobgen.api.lint_shard import LINT
+from jobgen.api.merge_lints import merge_lints
+from jobgen.model.finding import Finding, Severity
+from jobgen.report import formats
+from jobgen.report.shard_part import SHARD_PROPERTY, BrokenPartError, ShardPart, parse_part, unpack
+from jobgen.report.summary import summarize
+from jobgen.testing import formats as test_formats
+from jobgen.testing.shards import TEST, merge_tests
+
+if TYPE_CHECKING:
+    from jobgen.api.project import ProjectPath
+
+FORMATS = ("json", "junit", "sarif")
+_MAX_BYTES = 128 * 1024 * 1024
+"""Larger reports are not read."""
+_MAX_FILES = 1000
+
+
+class MergedReport(NamedTuple):
+    """The report of all shards."""
+
+    command: str
+    """`lint` or `test`."""
+    text: str
+    """The report, exactly as one run writes it."""
+    failed: bool
+    """Whether one run would fail."""
+    incomplete: bool = False
+    """Whether a broken schema or policy prevented checks."""
+    summary: str = ""
+    """The last line of a lint."""
+    findings: tuple[Finding, ...] = ()
+    """The findings of a lint, or the errors that kept tests from running."""
+
+
+class _Report(NamedTuple):
+    file: str
+    format: str
+    part: ShardPart
+    data: Mapping[str, Any]
+
+
+def merge_reports(path: ProjectPath, files: Sequence[str], *, format: str = "") -> MergedReport:  # noqa: A002 -- option
+    """Merge the reports of all shards of a lint, or of a run of tests.
+
+    Those of a lint are merged in the checkout that the shards linted.
+
+    Args:
+        path: A project, or the folder in which the shards ran.
+        files: Reports in JSON, SARIF or JUnit, from `path`.
+        format: The format to write; by default that of the reports.
+
+    Raises:
+        UsageError: A report is missing or broken, or does not belong to the others.
+
+    """
+    check_names("files", files)
+    directory = Path(path) if isinstance(path, (str, os.PathLike)) else path.root
+    if not files or len(files) > _MAX_FILES:
+        raise UsageError(f"name the reports of all shards: 1 to {_MAX_FILES} files")
+    reports = _select(_read(directory, file) for file in dict.fromkeys(files))
+    chosen = format or reports[0].format
+    check_format(chosen, FORMATS)
+    if not format and len({report.format for report in reports}) > 1:
+        raise UsageError("the reports have different formats; choose one with `--format`")
+    command = reports[0].data["command"]
+    if command == TEST and chosen == "sarif":
+        raise UsageError("there is no format `sarif` for tests (known: json, junit)")
+    try:
+        return _merge_tests(reports, chosen) if command == TEST else _merge_lints(directory, reports, chosen)
+    except BrokenPartError as error:
+        raise UsageError(str(error)) from error
+
+
+def _select(found: Any) -> list[_Report]:
+    """The report of each shard. That of one shard may be there twice if it is the same."""
+    reports: list[_Report] = list(found)
+    count = reports[0].part.shard.total
+    by_index: dict[int, _Report] = {}
+    for report in reports:
+        if report.data["command"] != reports[0].data["command"]:
+            raise UsageError(f"`{report.file}` is a report of `jobgen {report.data['command']}`, others are not")
+        options = (report.part.shard.total, report.part.fail_on, report.part.show_suppressed)
+        if options != (count, reports[0].part.fail_on, reports[0].part.show_suppressed):
+            raise UsageError(f"`{report.file}` does not belong to `{reports[0].file}`: it is of another run")
+        first = by_index.setdefault(report.part.shard.number, report)
+        if first.data != report.data:
+            raise UsageError(f"`{first.file}` and `{report.file}` are different reports of {report.part.shard}")
+    missing = [str(index) for index in range(1, count + 1) if index not in by_index]
+    if missing:
+        several = "shard" if len(missing) == 1 else "shards"
+        raise UsageError(f"{several} {', '.join(missing)} of {count} {'is' if len(missing) == 1 else 'are'} missing")
+    return [by_index[index] for index in sorted(by_index)]
+
+
+def _merge_lints(directory: Path, reports: Sequence[_Report], format: str) -> MergedReport:  # noqa: A002 -- as above
+    result: LintResult = merge_lints(directory, [report.data for report in reports])
+    report = result.to_report(format, show_suppressed=reports[0].part.show_suppressed)
+    failed = result.has_findings(Severity(reports[0].part.fail_on))
+    text = formats.render(format, report)
+    return MergedReport(LINT, text, failed, result.incomplete, summarize(report), result.findings)
+
+
+def _merge_tests(reports: Sequence[_Report], format: str) -> MergedReport:  # noqa: A002 -- as above
+    try:
+        outcomes, errors = merge_tests([report.data for report in reports])
+    except (TypeError, ValueError, LookupError, AttributeError) as error:
+        if isinstance(error, BrokenPartError):
+            raise
+        raise UsageError("the results in the reports cannot be read") from error
+    failed = bool(errors) or any(outcome.message for outcome in outcomes)
+    return MergedReport(TEST, test_formats.render(format, outcomes, errors), failed, findings=tuple(errors))
+
+
+def _read(directory: Path, file: str) -> _Report:
+    try:
+        with open(directory / file, "rb") as stream:
+            content = stream.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"`{file}` cannot be read: {error.strerror}") from error
+    if len(content) > _MAX_BYTES:
+        raise UsageError(f"`{file}` is larger than {_MAX_BYTES >> 20} MiB; use more shards")
+    try:
+        name, plain = _find_shard(content)
+        part = parse_part(plain)
+        data = unpack(part.results)
+    except BrokenPartError as error:
+        raise UsageError(f"`{file}`: {error}") from error
+    if not isinstance(data, dict) or data.get("command") not in (LINT, TEST):
+        raise UsageError(f"`{file}`: its results cannot be read")
+    return _Report(file, name, part, data)
+
+
+def _find_shard(content: bytes) -> tuple[str, object]:
+    """The format of a report, and what it says about its shard."""
+    if content.lstrip()[:1] == b"<":
+        return "junit", _find_property(content)
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise BrokenPartError("it is neither JSON nor XML, or it is not complete") from error
+    if not isinstance(document, dict):
+        raise BrokenPartError("it is not a report of jobgen")
+    runs = document.get("runs")
+    if "runs" not in document:
+        return "json", document.get("shard")
+    properties = runs[0].get("properties") if isinstance(runs, list) and runs and isinstance(runs[0], dict) else None
+    return "sarif", properties.get("shard") if isinstance(properties, dict) else None
+
+
+def _find_property(content: bytes) -> object:
+    """The property of a JUnit report. A document type is rejected: it may define entities that expand to anything."""
+    from xml.parsers import expat
+
+    found: list[str] = []
+
+    def note_start(name: str, attributes: Mapping[str, str]) -> None:
+        if name == "property" and attributes.get("name") == SHARD_PROPERTY:
+            found.append(attributes.get("value", ""))
+
+    def reject(*_: object) -> None:
+        raise BrokenPartError("it has a document type, which no report has")
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = note_start
+    parser.StartDoctypeDeclHandler = reject
+    try:
+        parser.Parse(content, True)
+        return json.loads(found[0]) if found else None
+    except (expat.ExpatError, ValueError, RecursionError) as error:
+        if isinstance(error, BrokenPartError):
+            raise
+        raise BrokenPartError("it is neither JSON nor XML, or it is not complete") from error

@@ -1,0 +1,145 @@
+"""Long runs on a terminal: the progress is one line that is erased, and an interrupt leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from jobgen.cli.progress import can_show
+
+JOB = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {{name: job-{number}, namespace: ml}}
+spec: {{framework: pytorch, image: "registry.example.com/bert:{number}", roles: {{master: {{}}}}}}
+"""
+OVERLAY = "apiVersion: jobgen.dev/v1\nkind: Overlay\nmetadata: {{name: {name}}}\nspec: {{}}\n"
+LINE = re.compile(rb"[\d,]+ of [\d,]+ files, (?:dev|prod)(?:, about \d+ (?:s|min) left)?")
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("fleet")
+    for name in ("dev", "prod"):
+        (root / "overlays" / name).mkdir(parents=True)
+        (root / "overlays" / name / "overlay.yaml").write_text(OVERLAY.format(name=name))
+    (root / "jobs").mkdir()
+    (root / "jobgen.yaml").write_text("")
+    for number in range(900):
+        (root / f"jobs/{number}.yaml").write_text(JOB.format(number=number))
+    return root
+
+
+class Session:
+    """A command whose standard error is a terminal."""
+
+    def __init__(self, folder: Path, *arguments: str, **environ: str) -> None:
+        controller, terminal = pty.openpty()
+        self.controller = controller
+        command = [sys.executable, "-m", "jobgen", "--no-cache", *arguments]
+        plain = {name: value for name, value in os.environ.items() if name not in ("CI", "NO_COLOR")}
+        self.process = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=terminal,
+            env={**plain, "TERM": "xterm", **environ},
+            start_new_session=True,
+            # A test suite in the background, and so its children, ignore interrupts.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+        )
+        os.close(terminal)
+        self.shown = b""
+
+    def read(self, seconds: float, until: re.Pattern[bytes] | None = None) -> bool:
+        """Read the terminal until it shows a pattern, or is closed; return whether the pattern was shown."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if select.select([self.controller], (), (), 0.05)[0]:
+                try:
+                    found = os.read(self.controller, 4096)
+                except OSError:
+                    return False
+                if not found:
+                    return False
+                self.shown += found
+            if until and until.search(self.shown):
+                return True
+        return False
+
+    def count_processes(self) -> int:
+        listed = subprocess.run(["ps", "-o", "pid=", "-s", str(self.process.pid)], capture_output=True, check=False)
+        return len(listed.stdout.split())
+
+    def finish(self) -> int:
+        self.read(60)
+        code = self.process.wait(60)
+        os.close(self.controller)
+        return code
+
+
+def list_files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("to_all", [True, False], ids=["Ctrl-C", "kill"])
+def test_an_interrupt_leaves_nothing_behind(fleet: Path, to_all: bool) -> None:
+    before = list_files(fleet)
+    session = Session(fleet, "lint")
+    assert session.read(60, LINE), session.shown
+    (os.killpg if to_all else os.kill)(session.process.pid, signal.SIGINT)
+    code = session.finish()
+
+    assert (code, session.count_processes()) == (130, 0)
+    assert session.shown.endswith(b"\r\x1b[K")
+    assert b"Traceback" not in session.shown
+    assert b"\n" not in session.shown
+    assert list_files(fleet) == before
+
+
+@pytest.mark.parametrize("delay", [0.8, 2.2])
+def test_an_interrupt_at_any_time_leaves_no_half_of_a_tree(fleet: Path, tmp_path: Path, delay: float) -> None:
+    root = Path(shutil.copytree(fleet, tmp_path / "repository"))
+    session = Session(root, "render", "-o", "rendered")
+    session.read(delay)
+    os.killpg(session.process.pid, signal.SIGINT)
+    code = session.finish()
+
+    assert code in (0, 130)
+    assert session.count_processes() == 0
+    assert b"Traceback" not in session.shown
+    assert not [name for name in list_files(root) if ".jobgen-" in name]
+
+
+def test_progress_is_shown_on_a_terminal_only_and_erased(fleet: Path) -> None:
+    session = Session(fleet, "lint")
+    code = session.finish()
+    piped = subprocess.run(
+        [sys.executable, "-m", "jobgen", "--no-cache", "lint"], cwd=fleet, capture_output=True, check=False
+    )
+
+    assert LINE.search(session.shown), session.shown
+    assert session.shown.replace(b"\r\n", b"\n").endswith(b"\r\x1b[K" + piped.stderr)
+    assert code == piped.returncode
+    assert b"\x1b" not in piped.stderr
+
+
+def test_progress_is_not_shown_where_users_expect_none() -> None:
+    environ = {"TERM": "xterm"}
+
+    assert can_show(["-C", "x", "lint"], environ)
+    assert not can_show(["lsp"], environ)
+    assert not can_show(["lint"], {})
+    for name, value in (("TERM", "dumb"), ("NO_COLOR", "1"), ("CI", "true")):
+        assert not can_show(["lint"], {**environ, name: value})
