@@ -55,7 +55,7 @@ _BOUNDS: tuple[tuple[str, tuple[type, ...], Callable[[Any, Any], bool], str], ..
 
 def _count_set(fields: dict[str, Any]) -> int:
     """Count the fields that are not null: the API server drops null before it counts."""
-    return sum(value is not None for value in fields.values())
+    return sum(value_of(value) is not None for value in fields.values())
 
 
 class BadPatternError(Exception):
@@ -87,7 +87,7 @@ def _bound(bound: Any, types: tuple[type, ...], holds: Callable[[Any, Any], bool
     expected = expected.replace("at most", "less than" if strict else "at most")
 
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
-        found = untraced(value)
+        found = value_of(value)
         if not isinstance(found, types) or isinstance(found, bool):
             return
         # The API server compares integers with integers.
@@ -143,7 +143,7 @@ def _match_with_re2(pattern: str) -> Callable[[str], object]:
 
 def _pattern(pattern: str, matches: Callable[[str], object], *, is_quantity: bool) -> Check:
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
-        found = untraced(value)
+        found = value_of(value)
         if not isinstance(found, str) or matches(found):
             return
         rule, must = ("invalid-quantity", "be a quantity like `500m` or `4Gi`") if is_quantity else ("", "")
@@ -165,7 +165,7 @@ def _pattern(pattern: str, matches: Callable[[str], object], *, is_quantity: boo
 
 def _form(form: Form) -> Check:
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
-        found = untraced(value)
+        found = value_of(value)
         if not isinstance(found, str) or form.is_valid(found):
             return
         message = f"`{name}` is {format_value(value)}, and must {form.expected}"
@@ -180,9 +180,12 @@ def _enum(allowed: list[Any]) -> Check:
     words = [str(word) for word in allowed[:_MAX_LISTED] if word is not None]
     left = len(allowed) - _MAX_LISTED
     more = f" or one of {left} more" if left > 0 else ""
+    texts = frozenset(word for word in allowed if type(word) is str)
 
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         found = untraced(value)
+        if type(found) is str and found in texts:
+            return
         if not any(_is_enum_value(found, each) for each in allowed):
             hint = did_you_mean(str(found), words) if len(words) > 1 and isinstance(found, str) else ""
             expected = " or ".join(f"`{word}`" for word in words) + more
