@@ -137,13 +137,23 @@ def flow(draw, indent, depth, anchors):
 
 
 def flow_list(items):
-    return st.lists(items, max_size=3).map(lambda texts: f"[{', '.join(texts)}]")
+    return st.builds(lambda texts, gap: enclose("[", texts, gap, "]"), st.lists(items, max_size=3), GAPS)
 
 
 def flow_map(items):
-    return st.lists(items, max_size=3).map(
-        lambda texts: "{" + ", ".join(f"k{number}: {text}" for number, text in enumerate(texts)) + "}"
+    return st.builds(
+        lambda texts, gap: enclose("{", [f"k{number}: {text}" for number, text in enumerate(texts)], gap, "}"),
+        st.lists(items, max_size=3),
+        GAPS,
     )
+
+
+# What stands before each item and after the last one.
+GAPS = st.sampled_from(["", " ", " ", "  ", "\n      ", "\n      ", "\n", "\n\n      ", " # c\n      "])
+
+
+def enclose(start, texts, gap, end):
+    return start + gap + f",{gap}".join(texts) + ("," if texts and len(gap) == 7 else "") + gap + end
 
 
 LINES = ["a", "a b", "", "  a", "a ", "- a", "a: b", "# c", "a #c", "é", "   "]

@@ -70,8 +70,13 @@ class _Walk:
             if not line.startswith(key, column) or line[end : end + 1] != ":":
                 raise UnexpectedTextError
             traced = TracedKey.at(key, self._span(column, end))
-            if type(child) is str and end + 2 + len(child) == len(line) and line.endswith(child):
-                # Most lines are a key and a text without quotes.
+            if (
+                type(child) is str
+                and end + 2 + len(child) == len(line)
+                and line.endswith(child)
+                and child[:1] not in "|>"
+            ):
+                # Most lines are a key and a text without quotes. `|-` may be the text below itself.
                 found[traced] = TracedScalar(child, self._span(end + 2, len(line)))
                 self._go_to_content(self.at + 1)
             else:
@@ -115,6 +120,9 @@ class _Walk:
         if self.line[start] == "|":
             scalar = self._add_to_block(value, start)
             return scalar.location, scalar
+        if self.line[start] == ">":
+            # Its lines were folded, so the value does not tell where it ends.
+            raise UnexpectedTextError
         location, node, end = self._add_to_flow(value, start)
         rest = self.line[end:].lstrip(" ")
         if rest and rest[0] != "#":
