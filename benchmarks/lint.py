@@ -67,19 +67,24 @@ def measure_peer(times: int, folder: Path) -> tuple[str, float]:
     return "kubeconform (estimate)", load_seconds(folder / "varied") * KUBECONFORM_SHARE
 
 
+def cache_of(folder: Path) -> Path:
+    """Return the cache, beside the repository: jobgen does not use one inside the files that it lints."""
+    return folder.with_name("cache")
+
+
 def lint_cold(times: int, folder: Path, *paths: str, code: int = 0) -> Run:
-    """Return the fastest of some runs that start with an empty cache; the last run leaves its own in `folder/cache`."""
+    """Return the fastest of some runs that start with an empty cache; the last run leaves its own."""
     runs = []
     for _ in range(times):
-        shutil.rmtree(folder / "cache", ignore_errors=True)
-        runs.append(run(*LINT, *paths, folder=folder, cache=folder / "cache", code=code))
+        shutil.rmtree(cache_of(folder), ignore_errors=True)
+        runs.append(run(*LINT, *paths, folder=folder, cache=cache_of(folder), code=code))
     return min(runs)
 
 
 def lint_unchanged(folder: Path, *paths: str) -> Run:
     """Lint files that were linted before."""
     time.sleep(RACY)
-    return fastest(3, *LINT, *paths, folder=folder, cache=folder / "cache")
+    return fastest(3, *LINT, *paths, folder=folder, cache=cache_of(folder))
 
 
 def lint_changed(folder: Path, file: Path, *paths: str) -> Run:
@@ -88,7 +93,7 @@ def lint_changed(folder: Path, file: Path, *paths: str) -> Run:
     for level in LOG_LEVELS:
         before = file.read_text("utf-8")
         file.write_text(before.replace("INFO", level, 1), "utf-8")
-        runs.append(run(*LINT, *paths, folder=folder, cache=folder / "cache"))
+        runs.append(run(*LINT, *paths, folder=folder, cache=cache_of(folder)))
         file.write_text(before, "utf-8")
     return min(runs)
 
@@ -101,7 +106,7 @@ def changeable_file(folder: Path) -> Path:
 def measure_repository(count: int) -> Iterator[Measurement]:
     """Measure a repository of varied manifests: cold, unchanged, one file changed, memory, one file alone."""
     with tempfile.TemporaryDirectory() as home:
-        folder = Path(home)
+        folder = Path(home, "repository")
         write_varied(folder / "varied", count)
         changed = changeable_file(folder / "varied")
         first = lint_cold(2, folder, "varied")
@@ -145,7 +150,7 @@ def measure_growth(counts: list[int]) -> Iterator[Measurement]:
     before: Measurement | None = None
     for count in counts:
         with tempfile.TemporaryDirectory() as home:
-            folder = Path(home)
+            folder = Path(home, "repository")
             write_varied(folder / "varied", count)
             times = 1 if count >= MANY else 2
             seconds = lint_cold(times, folder, "varied").seconds
@@ -164,7 +169,7 @@ def measure_growth(counts: list[int]) -> Iterator[Measurement]:
 def measure_faults(clean: Measurement) -> Measurement:
     """Measure the same number of manifests, a few in a hundred with a fault."""
     with tempfile.TemporaryDirectory() as home:
-        folder = Path(home)
+        folder = Path(home, "repository")
         write_varied(folder / "varied", clean.count, FAULTS)
         seconds = lint_cold(1, folder, "varied", code=1).seconds
     name = f"lint {clean.count:,} varied, {FAULTS:.0%} with a fault"
@@ -174,7 +179,7 @@ def measure_faults(clean: Measurement) -> Measurement:
 def measure_jobs(count: int) -> Iterator[Measurement]:
     """Measure a repository of job specs through two overlays; the specs come from six templates."""
     with tempfile.TemporaryDirectory() as home:
-        folder = Path(home)
+        folder = Path(home, "repository")
         write_jobs(folder, count)
         first = lint_cold(1, folder).seconds
         unchanged = lint_unchanged(folder).seconds
