@@ -33,7 +33,7 @@ from jobgen.spec.frameworks import Frameworks, add_frameworks, collect_framework
 from jobgen.spec.kinds import Kind, add_field_types, find_kind_errors, parse_kind
 from jobgen.spec.overlay import Environment, Overlay, add_teams, compose_environment, find_choices, find_overlay_errors
 from jobgen.spec.teams import Teams, find_team_errors, parse_team
-from jobgen.yamlio.read import Source, YamlDocument, read
+from jobgen.yamlio.read import Source, YamlDocument, read, read_shared
 
 
 class ProjectConfig(NamedTuple):
@@ -192,7 +192,8 @@ def read_documents(file: File, findings: list[Finding], *, traced: bool = False,
     if file.finding:
         findings.append(file.finding)
         return Source(file.path, ())
-    source = read(file.content, file.path, traced=traced)
+    is_plain = shared and not traced
+    source = read_shared(file.content, file.path) if is_plain else read(file.content, file.path, traced=traced)
     findings += source.findings
     if traced or shared:
         return source

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from typing import overload
+from typing import NamedTuple, overload
 
 from jobgen.k8s.secrets import (
     find_secrets,
@@ -15,35 +14,34 @@ from jobgen.k8s.secrets import (
     redact,
     redact_line,
 )
+from jobgen.model.digest import blake2b
 from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.yamlio.read import Source, read
+from jobgen.repo.files import File
+from jobgen.yamlio.read import Source, read_shared
 
 _ESCAPE = lazy_pattern(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8}))")
 _NEAR = 2
 """In a file that is not valid YAML, a value may be this many lines below its name."""
 
 
-def redact_findings(findings: Iterable[Finding], contents: Iterable[bytes]) -> list[Finding]:
+def redact_findings(findings: Iterable[Finding], files: Iterable[File]) -> list[Finding]:
     """The findings without the secrets of these files; a fix that would write one is left out."""
-    secrets = frozenset(secret for content in contents for secret in find_file_secrets(content))
+    secrets = frozenset(secret for file in files for secret in find_file_secrets(file.content, file.path))
     return [_redact_finding(finding, secrets) for finding in findings] if secrets else list(findings)
 
 
 def redact_lines(lines: Sequence[str]) -> Sequence[str]:
     """The lines of a file, without its secrets."""
-    content = "\n".join(lines).encode("utf-8", "replace")
-    secrets = find_file_secrets(content)
-    hides_values = bool(secrets or may_name_secret("\n".join(lines))) and _is_broken(_read(content))
+    secrets, hides_values = _search("\n".join(lines).encode("utf-8", "replace"))
     return _RedactedLines(lines, secrets, hides_values=hides_values) if secrets or hides_values else lines
 
 
 def redact_source(content: bytes, source: Source) -> tuple[Sequence[str], frozenset[str]]:
     """The lines of a file that has been read, without its secrets, and the secrets."""
     text = content.decode("utf-8", "replace")
-    secrets = _find_in_source(text, source) if _may_hold_secret(text) else frozenset()
+    secrets, hides_values = _search_source(text, source) if _may_hold_secret(text) else _NO_SECRETS
     lines = text.splitlines()
-    hides_values = bool(secrets or may_name_secret(text)) and _is_broken(source)
     redacted = _RedactedLines(lines, secrets, hides_values=hides_values) if secrets or hides_values else lines
     return redacted, secrets
 
@@ -84,29 +82,48 @@ class _RedactedLines(Sequence[str]):
         return plain != line and (any(secret in plain for secret in self._secrets) or bool(find_secrets_in_text(plain)))
 
 
-@lru_cache(maxsize=64)
-def find_file_secrets(content: bytes) -> frozenset[str]:
+def find_file_secrets(content: bytes, path: str = "") -> frozenset[str]:
     """The secrets of a file, also if it is not valid YAML."""
-    text = content.decode("utf-8", "replace")
-    return _find_in_source(text, _read(content)) if _may_hold_secret(text) else frozenset()
+    return _search(content, path).secrets
+
+
+class _FileSecrets(NamedTuple):
+    """The secrets of a file, and whether lines near a name that means a secret are hidden, because it is not YAML."""
+
+    secrets: frozenset[str] = frozenset()
+    hides_values: bool = False
+
+
+_NO_SECRETS = _FileSecrets()
+# By digest: findings and the lines below them are redacted at different times.
+_searched: dict[bytes, _FileSecrets] = {}
+_MAX_SEARCHED = 50_000
+
+
+def _search(content: bytes, path: str = "") -> _FileSecrets:
+    digest = blake2b(content, digest_size=16).digest()
+    found = _searched.get(digest)
+    if found is None:
+        text = content.decode("utf-8", "replace")
+        found = _search_source(text, read_shared(content, path)) if _may_hold_secret(text) else _NO_SECRETS
+        if len(_searched) >= _MAX_SEARCHED:
+            _searched.clear()
+        _searched[digest] = found
+    return found
 
 
 def _may_hold_secret(text: str) -> bool:
     return may_contain_secret(text) or ("://" in text and "@" in text) or bool(_ESCAPE.search(text))
 
 
-def _find_in_source(text: str, source: Source) -> frozenset[str]:
-    return find_secrets_in_text(text).union(*(find_secrets(document.data) for document in source.documents))
+def _search_source(text: str, source: Source) -> _FileSecrets:
+    secrets = find_secrets_in_text(text).union(*(find_secrets(document.data) for document in source.documents))
+    return _FileSecrets(secrets, _is_broken(source) and (bool(secrets) or may_name_secret(text)))
 
 
 def _is_broken(source: Source) -> bool:
     """Whether a file cannot be read, so that it is not known what is a name and what a value."""
     return any(finding.severity is Severity.ERROR for finding in source.findings)
-
-
-@lru_cache(maxsize=1)
-def _read(content: bytes) -> Source:
-    return read(content, "")
 
 
 def _redact_finding(finding: Finding, secrets: frozenset[str]) -> Finding:

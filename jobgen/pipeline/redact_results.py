@@ -9,7 +9,7 @@ from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.redact import redact_findings
 from jobgen.pipeline.result_cache import FileParts
 from jobgen.repo import layout
-from jobgen.repo.files import FileEntry, read_file
+from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.repo.named_paths import read_first
 
 
@@ -19,9 +19,9 @@ def redact_results(project: ProjectConfig, batch: Sequence[FileEntry], results: 
     layers = _read_layers(project) if faulty else []
     if any(found.location.file.startswith(f"{layout.POLICIES}/") for _, part in faulty for found in part.findings):
         # A value may be that of a mutating policy.
-        layers += [file.content for file in layout.read_own_policies(project.root)]
+        layers += layout.read_own_policies(project.root)
     for entry, part in faulty:
-        part.findings[:] = redact_findings(part.findings, (read_file(entry).content, *layers))
+        part.findings[:] = redact_findings(part.findings, (read_file(entry), *layers))
 
 
 def redact_shared(project: ProjectConfig, findings: Iterable[Finding]) -> list[Finding]:
@@ -29,11 +29,11 @@ def redact_shared(project: ProjectConfig, findings: Iterable[Finding]) -> list[F
     found = list(findings)
     files = {finding.location.file for finding in found}
     read = [read_first((project.root,), file) for file in files if file]
-    return redact_findings(found, (*(file.content for file in read if file), *_read_layers(project)))
+    return redact_findings(found, (*filter(None, read), *_read_layers(project)))
 
 
-def _read_layers(project: ProjectConfig) -> list[bytes]:
-    """The contents of the files whose values may be in findings about jobs."""
-    overlays = [file.content for _, file in layout.read_overlays(project.root)] if project.overlays else []
-    teams = [file.content for file in layout.read_teams(project.root)] if project.teams.all else []
+def _read_layers(project: ProjectConfig) -> list[File]:
+    """The files whose values may be in findings about jobs."""
+    overlays = [file for _, file in layout.read_overlays(project.root)] if project.overlays else []
+    teams = list(layout.read_teams(project.root)) if project.teams.all else []
     return overlays + teams

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from jobgen.model.data import Location, Scalar, value_of
@@ -11,7 +12,6 @@ from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.yamlio.read.fast import read_lines
-from jobgen.yamlio.read.locations import UnexpectedTextError, add_locations
 from jobgen.yamlio.read.scalars import quote
 
 _SEPARATOR = lazy_pattern(r"^---[^\n]*(?:\n|\Z)", re.MULTILINE)
@@ -53,6 +53,15 @@ def read(content: bytes, file: str, *, traced: bool = False) -> Source:
             found = "a list" if isinstance(data, list) else quote(_format_scalar(value_of(data)))
             findings.append(_error("not-a-mapping", f"a document must be a mapping, and this is {found}", location))
     return Source(file, tuple(documents), tuple(findings))
+
+
+@lru_cache(maxsize=64)
+def read_shared(content: bytes, file: str) -> Source:
+    """Read a file without locations. The last files are kept, so their data must not be changed.
+
+    A file with findings is read twice: to check it, and to search it for secrets when its batch is done.
+    """
+    return read(content, file)
 
 
 def _format_scalar(value: Scalar) -> str:
@@ -169,6 +178,9 @@ def _read_document(chunk: _Chunk, file: str, findings: list[Finding], *, traced:
     if is_simple and not traced:
         return data
     if is_simple and isinstance(data, dict) and not chunk.column:
+        # Most runs need no locations.
+        from jobgen.yamlio.read.locations import UnexpectedTextError, add_locations
+
         try:
             return add_locations(data, chunk.text, file, chunk.line)
         except UnexpectedTextError:
