@@ -41,7 +41,10 @@ class _Walk:
 
     def add_to_document(self, data: dict[str, Any]) -> dict[str, Any]:
         self._go_to_content(0)
-        return self._add_to_mapping(data, self._find_indent())
+        found = self._add_to_mapping(data, self._find_indent())
+        if self.line:
+            raise UnexpectedTextError
+        return found
 
     def _go_to_content(self, at: int) -> None:
         """Go to the first line from a number on that is neither empty nor a comment."""
@@ -92,6 +95,8 @@ class _Walk:
             node = TracedScalar(None, self._span(end, end))
             self._go_to_content(self.at + 1)
             return node
+        if not value or not isinstance(value, (dict, list)):
+            raise UnexpectedTextError
         self._go_to_content(self.at + 1)
         if type(value) is dict:
             return self._add_to_mapping(value, self._find_indent())
@@ -117,7 +122,7 @@ class _Walk:
 
     def _add_located(self, value: Any, start: int) -> tuple[Location, Any]:
         """A value that begins on the current line, and its own location; go to the line after it."""
-        if self.line[start] == "|":
+        if self.line[start:] in ("|", "|-"):
             scalar = self._add_to_block(value, start)
             return scalar.location, scalar
         if self.line[start] == ">":
