@@ -98,7 +98,7 @@ class _Walk:
         if not value or not isinstance(value, (dict, list)):
             raise UnexpectedTextError
         self._go_to_content(self.at + 1)
-        if type(value) is dict:
+        if isinstance(value, dict):
             return self._add_to_mapping(value, self._find_indent())
         return self._add_to_list(value, column)
 
