@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cache, partial
@@ -17,10 +16,14 @@ from jobgen.check.mutated import Mutated
 from jobgen.check.operators.defaults import fill_in_defaults
 from jobgen.check.rule_runner import INTERNAL_ERROR, RuleRunner, report_exception
 from jobgen.check.rules import Fact, Rule
-from jobgen.check.schema.admitted import Admission, compile_admission
-from jobgen.check.schema.bundle import bundle_schema
+from jobgen.check.schema.admitted import Admission
 from jobgen.check.schema.crd_schema import compile_structural
-from jobgen.check.schema.shipped import find_known_version, find_shipped_schema
+from jobgen.check.schema.shipped import (
+    find_known_version,
+    find_shipped_admission,
+    find_shipped_schema,
+    read_shipped_bundle,
+)
 from jobgen.check.schema.untrusted import (
     BrokenSchemaError,
     compile_untrusted,
@@ -216,8 +219,7 @@ class Checker:
         own = layout.read_schema(self.root, self.name_schema_file(manifest))
         if own is not None:
             return own.content
-        shipped = find_shipped_schema(*_name_kind(manifest), self.cluster, any_release=manifest.kind is not None)
-        return json.dumps(bundle_schema(shipped.schema)).encode() if shipped and not shipped.missing else b""
+        return read_shipped_bundle(*_name_kind(manifest), self.cluster, any_release=manifest.kind is not None)
 
     def name_schema_file(self, manifest: Manifest) -> str:
         """The path, in a schema folder of the repository, of the schema that the cluster has for an object."""
@@ -278,10 +280,8 @@ class Checker:
         name = _name_kind(manifest)
         if name not in self._admissions:
             own = layout.read_schema(self.root, self.name_schema_file(manifest))
-            shipped = find_shipped_schema(*name, self.cluster, any_release=True)
-            known = shipped.schema if shipped and not (shipped.missing or shipped.is_documented) else None
             self._admissions[name] = (
-                compile_untrusted_admission(own.content, *name) if own else compile_admission(known, *name)
+                compile_untrusted_admission(own.content, *name) if own else find_shipped_admission(*name, self.cluster)
             )
         return self._admissions[name]
 

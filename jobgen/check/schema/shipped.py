@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
+from jobgen.check.schema.admitted import Admission, compile_admission
+from jobgen.check.schema.bundle import bundle_schema
 from jobgen.check.schema.crd_schema import DROPS_STATUS, compile_structural
 from jobgen.check.schema.history import Schema, contains, describe_range, select_release
 from jobgen.check.schema.types_of_release import DECODED, METADATA, Types, as_crd, read_types
@@ -55,8 +57,42 @@ def find_shipped_schema(
     unknown = None if custom else _find_unknown_version(api_version, kind, cluster)
     if unknown:
         return unknown
-    release = cluster.operators.get(custom.get("operator", ""), "")
-    return _find(api_version, kind, cluster.kubernetes, release, any_release)
+    return _find(api_version, kind, *select_releases(api_version, kind, cluster), any_release)
+
+
+def select_releases(api_version: str, kind: str, cluster: Cluster) -> tuple[str, str]:
+    """Return the releases that decide about the schema of a kind: of Kubernetes, and of the operator of the kind."""
+    return cluster.kubernetes, cluster.operators.get(_read_custom(api_version, kind).get("operator", ""), "")
+
+
+def read_shipped_bundle(api_version: str, kind: str, cluster: Cluster, *, any_release: bool = False) -> bytes:
+    """Return the schema of a kind in a cluster, with all types that it uses, as JSON; empty if there is none."""
+    found = find_shipped_schema(api_version, kind, cluster, any_release=any_release)
+    if found is None or found.missing:
+        return b""
+    return _bundle(api_version, kind, *select_releases(api_version, kind, cluster), any_release)
+
+
+def find_shipped_admission(api_version: str, kind: str, cluster: Cluster) -> Admission:
+    """Return the conversion of objects of a kind to what the API server of a cluster passes to policies."""
+    found = find_shipped_schema(api_version, kind, cluster, any_release=True)
+    if found is None or found.missing or found.is_documented:
+        return compile_admission(None, api_version, kind)
+    return _compile_admission(api_version, kind, *select_releases(api_version, kind, cluster))
+
+
+@lru_cache(maxsize=512)
+def _compile_admission(api_version: str, kind: str, kubernetes: str, operator_release: str) -> Admission:
+    """Compile a conversion once for all environments with the same releases."""
+    found = _find(api_version, kind, kubernetes, operator_release, True)
+    return compile_admission(found.schema if found else None, api_version, kind)
+
+
+@lru_cache(maxsize=64)
+def _bundle(api_version: str, kind: str, kubernetes: str, operator_release: str, any_release: bool) -> bytes:
+    """Bundle a schema once for all environments with the same releases."""
+    found = _find(api_version, kind, kubernetes, operator_release, any_release)
+    return json.dumps(bundle_schema(found.schema)).encode() if found else b""
 
 
 def is_shipped_kind(api_version: str, kind: str) -> bool:
