@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import faulty_files
 import lint
 import render
+import since
 import startup
 from measurement import Measurement
 from timing import compile_modules
@@ -44,6 +45,7 @@ def measure(*, quick: bool) -> Iterator[Measurement]:
     yield from faulty_files.measure(QUICK if quick else MANIFESTS)
     if not quick:
         yield from lint.measure_jobs(MANIFESTS)
+        yield from since.measure()
     yield from render.measure_race(JOBS)
     yield from render.measure_growth(counts)
     yield from render.measure_tree(QUICK if quick else MANIFESTS)

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
+from jobgen import cache
 from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names
 from jobgen.api.project import Project, ProjectPath, check_date
 from jobgen.diff import formats
 from jobgen.diff.changes import ChangeSet, compare_snapshots
 from jobgen.diff.impact import Impact
 from jobgen.diff.queue_changes import find_queue_changes
-from jobgen.diff.snapshot import Snapshot, is_repository, snapshot_repository, snapshot_tree
+from jobgen.diff.snapshot import (
+    Snapshot,
+    SummaryError,
+    find_equal_files,
+    find_files,
+    is_repository,
+    snapshot_repository,
+    snapshot_tree,
+)
 from jobgen.k8s.secrets import find_secrets, redact_tree
 from jobgen.model.data import Location, Plain
 from jobgen.model.finding import Finding, Identity, Severity
@@ -139,17 +148,39 @@ def diff(
     check_date(today)
     directory = path.root if isinstance(path, Project) else Path(path)
     today = today or (path.today if isinstance(path, Project) else "")
+    states = _States(directory, revisions, folders, environments, today)
     try:
-        with _make_snapshots(directory, revisions, folders, environments, today) as (old, new):
-            home = find_root(directory.resolve()) or directory
-            changes = _compare(old, new, environments)
-            if isinstance(changes, DiffResult):
-                texts = {HTML: _render_failure(old, new, home, repo_url)} if HTML in wanted else {}
-                return changes._replace(text=texts.get(format, ""), texts=texts)
-            texts = {name: _render(name, changes, home, environments, repo_url) for name in wanted}
-            return _to_result(changes, texts[format], texts)
+        # The page shows more of objects than whether they change.
+        if HTML not in wanted:
+            with suppress(SummaryError):
+                return _diff(states, wanted, format, repo_url)
+        return _diff(states._replace(with_objects=True), wanted, format, repo_url)
     except git.GitError as error:
         raise UsageError(str(error)) from error
+
+
+class _States(NamedTuple):
+    """What is compared."""
+
+    directory: Path
+    revisions: str
+    folders: tuple[str, str] | None
+    environments: Sequence[str]
+    today: str
+    with_objects: bool = False
+    """Whether all objects are rendered, also those of files that are equal."""
+
+
+def _diff(states: _States, wanted: Iterable[str], first: str, repo_url: str | None) -> DiffResult:
+    directory, environments = states.directory, states.environments
+    with _make_snapshots(states) as (old, new):
+        home = find_root(directory.resolve()) or directory
+        changes = _compare(old, new, environments)
+        if isinstance(changes, DiffResult):
+            texts = {HTML: _render_failure(old, new, home, repo_url)} if HTML in wanted else {}
+            return changes._replace(text=texts.get(first, ""), texts=texts)
+        texts = {name: _render(name, changes, home, environments, repo_url) for name in wanted}
+        return _to_result(changes, texts[first], texts)
 
 
 def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> ChangeSet | DiffResult:
@@ -232,12 +263,12 @@ def _to_object(impact: Impact) -> ChangedObject:
 
 
 @contextmanager
-def _make_snapshots(
-    directory: Path, revisions: str, folders: tuple[str, str] | None, environments: Sequence[str], today: str
-) -> Iterator[tuple[Snapshot, Snapshot]]:
+def _make_snapshots(states: _States) -> Iterator[tuple[Snapshot, Snapshot]]:
     """Make the two snapshots; the files of commits can be read until the end of the block."""
+    directory, revisions, folders, environments, today, with_objects = states
     # What is equal on both sides is rendered once.
-    render_jobs: Render = partial(snapshot_repository, memory=RunMemory())
+    memory = RunMemory()
+    render_jobs: Render = partial(snapshot_repository, memory=memory)
     if folders:
         for folder in folders:
             if not (directory / folder).is_dir():
@@ -250,14 +281,22 @@ def _make_snapshots(
         yield old, new
         return
     root = find_root(directory.resolve())
-    home, render = (root, render_jobs) if root else (directory, snapshot_tree)
-    base, head = _resolve_revisions(home, revisions)
+    home = root or directory
+    commits = _resolve_revisions(home, revisions)
     with ExitStack() as stack:
+        opened = [stack.enter_context(open_commit(home, commit[1])) if commit else home for commit in commits]
+        renders: list[Render] = [snapshot_tree, snapshot_tree]
+        if root:
+            # A lint stored its results under the repository on disk.
+            memory.home = root
+            files = [find_files(folder) for folder in opened]
+            equal = find_equal_files(*files) if cache.is_enabled() and not with_objects else frozenset()
+            renders = [partial(snapshot_repository, memory=memory, files=each, summarized=equal) for each in files]
         old, new = (
-            _snapshot_commit(stack.enter_context(open_commit(home, commit[1])), commit, render, environments, today)
-            if commit
-            else render(home, WORK_TREE, environments, today)
-            for commit in (base, head)
+            _snapshot_commit(folder, commit, render, environments, today)
+            if commit and isinstance(folder, CommitPath)
+            else render(folder, WORK_TREE, environments, today)
+            for folder, commit, render in zip(opened, commits, renders, strict=True)
         )
         yield old, new
 

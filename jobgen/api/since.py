@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError, UsageError
 from jobgen.api.lint_files import LintRequest, LintRun, select_findings, split_paths
@@ -74,13 +75,13 @@ def _compare(request: LintRequest, revision: str, now: LintRun, memory: RunMemor
         root = find_root(old.resolve()) or old
         then = _request_commit(request, old, today)
         # Where nothing can be linted at the revision, all findings are new. That a named path is not read is never old.
-        contents = memory.list_contents() if memory and now.rendered else None
+        contents = _list_contents(memory, now)
         before = _lint_old(then, memory) if then.envs or not request.envs else None
-        changed = _find_changed(contents, memory.list_contents()) if memory and before and before.rendered else None
+        changed = _find_changed(contents, _list_contents(memory, before))
         known = before.findings if before else []
         known = [each for each in known if each.rule not in UNREAD_RULES or each.location.file not in then.paths]
         days = request.today or git.read_commit_date(request.directory, commit), today
-        changes = select_findings(check_change(old, request.directory, request.envs, days, changed), request)
+        changes = select_findings(check_change(old, request.directory, request.envs, days, changed, memory), request)
         new = find_new(Side(now.findings, (now.root, request.directory)), Side(known, (root, old)))
     kept, suppressed, _ = apply_suppressions(changes, now.comments, now.mandatory, now.today or today)
     findings = [*new, *kept]
@@ -113,11 +114,26 @@ def _list_removed_manifests(directory: Path, old: CommitPath) -> Iterator[str]:
             yield path
 
 
-def _find_changed(now: Mapping[str, bytes] | None, before: Mapping[str, bytes] | None) -> frozenset[str] | None:
-    """Return the files that differ between two revisions; None if others may be rendered differently, too."""
-    if now is None or before is None or now[""] != before[""]:
+class _Contents(NamedTuple):
+    """The digests of the files of a revision, and the files that are compared in any case."""
+
+    digests: Mapping[str, bytes]
+    varying: frozenset[str]
+
+
+def _list_contents(memory: RunMemory | None, linted: LintRun | None) -> _Contents | None:
+    """Return what the last lint read, if all of it can be rendered."""
+    digests = memory.list_contents() if memory and linted and linted.rendered else None
+    return _Contents(digests, memory.list_varying()) if memory and digests is not None else None
+
+
+def _find_changed(now: _Contents | None, before: _Contents | None) -> frozenset[str] | None:
+    """Return the files that may be rendered differently at two revisions; None if all may."""
+    if now is None or before is None or now.digests[""] != before.digests[""]:
         return None
-    return frozenset(path for path in now.keys() | before.keys() if now.get(path) != before.get(path))
+    paths = now.digests.keys() | before.digests.keys()
+    changed = frozenset(path for path in paths if now.digests.get(path) != before.digests.get(path))
+    return changed | now.varying | before.varying
 
 
 def _lint_old(request: LintRequest, memory: RunMemory | None = None) -> LintRun | None:

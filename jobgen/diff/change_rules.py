@@ -33,18 +33,20 @@ def check_change(
     envs: Sequence[str] = (),
     days: tuple[str, str] = ("", ""),
     changed: Collection[str] | None = None,
+    memory: RunMemory | None = None,
 ) -> list[Finding]:
     """Find what a change of a jobs repository would do to running jobs; nothing if the new side cannot be rendered.
 
     `days` are the dates of the old and the new side, by which jobs expire. Severities follow the new side's settings.
-    With `changed`, both sides can be rendered, and all objects of other files are the same.
+    With `changed`, both sides can be rendered, and all objects of other files are the same; `memory` has the layers,
+    which are the same, too.
     """
     root = find_root(new_folder.resolve())
-    if root is None:
+    if root is None or (changed is not None and not changed):
         return []
     render = partial(snapshot_repository, memory=RunMemory())
-    if changed is not None:
-        render = partial(snapshot_files, wanted=changed)
+    if changed is not None and memory is not None:
+        render = partial(snapshot_files, wanted=changed, memory=memory)
     old = render(find_root(old_folder.resolve()) or old_folder, "old", envs, days[0])
     new = render(root, "new", envs, days[1])
     if new.failed:

@@ -8,12 +8,12 @@ from functools import reduce
 from typing import NamedTuple
 
 from jobgen.diff.effects import RANK, Effect
-from jobgen.diff.impact import Action, Impact, assess_addition, assess_change, assess_removal, get_queue_name
+from jobgen.diff.impact import Action, Impact, assess_addition, assess_change, assess_removal
 from jobgen.diff.match import match_objects
 from jobgen.diff.snapshot import Snapshot
-from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals, add_totals
+from jobgen.pipeline.object_summary import list_groups
 from jobgen.queues.changes import QueueChanges
 
 _ORDER = {"removed": 0, "changed": 1, "added": 2}
@@ -80,9 +80,9 @@ def _sum_groups(old: Snapshot, new: Snapshot, impacts: list[Impact]) -> tuple[Gr
     after: dict[_GroupKey, ResourceTotals] = {}
     for one in impacts:
         if one.old is not None and any(one.before):
-            _add_to_groups(before, one.old.env, old.manifest(one.old), one.before)
+            _add_to_groups(before, one.old.env, old.list_groups(one.old), one.before)
         if one.new is not None and any(one.after):
-            _add_to_groups(after, one.new.env, new.manifest(one.new), one.after)
+            _add_to_groups(after, one.new.env, new.list_groups(one.new), one.after)
     zero = ResourceTotals()
     keys = sorted({*before, *after}, key=_order_groups)
     return tuple(GroupTotal(*key, before.get(key, zero), after.get(key, zero)) for key in keys)
@@ -93,7 +93,7 @@ def sum_objects(objects: Iterable[tuple[str, Manifest, ResourceTotals]]) -> tupl
     sums: dict[_GroupKey, ResourceTotals] = {}
     for env, manifest, resources in objects:
         if any(resources):
-            _add_to_groups(sums, env, manifest, resources)
+            _add_to_groups(sums, env, list_groups(manifest), resources)
     return tuple(GroupTotal(*key, sums[key], sums[key]) for key in sorted(sums, key=_order_groups))
 
 
@@ -102,10 +102,9 @@ def _order_groups(key: _GroupKey) -> tuple[str, int, str]:
 
 
 def _add_to_groups(
-    sums: dict[_GroupKey, ResourceTotals], env: str, manifest: Manifest, resources: ResourceTotals
+    sums: dict[_GroupKey, ResourceTotals], env: str, groups: tuple[str, str, str], resources: ResourceTotals
 ) -> None:
-    names = (env, manifest.namespace, as_text(manifest.labels.get("team")), get_queue_name(manifest))
-    for by, name in zip(_GROUPS, names, strict=True):
+    for by, name in zip(_GROUPS, (env, *groups), strict=True):
         if name or by == "environment":
             key = (env, by, name)
             sums[key] = add_totals(sums.get(key, ResourceTotals()), resources)

@@ -12,7 +12,7 @@ from jobgen.diff.operator_behavior import predict_outcome, select_worst
 from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, is_training_job, split_annotation
 from jobgen.k8s.compare import FieldChange, FieldPath, compare_objects, narrow_change
-from jobgen.k8s.kueue import DOMAIN, can_be_queued, find_suspend_path, get_kueue_queue, get_queue, is_suspended
+from jobgen.k8s.kueue import DOMAIN, can_be_queued, find_suspend_path, get_kueue_queue, is_suspended
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.releases import parse_release
@@ -21,10 +21,12 @@ from jobgen.k8s.workloads import find_workload
 from jobgen.model.data import Plain
 from jobgen.model.path import NamedItem, format_pointer
 from jobgen.pipeline.environment import Rendered
+from jobgen.pipeline.object_summary import ObjectSummary
 from jobgen.render.runs import SOURCE_ANNOTATION
 
 Action = Literal["added", "removed", "changed", "unchanged"]
 
+_NOTHING_CHANGED = Outcome(Effect.IN_PLACE, "nothing changed")
 _FLUX = "kustomize.toolkit.fluxcd.io/"
 _WORKER_GROUPS = "workerGroupSpecs"
 _ELASTIC, _MIN_PARALLELISM = DOMAIN + "elastic-job", DOMAIN + "job-min-parallelism"
@@ -90,6 +92,9 @@ def assess_removal(old: Snapshot, rendered: Rendered) -> Impact:
 
 def assess_change(old: Snapshot, new: Snapshot, before: Rendered, after: Rendered) -> Impact:
     """The impact of an object that both sides have."""
+    summary = before.object
+    if before is after and isinstance(summary, ObjectSummary):
+        return Impact("unchanged", before, after, summary.totals, summary.totals, _NOTHING_CHANGED)
     old_manifest, new_manifest = old.manifest(before), new.manifest(after)
     resources = new.sum_resources(after)
     is_same = before.object == after.object
@@ -97,7 +102,7 @@ def assess_change(old: Snapshot, new: Snapshot, before: Rendered, after: Rendere
     if not changes:
         # Its claims may request other devices than before.
         previous = old.sum_resources(before) if new_manifest.claims_devices else resources
-        return Impact("unchanged", before, after, previous, resources, Outcome(Effect.IN_PLACE, "nothing changed"))
+        return Impact("unchanged", before, after, previous, resources, _NOTHING_CHANGED)
     impact = Impact("changed", before, after, old.sum_resources(before), resources, Outcome(Effect.IN_PLACE, ""))
     if impact.is_replaced or _has_other_operator(old_manifest, new_manifest):
         return _assess_replacement(impact, old_manifest, new_manifest, changes)
@@ -322,11 +327,3 @@ def _why_kept(manifest: Manifest) -> str:
     if gitops in ("flux", "") and as_text(manifest.annotations.get(_FLUX + "prune")).lower() == "disabled":
         return "`prune: disabled` keeps it"
     return ""
-
-
-def get_queue_name(manifest: Manifest) -> str:
-    """The queue of a job: that of Kueue, or that of a gang scheduler."""
-    workload = find_workload(manifest.group, manifest.kind_name)
-    own = get_path(manifest.object, *workload.queue) if workload and workload.queue else None
-    gang = get_path(manifest.run_policy, "schedulingPolicy", "queue")
-    return as_text(get_queue(manifest)) or as_text(own) or as_text(gang)

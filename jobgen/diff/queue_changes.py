@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from jobgen.diff.effects import Effect
 from jobgen.diff.impact import Impact
-from jobgen.diff.snapshot import Snapshot
+from jobgen.diff.snapshot import Snapshot, SummaryError
 from jobgen.model.data import Plain
 from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline.environment import Rendered
+from jobgen.pipeline.object_summary import ObjectSummary
 from jobgen.queues.changes import JobName, QueueChanges, Update
 from jobgen.repo import layout
 from jobgen.spec.overlay import Cluster
@@ -46,21 +47,18 @@ def find_queue_changes(old: Snapshot, new: Snapshot, impacts: Sequence[Impact]) 
                 yield found
 
 
-_Objects = Sequence[Mapping[str, Plain]]
-
-
-def _group_objects(side: Snapshot) -> dict[str, _Objects]:
+def _group_objects(side: Snapshot) -> dict[str, list[Rendered]]:
     """The objects of each environment; an environment of a jobs repository may have none."""
-    found: dict[str, list[Mapping[str, Plain]]] = {} if side.is_tree else {env: [] for env in side.environments}
+    found: dict[str, list[Rendered]] = {} if side.is_tree else {env: [] for env in side.environments}
     for one in side.objects:
-        found.setdefault(one.env, []).append(one.object)
-    return dict(found)
+        found.setdefault(one.env, []).append(one)
+    return found
 
 
 class _Side:
     """An environment of one side; `objects` is None if the side does not have it."""
 
-    def __init__(self, snapshot: Snapshot, env: str, objects: _Objects | None) -> None:
+    def __init__(self, snapshot: Snapshot, env: str, objects: Sequence[Rendered] | None) -> None:
         self.project = snapshot.project
         self.env = env
         self.objects = objects or ()
@@ -74,15 +72,23 @@ class _Side:
                 yield file.path, file.content
 
     def collect(self, findings: list[Finding]) -> QueuedJobs:
-        """Collect the jobs and queues."""
+        """Collect the jobs and queues.
+
+        Raises:
+            SummaryError: Only the summary of an object is known.
+
+        """
         from jobgen.queues.load import collect_environment
 
-        return collect_environment(self.env, self.objects, self.project, self.cluster, findings)
+        objects: list[Mapping[str, Plain]] = [one.object for one in self.objects]
+        if any(isinstance(each, ObjectSummary) for each in objects):
+            raise SummaryError
+        return collect_environment(self.env, objects, self.project, self.cluster, findings)
 
 
 def _has_queues(side: _Side, state: Mapping[str, bytes]) -> bool:
     """Whether a side may have a ClusterQueue; files of the exported state are searched, but not parsed."""
-    is_rendered = any(each.get("kind") == _CLUSTER_QUEUE for each in side.objects)
+    is_rendered = any(one.identity.kind == _CLUSTER_QUEUE for one in side.objects)
     return is_rendered or any(_CLUSTER_QUEUE.encode() in content for content in state.values())
 
 

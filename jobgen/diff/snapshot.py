@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
-from typing import Any
+from typing import NamedTuple
 
 from jobgen.check.checker import Checker
-from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
-from jobgen.k8s.kueue import is_suspended
 from jobgen.k8s.objects import Manifest
-from jobgen.k8s.resources import ResourceTotals, add_totals, sum_resources
+from jobgen.k8s.resources import ResourceTotals
 from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.device_catalog import complete_catalog
 from jobgen.pipeline.environment import Rendered
 from jobgen.pipeline.memory import RunMemory
+from jobgen.pipeline.object_summary import ObjectSummary, list_groups, sum_object
 from jobgen.pipeline.result_cache import digest_files
 from jobgen.pipeline.run import Run
 from jobgen.pipeline.trace import Job, Traced, Tracer, select_item
@@ -33,6 +32,10 @@ from jobgen.yamlio.read import read
 
 # A folder may hold YAML files that are not Kubernetes objects: settings, Helm values, workflows.
 _NOT_AN_OBJECT = frozenset(("missing-field", "wrong-type", "not-a-mapping"))
+
+
+class SummaryError(Exception):
+    """A comparison needs an object of which only the summary is known."""
 
 
 @dataclass
@@ -67,7 +70,9 @@ class Snapshot:
         if env not in self._checkers:
             is_known = not env or env in self.project.overlays
             cluster = self.project.environment(env, []).cluster if is_known else Cluster()
-            objects = [one.object for one in self.objects if one.env == env]
+            # A file that defines devices is never summarized.
+            made = (one.object for one in self.objects if one.env == env)
+            objects = [each for each in made if not isinstance(each, ObjectSummary)]
             self._checkers[env] = Checker(
                 self.project.root,
                 self.project.kinds,
@@ -77,8 +82,20 @@ class Snapshot:
         return self._checkers[env]
 
     def manifest(self, rendered: Rendered) -> Manifest:
-        """The typed view of an object."""
+        """The typed view of an object.
+
+        Raises:
+            SummaryError: Only the summary of the object is known.
+
+        """
+        if isinstance(rendered.object, ObjectSummary):
+            raise SummaryError
         return self.checker(rendered.env).manifest(rendered.object)
+
+    def list_groups(self, rendered: Rendered) -> tuple[str, str, str]:
+        """The namespace, the team and the queue of an object."""
+        summary = rendered.object
+        return summary.groups if isinstance(summary, ObjectSummary) else list_groups(self.manifest(rendered))
 
     def sum_resources(self, rendered: Rendered, manifest: Manifest | None = None) -> ResourceTotals:
         """The resources of all pods of an object; those of an AppWrapper are the pods of the objects in it."""
@@ -104,48 +121,74 @@ class Snapshot:
         return Job(document, file, rendered.position, rendered.item, rendered.location)
 
 
-def sum_object(checker: Checker, data: Any, manifest: Manifest) -> ResourceTotals:
-    """Return the resources of all pods of an object; those of an AppWrapper are the pods of the objects in it."""
-    if not is_app_wrapper(data):
-        return sum_resources(manifest)
-    total = ResourceTotals()
-    for _, wrapped in () if is_suspended(manifest) else list_wrapped_objects(data):
-        total = add_totals(total, sum_resources(checker.manifest(wrapped)))
-    return total
-
-
 def is_repository(folder: Folder) -> bool:
     """Whether a folder is the root of a jobs repository."""
     return has_settings(folder) or (folder / "jobs").is_dir() or (folder / "overlays").is_dir()
 
 
-def snapshot_files(root: Folder, name: str, envs: Sequence[str], today: str, wanted: Collection[str]) -> Snapshot:
-    """Render some files of a jobs repository, of which it is known that all of it can be rendered."""
-    project = config.load(root, today=today)
+def snapshot_files(
+    root: Folder, name: str, envs: Sequence[str], today: str, wanted: Collection[str], memory: RunMemory
+) -> Snapshot:
+    """Render some files of a jobs repository, of which it is known that all of it can be rendered.
+
+    The memory has the layers, because another revision with equal ones was run with it.
+    """
+    project = memory.move_project(root, today)
     chosen = _choose_environments(project, envs)
     files = {entry.path: entry for entry in layout.find_jobs(root) if entry.path in wanted}
     run = Run(project, chosen, entries=list(files.values()))
-    return Snapshot(name, project, chosen, list(run), (), files, root)
+    snapshot = Snapshot(name, project, chosen, list(run), (), files, root)
+    snapshot.tracer = memory.make_tracer(project)
+    return snapshot
 
 
 def _choose_environments(project: ProjectConfig, envs: Sequence[str]) -> Sequence[str]:
     return [env for env in envs if not env or env in project.overlays] if envs else project.environments()
 
 
+class RepositoryFiles(NamedTuple):
+    """The files of jobs of a repository, by path, and the digest of its layers."""
+
+    layers: bytes
+    jobs: dict[str, FileEntry]
+
+
+def find_files(root: Folder) -> RepositoryFiles:
+    """Find the files of a jobs repository."""
+    return RepositoryFiles(
+        digest_files(layout.read_inputs(root)), {entry.path: entry for entry in layout.find_jobs(root)}
+    )
+
+
+def find_equal_files(one: RepositoryFiles, other: RepositoryFiles) -> frozenset[str]:
+    """Return the files of jobs that are the same in two revisions with equal layers; none if layers differ."""
+    if one.layers != other.layers:
+        return frozenset()
+    return frozenset(
+        path for path in one.jobs.keys() & other.jobs.keys() if read_file(one.jobs[path]) == read_file(other.jobs[path])
+    )
+
+
 def snapshot_repository(
-    root: Folder, name: str, envs: Sequence[str] = (), today: str = "", memory: RunMemory | None = None
+    root: Folder,
+    name: str,
+    envs: Sequence[str] = (),
+    today: str = "",
+    memory: RunMemory | None = None,
+    files: RepositoryFiles | None = None,
+    summarized: frozenset[str] = frozenset(),
 ) -> Snapshot:
     """Render a jobs repository for these environments, or for all of them, as of a date.
 
-    Objects that another snapshot with the same memory has from equal files and layers are used again.
+    Objects that another snapshot with the same memory has from equal files and layers are used again. Of `summarized`
+    files, which must be equal in all of these snapshots, the summaries of objects suffice if they are in the cache.
     """
-    layers = digest_files(layout.read_inputs(root))
+    layers, jobs = files or find_files(root)
     memory = memory or RunMemory()
     project = memory.load_project(layers, root, today, partial(config.load, root, today=today))
     chosen = _choose_environments(project, envs)
-    files = {entry.path: entry for entry in layout.find_jobs(root)}
-    run = Run(project, chosen, jobs=list(files.values()), memory=memory)
-    return Snapshot(name, project, chosen, list(run), run.findings, files, root)
+    run = Run(project, chosen, jobs=list(jobs.values()), layers=layers, memory=memory, summarized=summarized)
+    return Snapshot(name, project, chosen, list(run), run.findings, jobs, root)
 
 
 def snapshot_tree(folder: Folder, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:

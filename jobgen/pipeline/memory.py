@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.k8s.device_catalog import may_concern_devices
@@ -21,12 +22,16 @@ from jobgen.pipeline.result_cache import (
     FileParts,
     FileResult,
     FileStat,
+    ResultCache,
     are_same,
+    digest_files,
     is_racy,
     join_parts,
     new_result,
     stat_file,
 )
+from jobgen.pipeline.trace import Tracer
+from jobgen.repo import layout
 from jobgen.repo.commit import read_date
 from jobgen.repo.files import File, FileEntry, read_file
 
@@ -36,7 +41,7 @@ if TYPE_CHECKING:
     from jobgen.pipeline.environment import EnvironmentRunner
     from jobgen.pipeline.load_policies import PolicyFiles
     from jobgen.pipeline.selectors import Membership
-    from jobgen.pipeline.trace import Job, Tracer
+    from jobgen.pipeline.trace import Job
     from jobgen.repo.commit import Folder
 
 _SHARE = 500
@@ -85,6 +90,10 @@ class RunMemory:
     def __init__(self) -> None:
         self._digest = b""
         self._project: ProjectConfig | None = None
+        self.home: Path | None = None
+        """The repository on disk, if it was the last one that was run there."""
+        self._linted: tuple[bytes, ResultCache] | None = None
+        self._tracer: tuple[bytes, Tracer] | None = None
         self._layers: LayerFiles | None = None
         self._devices = b""
         self._selected: tuple[str, ...] = ()
@@ -118,31 +127,54 @@ class RunMemory:
         """Whether no results are known."""
         return not self._own
 
+    def note_linted(self, layers: bytes, results: ResultCache) -> None:
+        """Keep the results on disk that a run with these layers looked up."""
+        self._linted = layers, results
+
+    def find_linted(self, layers: bytes) -> ResultCache | None:
+        """Return the results on disk as they were before the last run with these layers; None if it had others."""
+        return self._linted[1] if self._linted and self._linted[0] == layers else None
+
     def list_contents(self) -> Mapping[str, bytes] | None:
         """Return the digests of all files, by path, and of the layers, under an empty path.
 
-        None if the object of a job may depend on more: the date, or jobs and runtimes that others share.
+        None if the objects of jobs may depend on more: on a runtime that several of them share.
         """
-        is_shared = bool(self._project and self._project.runtimes) or any(
-            known.devices for known in self._files.values()
-        )
-        if is_shared or any(result.used.days for _, result in self._joined.values()):
+        if self._project and self._project.runtimes:
             return None
         return {"": self._digest, **{name: known.digest for name, known in self._files.items()}}
+
+    def list_varying(self) -> frozenset[str]:
+        """Return the files whose objects depend on the date, and those whose objects others depend on: devices."""
+        dated = {name for name, (_, result) in self._joined.items() if result.used.days}
+        return frozenset(dated | {name for name, known in self._files.items() if known.devices})
 
     def load_project(self, layers: bytes, root: Folder, today: str, load: Callable[[], ProjectConfig]) -> ProjectConfig:
         """Return the project of the last run if no layer has changed; else load it.
 
         The root may be that of another revision with the same layers.
         """
+        self.home = root if isinstance(root, Path) else self.home
         known = self._project
         if known is None or layers != self._digest:
             self._project, self._digest, self._prepared = load(), layers, None
         elif known.root != root or known.today != today:
-            date = (today or read_date(root)) if known.date else ""
-            self._project, self._prepared = known._replace(root=root, today=today, date=date), None
+            self._project, self._prepared = self.move_project(root, today), None
         assert self._project is not None
         return self._project
+
+    def move_project(self, root: Folder, today: str) -> ProjectConfig:
+        """Return the project of the last run for another revision with the same layers."""
+        assert self._project is not None
+        date = (today or read_date(root)) if self._project.date else ""
+        return self._project._replace(root=root, today=today, date=date)
+
+    def make_tracer(self, project: ProjectConfig) -> Tracer:
+        """Return a tracer. Those of revisions with the same layers read these once."""
+        if self._tracer is None or self._tracer[0] != self._digest:
+            self._tracer = self._digest, Tracer(project)
+            return self._tracer[1]
+        return Tracer(project, self._tracer[1])
 
     def prepare(self, entries: Sequence[FileEntry], selected: Sequence[str], make: Callable[[], Prepared]) -> Prepared:
         """Return the environments of the last run, or prepare them. Results that may have changed are dropped.
@@ -150,11 +182,13 @@ class RunMemory:
         `selected` are the names of the environments, also of those that have errors.
         """
         self._forget_changed_files(entries)
-        devices = self._digest_device_files(entries)
-        if self._prepared is None or devices != self._devices or self._selected != tuple(selected):
+        files = self._digest_device_files(entries)
+        is_same = self._prepared is not None and self._selected == tuple(selected)
+        if self._prepared is None or not is_same or files + self._digest_state(self._prepared) != self._devices:
             self._selected = tuple(selected)
             self._prepared = make()
             self._forget_changed_layers(entries)
+            devices = files + self._digest_state(self._prepared)
             if devices != self._devices:
                 for name, known in self._environments.items():
                     _drop(known.results, lambda result: bool(result.dependent))
@@ -269,6 +303,14 @@ class RunMemory:
             if known and known.devices:
                 digest.update(f"{entry.path}\0".encode("utf-8", "surrogatepass") + known.digest)
         return digest.digest()
+
+    def _digest_state(self, prepared: Prepared) -> bytes:
+        """The digest of exported state, which may have classes and claims too, unless it belongs to the layers."""
+        assert self._project is not None
+        root = self._project.root
+        used = (runner.expander.environment.cluster.state for runner in prepared.runners)
+        folders = layout.find_unnamed_state(root, used)
+        return digest_files(file for folder in sorted(folders) for file in layout.read_state(root, folder))
 
     def _forget_changed_layers(self, entries: Sequence[FileEntry]) -> None:
         """Drop the results that a change of layers reaches."""

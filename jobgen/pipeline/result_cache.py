@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +24,7 @@ from jobgen.repo.files import File, FileEntry, read_file
 if TYPE_CHECKING:
     from jobgen.check.rules import Fact
     from jobgen.pipeline.environment import OverlayUse, Rendered
+    from jobgen.pipeline.object_summary import ObjectSummary
     from jobgen.report.suppress import Suppression
 
 Encoded = list[Any]
@@ -139,10 +140,30 @@ class ResultCache:
         `device_digest` returns the digest of all files with classes and claims for devices.
         """
         known = self._find(entry)
-        if known is None:
+        return None if known is None else _decode_record(known, entry.path, device_digest)
+
+    def find_summarized(self, entry: FileEntry, digest: str) -> FileParts | None:
+        """The results of a file with this content, if they tell all that a render without checks does but the objects.
+
+        None if they are not known, if something prevents a render, or if other files or the date matter.
+        """
+        known = self._known.get(_name(entry))
+        if known is None or known[2] != digest or known[-1][_DEPENDS_ON] or known[-1][_CONCERNS_DEVICES]:
             return None
-        depends_on = known[-1][_DEPENDS_ON]
-        return decode_parts(known[-1], entry.path) if not depends_on or depends_on == device_digest() else None
+        parts = decode_parts(known[-1], entry.path)
+        if parts is None or any("" in part.unchecked for part in parts):
+            return None
+        if any(each.object is None or each.companion for part in parts for each in part.made):
+            return None
+        return tuple(part._replace(findings=[], comments=[]) for part in parts)
+
+    def find_content(self, entry: FileEntry, digest: str, device_digest: Callable[[], str]) -> FileParts | None:
+        """The results that a file had when it was found here, if it has the same content; None if they are not known.
+
+        `entry` has the path on disk of the file, which may have another content now.
+        """
+        known = self._known.get(_name(entry))
+        return _decode_record(known, entry.path, device_digest) if known and known[2] == digest else None
 
     def _find(self, entry: FileEntry) -> Record | None:
         """The record of a file that has not changed since."""
@@ -154,7 +175,7 @@ class ResultCache:
         if stat != tuple(was) or is_racy(stat, time_ns):
             now = time.time_ns()
             file = read_file(entry)
-            if file.finding or _digest(file.content) != digest:
+            if file.finding or digest_content(file.content) != digest:
                 return None
             self._new[_name(entry)] = Record(stat, now, digest, encoded)
         return known
@@ -166,20 +187,30 @@ class ResultCache:
             known = self._find(entry)
             if known is None:
                 content = read_file(entry).content
-                found += [(entry.path, _digest(content))] if may_concern_devices(content) else []
+                found += [(entry.path, digest_content(content))] if may_concern_devices(content) else []
             elif known[-1][_CONCERNS_DEVICES]:
                 found.append((entry.path, known[2]))
-        return _digest(repr(sorted(found)).encode("utf-8", "surrogatepass"))
+        return digest_content(repr(sorted(found)).encode("utf-8", "surrogatepass"))
 
     def note(self, entry: FileEntry, record: Record) -> None:
         """Store the result of a file."""
         self._new[_name(entry)] = record
+
+    def find_replaced(self, entry: FileEntry) -> Record | None:
+        """The record of a file before another one was noted."""
+        name = _name(entry)
+        return self._known.get(name) if name in self._new else None
 
     def save(self) -> None:
         """Write new results to the cache."""
         if self._new:
             kept = {**self._known, **self._new} if len(self._known) < _MAX_FILES else self._new
             cache.put_data(self._key, kept)
+
+
+def open_results(root: object, environments: Sequence[str], layers: bytes) -> ResultCache:
+    """Open the results of the files of a repository with these layers."""
+    return ResultCache(str(root), "repository", ",".join(environments), layers)
 
 
 class FileSnapshot:
@@ -197,13 +228,31 @@ class FileSnapshot:
 
     def record(self, parts: FileParts, device_digest: Callable[[], str]) -> Record | FileParts:
         """The results as a record; the results themselves if they cannot be cached."""
-        if self._stat is None or self._content is None or any(part.used.days for part in parts):
+        if self._stat is None or self._content is None:
             return parts
-        depends_on = device_digest() if any(part.dependent for part in parts) else ""
-        plain = encode_parts(parts, depends_on, self.entry.path, concerns_devices=may_concern_devices(self._content))
-        if plain is None:
-            return parts
-        return Record(self._stat, self._time_ns, _digest(self._content), plain)
+        file = File(self.entry.path, self._content)
+        return make_record(file, parts, device_digest, self._stat, self._time_ns) or parts
+
+
+_NO_STAT: FileStat = (0, 0, 0, 0)
+"""The stat of the file of a commit."""
+
+
+def make_record(
+    file: File, parts: FileParts, device_digest: Callable[[], str], stat: FileStat = _NO_STAT, time_ns: int = 0
+) -> Record | None:
+    """The results of a file as a record; None if they cannot be cached."""
+    if any(part.used.days for part in parts):
+        return None
+    depends_on = device_digest() if any(part.dependent for part in parts) else ""
+    plain = encode_parts(parts, depends_on, file.path, concerns_devices=may_concern_devices(file.content))
+    return None if plain is None else Record(stat, time_ns, digest_content(file.content), plain)
+
+
+def _decode_record(known: Record, path: str, device_digest: Callable[[], str]) -> FileParts | None:
+    """Decode the results of a file; None if they depend on other classes and claims for devices."""
+    depends_on = known[-1][_DEPENDS_ON]
+    return decode_parts(known[-1], path) if not depends_on or depends_on == device_digest() else None
 
 
 def _name(entry: FileEntry) -> str:
@@ -211,7 +260,8 @@ def _name(entry: FileEntry) -> str:
     return f"{entry.full}\0" if entry.optional else entry.full
 
 
-def _digest(content: bytes) -> str:
+def digest_content(content: bytes) -> str:
+    """The digest of the content of a file."""
     return blake2b(content, digest_size=16).hexdigest()
 
 
@@ -226,7 +276,7 @@ def encode_parts(parts: FileParts, depends_on: str, path: str, *, concerns_devic
 
 def _encode_result(part: FileResult) -> Encoded:
     return [
-        [[each.env, each.identity, each.location, *each[4:]] for each in part.made],
+        [[each.env, each.object if isinstance(each.object, tuple) else None, *each[2:]] for each in part.made],
         [encode_finding(finding) for finding in part.findings],
         sorted(part.names),
         _encode_use(part.used),
@@ -312,7 +362,10 @@ def _decode_result(plain: Encoded) -> FileResult:
 
     made, findings, names, used, rows, comments, unchecked, skipped, dependent, jobs = plain
     return FileResult(
-        [Rendered(env, None, Identity(*who), Location(*location), *where) for env, who, location, *where in made],
+        [
+            Rendered(env, _decode_summary(summary), Identity(*who), Location(*location), *where)
+            for env, summary, who, location, *where in made
+        ],
         [decode_finding(each) for each in findings],
         set(names),
         _decode_use(*used),
@@ -326,6 +379,14 @@ def _decode_result(plain: Encoded) -> FileResult:
         list(dependent),
         [(name, position, item) for name, position, item in jobs],
     )
+
+
+def _decode_summary(plain: Encoded | None) -> ObjectSummary | None:
+    if plain is None:
+        return None
+    from jobgen.pipeline.object_summary import ObjectSummary
+
+    return ObjectSummary(*plain)
 
 
 def encode_finding(found: Finding) -> Encoded:

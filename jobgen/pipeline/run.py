@@ -45,11 +45,13 @@ from jobgen.pipeline.result_cache import (
     digest_files,
     join_parts,
     new_result,
+    open_results,
 )
 from jobgen.pipeline.selectors import Membership
 from jobgen.pipeline.severities import Accepted, apply_severities, depends_on_date
 from jobgen.pipeline.trace import Job, JobRef, Tracer
 from jobgen.repo import layout
+from jobgen.repo.commit import CommitPath
 from jobgen.repo.files import File, FileEntry
 from jobgen.report.coverage import HIDING_RULES, NO_SCHEMA_RULES
 from jobgen.report.suppress import Suppression
@@ -97,6 +99,7 @@ class Run:
         memory: RunMemory | None = None,
         shard: Shard | None = None,
         known: Mapping[str, FileParts] | None = None,
+        summarized: frozenset[str] = frozenset(),
     ) -> None:
         self.project = project
         self.environments = environments
@@ -108,8 +111,7 @@ class Run:
         """Whether an object that no operator accepts, because a container has no image, is an error."""
         self.layers = layers
         """The digest of all inputs besides jobs, taken before they were read; empty if results are not cached."""
-        self.jobs = jobs
-        self.entries = entries
+        self.jobs, self.entries = jobs, entries
         self.memory = memory
         """The results of the last run in this process, if they are kept."""
         self.shard = shard
@@ -120,6 +122,8 @@ class Run:
         """The results of the files of the shard."""
         self.others: list[Rendered] = []
         """Objects of the other shards, without their data, if this is the first shard."""
+        # Files whose objects are not needed if their summaries are in the cache.
+        self.summarized = summarized
         self.findings: list[Finding] = []
         self.names: set[str] = set()
         self.wanted_files: set[str] = set()
@@ -280,8 +284,8 @@ def _has_errors(findings: Iterable[Finding]) -> bool:
 
 def _reads_unnamed_state(run: Run, runners: Sequence[EnvironmentRunner]) -> bool:
     """Whether the key of the cache does not depend on exported state, because the text of no layer names its folder."""
-    folders = {runner.expander.environment.cluster.state for runner in runners} - {""}
-    return bool(folders) and not folders <= layout.find_state_folders(run.project.root)
+    folders = (runner.expander.environment.cluster.state for runner in runners)
+    return bool(layout.find_unnamed_state(run.project.root, folders))
 
 
 def _prepare(run: Run, entries: Sequence[FileEntry]) -> tuple[list[EnvironmentRunner], Tracer]:
@@ -298,7 +302,7 @@ def _prepare(run: Run, entries: Sequence[FileEntry]) -> tuple[list[EnvironmentRu
 
 def prepare_run(run: Run) -> Prepared:
     """Prepare the environments of a run."""
-    tracer = Tracer(run.project)
+    tracer = run.memory.make_tracer(run.project) if run.memory else Tracer(run.project)
     runners = _prepare_environments(run, tracer)
     found = tuple(redact_shared(run.project, run.findings)) if run.findings else ()
     layers = (run.policies, run.policy_files, run.membership, run.complete, run.unchecked_rules)
@@ -313,9 +317,14 @@ def _process_entries(
         done = parallel_map(unknown, lambda share: _process_files(run, runners, tracer, share, len(unknown)))
         found = {**run.known, **{entry.path: parts for entry, parts in zip(unknown, done, strict=True)}}
         return [found[entry.path] for entry in entries]
+    if run.summarized and run.memory and _can_reuse(run, runners):
+        return _process_unsummarized(run, runners, tracer, entries)
+    can_cache = _can_cache(run, runners)
     # What is in memory is newer than what is on disk.
-    if _can_cache(run, runners) and (run.memory is None or run.memory.is_empty):
+    if can_cache and (run.memory is None or run.memory.is_empty):
         return _process_changed(run, runners, tracer, entries)
+    if can_cache and run.memory and run.memory.home and isinstance(run.project.root, CommitPath):
+        return _process_committed(run, runners, tracer, entries)
     return parallel_map(entries, lambda share: _process_files(run, runners, tracer, share, len(entries)))
 
 
@@ -386,16 +395,26 @@ def _name_failed_policies(run: Run) -> None:
 
 def _can_cache(run: Run, runners: Sequence[EnvironmentRunner]) -> bool:
     """Whether results of this run can be cached: a render needs the objects, and a date changes results."""
-    keeps = run.checked and bool(runners) and run.finish is discard_object and bool(run.layers) and cache.is_enabled()
-    return keeps and not any(runner.expander.environment.is_dated for runner in runners)
+    return run.checked and run.finish is discard_object and _can_reuse(run, runners)
+
+
+def _can_reuse(run: Run, runners: Sequence[EnvironmentRunner]) -> bool:
+    """Whether results of files depend on their content and on the layers alone, and there is a cache."""
+    is_dated = any(runner.expander.environment.is_dated for runner in runners)
+    has_key = bool(runners) and bool(run.layers) and cache.is_enabled()
+    return has_key and not is_dated and not _reads_unnamed_state(run, runners)
 
 
 def _process_changed(
     run: Run, runners: Sequence[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
 ) -> list[FileParts]:
     """Process the files that changed since the last lint; take the results of the others from the cache."""
-    scope = "repository" if run.entries is None else "files"
-    results = ResultCache(str(run.project.root), scope, ",".join(run.environments), run.layers)
+    if run.entries is None:
+        results = open_results(run.project.root, run.environments, run.layers)
+    else:
+        results = ResultCache(str(run.project.root), "files", ",".join(run.environments), run.layers)
+    if run.memory:
+        run.memory.note_linted(run.layers, results)
     # The files that a runner reads the catalog of devices from.
     sources = run.entries if run.entries is not None else layout.find_jobs(run.project.root)
     device_digest = functools.cache(lambda: results.digest_device_files(sources))
@@ -416,6 +435,49 @@ def _process_changed(
         results.save()
         run.lasting = all(isinstance(record, Record) for record in found)
     return [parts for parts in known if parts is not None]
+
+
+def _process_unsummarized(
+    run: Run, runners: Sequence[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
+) -> list[FileParts]:
+    """Process files without checks; of those that a lint has rendered, the summaries of objects may be enough."""
+    from jobgen.pipeline.commit_results import CommitResults
+
+    assert run.memory is not None
+    home = run.memory.home or run.project.root
+    results = CommitResults(home, run.environments, run.layers, None)
+    is_whole = [runner.name for runner in runners] == list(run.environments)
+    wanted = run.summarized if is_whole else frozenset()
+    known = [results.find_summaries(entry) if entry.path in wanted else None for entry in entries]
+    others = [entry for entry, parts in zip(entries, known, strict=True) if parts is None]
+    found = iter(parallel_map(others, lambda share: _process_files(run, runners, tracer, share, len(others))))
+    return [next(found) if parts is None else parts for parts in known]
+
+
+def _process_committed(
+    run: Run,
+    runners: Sequence[EnvironmentRunner],
+    tracer: Tracer,
+    entries: Sequence[FileEntry],
+) -> list[FileParts]:
+    """Process files of a commit in some environments; take those results from the cache that are known there."""
+    from jobgen.pipeline.commit_results import CommitResults
+
+    assert run.memory is not None
+    assert run.memory.home is not None
+    results = CommitResults(run.memory.home, run.environments, run.layers, run.memory.find_linted(run.layers))
+    device_digest = functools.cache(lambda: results.digest_device_files(list(layout.find_jobs(run.project.root))))
+    known = [results.find(entry, device_digest) for entry in entries]
+    numbers = [number for number, parts in enumerate(known) if parts is None]
+    changed = [entries[number] for number in numbers]
+    found = parallel_map(changed, lambda share: _process_files(run, runners, tracer, share, len(entries)))
+    is_whole = [runner.name for runner in runners] == list(run.environments)
+    for entry, parts in zip(changed, found, strict=True) if is_whole else ():
+        results.note(entry, parts, device_digest)
+    results.save()
+    wanted = [0, *(1 + list(run.environments).index(runner.name) for runner in runners)]
+    processed = iter(found)
+    return [next(processed) if parts is None else tuple(parts[each] for each in wanted) for parts in known]
 
 
 def _process_to_records(
@@ -487,10 +549,12 @@ def _render_jobs(
 ) -> list[list[Rendered]]:
     """Render jobs in one environment and check their objects if the run does; the objects of each job."""
     found = [_render_job(run, runner, tracer, job, part) for job, part in jobs]
-    if run.checked:
-        pairs = zip(jobs, found, strict=True)
-        _check_objects(run, runner, tracer, [(job, part, made) for (job, part), several in pairs for made in several])
-    return [[made._replace(object=run.finish(made.object)) for made in several] for several in found]
+    if not run.checked:
+        return [[made._replace(object=run.finish(made.object)) for made in several] for several in found]
+    pairs = zip(jobs, found, strict=True)
+    every = [(job, part, made) for (job, part), several in pairs for made in several]
+    finished = iter(_check_objects(run, runner, tracer, every))
+    return [[made._replace(object=next(finished)) for made in several] for several in found]
 
 
 def _render_job(run: Run, runner: EnvironmentRunner, tracer: Tracer, job: Job, part: FileResult) -> list[Rendered]:
@@ -517,8 +581,11 @@ def _render_job(run: Run, runner: EnvironmentRunner, tracer: Tracer, job: Job, p
 
 def _check_objects(
     run: Run, runner: EnvironmentRunner, tracer: Tracer, made: Sequence[tuple[Job, FileResult, Rendered]]
-) -> None:
-    """What is wrong with objects: checked without locations first, and those with a problem again with locations."""
+) -> list[Any]:
+    """What is wrong with objects: checked without locations first, and those with a problem again with locations.
+
+    Returns what is kept of each object: its summary, if only its results are kept.
+    """
     checkers = [runner.find_checker(job.file.path) for job, _, _ in made]
     mutated = [checker.mutate(rendered.object) for checker, (_, _, rendered) in zip(checkers, made, strict=True)]
     manifests = [checker.manifest(each.object) for checker, each in zip(checkers, mutated, strict=True)]
@@ -531,15 +598,26 @@ def _check_objects(
             part.findings.extend(_drop_repeated(job, part, found))
         if runner.take_catalog_use():
             part.dependent.append(job.document.name)
-    # Standalone files are not one environment, so rules over all its objects do not apply.
-    every = zip(checkers, manifests, made, strict=True) if run.entries is None else ()
-    for checker, manifest, (job, part, rendered) in every:
+    if run.entries is not None:
+        # Standalone files are not one environment, so rules over all its objects do not apply.
+        return [run.finish(rendered.object) for _, _, rendered in made]
+    from jobgen.pipeline.object_summary import summarize_object
+
+    kept: list[Any] = []
+    for checker, manifest, (job, part, rendered) in zip(checkers, manifests, made, strict=True):
         where = JobRef(runner.name, job.file.path, job.position, job.item, rendered.companion)
         problems: list[Problem] = []
         part.rows.extend((rule, row._replace(job=where)) for rule, row in checker.collect_facts(manifest, problems))
         part.findings.extend(locate(problem, job.file.path, job.location) for problem in problems)
+        if run.finish is discard_object:
+            is_same = manifest.object is rendered.object
+            summarized = manifest if is_same else checker.manifest(rendered.object)
+            kept.append(summarize_object(checker, rendered.object, summarized))
+        else:
+            kept.append(run.finish(rendered.object))
         if runner.take_catalog_use():
             part.dependent.append(job.document.name)
+    return kept
 
 
 def _drop_repeated(job: Job, part: FileResult, findings: list[Finding]) -> list[Finding]:

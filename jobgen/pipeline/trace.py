@@ -118,8 +118,10 @@ def format_place(job: Job, path: Iterable[Step], tree: Node) -> str:
 class Tracer:
     """Processes jobs with locations. Configuration and environments are loaded on first use."""
 
-    def __init__(self, project: ProjectConfig) -> None:
+    def __init__(self, project: ProjectConfig, same_layers: Tracer | None = None) -> None:
+        """Start with a project; `same_layers` has one whose layers are equal, such as that of another revision."""
         self.project = project
+        self._same_layers = same_layers
         self._marked: ProjectConfig | None = None
         self._expanders: dict[str, Expander] = {}
         self._untraced: dict[str, Expander] = {}
@@ -127,8 +129,13 @@ class Tracer:
     def traced_project(self) -> ProjectConfig:
         """The configuration, with locations."""
         if self._marked is None:
-            marked = config.load(self.project.root, traced=True, today=self.project.today)
-            self._marked = marked._replace(as_written=self.project.as_written)
+            project = self.project
+            if self._same_layers:
+                marked = self._same_layers.traced_project()
+            else:
+                marked = config.load(project.root, traced=True, today=project.today)
+            same = ("root", "today", "date", "as_written")
+            self._marked = marked._replace(**{name: getattr(project, name) for name in same})
         return self._marked
 
     def expander(self, env: str) -> Expander:

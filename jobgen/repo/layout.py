@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -157,6 +157,12 @@ def find_state_folders(root: Folder) -> frozenset[str]:
     settings = read_settings(root)
     files = [*(file for _, file in read_overlays(root)), *([settings] if settings else ())]
     return frozenset(folder for file in files for folder in _list_state_folders(file.content))
+
+
+def find_unnamed_state(root: Folder, folders: Iterable[str]) -> frozenset[str]:
+    """The folders of exported state that the text of no layer spells out, so that `read_inputs` does not read them."""
+    used = frozenset(folders) - {""}
+    return used - find_state_folders(root) if used else used
 
 
 def _list_state_folders(content: bytes) -> list[str]:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from jobgen.check.checker import Checker
 from jobgen.diff.changes import GroupTotal, sum_objects
-from jobgen.diff.impact import get_queue_name, runs_pods
-from jobgen.diff.snapshot import Snapshot, sum_object
+from jobgen.diff.impact import runs_pods
+from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.kueue import is_suspended, stays_suspended
 from jobgen.k8s.nodes import as_text
@@ -17,6 +17,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals, add_totals, list_counted_pods
 from jobgen.model.data import Node
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered
+from jobgen.pipeline.object_summary import get_queue_name, sum_object
 from jobgen.pipeline.trace import Job
 
 ACTIVE, SUSPENDED, INACTIVE, BROKEN = "active", "suspended", "inactive", "broken"

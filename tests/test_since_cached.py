@@ -1,0 +1,282 @@
+"""`lint --since` and `diff` use what earlier runs stored; the result is that of a fresh run without any of it."""
+
+import os
+import random
+import subprocess
+
+import pytest
+
+from jobgen import cache, diff
+from jobgen.api.errors import JobgenError
+from jobgen.api.lint_files import LintRequest
+from jobgen.api.lint_run import lint_with_memory, run_lint
+from jobgen.api.since import findings_since
+from jobgen.cli.run_lint import lint_paths
+from jobgen.diff.snapshot import find_files, snapshot_repository
+from jobgen.pipeline.memory import RunMemory
+from jobgen.pipeline.result_cache import digest_files
+from jobgen.repo import layout
+
+JOB = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {{name: {name}, labels: {{team: nlp}}}}
+spec:
+  framework: {framework}
+  image: registry.example.com/{image}
+  resources: {{cpu: 1, memory: 1Gi, gpu: {gpus}}}
+"""
+CLAIMING = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: claiming, labels: {team: nlp}}
+spec:
+  framework: pytorch
+  image: registry.example.com/a:1
+  podTemplate:
+    spec:
+      resourceClaims: [{name: gpu, resourceClaimTemplateName: claim}]
+      containers: [{name: pytorch, resources: {claims: [{name: gpu}]}}]
+"""
+CLAIM = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {{name: claim, namespace: ml-{env}}}
+spec: {{spec: {{devices: {{requests: [{{name: gpu, exactly: {{deviceClassName: gpu.nvidia.com, count: {count}}}}}]}}}}}}
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {{name: gpu.nvidia.com}}
+spec: {{extendedResourceName: nvidia.com/gpu}}
+"""
+OVERLAY = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+spec:
+  namespace: ml-{env}
+  cluster: {{state: {state}, kubernetes: "1.34", budgets: {{teams: {{nlp: {{gpus: {budget}}}}}}}}}
+  defaults: {{{defaults}}}
+"""
+POLICY = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {{name: own}}
+spec:
+  matchConstraints:
+    resourceRules: [{{apiGroups: ["*"], apiVersions: ["*"], resources: ["*"], operations: [CREATE]}}]
+  validations: [{{expression: "!object.metadata.name.startsWith('{start}')", message: no {start}}}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {{name: own}}
+spec: {{policyName: own, validationActions: [Deny]}}
+"""
+QUEUES = """\
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: ClusterQueue
+metadata: {name: gpus}
+spec: {namespaceSelector: {}}
+"""
+GIT = {
+    **{f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+    "GIT_CONFIG_GLOBAL": os.devnull,
+}
+
+
+def run_git(folder, *words):
+    subprocess.run(["git", *words], cwd=folder, check=True, env={**os.environ, **GIT}, capture_output=True)
+
+
+def commit(folder):
+    run_git(folder, "add", "-A")
+    run_git(folder, "commit", "-q", "--allow-empty", "-m", "x")
+
+
+def write(folder, path, text):
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_text(text)
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """The folder of the cache, which is enabled until the test ends."""
+    folder = tmp_path / "cache"
+    cache.enable(folder, "test")
+    yield folder
+    cache.disable()
+
+
+def without_cache(stored, work):
+    cache.disable()
+    try:
+        return work()
+    finally:
+        cache.enable(stored, "test")
+
+
+def lint_since(folder):
+    """Lint with a memory, as `jobgen lint --since` does."""
+    request, memory = LintRequest(folder), RunMemory()
+    layers = digest_files(layout.read_inputs(folder))
+    linted = lint_with_memory(request, memory, layers=layers)
+    return findings_since(request, "HEAD", linted, memory)._replace(cacheable=False)
+
+
+def lint_fresh(folder):
+    request = LintRequest(folder)
+    return findings_since(request, "HEAD", run_lint(request))._replace(cacheable=False)
+
+
+def compare(folder, formats=("text", "json")):
+    try:
+        found = diff(folder, "HEAD", format=formats[0], more_formats=formats[1:])
+    except JobgenError as error:
+        return type(error), str(error)
+    return found._replace(texts=dict(found.texts))
+
+
+def start(folder, chance):
+    run_git(folder, "init", "-q")
+    for name in "abcd":
+        write(folder, f"jobs/{name}.yaml", JOB.format(name=name, framework="pytorch", image="x:1", gpus=1))
+    for _ in range(3):
+        change(folder, chance)
+    commit(folder)
+
+
+def change(folder, chance):
+    """Change one thing at random."""
+    edits = (
+        *(edit_job, edit_job, edit_job, remove_job, rename_job, break_job, add_dated),
+        *(edit_overlay, edit_settings, edit_policy, edit_state, edit_claim, edit_queue, edit_comment),
+    )
+    chance.choice(edits)(folder, chance)
+
+
+def list_jobs(folder):
+    return sorted((folder / "jobs").rglob("*.yaml"))
+
+
+def edit_job(folder, chance):
+    name, image = chance.choice("abcde"), chance.choice(["x:1", "x:latest", "y:2"])
+    text = JOB.format(
+        name=name, framework=chance.choice(["pytorch", "tensorflow"]), image=image, gpus=chance.choice([1, 8])
+    )
+    write(folder, f"jobs/{name}.yaml", text)
+
+
+def remove_job(folder, chance):
+    if len(list_jobs(folder)) > 1:
+        chance.choice(list_jobs(folder)).unlink()
+
+
+def rename_job(folder, chance):
+    if list_jobs(folder):
+        chance.choice(list_jobs(folder)).rename(folder / f"jobs/moved-{chance.randint(0, 3)}.yaml")
+
+
+def break_job(folder, chance):
+    if chance.random() < 0.3:
+        write(
+            folder,
+            "jobs/broken.yaml",
+            chance.choice(["a: [\n", JOB.format(name="f", framework="f", image="x", gpus=1)]),
+        )
+
+
+def add_dated(folder, chance):
+    day = chance.choice(["2020-01-01", "2099-01-01"])
+    job = JOB.format(name="dated", framework="pytorch", image="x:1", gpus=2)
+    write(folder, "jobs/dated.yaml", f"{job}  run: {{expires: {day}}}\n")
+
+
+def edit_overlay(folder, chance):
+    env, budget = chance.choice(["dev", "prod"]), chance.choice([1, 4, 40])
+    state = chance.choice(["cluster/a", "&here cluster/a", '"cluster/\\x61"'])
+    defaults = chance.choice(["", "env: {A: '1'}", "image: 'z:main'"])
+    write(folder, f"overlays/{env}/o.yaml", OVERLAY.format(env=env, state=state, budget=budget, defaults=defaults))
+
+
+def edit_settings(folder, chance):
+    severity = chance.choice(["error", "off", "info"])
+    write(folder, "jobgen.yaml", f"rules: {{mutable-image-tag: {severity}}}\n")
+
+
+def edit_policy(folder, chance):
+    write(folder, "policies/own.yaml", POLICY.format(start=chance.choice("abc")))
+
+
+def edit_state(folder, chance):
+    write(folder, "cluster/a/claim.yaml", CLAIM.format(env=chance.choice(["dev", "prod"]), count=chance.choice([1, 8])))
+
+
+def edit_claim(folder, chance):
+    write(folder, "jobs/claiming.yaml", CLAIMING)
+    if chance.random() < 0.5:
+        write(folder, "jobs/claim.yaml", CLAIM.format(env="dev", count=chance.choice([1, 8])))
+
+
+def edit_queue(folder, chance):
+    write(folder, "jobs/queue.yaml", QUEUES + chance.choice(["", "# more\n"]))
+
+
+def edit_comment(folder, chance):
+    if list_jobs(folder):
+        path = chance.choice(list_jobs(folder))
+        path.write_text(path.read_text() + "# seen\n")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_edits_give_the_result_of_a_fresh_run(seed, tmp_path, stored):
+    chance, folder = random.Random(seed), tmp_path / "repository"
+    folder.mkdir()
+    start(folder, chance)
+    for _ in range(3):
+        lint_paths(folder, (), (), format_="text")
+        change(folder, chance)
+        change(folder, chance)
+        fresh, fresh_diff = without_cache(stored, lambda: (lint_fresh(folder), compare(folder)))
+
+        for _ in range(2):
+            assert lint_since(folder) == fresh
+            assert compare(folder) == fresh_diff
+
+
+@pytest.mark.parametrize("state", ["cluster/a", "&here cluster/a"])
+def test_exported_state_that_changes_is_noticed(state, tmp_path, stored):
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    run_git(folder, "init", "-q")
+    write(folder, "jobs/claiming.yaml", CLAIMING)
+    write(folder, "overlays/prod/o.yaml", OVERLAY.format(env="prod", state=state, budget=4, defaults=""))
+    write(folder, "cluster/a/claim.yaml", CLAIM.format(env="prod", count=1))
+    commit(folder)
+    assert "gpu-budget-exceeded" not in lint_paths(folder, (), (), format_="text").out
+    write(folder, "cluster/a/claim.yaml", CLAIM.format(env="prod", count=8))
+
+    assert "gpu-budget-exceeded" in lint_paths(folder, (), (), format_="text").out
+    assert "gpu-budget-exceeded" in lint_paths(folder, (), (), format_="text", since="HEAD").out
+
+
+def test_unchanged_files_are_compared_by_their_summaries(tmp_path, stored):
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    start(folder, random.Random(0))
+    for path in list_jobs(folder):
+        path.unlink()
+    for name in "abcd":
+        write(folder, f"jobs/{name}.yaml", JOB.format(name=name, framework="pytorch", image="x:1", gpus=1))
+    commit(folder)
+    lint_paths(folder, (), (), format_="text")
+    write(folder, "jobs/b.yaml", JOB.format(name="b", framework="pytorch", image="x:2", gpus=1))
+    files, equal = find_files(folder), frozenset(f"jobs/{name}.yaml" for name in "acd")
+    snapshot = snapshot_repository(folder, "new", files=files, summarized=equal)
+
+    rendered = {one.location.file for one in snapshot.objects if isinstance(one.object, dict)}
+    assert rendered == {"jobs/b.yaml"}
+    summaries = [one for one in snapshot.objects if not isinstance(one.object, dict)]
+    assert {one.location.file for one in summaries} == equal
+    whole = {one[2:]: one for one in snapshot_repository(folder, "whole").objects}
+    for one in summaries:
+        assert one.object.totals == snapshot.sum_resources(whole[one[2:]])
+        assert one.object.groups == snapshot.list_groups(whole[one[2:]])
