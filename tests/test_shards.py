@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -20,7 +21,7 @@ from jsonschema import Draft202012Validator
 
 import jobgen
 from jobgen.model.shard import InvalidShardError, Shard, parse_shard
-from jobgen.report.shard_part import pack
+from jobgen.report.shard_part import pack, unpack
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -277,10 +278,17 @@ HOSTILE: dict[str, Callable[[bytes], bytes]] = {
     "binary": lambda _: bytes(range(256)) * 100,
     "results": lambda report: change_results(report, "AAAA"),
     "a bomb": lambda report: change_results(report, base64.b64encode(zlib.compress(bytes(257 << 20), 1)).decode()),
+    "many values": lambda report: change_results(
+        report, base64.b64encode(zlib.compress(b'{"command": "lint", "x": [0' + b",0" * 20_000_000 + b"]}", 1)).decode()
+    ),
+    "wrong type": lambda report: move_finding(report, [1, "a", 2, 3, 4]),
     "a list": lambda report: change_results(report, pack([1, 2])),
     "a lint of nothing": lambda report: change_results(report, pack({"command": "lint"})),
     "wrong files": lambda report: change_results(report, pack({"command": "lint", "options": 3, "files": {"a": 1}})),
     "tests": lambda report: change_results(report, pack({"command": "test", "tests": "x", "results": 7})),
+    "too many tests": lambda report: change_results(
+        report, pack({"command": "test", "tests": [10**15, ""], "errors": [], "results": []})
+    ),
     "index": lambda report: report.replace(b'"index": 2', b'"index": 1e9'),
     "entities": lambda _: b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">]><testsuites>&a;</testsuites>',
     "open XML": lambda _: b"<testsuites>" * 1000,
@@ -291,6 +299,44 @@ def change_results(report: bytes, results: str) -> bytes:
     document = json.loads(report)
     document["shard"]["results"] = results
     return json.dumps(document).encode()
+
+
+def read_results(report: bytes) -> dict[str, Any]:
+    results: dict[str, Any] = unpack(json.loads(report)["shard"]["results"])[0]
+    return results
+
+
+def move_finding(report: bytes, location: object) -> bytes:
+    """Change the location of a finding."""
+    data = read_results(report)
+    findings = [each for *_, result in data["files"] if result for part in result[0] for each in part[1]]
+    findings[0][4] = location
+    return change_results(report, pack(data))
+
+
+def test_no_report_replaces_the_results_of_another(repository: Path, tmp_path: Path) -> None:
+    root = Path(shutil.copytree(repository, tmp_path / "r"))
+    _, names = lint_shards(root, 2, "json")
+    first, second = ((root / name).read_bytes() for name in names)
+    own, other = read_results(first), read_results(second)
+    (root / "same").write_bytes(change_results(second, pack({**other, "files": [*other["files"], *own["files"]]})))
+    claimed = [[alone, path, digest, None] for alone, path, digest, _ in own["files"]]
+    (root / "claims").write_bytes(change_results(second, pack({**other, "files": [*other["files"], *claimed]})))
+
+    assert jobgen.merge_reports(root, [names[0], "same"]).text == jobgen.merge_reports(root, names).text
+    with pytest.raises(jobgen.UsageError, match="two reports have different results of `jobs/"):
+        jobgen.merge_reports(root, [names[0], "claims"])
+
+
+def test_no_report_replaces_the_outcome_of_a_test(repository: Path, tmp_path: Path) -> None:
+    parts = [jobgen.run_tests(repository, format="json", shard=f"{index}/2").text.encode() for index in (1, 2)]
+    own, other = map(read_results, parts)
+    claimed = [[number, [], []] for number, _, _ in own["results"]]
+    (tmp_path / "1").write_bytes(parts[0])
+    (tmp_path / "2").write_bytes(change_results(parts[1], pack({**other, "results": [*other["results"], *claimed]})))
+
+    with pytest.raises(jobgen.UsageError, match="results of one test"):
+        jobgen.merge_reports(tmp_path, ["1", "2"])
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -22,17 +22,12 @@ def merge_lints(directory: Path, parts: Sequence[Mapping[str, Any]]) -> LintResu
     """Return the lint of all files, of which shards have linted each one.
 
     Raises:
-        UsageError: The files in the directory are not those that the shards linted, or results cannot be read.
+        UsageError: The files in the directory are not those that the shards linted, or two shards linted one.
+        TypeError, ValueError, LookupError, AttributeError: Results cannot be read.
 
     """
-    try:
-        request, baseline = _read_request(directory, parts)
-        request = request._replace(known=_find_known(request, parts))
-    except (TypeError, LookupError, AttributeError, ValueError) as error:
-        if isinstance(error, UsageError):
-            raise
-        raise UsageError("the results in the reports cannot be read") from error
-    return lint_request(request, baseline=baseline)
+    request, baseline = _read_request(directory, parts)
+    return lint_request(request._replace(known=_find_known(request, parts)), baseline=baseline)
 
 
 def _read_request(directory: Path, parts: Sequence[Mapping[str, Any]]) -> tuple[LintRequest, str]:
@@ -52,7 +47,12 @@ def _read_request(directory: Path, parts: Sequence[Mapping[str, Any]]) -> tuple[
 
 def _find_known(request: LintRequest, parts: Sequence[Mapping[str, Any]]) -> dict[tuple[bool, str], FileParts]:
     """The results of all files. A file whose results no report may contain, such as one with secrets, has none."""
-    found = {(alone, path): (digest, plain) for data in parts for alone, path, digest, plain in data["files"]}
+    found: dict[tuple[bool, str], tuple[str, Any]] = {}
+    for data in parts:
+        for alone, path, digest, plain in data["files"]:
+            if found.setdefault((alone, path), (digest, plain)) != (digest, plain):
+                # One of them would hide the findings of the other.
+                raise UsageError(f"two reports have different results of `{path}`; run the shards again")
     files = resolve_files(request)
     entries = {(False, entry.path): entry for entry in files.jobs}
     entries |= {(True, entry.path): entry for entry in files.standalone or ()}

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jobgen.api.errors import UsageError, check_format, check_names
+from jobgen.api.errors import JobgenError, UsageError, check_format, check_names
 from jobgen.api.lint import LintResult
 from jobgen.api.lint_shard import LINT
 from jobgen.api.merge_lints import merge_lints
 from jobgen.model.finding import Finding, Severity
 from jobgen.report import formats
-from jobgen.report.shard_part import SHARD_PROPERTY, BrokenPartError, ShardPart, parse_part, unpack
+from jobgen.report.shard_part import (
+    MAX_VALUES,
+    SHARD_PROPERTY,
+    BrokenPartError,
+    ShardPart,
+    parse_json,
+    parse_part,
+    unpack,
+)
 from jobgen.report.summary import summarize
 from jobgen.testing import formats as test_formats
 from jobgen.testing.shards import TEST, merge_tests
@@ -50,6 +57,8 @@ class _Report(NamedTuple):
     format: str
     part: ShardPart
     data: Mapping[str, Any]
+    values: int
+    """How many values the data can have."""
 
 
 def merge_reports(path: ProjectPath, files: Sequence[str], *, format: str = "") -> MergedReport:  # noqa: A002 -- option
@@ -70,7 +79,7 @@ def merge_reports(path: ProjectPath, files: Sequence[str], *, format: str = "") 
     directory = Path(path) if isinstance(path, (str, os.PathLike)) else path.root
     if not files or len(files) > _MAX_FILES:
         raise UsageError(f"name the reports of all shards: 1 to {_MAX_FILES} files")
-    reports = _select(_read(directory, file) for file in dict.fromkeys(files))
+    reports = _select(_read_all(directory, files))
     chosen = format or reports[0].format
     check_format(chosen, FORMATS)
     if not format and len({report.format for report in reports}) > 1:
@@ -82,11 +91,23 @@ def merge_reports(path: ProjectPath, files: Sequence[str], *, format: str = "") 
         return _merge_tests(reports, chosen) if command == TEST else _merge_lints(directory, reports, chosen)
     except BrokenPartError as error:
         raise UsageError(str(error)) from error
+    except JobgenError:
+        raise
+    except (TypeError, ValueError, LookupError, AttributeError) as error:
+        # Somebody may have changed a report, so that any value has any type.
+        reason = f"{type(error).__name__}: {error}"
+        raise UsageError(f"the results in the reports cannot be read ({reason})") from error
 
 
-def _select(found: Any) -> list[_Report]:
+def _read_all(directory: Path, files: Sequence[str]) -> list[_Report]:
+    reports: list[_Report] = []
+    for file in dict.fromkeys(files):
+        reports.append(_read(directory, file, MAX_VALUES - sum(report.values for report in reports)))
+    return reports
+
+
+def _select(reports: Sequence[_Report]) -> list[_Report]:
     """The report of each shard. That of one shard may be there twice if it is the same."""
-    reports: list[_Report] = list(found)
     count = reports[0].part.shard.total
     by_index: dict[int, _Report] = {}
     for report in reports:
@@ -114,17 +135,13 @@ def _merge_lints(directory: Path, reports: Sequence[_Report], format: str) -> Me
 
 
 def _merge_tests(reports: Sequence[_Report], format: str) -> MergedReport:  # noqa: A002 -- as above
-    try:
-        outcomes, errors = merge_tests([report.data for report in reports])
-    except (TypeError, ValueError, LookupError, AttributeError) as error:
-        if isinstance(error, BrokenPartError):
-            raise
-        raise UsageError("the results in the reports cannot be read") from error
+    outcomes, errors = merge_tests([report.data for report in reports])
     failed = bool(errors) or any(outcome.message for outcome in outcomes)
     return MergedReport(TEST, test_formats.render(format, outcomes, errors), failed, findings=tuple(errors))
 
 
-def _read(directory: Path, file: str) -> _Report:
+def _read(directory: Path, file: str, most: int) -> _Report:
+    """Read a report with at most this many values."""
     try:
         with open(directory / file, "rb") as stream:
             content = stream.read(_MAX_BYTES + 1)
@@ -135,22 +152,19 @@ def _read(directory: Path, file: str) -> _Report:
     try:
         name, plain = _find_shard(content)
         part = parse_part(plain)
-        data = unpack(part.results)
+        data, values = unpack(part.results, most)
     except BrokenPartError as error:
         raise UsageError(f"`{file}`: {error}") from error
     if not isinstance(data, dict) or data.get("command") not in (LINT, TEST):
         raise UsageError(f"`{file}`: its results cannot be read")
-    return _Report(file, name, part, data)
+    return _Report(file, name, part, data, values)
 
 
 def _find_shard(content: bytes) -> tuple[str, object]:
     """The format of a report, and what it says about its shard."""
     if content.lstrip()[:1] == b"<":
         return "junit", _find_property(content)
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise BrokenPartError("it is neither JSON nor XML, or it is not complete") from error
+    document = parse_json(content)
     if not isinstance(document, dict):
         raise BrokenPartError("it is not a report of jobgen")
     runs = document.get("runs")
@@ -178,8 +192,6 @@ def _find_property(content: bytes) -> object:
     parser.StartDoctypeDeclHandler = reject
     try:
         parser.Parse(content, True)
-        return json.loads(found[0]) if found else None
-    except (expat.ExpatError, ValueError, RecursionError) as error:
-        if isinstance(error, BrokenPartError):
-            raise
+    except expat.ExpatError as error:
         raise BrokenPartError("it is neither JSON nor XML, or it is not complete") from error
+    return parse_json(found[0].encode()) if found else None

@@ -13,6 +13,9 @@ SHARD_PROPERTY = "jobgen.shard"
 _MAX_BYTES = 256 * 1024 * 1024
 """The size of results when they are unpacked: those of about 100,000 files."""
 
+MAX_VALUES = 20_000_000
+"""The number of values in all reports together. A short report may have many, and each takes 50 bytes or more."""
+
 
 class BrokenPartError(ValueError):
     """A report does not have the results of a shard; the message gives the reason."""
@@ -67,8 +70,28 @@ def pack(data: object) -> str:
     return base64.b64encode(zlib.compress(json.dumps(data).encode())).decode()
 
 
-def unpack(text: str) -> Any:
-    """Return the data that `pack` packed.
+def parse_json(text: bytes, most: int = MAX_VALUES) -> Any:
+    """Return JSON data.
+
+    Raises:
+        BrokenPartError: The text is anything else, or has more values than this.
+
+    """
+    if count_values(text) > most:
+        raise BrokenPartError(f"the reports have more than {MAX_VALUES:,} values; lint fewer files at once")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BrokenPartError("it is neither JSON nor XML, or it is not complete") from error
+
+
+def count_values(text: bytes) -> int:
+    """Return how many values a JSON text can have at most."""
+    return text.count(b",") + text.count(b"[") + text.count(b"{") + 1
+
+
+def unpack(text: str, most: int = MAX_VALUES) -> tuple[Any, int]:
+    """Return the data that `pack` packed, and how many values it can have; with more than `most`, it is rejected.
 
     Raises:
         BrokenPartError: The text is anything else, or too large.
@@ -82,8 +105,8 @@ def unpack(text: str) -> Any:
         plain = unpacking.decompress(base64.b64decode(text, validate=True), _MAX_BYTES)
         if unpacking.unconsumed_tail:
             raise BrokenPartError(f"its results are larger than {_MAX_BYTES >> 20} MiB; use more shards")
-        return json.loads(plain)
-    except (ValueError, zlib.error, RecursionError) as error:
+    except (ValueError, zlib.error) as error:
         if isinstance(error, BrokenPartError):
             raise
         raise BrokenPartError("its results cannot be read") from error
+    return parse_json(plain, most), count_values(plain)

@@ -75,7 +75,11 @@ def merge_tests(parts: Sequence[Mapping[str, Any]]) -> tuple[list[Outcome], list
         for data in parts
         for number, outcomes, errors in data["results"]
     }
-    if sorted(found) != list(range(parts[0]["tests"][0])):
+    if len(found) != sum(len(data["results"]) for data in parts):
+        # One of them would hide that the other failed.
+        raise BrokenPartError("two reports have results of one test; run the shards again")
+    # The number comes from a report, so that a list of it may be too long.
+    if len(found) != parts[0]["tests"][0] or sorted(found) != list(range(len(found))):
         raise BrokenPartError("a test is in no report; run every shard with the same options and files")
     shared = [decode_finding(each) for data in parts for each in data["errors"]]
     return join_results(shared, [found[number] for number in sorted(found)])
