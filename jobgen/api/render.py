@@ -48,6 +48,8 @@ class RenderedObject(NamedTuple):
     """The index of the job's document in its file."""
     item: int
     """The index of the job in its document if that is a List, else -1."""
+    job_digest: str = ""
+    """The digest of the data of its job; empty if it is not for a rendered tree."""
 
     @property
     def manifest(self) -> Mapping[str, Plain]:
@@ -103,7 +105,8 @@ def render(
         environments: Names of environments; by default those of the project.
         format: The format of the texts, `yaml` or `json`.
         allow_empty: Whether a project without jobs is valid.
-        unique_files: Whether two objects with the same path in a rendered tree are an error.
+        unique_files: Whether the objects are for a rendered tree: each has the digest of its job, and two objects with
+            the same path are an error.
         progress: Called from time to time.
         shard: Which share of the files to render, such as `1/4`. The first share reports errors that concern several
             files, such as duplicate names.
@@ -122,8 +125,16 @@ def render(
         raise UsageError("a shard renders a share of all jobs; name jobs, or a shard")
     opened = open_project(project)
     selected = select_environments(opened.config, environments)
-    finish = to_json if format == "json" else to_yaml
-    run = Run(opened.config, selected, matcher(jobs), finish, progress, deployable=True, shard=share)
+    run = Run(
+        opened.config,
+        selected,
+        matcher(jobs),
+        to_json if format == "json" else to_yaml,
+        progress,
+        deployable=True,
+        digested=unique_files,
+        shard=share,
+    )
     objects = tuple(to_rendered_object(made, format) for made in sort_objects(run))
     _drop_findings_of_others(run, jobs)
     if unique_files:
@@ -142,7 +153,8 @@ def to_rendered_object(made: Rendered, format: TextFormat) -> RenderedObject:  #
     """Return the public value for an object of a run."""
     # A member of a sweep is made from its whole document.
     item = max(made.item, -1)
-    return RenderedObject(made.env, made.identity, made.location, made.object, format, made.position, item)
+    where = (made.position, item, made.job_digest)
+    return RenderedObject(made.env, made.identity, made.location, made.object, format, *where)
 
 
 def matcher(patterns: Sequence[str]) -> Callable[[str], bool]:

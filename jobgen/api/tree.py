@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,26 +16,19 @@ from jobgen.model.data import Plain, untraced
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.parallel import parallel_map
-from jobgen.render.build import is_spec, split_list
 from jobgen.repo import layout, rendered_tree
 from jobgen.repo.atomic import links_outside
-from jobgen.repo.files import FileEntry, read_file
-from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, Origin, compute_digest, is_object_path
+from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, Origin, digest_data, is_object_path
 from jobgen.repo.rendered_tree import Drift, IncompleteWriteError, TreeExtras
 from jobgen.repo.root import is_source_folder
 from jobgen.repo.shipped import find_shipped
 from jobgen.spec.overlay import list_ancestors
-from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 
 _ALWAYS_DELETABLE = 3
 """This many files may be deleted at once, whatever their share."""
 
 _HASH = lazy_pattern(r"-[0-9a-f]{8}(?=\.yaml$)")
-
-Place = tuple[str, int, int]
-"""The job of an object: its file, its document there, and its item if that is a List."""
 
 
 class Tree(NamedTuple):
@@ -83,16 +75,13 @@ def plan_tree(
     environments = rendered.environments
     objects = {env: [one for one in rendered.objects if one.environment == env] for env in environments}
     wanted = {env: {one.path: one.text for one in several} for env, several in objects.items()}
-    places = {
-        env: {one.path: (one.location.file, one.document, one.item) for one in several}
-        for env, several in objects.items()
-    }
+    digests = {env: {one.path: one.job_digest for one in several} for env, several in objects.items()}
     removed = {
         env: dict[str, str]()
         for env in (() if some_jobs or some_environments else rendered_tree.find_environments(folder))
         if env not in project.config.overlays
     }
-    extras = TreeExtras(make_extra_files, find_origins(project.config, places))
+    extras = TreeExtras(make_extra_files, find_origins(project.config, digests))
     return Tree(folder, {**removed, **wanted}, some_jobs, extras, allow_empty, allow_mass_delete)
 
 
@@ -173,41 +162,18 @@ def make_extra_files(env: str, objects: Sequence[str]) -> dict[str, str]:
     return {ATTRIBUTES: _ATTRIBUTES, KUSTOMIZATION: to_yaml(kustomization)}
 
 
-def find_origins(project: ProjectConfig, made: Mapping[str, Mapping[str, Place]]) -> dict[str, Origin]:
-    """Return the digests of the input of each environment; `made` maps each file to its job.
+def find_origins(project: ProjectConfig, jobs: Mapping[str, Mapping[str, str]]) -> dict[str, Origin]:
+    """Return the digests of the input of each environment; `jobs` has the digest of the job of each file.
 
     Digests cover data and not text: comments, the order of keys and file names do not matter.
     """
-    files = {place[0] for places in made.values() for place in places.values()}
-    entries = [entry for entry in layout.find_jobs(project.root) if entry.path in files]
-    found: dict[Place, str] = {}
-    for part in parallel_map(entries, lambda share: [_digests(share)]):
-        found |= part
     own = _own_kinds(project)
     runtimes = [untraced(dict(project.runtimes))] if project.runtimes else []
     return {
-        env: Origin(
-            __version__,
-            _digest([_overlay_specs(project, env), own, *runtimes]),
-            {path: found[place] for path, place in places.items() if place in found},
-        )
-        for env, places in made.items()
-        if places
+        env: Origin(__version__, digest_data([_overlay_specs(project, env), own, *runtimes]), digests)
+        for env, digests in jobs.items()
+        if digests
     }
-
-
-def _digests(entries: Iterable[FileEntry]) -> dict[Place, str]:
-    return {
-        (entry.path, position, item): _digest(data)
-        for entry in entries
-        for position, document in enumerate(read(read_file(entry).content, entry.path).documents)
-        for item, data in _items(document.data)
-    }
-
-
-def _items(data: Any) -> Iterable[tuple[int, Any]]:
-    """Return the jobs of a document with the numbers that rendering gives them: a spec has none."""
-    return [(-1, data)] if is_spec(data) else enumerate(split_list(data))
 
 
 def _own_kinds(project: ProjectConfig) -> list[Any]:
@@ -219,10 +185,6 @@ def _own_kinds(project: ProjectConfig) -> list[Any]:
         for file in layout.read_own_kinds(project.root)
         for document in config.read_valid_documents(file, "kind", [])
     ]
-
-
-def _digest(data: object) -> str:
-    return compute_digest(json.dumps(data, sort_keys=True, ensure_ascii=False, default=str))
 
 
 def _overlay_specs(project: ProjectConfig, env: str) -> list[Plain]:

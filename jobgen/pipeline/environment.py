@@ -46,6 +46,8 @@ class Rendered(NamedTuple):
     item: int = -1
     companion: int = 0
     """0 is the object of the job itself; its companions count up from 1."""
+    job_digest: str = ""
+    """The digest of the data of its job, if the run needs it."""
 
 
 _CONTAINER_FIELDS = ("containers", "initContainers")

@@ -146,7 +146,7 @@ def _expand_sweep(
             file, position, location, lambda traced: find_sweep_warnings(traced, expand_sweep(traced, []))
         )
     for index, member in enumerate(members):
-        yield Job(JobDocument(member, file.path, sweep), file, position, member_index(index), location)
+        yield Job(JobDocument(member, file.path, sweep), file, position, member_index(index), location, data)
 
 
 def _check_sweep(data: ValidFields, frameworks: Frameworks) -> list[Problem]:

@@ -53,6 +53,7 @@ from jobgen.pipeline.trace import Job, JobRef, Tracer
 from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath
 from jobgen.repo.files import File, FileEntry
+from jobgen.repo.lock import digest_data
 from jobgen.report.coverage import HIDING_RULES, NO_SCHEMA_RULES
 from jobgen.report.suppress import Suppression
 
@@ -93,6 +94,7 @@ class Run:
         *,
         checked: bool = False,
         deployable: bool = False,
+        digested: bool = False,
         layers: bytes = b"",
         jobs: Sequence[FileEntry] | None = None,
         entries: Sequence[FileEntry] | None = None,
@@ -107,8 +109,9 @@ class Run:
         self.finish = finish
         self.progress = progress
         self.checked = checked
-        self.deployable = deployable
-        """Whether an object that no operator accepts, because a container has no image, is an error."""
+        self.deployable, self.digested = deployable, digested
+        """Whether an object that no operator accepts, because a container has no image, is an error; and whether each
+        object needs the digest of its job."""
         self.layers = layers
         """The digest of all inputs besides jobs, taken before they were read; empty if results are not cached."""
         self.jobs, self.entries = jobs, entries
@@ -550,11 +553,17 @@ def _render_jobs(
     """Render jobs in one environment and check their objects if the run does; the objects of each job."""
     found = [_render_job(run, runner, tracer, job, part) for job, part in jobs]
     if not run.checked:
-        return [[made._replace(object=run.finish(made.object)) for made in several] for several in found]
+        return [_finish_objects(run, job, several) for (job, _), several in zip(jobs, found, strict=True)]
     pairs = zip(jobs, found, strict=True)
     every = [(job, part, made) for (job, part), several in pairs for made in several]
     finished = iter(_check_objects(run, runner, tracer, every))
     return [[made._replace(object=next(finished)) for made in several] for several in found]
+
+
+def _finish_objects(run: Run, job: Job, several: Sequence[Rendered]) -> list[Rendered]:
+    # Members of a sweep have the digest of their sweep.
+    digest = digest_data(job.sweep or job.document.data) if run.digested and several else ""
+    return [made._replace(object=run.finish(made.object), job_digest=digest) for made in several]
 
 
 def _render_job(run: Run, runner: EnvironmentRunner, tracer: Tracer, job: Job, part: FileResult) -> list[Rendered]:

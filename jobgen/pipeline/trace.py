@@ -29,6 +29,8 @@ class Job(NamedTuple):
     position: int
     item: int
     location: Location
+    sweep: ValidFields | None = None
+    """The document of the sweep that it is a member of."""
 
     def traced_document(self) -> JobDocument:
         """The same document with locations."""

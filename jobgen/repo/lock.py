@@ -94,3 +94,8 @@ def compute_digest(text: str) -> str:
     from hashlib import sha256
 
     return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def digest_data(data: object) -> str:
+    """Compute the digest of data: comments and the order of keys do not matter."""
+    return compute_digest(json.dumps(data, sort_keys=True, ensure_ascii=False, default=str))
