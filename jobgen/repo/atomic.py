@@ -113,8 +113,6 @@ def sync_files(paths: Sequence[str]) -> None:
         return
     from concurrent.futures import ThreadPoolExecutor
 
-    for path in paths:
-        _start_writing(path)
     # A share for each thread: to pass files one by one takes as long as to sync them.
     shares = [paths[number::_SYNC_THREADS] for number in range(_SYNC_THREADS)]
     with ThreadPoolExecutor(_SYNC_THREADS) as threads:
@@ -125,18 +123,6 @@ def sync_files(paths: Sequence[str]) -> None:
             results = map(_sync_share, shares)
         # The first error is raised here.
         list(results)
-
-
-def _start_writing(path: str) -> None:
-    """Ask the system to write a file now. It then writes many at once, and each sync finds little left to wait for."""
-    if hasattr(os, "posix_fadvise"):
-        # What goes wrong here, the sync reports.
-        with suppress(OSError):
-            handle = os.open(path, os.O_RDONLY)
-            try:
-                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
-            finally:
-                os.close(handle)
 
 
 def _sync_share(paths: Sequence[str]) -> None:
