@@ -58,8 +58,10 @@ def merge(base: Any, over: Any, deletions: list[Deletion]) -> Any:
     if _RETAIN in over:
         retained = {value_of(key) for key in over[_RETAIN]} if isinstance(over[_RETAIN], list) else set()
         merged = {key: value for key, value in merged.items() if key in retained}
+    # Directives are rare: all keys are searched at once.
+    may_have_directives = "$" in "".join(over)
     for key, value in over.items():
-        if _is_directive(key):
+        if may_have_directives and _is_directive(key):
             continue
         if isinstance(value, dict):
             if _DIRECTIVE in value and is_deletion(value):
@@ -79,7 +81,7 @@ def merge(base: Any, over: Any, deletions: list[Deletion]) -> Any:
             merged.pop(key, None)
         else:
             merged[key] = override(value, merged[key]) if key in merged else value
-    return _apply_list_directives(merged, over) if any(key.startswith("$") for key in over) else merged
+    return _apply_list_directives(merged, over) if may_have_directives else merged
 
 
 def _is_directive(key: str) -> bool:

@@ -14,8 +14,9 @@ from jobgen.model.lazy_re import lazy_pattern
 RULE = "ambiguous-scalar"
 
 # A plain scalar at the place of a key or a value that may not be shown as it is written: numbers in their shortest form
-# are, and `true` and `false`. The pattern only has to find every file that has one.
-_SUSPECT = rb"""[:?\-\[{,\n](?:(?<=[\[{,\n])|[ \t])[ \t]*(?:&\S+\s+)?
+# are, and `true` and `false`. The pattern only has to find every file that has one. Spaces are not given
+# back, and one character decides whether such a scalar, or an anchor, can follow: that leaves few places to look at.
+_SUSPECT = rb"""[:?\-\[{,\n](?:(?<=[\[{,\n])|[ \t])[ \t]*+(?=[&~yYnNoOTF0-9.+-])(?:&\S+\s+)?
     (?:[yYnN~]|[yY]es|YES|[nN]o|NO|[oO]n|ON|[oO]ff|OFF|True|TRUE|False|FALSE
     |(?!(?:0|-?[1-9][0-9]{0,14}|-?(?:0|[1-9][0-9]{0,6})\.(?!0000)[0-9]{0,7}[1-9])[ \t]*(?:[]},:\#\r\n]|\Z))
     [-+]?\.?[0-9][-+._0-9a-fA-FoOxX]*)
