@@ -204,12 +204,12 @@ def _format_key(key: str) -> str:
 def _write_mapping(mapping: dict[str, Any], first: str, indent: str, lines: list[str], written: _Templates) -> None:
     """Write the lines of a mapping: `first` precedes its first key, `indent` the others."""
     lead = first
-    for key, name, _ in _order_keys(mapping):
+    for key, name, _ in _orders.get(tuple(mapping)) or _order_keys(mapping):
         value = mapping[key]
         if name[0] == "?":
             name = f"{name}\n{indent}:"  # noqa: PLW2901
-        if type(value) is str and value in _texts:
-            lines.append(f"{lead}{name} {_texts[value]}")
+        if type(value) is str and (text := _texts.get(value)):
+            lines.append(f"{lead}{name} {text}")
         elif isinstance(value, dict) and value:
             lines.append(lead + name)
             if key == "template":
@@ -239,8 +239,8 @@ def _write_sequence(items: list[Any], first: str, indent: str, lines: list[str],
     """Write the lines of a list: `first` precedes its first dash, `indent` the others."""
     lead, inner = first, indent + "  "
     for item in items:
-        if type(item) is str and item in _texts:
-            lines.append(f"{lead}- {_texts[item]}")
+        if type(item) is str and (text := _texts.get(item)):
+            lines.append(f"{lead}- {text}")
         elif isinstance(item, dict) and item:
             _write_mapping(item, lead + "- ", inner, lines, written)
         elif isinstance(item, list) and item:
