@@ -49,7 +49,7 @@ class RenderedObject(NamedTuple):
     item: int
     """The index of the job in its document if that is a List, else -1."""
     job_digest: str = ""
-    """The digest of the data of its job; empty if it is not for a rendered tree."""
+    """The digest of the data of its job; empty without `unique_files`."""
 
     @property
     def manifest(self) -> Mapping[str, Plain]:
