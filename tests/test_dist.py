@@ -132,13 +132,53 @@ def test_jobgen_pyz_unpacks_itself_once_and_runs(pyz, tmp_path, umask):
     assert first.stdout.startswith("jobgen lint -e prod "), first.stderr
     assert again.stdout.startswith("jobgen --version ")
     assert [path.name for path in unpacked.iterdir()] == ["0123456789"]
-    assert not stat.S_IMODE((unpacked / "0123456789").stat().st_mode) & 0o022
+    for folder in (unpacked / "0123456789", unpacked, unpacked.parent):
+        assert not stat.S_IMODE(folder.stat().st_mode) & 0o022
     assert (pyz.stat().st_mode & 0o111) == 0o111
 
 
 def test_jobgen_pyz_does_not_run_what_others_could_have_written(pyz, tmp_path):
     run_pyz(pyz, tmp_path / "cache", "lint")
     (tmp_path / "cache/jobgen/pyz/0123456789").chmod(0o777)
+    done = run_pyz(pyz, tmp_path / "cache", "lint")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "other users can write" in done.stderr
+
+
+HOSTILE_MAIN = "def main(): print('hostile')\n"
+
+
+def plant(cache: Path) -> None:
+    """Write a package that the archive did not unpack."""
+    package = cache / "jobgen/pyz/0123456789/jobgen/cli"
+    package.mkdir(parents=True)
+    for path in (package.parent / "__init__.py", package / "__init__.py"):
+        path.touch()
+    (package / "main.py").write_text(HOSTILE_MAIN)
+
+
+@pytest.mark.parametrize("mark", [".git", "jobgen.yaml"])
+def test_jobgen_pyz_does_not_run_what_a_repository_contains(pyz, tmp_path, monkeypatch, mark):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    plant(tmp_path / "repository/.cache")
+    (tmp_path / "repository" / mark).touch()
+    monkeypatch.chdir(tmp_path / "repository")
+    inside = run_pyz(pyz, tmp_path / "repository/.cache", "lint")
+    relative = run_pyz(pyz, Path(".cache"), "lint")
+
+    assert inside.stdout.startswith("jobgen lint "), inside.stderr
+    assert relative.stdout.startswith("jobgen lint "), relative.stderr
+    assert (tmp_path / f"temporary/jobgen-{os.getuid()}/pyz/0123456789").is_dir()
+    assert (tmp_path / "home/.cache/jobgen/pyz/0123456789").is_dir()
+
+
+def test_jobgen_pyz_follows_no_link_to_what_it_runs(pyz, tmp_path):
+    plant(tmp_path / "elsewhere")
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache/jobgen").symlink_to(tmp_path / "elsewhere/jobgen")
     done = run_pyz(pyz, tmp_path / "cache", "lint")
 
     assert (done.returncode, done.stdout) == (1, "")

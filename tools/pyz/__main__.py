@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import zipfile
@@ -10,20 +11,38 @@ from pathlib import Path
 DIGEST = "@DIGEST@"
 BUILT_FOR = "@BUILT_FOR@"
 PACKAGES = "site-packages/"
+REPOSITORY_MARKS = (".git", ".hg", "jobgen.yaml")
 
 
 def find_cache() -> Path:
-    """Return the folder of jobgen's cache."""
-    if os.environ.get("XDG_CACHE_HOME"):
-        return Path(os.environ["XDG_CACHE_HOME"])
-    if sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
-        return Path(os.environ["LOCALAPPDATA"])
-    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+    """Return the folder of jobgen's cache, or one beside other temporary files if that is inside a repository.
+
+    Whoever writes to a repository must not decide what runs.
+    """
+    named = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
+    if named and os.path.isabs(named):
+        cache = Path(named) / "jobgen"
+    else:
+        cache = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "jobgen"
+    if not is_inside_repository(cache):
+        return cache
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    cache = Path(tempfile.gettempdir()) / f"jobgen-{user}"
+    if is_inside_repository(cache):
+        sys.exit(f"jobgen: {cache} is inside a repository; set XDG_CACHE_HOME to a folder that is not")
+    return cache
+
+
+def is_inside_repository(folder: Path) -> bool:
+    """Whether a folder, which may not exist yet, is inside a repository."""
+    around = Path(os.path.realpath(folder)).parents
+    return any(os.path.lexists(parent / mark) for parent in around for mark in REPOSITORY_MARKS)
 
 
 def unpack(archive: Path, folder: Path) -> None:
     """Unpack all packages beside the folder, then rename: another process sees all of it or nothing."""
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.parent.mkdir(mode=0o700, exist_ok=True)
     unpacked = Path(tempfile.mkdtemp(dir=folder.parent))
     try:
         with zipfile.ZipFile(archive) as opened:
@@ -40,8 +59,9 @@ def unpack(archive: Path, folder: Path) -> None:
 
 def require_own(folder: Path) -> None:
     """End if somebody else could have written what is about to run."""
-    status = folder.stat()
-    if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
+    status = folder.lstat()
+    is_private = stat.S_ISDIR(status.st_mode) and not status.st_mode & 0o022
+    if hasattr(os, "getuid") and not (status.st_uid == os.getuid() and is_private):
         sys.exit(f"jobgen: other users can write to {folder}; delete it, or set XDG_CACHE_HOME to a folder of your own")
 
 
@@ -50,14 +70,14 @@ def main() -> None:
     running = f"{sys.implementation.cache_tag} on {sys.platform}"
     if running != BUILT_FOR:
         sys.exit(f"jobgen: this file was built for {BUILT_FOR}, not for {running}; take the file for it, or use pip")
-    folder = find_cache() / "jobgen" / "pyz" / DIGEST
+    folder = find_cache() / "pyz" / DIGEST
     try:
         if not folder.is_dir():
             unpack(Path(sys.argv[0]).resolve(), folder)
     except OSError as error:
         sys.exit(f"jobgen: {folder} cannot be written ({error}); set XDG_CACHE_HOME to a folder that can")
-    require_own(folder.parent)
-    require_own(folder)
+    for each in (folder.parent.parent, folder.parent, folder):
+        require_own(each)
     sys.path[0] = str(folder)
     from jobgen.cli.main import main as run
 
