@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from gitrepository import Repository
 from jobgenprocess import run_jobgen_text
 from packaging.specifiers import SpecifierSet
 
@@ -54,3 +55,18 @@ def test_another_version_ends_every_command_with_an_error_on_its_line(tmp_path, 
     assert found.returncode == 2
     assert "jobgen.yaml:2:" in found.stdout + found.stderr
     assert "requires `>=999`" in found.stdout + found.stderr
+
+
+@pytest.mark.parametrize("command", [["diff", "HEAD"], ["lint", "--since", "HEAD"]])
+def test_a_change_that_raises_the_version_is_compared(tmp_path, command):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/bert.yaml").write_text(JOB)
+    (tmp_path / "jobgen.yaml").write_text("required-version: '<0.0.1'\n")
+    Repository(tmp_path, tmp_path / "home").commit()
+    (tmp_path / "jobgen.yaml").write_text("required-version: '>=0.0.1'\n")
+    (tmp_path / "jobs/bert.yaml").write_text(JOB.replace("1.4.2", "1.4.3"))
+    found = run_jobgen_text(tmp_path, *command)
+
+    assert found.returncode == 0, found.stderr
+    assert "requires" not in found.stdout + found.stderr
+    assert "change-not-analyzed" not in found.stdout + found.stderr

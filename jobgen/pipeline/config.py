@@ -24,7 +24,7 @@ from jobgen.pipeline.locate import locate
 from jobgen.pipeline.required_version import find_version_problem
 from jobgen.render.runtimes import find_runtime_error
 from jobgen.repo import layout
-from jobgen.repo.commit import Folder, read_date
+from jobgen.repo.commit import CommitPath, Folder, read_date
 from jobgen.repo.files import File
 from jobgen.repo.root import SETTINGS
 from jobgen.repo.shipped import find_shipped, read_ready
@@ -377,7 +377,9 @@ def _load_settings(
     if file and not file.finding:
         written = read(file.content, file.path, traced=traced).documents[:1]
         for data in (document.data for document in written if isinstance(document.data, dict)):
-            problems = (*find_version_problem(data), *_find_unknown_names(data, root, overlays))
+            # A commit is compared with; a change that raises the version must be possible.
+            version = () if isinstance(root, CommitPath) else find_version_problem(data)
+            problems = (*version, *_find_unknown_names(data, root, overlays))
             findings += (locate(problem, SETTINGS) for problem in problems)
     if len(documents) > 1:
         message = "the settings are a single document; remove this one"
