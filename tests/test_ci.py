@@ -497,7 +497,7 @@ def run_tool(name: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
     path = Path(sys.executable).with_name(name)
     if not path.exists():
         pytest.skip(f"{name} is not installed; `pip install -e '.[dev]'` installs it")
-    return subprocess.run([path, *words], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([path, *words], capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_documented_inputs_outputs_and_variables_exist() -> None:

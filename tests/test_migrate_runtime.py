@@ -136,8 +136,9 @@ IMPORTED = {}
 
 def migrate(manifest, version=""):
     """The migration of a manifest, its runtime, and what differs between the pods."""
-    imported = IMPORTED.get(id(manifest)) or import_manifest(manifest, SOURCE, PROJECT.kinds)
-    IMPORTED[id(manifest)] = imported
+    # The manifest is kept with its result: the identity of one that is gone may be that of another.
+    _, imported = IMPORTED.get(id(manifest)) or (manifest, import_manifest(manifest, SOURCE, PROJECT.kinds))
+    IMPORTED[id(manifest)] = manifest, imported
     assert isinstance(imported, ImportedSpec), imported
     old, _ = render_spec(imported.document, renderer_for(SOURCE.platform, PROJECT.kinds))
     built = build_runtime(old, TARGET, version)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from pictures import MAX_BYTES, check_picture
+from pictures import MAX_BYTES, compare_picture
 from report_browser import ROOT
 from report_demo import write_demo
 
@@ -57,7 +57,7 @@ def take_picture(browser, addresses, name: str) -> bytes:
 def test_picture_shows_the_page_as_it_is(browser, addresses, tmp_path, accept, name):
     found = take_picture(browser, addresses, name)
 
-    check_picture(PICTURES / f"{name}.png", found, accept=accept, scratch=tmp_path)
+    assert compare_picture(PICTURES / f"{name}.png", found, accept=accept, scratch=tmp_path) == ""
 
 
 def test_pictures_are_small_and_shown_on_the_page():

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from pictures import MAX_BYTES, check_picture
+from pictures import MAX_BYTES, compare_picture
 from terminal_picture import draw_terminal
 from walkthrough import COLUMNS, MARK, Command, accept_outputs, fits, mask, run_page
 
@@ -70,7 +70,7 @@ def test_the_tutorial_shows_the_page_of_its_pull_request(browser, follow, tmp_pa
     found = page.screenshot()
     page.close()
 
-    check_picture(PICTURES / "change.png", found, accept=accept, scratch=tmp_path)
+    assert compare_picture(PICTURES / "change.png", found, accept=accept, scratch=tmp_path) == ""
 
 
 def test_pictures_are_small_and_shown():

@@ -22,13 +22,14 @@ from jobgen.yamlio.read.flow import (
     parse_word,
 )
 
-_START = r"(\ *)(-\ +)?(?:([A-Za-z_][A-Za-z0-9_./!-]{0,200}):(?:\ +|\Z))?+"
+# Possessive throughout: a long run of spaces is not tried again from each of them.
+_START = r"(\ *+)(-\ ++)?+(?:([A-Za-z_][A-Za-z0-9_./!-]{0,200}):(?:\ ++|\Z))?+"
 _LINE = lazy_pattern(
     rf"""{_START}(?:
     ((?:[A-Za-z0-9_./~^+=$();\\]|[-<](?=[^\s<]))(?:[^:\#\ ]|:(?=[^\ ])|(?<=[^\ ])\#|\ ++(?=[^\ \#]))*+)
     |{QUOTED}
     |([\[{{](?:[^\#"']|"(?:[^"\\]|\\.)*+"|'[^']*+')*+)
-    )?\ *(?:(?:\A|(?<=\ ))\#.*)?\Z""",
+    )?+\ *+(?:(?:\A|(?<=\ ))\#.*)?\Z""",
     re.VERBOSE,
 )
 # Lines whose value is on the lines below them: a block scalar, or the rest of a flow collection.
