@@ -124,7 +124,7 @@ def _start_child(share: Sequence[Item], work: Callable[[Sequence[Item]], list[Fo
         if stream:
             stream.flush()
     reading, writing = os.pipe()
-    # An interrupt between the fork and what follows would leave a child that nobody knows, or let it return.
+    # An interrupt between the fork and what follows would leave a child that is not listed, or let it return.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     try:
         pid = os.fork()

@@ -1,4 +1,4 @@
-"""Tell whoever waits for a run how far it is. There is one observer for a process, because it has one terminal."""
+"""Report the progress of a run to an observer. A process has one observer, because it has one terminal."""
 
 from __future__ import annotations
 
