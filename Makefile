@@ -64,6 +64,7 @@ docs: .venv/ready
 	$(BIN)/python docs/build_fields.py
 	$(BIN)/python docs/build_commands.py
 	$(BIN)/python docs/build_api.py
+	$(BIN)/python docs/build_zh.py
 	$(BIN)/mkdocs build --strict
 
 # Needs the suites in ../shared.

@@ -14,7 +14,7 @@ import yaml
 
 ROOT = Path(__file__).parent.parent
 CONFIG = (ROOT / "mkdocs.yml").read_text("utf-8")
-PAGES = {page.name for page in ROOT.glob("docs/*.md")}
+PAGES = {page.relative_to(ROOT / "docs").as_posix() for page in ROOT.glob("docs/**/*.md")}
 needs_mkdocs = pytest.mark.skipif(find_spec("material") is None, reason="mkdocs-material is not installed")
 
 
@@ -22,17 +22,17 @@ def read_navigation() -> dict[str, list[str]]:
     """Return the pages of each part of the site."""
     text = CONFIG[CONFIG.index("nav:\n") :]
     return {
-        name: re.findall(r"[\w-]+\.md", str(part))
+        name: re.findall(r"[\w/-]+\.md", str(part))
         for each in yaml.safe_load(text)["nav"]
         for name, part in each.items()
     }
 
 
-def test_navigation_has_four_parts_and_every_page_once():
+def test_navigation_has_its_parts_and_every_page_once():
     parts = read_navigation()
     listed = [page for pages in parts.values() for page in pages]
 
-    assert list(parts) == ["Home", "Tutorial", "How-to", "Reference", "Explanation"]
+    assert list(parts) == ["Home", "Tutorial", "How-to", "Reference", "Explanation", "简体中文"]
     assert sorted(listed) == sorted(PAGES)
 
 
@@ -41,7 +41,7 @@ def test_the_first_page_lists_the_same_pages_in_the_same_parts():
     for part, pages in read_navigation().items():
         if part in {"How-to", "Reference", "Explanation"}:
             section = text.partition(f"\n## {part}\n")[2].partition("\n## ")[0]
-            linked = re.findall(r"^\|.*?\(([\w-]+\.md)\)", section, re.MULTILINE)
+            linked = re.findall(r"^\|.*?\(([\w/-]+\.md)\)", section, re.MULTILINE)
 
             assert sorted(linked) == sorted(pages)
 
@@ -75,7 +75,7 @@ def site(tmp_path_factory):
 
 @needs_mkdocs
 def test_site_builds_without_warnings_and_has_every_page(site):
-    built = {page.name for page in site.glob("*.html")}
+    built = {page.relative_to(site).as_posix() for page in site.glob("**/*.html")}
 
     assert {name.replace(".md", ".html") for name in PAGES} <= built
     assert not list(site.glob("**/*.py"))
@@ -84,7 +84,7 @@ def test_site_builds_without_warnings_and_has_every_page(site):
 @needs_mkdocs
 def test_site_loads_nothing_from_other_hosts(site):
     loaded = re.compile(r"<(?:script|img|iframe)[^>]* src=\"?(https?:[^\" >]*)|<link[^>]* href=\"?(https?:[^\" >]*)")
-    found = {match for page in site.glob("*.html") for match in loaded.findall(page.read_text("utf-8"))}
+    found = {match for page in site.glob("**/*.html") for match in loaded.findall(page.read_text("utf-8"))}
 
     assert found == set()
 
@@ -93,9 +93,61 @@ def test_site_loads_nothing_from_other_hosts(site):
 def test_links_out_of_the_folder_lead_to_files_of_the_repository(site):
     links = {
         link
-        for page in site.glob("*.html")
+        for page in site.glob("**/*.html")
         for link in re.findall(r"https://github\.com/jobgen/jobgen/blob/main/([\w./-]+)", page.read_text("utf-8"))
     }
 
     assert links
     assert [link for link in sorted(links) if not (ROOT / link).exists()] == []
+
+
+@needs_mkdocs
+def test_chinese_pages_are_marked_as_chinese(site):
+    languages = {
+        page.relative_to(site).as_posix(): re.search(r'<html lang="?([\w-]+)', page.read_text("utf-8"))[1]
+        for page in site.glob("**/*.html")
+    }
+
+    assert {name for name, language in languages.items() if language == "zh"} == {
+        name.replace(".md", ".html") for name in PAGES if name.startswith("zh/")
+    }
+
+
+def has_chinese_font() -> bool:
+    try:
+        return bool(subprocess.run(["fc-list", ":lang=zh"], capture_output=True, check=False).stdout)
+    except OSError:
+        return False
+
+
+DRAW = """() => {
+  const heading = document.querySelector("h1");
+  const style = getComputedStyle(heading);
+  const draw = (text) => {
+    const canvas = document.createElement("canvas");
+    const context = canvas.getContext("2d");
+    context.font = `40px ${style.fontFamily}`;
+    context.fillText(text, 0, 60);
+    return [context.measureText(text).width, canvas.toDataURL()];
+  };
+  const range = document.createRange();
+  range.selectNodeContents(heading.firstChild);
+  const text = heading.firstChild.textContent.replace(/\\u200b/g, "");
+  return {text, width: range.getBoundingClientRect().width / parseFloat(style.fontSize), drawn: [...text].map(draw)};
+}"""
+
+
+@needs_mkdocs
+def test_chinese_text_is_drawn_with_its_glyphs(site, browser):
+    if not has_chinese_font():
+        pytest.skip("there is no font with Chinese; `apt-get install fonts-noto-cjk` installs one")
+    page = browser.new_page()
+    page.goto((site / "zh/rules.html").as_uri())
+    found = page.evaluate(DRAW)
+    page.close()
+
+    assert found["text"] == "规则"
+    # Each character is a square of the font's size. Characters without a glyph would all be the same box.
+    assert found["width"] == pytest.approx(2, abs=0.2)
+    assert [width for width, _ in found["drawn"]] == [40, 40]
+    assert len({picture for _, picture in found["drawn"]}) == 2

@@ -1,19 +1,32 @@
-"""A hook of mkdocs: links to files outside of docs/ lead to the repository, and the page of all rules stays fast."""
+"""A hook of mkdocs: links out of docs/ lead to the repository, Chinese pages say so, and large pages stay fast."""
 
 from __future__ import annotations
 
+import posixpath
 import re
 from typing import Any
 
-_OUTSIDE = re.compile(r"(?<=\]\()(?:\.\./)+(?=[\w.])")
+_UPWARD = re.compile(r"(?<=\]\()\.\./[\w./-]+")
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: dict[str, Any], **_: object) -> str:
     """Return the text of a page with the addresses of files that the site does not have."""
-    if page.file.src_path == "index.md":
+    source = page.file.src_uri
+    if source == "index.md":
         page.meta["hide"] = ["navigation"]
-    if page.file.src_path == "rules.md":
+    if source == "rules.md":
         # Hundreds of headings and examples: buttons and a second table of contents take a browser seconds.
         page.meta["hide"] = ["toc"]
         markdown = markdown.replace("\n~~~yaml\n", "\n~~~{.yaml .no-copy}\n")
-    return _OUTSIDE.sub(f"{config['repo_url']}/blob/main/", markdown)
+
+    def lead_to_repository(link: re.Match[str]) -> str:
+        path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(source), link[0]))
+        return link[0] if path.startswith("docs/") else f"{config['repo_url']}/blob/main/{path}"
+
+    return _UPWARD.sub(lead_to_repository, markdown)
+
+
+def on_page_context(context: dict[str, Any], *, page: Any, config: Any, **_: object) -> dict[str, Any]:
+    """Have the words around a page, and its `lang`, in the language of the page."""
+    config.theme["language"] = "zh" if page.file.src_uri.startswith("zh/") else "en"
+    return context
