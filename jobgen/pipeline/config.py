@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen import cache
 from jobgen.check.builtin_rules import ENTRY_RULES, LIMIT_RULES, UNCHECKED_RULES
@@ -33,7 +33,10 @@ from jobgen.spec.frameworks import Frameworks, add_frameworks, collect_framework
 from jobgen.spec.kinds import Kind, add_field_types, find_kind_errors, parse_kind
 from jobgen.spec.overlay import Environment, Overlay, add_teams, compose_environment, find_choices, find_overlay_errors
 from jobgen.spec.teams import Teams, find_team_errors, parse_team
-from jobgen.yamlio.read import Source, YamlDocument, read, read_shared
+from jobgen.yamlio.read import Source, YamlDocument, read, read_shared, search_text
+
+if TYPE_CHECKING:
+    from jobgen.yamlio.read.searched_text import SearchedText
 
 
 class ProjectConfig(NamedTuple):
@@ -261,6 +264,15 @@ def read_traced_source(file: File) -> Source:
     The last file is kept: its documents are asked for one after the other, and reading it for each is quadratic.
     """
     return read(file.content, file.path, traced=True)
+
+
+@lru_cache(maxsize=1)
+def search_document(file: File, position: int) -> SearchedText | None:
+    """The text of a document, to look up single locations; None if it must be read again with all of them.
+
+    The last one is kept: the items of a List share it.
+    """
+    return search_text(file.path, read_shared(file.content, file.path).documents[position])
 
 
 def _load_kinds(root: Folder, findings: list[Finding], *, traced: bool) -> tuple[tuple[Kind, ...], Frameworks]:

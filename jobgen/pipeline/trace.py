@@ -19,6 +19,7 @@ from jobgen.repo.files import File
 from jobgen.repo.shipped import BUILT_IN
 from jobgen.spec.merge import Deletion
 from jobgen.spec.sweeps import expand_member
+from jobgen.yamlio.read import read_shared
 
 
 class Job(NamedTuple):
@@ -36,6 +37,22 @@ class Job(NamedTuple):
         """The same document with locations."""
         data = config.read_traced(self.file)[self.position].data
         return JobDocument(select_item(data, self.item), self.file.path, self.document.sweep)
+
+    def find_document(self) -> JobDocument:
+        """The same raw manifest with locations that are looked up when they are needed."""
+        text = config.search_document(self.file, self.position)
+        if text is None:
+            return name_layer(self.traced_document())
+        data = text.add_places(self._path, "manifest")
+        return JobDocument(data, self.file.path, self.document.sweep)
+
+    @property
+    def _path(self) -> tuple[str | int, ...]:
+        """The path of a raw manifest in its document: empty, unless it is an item of a List."""
+        if self.item < 0:
+            return ()
+        data = read_shared(self.file.content, self.file.path).documents[self.position].data
+        return () if split_list(data)[self.item] is data else ("items", self.item)
 
     def start(self) -> Location:
         """The location of its first line. For an item of a List the file is read again with locations."""
@@ -166,18 +183,20 @@ class Tracer:
 
     def trace(self, job: Job, env: str) -> Traced:
         """Build the objects of a job again, with locations."""
+        expander = self._select_expander(job, env)
+        if expander is self._untraced[env]:
+            return self._trace(job.find_document(), expander)
         # Problems of the job itself have nodes of its document. These must not be nodes of the object, too: a place in
         # the object is no part of the fingerprint of such a problem.
-        return self._trace(job, job.traced_document(), env)
+        return self._trace(job.traced_document(), expander)
 
     def trace_each(self, job: Job, envs: Iterable[str]) -> Iterator[Traced]:
         """Build the objects of a job in several environments, which share the nodes of its document."""
         document = name_layer(job.traced_document())
         for env in envs:
-            yield self._trace(job, document, env)
+            yield self._trace(document, self._select_expander(job, env))
 
-    def _trace(self, job: Job, document: JobDocument, env: str) -> Traced:
-        expander = self._select_expander(job, env)
+    def _trace(self, document: JobDocument, expander: Expander) -> Traced:
         traced = Traced((), [], [])
         patches = expander.environment.patches_for(job_attributes(document, expander))
         made = build_objects(document, expander, patches, traced.problems, traced.deletions)
@@ -200,13 +219,12 @@ class Tracer:
         made = mutated.object
         problems = add_failures(mutated.failures, checker(made)) if checker else traced.problems
         identity = identity_of(made) if isinstance(made, dict) else None
-        begins = job.start() if problems else job.location
-        found = (locate(problem, job.file.path, begins) for problem in problems)
+        found = (locate(problem, job.file.path, None if problem.location else job.start()) for problem in problems)
         paths = (find_path(problem.node, made) for problem in problems)
         return [
             finding._replace(
                 related=(*finding.related, *_name_removals(finding, path, mutated)),
-                location=(job.framework() or begins) if _is_in_kind(finding) else finding.location,
+                location=(job.framework() or job.start()) if _is_in_kind(finding) else finding.location,
                 object=identity,
                 env=env,
                 pointer=format_pointer(path),

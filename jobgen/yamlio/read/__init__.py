@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.model.data import Location, Scalar, value_of
 from jobgen.model.finding import Finding, Severity
@@ -13,6 +13,9 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.yamlio.read.fast import read_lines
 from jobgen.yamlio.read.scalars import quote
+
+if TYPE_CHECKING:
+    from jobgen.yamlio.read.searched_text import SearchedText
 
 _SEPARATOR = lazy_pattern(r"^---[^\n]*(?:\n|\Z)", re.MULTILINE)
 _CONTENT = lazy_pattern(r"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*")
@@ -22,11 +25,22 @@ _AFTER_SEPARATOR = ("", " ", "\t", "\n", "\r", "\x85", "\u2028", "\u2029")
 _LINE_OF_SPACE = lazy_pattern(rf"[{_SPACE}]*?(?:\n|(?=[^{_SPACE}])|\Z)")
 
 
+class _Chunk(NamedTuple):
+    """The text of one document, where it begins, and whether its separator belongs to it."""
+
+    text: str
+    line: int
+    column: int
+    opened: bool
+
+
 class YamlDocument(NamedTuple):
     """One document of a file, a mapping, and where it begins."""
 
     data: Any
     location: Location
+    simple: _Chunk | None = None
+    """Its text, if the fast reader has read it and locations can be looked up in it."""
 
 
 class Source(NamedTuple):
@@ -41,14 +55,15 @@ def read(content: bytes, file: str, *, traced: bool = False) -> Source:
     """Read all documents of a file; with `traced`, every key and scalar has its location."""
     findings: list[Finding] = []
     documents: list[YamlDocument] = []
-    for data, location in _read_documents(_decode(content, file, findings), file, findings, traced=traced):
+    for document in _read_documents(_decode(content, file, findings), file, findings, traced=traced):
+        data, location, _ = document
         if len(findings) > MAX_FINDINGS:
             findings[MAX_FINDINGS:] = [_error("too-many-errors", TOO_MANY_FINDINGS, findings[MAX_FINDINGS].location)]
             break
         if value_of(data) is None:
             continue
         if isinstance(data, dict):
-            documents.append(YamlDocument(data, location))
+            documents.append(document)
         else:
             found = "a list" if isinstance(data, list) else quote(_format_scalar(value_of(data)))
             findings.append(_error("not-a-mapping", f"a document must be a mapping, and this is {found}", location))
@@ -62,6 +77,21 @@ def read_shared(content: bytes, file: str) -> Source:
     A file with findings is read twice: to check it, and to search it for secrets when its batch is done.
     """
     return read(content, file)
+
+
+def search_text(file: str, document: YamlDocument) -> SearchedText | None:
+    """The text of a document, to look up single locations; None if it is not simple."""
+    if document.simple is None:
+        return None
+    # Most runs need no locations.
+    from jobgen.yamlio.read.searched_text import SearchedText
+
+    chunk, data = document.simple, document.data
+
+    def read_all() -> Any:
+        return _add_locations(data, chunk, file) or _compose(chunk, file, [], traced=True)
+
+    return SearchedText(data, chunk.text, file, chunk.line, read_all)
 
 
 def _format_scalar(value: Scalar) -> str:
@@ -88,7 +118,7 @@ def _decode(content: bytes, file: str, findings: list[Finding]) -> str:
         return ""
 
 
-def _read_documents(text: str, file: str, findings: list[Finding], *, traced: bool) -> Iterator[tuple[Any, Location]]:
+def _read_documents(text: str, file: str, findings: list[Finding], *, traced: bool) -> Iterator[YamlDocument]:
     """Read the documents of a text: those of a JSON stream if it begins with one, then those between `---` lines."""
     line, column = 1, 0
     # kubectl looks at as many characters to distinguish JSON from YAML.
@@ -101,13 +131,13 @@ def _read_documents(text: str, file: str, findings: list[Finding], *, traced: bo
         column = stream.rest - (text.rfind("\n", 0, stream.rest) + 1)
         text = text[stream.rest :]
     for chunk in _split_documents(text.replace("\r\n", "\n"), line, column, file, findings):
-        yield _read_document(chunk, file, findings, traced=traced), _locate_start(chunk, file)
+        yield _read_document(chunk, file, findings, traced=traced)
 
 
 class _JsonDocuments(NamedTuple):
     """The JSON documents at the beginning of a text, and the position at which YAML follows, if it does."""
 
-    documents: list[tuple[Any, Location]]
+    documents: list[YamlDocument]
     rest: int | None = None
 
 
@@ -116,11 +146,11 @@ def _read_json_stream(text: str, file: str, findings: list[Finding], *, traced: 
     from jobgen.yamlio.read.json_text import JsonStream, NotJsonError
 
     stream = JsonStream(text, file, traced=traced)
-    documents: list[tuple[Any, Location]] = []
+    documents: list[YamlDocument] = []
     try:
         for value in stream:
             findings += value.findings
-            documents.append((value.data, value.location))
+            documents.append(YamlDocument(value.data, value.location))
     except NotJsonError as error:
         rest = _LINE_OF_SPACE.match(text, stream.at)
         assert rest is not None
@@ -132,15 +162,6 @@ def _read_json_stream(text: str, file: str, findings: list[Finding], *, traced: 
         message = f"not JSON at {quote(found)}" if found else "not JSON: the text ends in the middle of `{…}`"
         findings.append(_error("yaml-syntax", message, stream.location(error.at, error.at)))
     return _JsonDocuments(documents)
-
-
-class _Chunk(NamedTuple):
-    """The text of one document, where it begins, and whether its separator belongs to it."""
-
-    text: str
-    line: int
-    column: int
-    opened: bool
 
 
 def _split_documents(text: str, line: int, column: int, file: str, findings: list[Finding]) -> Iterator[_Chunk]:
@@ -173,18 +194,28 @@ def _check_separator(after: str, *, opens: bool) -> str:
     return ""
 
 
-def _read_document(chunk: _Chunk, file: str, findings: list[Finding], *, traced: bool) -> Any:
+def _read_document(chunk: _Chunk, file: str, findings: list[Finding], *, traced: bool) -> YamlDocument:
     is_simple, data = read_lines(chunk.text)
+    location = _locate_start(chunk, file)
+    has_locations = is_simple and isinstance(data, dict) and not chunk.column
     if is_simple and not traced:
-        return data
-    if is_simple and isinstance(data, dict) and not chunk.column:
-        # Most runs need no locations.
-        from jobgen.yamlio.read.locations import UnexpectedTextError, add_locations
+        return YamlDocument(data, location, chunk if has_locations else None)
+    located = _add_locations(data, chunk, file) if has_locations else None
+    return YamlDocument(located or _compose(chunk, file, findings, traced=traced), location)
 
-        try:
-            return add_locations(data, chunk.text, file, chunk.line)
-        except UnexpectedTextError:
-            pass
+
+def _add_locations(data: dict[str, Any], chunk: _Chunk, file: str) -> dict[str, Any] | None:
+    """The data of a document with locations; None if only the exact reader knows them."""
+    # Most runs need no locations.
+    from jobgen.yamlio.read.locations import UnexpectedTextError, add_locations
+
+    try:
+        return add_locations(data, chunk.text, file, chunk.line)
+    except UnexpectedTextError:
+        return None
+
+
+def _compose(chunk: _Chunk, file: str, findings: list[Finding], *, traced: bool) -> Any:
     # The exact reader imports the YAML library, which most runs do not need.
     from jobgen.yamlio.read.exact import compose
 
