@@ -63,6 +63,7 @@ docs: .venv/ready
 	$(BIN)/python docs/build_jobs.py
 	$(BIN)/python docs/build_fields.py
 	$(BIN)/python docs/build_commands.py
+	$(BIN)/python tools/build_completion.py
 	$(BIN)/python docs/build_api.py
 	$(BIN)/python docs/build_zh.py
 	$(BIN)/mkdocs build --strict

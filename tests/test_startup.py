@@ -67,12 +67,40 @@ def test_help_imports_the_command_line_alone(arguments):
     assert not modules & {"yaml", "cel_expr_python", "json", "pathlib", "hashlib", "dataclasses"}
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_imports_the_command_line_alone(shell):
-    words = {"COMP_WORDS": "jobgen li", "COMP_CWORD": "li" if shell == "fish" else "1"}
-    code, out, modules = list_imports(_JOBGEN_COMPLETE=f"{shell}_complete", **words)
-    assert (code, "lint" in out) == (0, True)
-    assert own(modules) == COMMAND_LINE
+COMPLETION = {
+    "jobgen",
+    "jobgen.cli",
+    "jobgen.cli.completion",
+    "jobgen.cli.completion.candidates",
+    "jobgen.cli.completion.complete",
+    "jobgen.cli.completion.table",
+    "jobgen.cli.result",
+    "jobgen.cli.terminal",
+    "jobgen.model",
+    "jobgen.model.limits",
+}
+COMPLETE = """
+import os, sys
+from jobgen.cli.completion.complete import complete
+report = os.dup(2)
+code = complete(sys.argv[1], sys.argv[2:])
+os.write(report, " ".join([str(code), *sys.modules]).encode())
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("shell", "words"),
+    [("bash", ["jobgen lint --f"]), ("zsh", ["jobgen", "lint", "--f"]), ("fish", ["jobgen", "lint", "--f"])],
+)
+def test_completion_imports_neither_commands_nor_click(shell, words):
+    process = subprocess.run(
+        [sys.executable, "-P", "-c", COMPLETE, shell, *words], capture_output=True, text=True, check=True
+    )
+    code, *modules = process.stderr.split()
+    assert (code, "--format" in process.stdout) == ("0", True)
+    assert own(modules) == COMPLETION
+    assert "click" not in modules
 
 
 def test_help_lists_every_command_as_its_module_documents_it():

@@ -145,13 +145,6 @@ def explain(
     return Explanation((), explain_rule(root, name))
 
 
-def list_names(path: ProjectPath) -> list[str]:
-    """List the names that can be explained: jobs, rules and policies."""
-    project = _find_project(path, "", "")
-    jobs = read_jobs(layout.find_jobs(project.root), project.config.frameworks, []) if project else ()
-    return [*sorted({job.document.name for job in jobs}), *all_docs(project.root if project else None)]
-
-
 def list_fields(path: ProjectPath, name: str, environments: Sequence[str] = ()) -> list[str]:
     """List the fields of a job that can be explained: those of its spec, then those of its object."""
     from jobgen.pipeline.marked_spec import build_marked

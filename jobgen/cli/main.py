@@ -6,7 +6,6 @@ import errno
 import gc
 import os
 import sys
-from collections.abc import Mapping
 
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.cli.terminal import find_error_terminal, finish, finish_printed
@@ -22,6 +21,11 @@ def main() -> None:
     """Run the command line and end the process."""
     # A run creates no reference cycles, and looking for them takes a tenth of its time.
     gc.disable()
+    shell = os.environ.get("_JOBGEN_COMPLETE")
+    if shell is not None:
+        from jobgen.cli.completion.complete import complete
+
+        os._exit(complete(shell, sys.argv[1:]))
     code = run(sys.argv[1:])
     # Skip interpreter teardown; it costs as much as a small lint.
     os._exit(code)
@@ -66,7 +70,7 @@ def _run_command(arguments: list[str]) -> Result | int:
 
 
 def _start_command(arguments: list[str]) -> Result | int:
-    if is_plain_lint(arguments, os.environ):
+    if is_plain_lint(arguments):
         from pathlib import Path
 
         from jobgen import cache
@@ -79,8 +83,8 @@ def _start_command(arguments: list[str]) -> Result | int:
     return run_command(arguments)
 
 
-def is_plain_lint(arguments: list[str], environ: Mapping[str, str]) -> bool:
+def is_plain_lint(arguments: list[str]) -> bool:
     """Whether the command is `jobgen lint` with paths only, as hooks and editors run it; it does not need click."""
     # On Windows, click expands patterns.
     options = any(not word or word[0] == "-" or _SHELL_PATTERN.intersection(word) for word in arguments)
-    return arguments[:1] == ["lint"] and not options and "_JOBGEN_COMPLETE" not in environ
+    return arguments[:1] == ["lint"] and not options

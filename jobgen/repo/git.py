@@ -111,6 +111,14 @@ def resolve_commit(folder: Path, revision: str) -> str:
     raise GitError(f"there is no revision `{revision}`")
 
 
+def list_references(folder: Path) -> list[str]:
+    """The branches and tags of a repository, by their short names; none outside of one."""
+    done = _run(
+        folder, "for-each-ref", "--count=1000", "--format=%(refname:short)", "refs/heads", "refs/tags", "refs/remotes"
+    )
+    return os.fsdecode(done.stdout).split("\n")[:-1] if done else []
+
+
 def is_shallow(folder: Path) -> bool:
     """Whether a clone is shallow."""
     done = _run(folder, "rev-parse", "--is-shallow-repository")

@@ -59,6 +59,14 @@ def _list_paths(root: str) -> Iterator[str]:
                     yield below[1:]
 
 
+def list_paths(folder: str, start: str) -> list[str]:
+    """The files and folders below a folder whose path from it may begin with a text; folders end in a slash."""
+    above, name = os.path.split(start)
+    with os.scandir(os.path.join(folder, above)) as entries:
+        found = [entry.name + "/" * entry.is_dir() for entry in entries]
+    return sorted(os.path.join(above, each) for each in found if name.startswith(".") or not each.startswith("."))
+
+
 def walk_files(root: Folder, top: str, suffixes: tuple[str, ...]) -> Iterator[FileEntry]:
     """Find regular files below a folder, ordered by path; links that lead out of the repository become findings."""
     return (entry for entry in walk_all(root, top, suffixes) if not entry.skipped)

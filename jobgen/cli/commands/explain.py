@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -18,8 +18,6 @@ from jobgen.api.explain import (
     RuleExplanation,
     ValueSource,
     explain,
-    list_fields,
-    list_names,
 )
 from jobgen.api.project import ProjectPath
 from jobgen.cli.options import env_option, today_option
@@ -29,33 +27,9 @@ from jobgen.report.escape import visible
 from jobgen.report.summary import count_severities, format_findings
 
 
-def _complete_name(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """The names of jobs and rules that start with a text, for shells."""
-    return [name for name in _or_nothing(list_names, _directory(context)) if name.startswith(incomplete)]
-
-
-def _complete_field(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """The fields of a job spec and of its object that start with a text, for shells."""
-    name, envs = context.params.get("name") or "", context.params.get("envs") or ()
-    fields = _or_nothing(list_fields, _directory(context), name, envs)
-    return [field for field in fields if field.startswith(incomplete)]
-
-
-def _directory(context: click.Context) -> Path:
-    return Path(context.find_root().params.get("directory") or ".")
-
-
-def _or_nothing(listing: Callable[..., list[str]], *arguments: object) -> list[str]:
-    """A list of words; none if the repository has errors, which have no place in a completion."""
-    try:
-        return listing(*arguments)
-    except JobgenError:
-        return []
-
-
 @click.command("explain")
-@click.argument("name", metavar="JOB|RULE", shell_complete=_complete_name)
-@click.argument("field", default="", shell_complete=_complete_field)
+@click.argument("name", metavar="JOB|RULE")
+@click.argument("field", default="")
 @env_option
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @today_option

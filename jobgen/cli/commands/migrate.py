@@ -35,7 +35,7 @@ from jobgen.report.summary import format_findings, pluralize
 
 
 @click.command("migrate")
-@click.argument("jobs", nargs=-1, metavar="[JOB...]")
+@click.argument("jobs", nargs=-1, metavar="[JOB|FILE]...")
 @click.option("--to", "target", required=True, metavar="KIND|PLATFORM", help="The kind or platform to convert to.")
 @click.option("--all", "all_jobs", is_flag=True, help="Convert the whole repository, with overlays and runtimes.")
 @click.option(

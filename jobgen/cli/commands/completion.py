@@ -1,0 +1,22 @@
+"""`jobgen completion`: print the script that completes command lines in a shell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from jobgen.cli.completion.complete import SHELLS
+from jobgen.cli.completion.table import FOLDER
+from jobgen.cli.result import ExitCode, Result
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(SHELLS))
+def command(shell: str) -> Result:
+    """Print the script that completes command lines in a shell.
+
+    To turn it on, write `source <(jobgen completion bash)` in ~/.bashrc, `source <(jobgen completion zsh)` in ~/.zshrc,
+    or `jobgen completion fish | source` in ~/.config/fish/config.fish. See docs/commands.md.
+    """
+    return Result(ExitCode.OK, Path(FOLDER, f"jobgen.{shell}").read_text("utf-8"))

@@ -1,0 +1,96 @@
+"""Build the table that shell completion reads: jobgen/data/completion/commands.json.
+
+    python tools/build_completion.py
+
+Run it after a change of a command, an option or a rule; `tests/test_shell_completion.py` says when.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jobgen.check.rule_docs import all_docs
+from jobgen.cli.app import cli
+from jobgen.pipeline import config
+
+TABLE = Path(__file__).parent.parent / "jobgen/data/completion/commands.json"
+_TAKES: dict[str, list[str]] = {
+    "BASE[..HEAD]": ["revision"],
+    "CRD": ["file"],
+    "DIR": ["folder"],
+    "ENV": ["environment"],
+    "FIELD": ["field"],
+    "FILE": ["file"],
+    "FOLDER": ["folder"],
+    "JOB": ["job"],
+    "JOB|FILE": ["job", "file"],
+    "JOB|RULE": ["job", "rule"],
+    "MANIFEST": ["file"],
+    "OLD NEW": ["folder"],
+    "PATH": ["file"],
+    "REV": ["revision"],
+    "TEAM": ["team"],
+    "TEST|FILE": ["file"],
+}
+"""The sorts of names that a parameter takes, by its name in the usage."""
+_FREE = {"DATE", "DURATION", "FORMAT=FILE", "I/N", "NAME", "ROOT", "URL"}
+"""Parameters that cannot be completed."""
+
+
+def build() -> str:
+    """The text of the table."""
+    return json.dumps({**_describe(cli), "rules": sorted(all_docs(None))}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _describe(command: click.Command) -> dict[str, Any]:
+    context = click.Context(command, info_name="jobgen")
+    found: dict[str, Any] = {"help": command.get_short_help_str(100), "options": {}, "arguments": []}
+    for parameter in command.get_params(context):
+        entry = _describe_values(parameter)
+        if isinstance(parameter, click.Option) and not parameter.hidden:
+            entry |= {"help": _shorten(parameter.help or "")}
+            entry |= {} if parameter.is_flag or parameter.count else {"count": parameter.nargs}
+            found["options"] |= dict.fromkeys((*parameter.opts, *parameter.secondary_opts), entry)
+        elif isinstance(parameter, click.Argument):
+            found["arguments"].append(entry | ({"many": True} if parameter.nargs == -1 else {}))
+    if isinstance(command, click.Group):
+        each = {name: command.resolve_command(context, [name])[1] for name in command.list_commands(context)}
+        found["commands"] = {name: _describe(inner) for name, inner in each.items() if inner and not inner.hidden}
+    return found
+
+
+def _describe_values(parameter: click.Parameter) -> dict[str, Any]:
+    if isinstance(parameter, click.Option) and (parameter.is_flag or parameter.count):
+        return {}
+    if isinstance(parameter.type, click.Choice):
+        return {"words": list(parameter.type.choices)}
+    name = _name_values(parameter)
+    if name in ("KIND", "KIND|PLATFORM"):
+        kinds = config.load(TABLE.parent).kinds
+        platforms = {kind.platform for kind in kinds} if name == "KIND|PLATFORM" else set()
+        return {"words": sorted({kind.name for kind in kinds} | platforms)}
+    if name.startswith("running="):
+        return {"words": ["running=all", "running=none"]}
+    if name not in _TAKES and name not in _FREE:
+        raise SystemExit(f"add `{name}` of {parameter.opts} to the tables of tools/build_completion.py")
+    return {"takes": _TAKES[name]} if name in _TAKES else {}
+
+
+def _name_values(parameter: click.Parameter) -> str:
+    """`JOB` for `[JOB]...`; a parameter without such a name has its own, an environment that of `--env`."""
+    name = parameter.metavar or ("ENV" if "--env" in parameter.opts else parameter.name or "").upper()
+    name = name.replace("...", "")
+    return name[1:-1] if name.startswith("[") else name
+
+
+def _shorten(text: str) -> str:
+    """The first sentence, for a list of options."""
+    return text.partition("; ")[0].partition(". ")[0].rstrip(".")
+
+
+if __name__ == "__main__":
+    TABLE.write_text(build(), "utf-8")
