@@ -26,6 +26,8 @@ RESERVED = {
     "cel_expr_python": {"check.cel.engine"},
     "pygls": {"editor.server"},
     "lsprotocol": {"editor.server"},
+    "jsonschema": {"api.json_schema_process"},
+    "referencing": {"api.json_schema_process"},
     "mcp": {"model_context.server"},
     "mcp_types": {"model_context.server"},
     "print": set(),
@@ -34,6 +36,7 @@ RESERVED = {
     "sys.exit": set(),
     "os._exit": {"cli.main", "pipeline.parallel"},  # a child process must not return into its parent's code
     "sys.stdout": {
+        "api.json_schema_process",  # a process of its own, which writes its results
         "cli.commands.lsp",  # the background process of the language server writes frames
         "cli.terminal",
         "pipeline.parallel",

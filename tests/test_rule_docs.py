@@ -12,13 +12,10 @@ from pathlib import Path
 import pytest
 from moduletrees import parse_module
 
-from jobgen.api import kubeconform
 from jobgen.check.admission.rules import RULES as POD_RULES
 from jobgen.check.builtin_rules import BUILTIN_RULES
 from jobgen.check.rule_docs import all_docs, all_rule_docs, rule_example
-from jobgen.model.data import Location
-from jobgen.model.finding import Identity, Severity
-from jobgen.pipeline.environment import Rendered
+from jobgen.model.finding import Severity
 
 ROOT = Path(__file__).parent.parent / "jobgen"
 MODULES = [path for path in ROOT.rglob("*.py") if path.parent.parent != ROOT / "rules"]
@@ -120,17 +117,6 @@ def test_rule_summaries_are_one_sentence(doc):
     assert doc.summary.endswith(".")
     assert doc.summary[0].isupper() or doc.summary[0] == "`"
     assert len(doc.summary) <= 110
-
-
-def test_kubeconform_failure_is_reported(monkeypatch):
-    made = Rendered("prod", {}, Identity("v1", "Pod", "ml", "a"), Location("jobs/a.yaml"))
-    verdict = {"status": "statusError", "msg": "no such\nschema"}
-    monkeypatch.setattr(kubeconform, "_check_objects", lambda objects: [(made, verdict)])
-    told = kubeconform.find_disagreements([(made, b"")], [])
-
-    assert [(finding.rule, finding.message) for finding in told] == [
-        ("kubeconform-failed", "kubeconform could not check it: no such schema")
-    ]
 
 
 def test_examples_are_shown_without_expectations():

@@ -249,7 +249,15 @@ def test_shards_render_all_objects_and_touch_no_other_tree(repository: Path, tmp
 
 @pytest.mark.parametrize(
     "options",
-    [("--since", "HEAD"), ("--fix",), ("--diff",), ("--write-baseline",), ("--kubeconform",), ("-",)],
+    [
+        ("--since", "HEAD"),
+        ("--fix",),
+        ("--diff",),
+        ("--write-baseline",),
+        ("--kubeconform",),
+        ("--second-opinion",),
+        ("-",),
+    ],
 )
 def test_what_a_shard_cannot_do_is_a_usage_error(repository: Path, options: tuple[str, ...]) -> None:
     done = run(repository, "lint", "--shard", "1/2", *options)

@@ -19,6 +19,7 @@ from jobgen.report import Report, RuleText, Suppressed, formats
 
 if TYPE_CHECKING:
     from jobgen.api.project import ProjectPath
+    from jobgen.api.second_opinion import Opinion
     from jobgen.pipeline.memory import RunMemory
     from jobgen.report.shard_part import ShardPart
 
@@ -55,6 +56,8 @@ class LintResult(NamedTuple):
     """The number of entries that were removed from the baseline."""
     shard: ShardPart | None = None
     """The share of the files that was linted, with the results that `merge_reports` needs; None for all files."""
+    opinions: tuple[Opinion, ...] = ()
+    """How much other tools checked, for `kubeconform` and `second_opinion`."""
 
     @property
     def failed(self) -> bool:
@@ -112,6 +115,7 @@ def lint(
     kubeconform: bool = False,
     today: str = "",
     shard: str = "",
+    second_opinion: bool = False,
 ) -> LintResult:
     """Check a jobs repository, or the manifests at some paths.
 
@@ -126,21 +130,24 @@ def lint(
         kubeconform: Whether to run kubeconform too and report disagreements.
         today: The date by which jobs and suppressions expire, as `YYYY-MM-DD`; by default that of the commit.
         shard: Which share of the files to lint, such as `1/4`; `merge_reports` merges the reports of all.
+        second_opinion: Whether to run jsonschema too, and kubeconform if it is installed, and report disagreements.
 
     Raises:
-        UsageError: An argument or `jobgen.yaml` is wrong.
+        UsageError: An argument or `jobgen.yaml` is wrong, or a tool is not installed.
         NotFoundError: There are no files to lint.
-        ToolError: kubeconform failed.
+        ToolError: kubeconform or jsonschema failed.
 
     """
     check_names("paths", paths)
     check_names("environments", environments)
     directory, today = _open(path, today)
-    request = LintRequest(directory, paths, environments, stdin, kubeconform, today)
+    request = LintRequest(directory, paths, environments, stdin, kubeconform, today, second_opinion=second_opinion)
     if shard:
         request = request._replace(shard=check_shard(shard))
-        if since or prune_baseline or kubeconform or stdin is not None:
-            raise UsageError("`--since`, `--fix`, `--kubeconform` and `-` cannot be combined with `--shard`")
+        if since or prune_baseline or request.other_tools or stdin is not None:
+            raise UsageError(
+                "`--since`, `--fix`, `--kubeconform`, `--second-opinion` and `-` cannot be combined with `--shard`"
+            )
     return lint_request(request, since=since, baseline=baseline, prune_baseline=prune_baseline)
 
 
@@ -149,7 +156,7 @@ def lint_request(
 ) -> LintResult:
     """Check what a request names; the arguments and exceptions are those of `lint`."""
     check_request(request)
-    memory = _make_memory() if since and request.stdin is None and not request.kubeconform else None
+    memory = _make_memory() if since and request.stdin is None and not request.other_tools else None
     linted = _lint_cached(request, memory)
     # A hook may name only files that the settings exclude.
     if _is_empty(request, linted) and not (request.paths and EXCLUDED in linted.skipped):
@@ -182,6 +189,7 @@ def lint_request(
         merged,
         pruned,
         _pack_shard(request, linted, baseline) if request.shard else None,
+        tuple(linted.opinions),
     )
 
 
@@ -225,7 +233,7 @@ def _open(path: ProjectPath, today: str) -> tuple[Path, str]:
 
 
 def check_request(request: LintRequest) -> None:
-    """Raise a UsageError if a folder does not exist, a path is in another repository, or a date is invalid."""
+    """Raise a UsageError if a folder or tool does not exist, a path is in another repository, or a date is invalid."""
     if not request.directory.is_dir():
         raise UsageError(f"there is no folder `{request.directory}`")
     root = find_root(request.directory.resolve())
@@ -237,6 +245,13 @@ def check_request(request: LintRequest) -> None:
         from jobgen.api.project import check_date
 
         check_date(request.today)
+    if request.other_tools:
+        from jobgen.api.second_opinion import find_missing
+
+        # A second opinion needs one other tool; how much each of the others checked is listed.
+        missing = find_missing(request.other_tools[0])
+        if missing:
+            raise UsageError(missing)
 
 
 def _make_memory() -> RunMemory:

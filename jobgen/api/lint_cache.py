@@ -40,7 +40,7 @@ class LintInputs(NamedTuple):
 
 def read_inputs(request: LintRequest) -> LintInputs | None:
     """Return what a lint depends on; None if that is more than files, or the cache is disabled."""
-    if not cache.is_enabled() or request.stdin is not None or request.kubeconform:
+    if not cache.is_enabled() or request.stdin is not None or request.other_tools:
         return None
     moment = time.time_ns()
     files = resolve_files(request)

@@ -18,6 +18,7 @@ from jobgen.repo.shipped import BUILT_IN
 from jobgen.report.coverage import Coverage
 
 if TYPE_CHECKING:
+    from jobgen.api.second_opinion import Opinion
     from jobgen.model.finding import Finding
     from jobgen.model.shard import Shard
     from jobgen.pipeline.result_cache import FileParts
@@ -48,6 +49,13 @@ class LintRequest(NamedTuple):
     """The share of the files that is linted."""
     known: Mapping[tuple[bool, str], FileParts] | None = None
     """The results of files that shards have linted, by whether they are files by themselves, and path."""
+    second_opinion: bool = False
+    """Whether to run all other tools too that are installed."""
+
+    @property
+    def other_tools(self) -> tuple[str, ...]:
+        """The tools that check the same objects, so that disagreements are found."""
+        return ("jsonschema", "kubeconform") if self.second_opinion else ("kubeconform",) if self.kubeconform else ()
 
     @property
     def folder(self) -> Folder:
@@ -100,6 +108,8 @@ class LintRun(NamedTuple):
     """Findings that exceptions of the settings accept."""
     results: Sequence[tuple[bool, FileEntry, FileParts]] = ()
     """The results of the files of a shard, and whether they are files by themselves."""
+    opinions: Sequence[Opinion] = ()
+    """How much other tools checked."""
 
 
 def resolve_files(request: LintRequest) -> LintFiles:

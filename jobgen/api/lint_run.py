@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jobgen.api.lint_files import STDIN, LintFiles, LintRequest, LintRun, resolve_files, select_findings
 from jobgen.api.project import select_environments
@@ -36,11 +37,15 @@ from jobgen.report.coverage import Coverage, join_coverage
 from jobgen.report.placeholders import group_placeholders
 from jobgen.report.suppress import SuppressedFinding, Suppression, apply_suppressions, find_unused
 
+if TYPE_CHECKING:
+    from jobgen.api.second_opinion import Opinion
+
 # Rules beside those of scope `fleet` that compare objects of several files.
 _CROSS_FILE_RULES = frozenset(
     ("deletes-nothing", "duplicate-identity", "patch-matches-nothing", "selector-matches-nothing")
 )
 _KUBECONFORM_RULES = frozenset(("kubeconform-disagrees", "kubeconform-failed"))
+_JSONSCHEMA_RULES = frozenset(("jsonschema-disagrees", "jsonschema-failed"))
 # Rules that only `jobgen render` applies.
 _RENDER_RULES = frozenset(("file-name-too-long", "shared-file-name"))
 
@@ -58,15 +63,13 @@ def run_lint(
     `memory`. `progress` is called with the number of processed and of all objects.
 
     Raises:
-        UsageError: The settings have errors, there is no such environment, or kubeconform is not installed.
-        ToolError: kubeconform failed.
+        UsageError: The settings have errors, or there is no such environment.
+        ToolError: Another tool failed.
 
     """
-    if request.kubeconform:
-        _require_kubeconform()
     files = files or resolve_files(request)
     runs = _start_runs(request, files, layers, memory, progress)
-    objects = sum(_check_objects(run, with_kubeconform=request.kubeconform) for run in runs)
+    checked = [_check_objects(run, request.other_tools) for run in runs]
     by_run = [_collect_comments(run) for run in runs]
     comments = [comment for several in by_run for comment in several]
     today = request.today or (git.read_commit_date(request.directory) if comments else "")
@@ -88,9 +91,9 @@ def run_lint(
         sorted(shown, key=lambda found: (found.location, found.rule, found.message, found.env)),
         [each for each in suppressed if each.finding in selected],
         sum(run.files for run in runs) - sum(files.is_excluded(entry.path) for entry in excluded),
-        objects,
+        sum(count for count, _ in checked),
         list(dict.fromkeys(name for run in runs for name in run.environments if name)),
-        _applied_rules(runs),
+        _applied_rules(runs) - (frozenset() if request.second_opinion else _JSONSCHEMA_RULES),
         files.root if isinstance(files.root, Path) else request.directory,
         comments,
         runs[0].project.mandatory,
@@ -101,6 +104,7 @@ def run_lint(
         rendered=all(run.rendered for run in runs),
         accepted=[each for each in accepted if each.finding in selected],
         results=results,
+        opinions=[reduce(add, several) for several in zip(*(opinions for _, opinions in checked), strict=True)],
     )
 
 
@@ -131,13 +135,6 @@ def finish_file(
     return found
 
 
-def _require_kubeconform() -> None:
-    # It imports modules for processes, which other lints do not need.
-    from jobgen.api.kubeconform import check_installed
-
-    check_installed()
-
-
 def _start_runs(
     request: LintRequest,
     files: LintFiles,
@@ -145,7 +142,7 @@ def _start_runs(
     memory: RunMemory | None,
     progress: Callable[[int, int], None],
 ) -> list[Run]:
-    keep = _keep_object if request.kubeconform else discard_object
+    keep = _keep_object if request.other_tools else discard_object
     root = files.root or request.folder
     load = partial(config.load, root, today=request.today)
     if memory:
@@ -232,17 +229,22 @@ def _keep_object(made: Any) -> Any:
     return made
 
 
-def _check_objects(run: Run, *, with_kubeconform: bool) -> int:
-    """Check all objects, with kubeconform too if requested, and return their number."""
-    if not with_kubeconform:
-        return sum(1 for _ in run)
+def _check_objects(run: Run, tools: Sequence[str]) -> tuple[int, list[Opinion]]:
+    """Check all objects, also with other tools, and return their number and how much these tools checked."""
+    if not tools:
+        return sum(1 for _ in run), []
 
-    from jobgen.api.kubeconform import find_disagreements
+    from jobgen.api.second_opinion import CheckedObject, find_disagreements
 
     checkers = {name: EnvironmentRunner(run.project, name).checker for name in run.environments}
-    objects = [(made, checkers[made.env].read_json_schema(checkers[made.env].manifest(made.object))) for made in run]
-    run.findings += find_disagreements(objects, run.findings)
-    return len(objects)
+    objects = []
+    for made in run:
+        checker = checkers[made.env]
+        schema = checker.read_json_schema(checker.manifest(made.object))
+        objects.append(CheckedObject(made, schema, partial(checker.find_schema_problems, made.object)))
+    found, opinions = find_disagreements(objects, run.findings, tools)
+    run.findings += filter(None, map(run.project.apply_severity, found))
+    return len(objects), opinions
 
 
 def _collect_comments(run: Run) -> list[Suppression]:
@@ -315,7 +317,8 @@ def _find_coverage(run: Run, request: LintRequest) -> Coverage:
     )
     off = project.severities.ever_off(rule_categories(run.policies))
     left_out = CHANGE_RULES | _RENDER_RULES | project.mandatory | off | run.unchecked_rules
-    left_out |= frozenset() if request.kubeconform else _KUBECONFORM_RULES
+    left_out |= frozenset() if request.other_tools else _KUBECONFORM_RULES
+    left_out |= frozenset() if request.second_opinion else _JSONSCHEMA_RULES
     without_schema = (
         (
             frozenset(

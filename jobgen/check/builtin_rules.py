@@ -122,6 +122,8 @@ _WARNINGS = {
     "meta": {
         "change-not-analyzed": "A change that cannot be assessed, because the jobs could not be rendered before it.",
         "expired-suppression": "A suppression comment whose end date has passed.",
+        "jsonschema-disagrees": "An object that jobgen accepts and jsonschema rejects, or the other way round.",
+        "jsonschema-failed": "An object that jsonschema could not check.",
         "kubeconform-disagrees": "An object that jobgen accepts and kubeconform rejects, or the other way round.",
         "kubeconform-failed": "An object that kubeconform could not check.",
         "malformed-suppression": "A comment that begins like a suppression and has no effect, because it is malformed.",

@@ -221,6 +221,10 @@ class Checker:
             return own.content
         return read_shipped_bundle(*_name_kind(manifest), self.cluster, any_release=manifest.kind is not None)
 
+    def find_schema_problems(self, obj: Mapping[str, Node]) -> list[Problem]:
+        """What the schema of an object refuses, without the validation that Kubernetes and operators add in code."""
+        return _run_stage(obj, lambda: self._check_schema(self.manifest(obj)))
+
     def name_schema_file(self, manifest: Manifest) -> str:
         """The path, in a schema folder of the repository, of the schema that the cluster has for an object."""
         name = manifest.kind.name if manifest.kind else manifest.kind_name

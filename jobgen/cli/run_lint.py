@@ -60,6 +60,7 @@ def lint_paths(
     format_: str,
     stdin: bytes | None = None,
     kubeconform: bool = False,
+    second_opinion: bool = False,
     since: str = "",
     baseline: str = "",
     write_baseline: bool = False,
@@ -81,7 +82,8 @@ def lint_paths(
         return error_result(ExitCode.USAGE, message)
     try:
         if fix or diff:
-            fixed = _fix(LintRequest(directory, paths, envs, stdin, kubeconform, today), fix, diff=diff, fsync=fsync)
+            request = LintRequest(directory, paths, envs, stdin, kubeconform, today, second_opinion=second_opinion)
+            fixed = _fix(request, fix, diff=diff, fsync=fsync)
             if diff:
                 return fixed
         result = lint(
@@ -93,6 +95,7 @@ def lint_paths(
             baseline="" if write_baseline else baseline,
             prune_baseline=bool(fix),
             kubeconform=kubeconform,
+            second_opinion=second_opinion,
             today=today,
             shard=shard,
         )
@@ -111,7 +114,8 @@ def lint_paths(
     errors = _write_step_summary(report, environ.get("GITHUB_STEP_SUMMARY", "")) if format_ == "github" else ""
     entries = "1 stale entry" if result.pruned == 1 else f"{result.pruned} stale entries"
     pruned = f"{visible(f'{entries} removed from {baseline}')}\n" if result.pruned else ""
-    text = f"{fixed.err}{pruned}{counts}{_describe_empty_shard(result)}{summarize(report)}\n{errors}"
+    opinions = "".join(f"{opinion}\n" for opinion in result.opinions)
+    text = f"{fixed.err}{pruned}{opinions}{counts}{_describe_empty_shard(result)}{summarize(report)}\n{errors}"
     return Result(code, formats.render(format_, report), text)
 
 
@@ -130,7 +134,7 @@ def _fix(request: LintRequest, fix: str, *, diff: bool, fsync: bool) -> Result:
     from jobgen.repo.root import find_root
 
     check_request(request)
-    fixes = compute_fixes(request, unsafe=fix == "unsafe")
+    fixes = compute_fixes(request._replace(kubeconform=False, second_opinion=False), unsafe=fix == "unsafe")
     skipped: dict[str, str] = {}
     if not diff:
         base = find_root(request.directory.resolve()) or request.directory

@@ -40,6 +40,9 @@ from jobgen.report.formats import AUTO, format_names
 @click.option("--show-suppressed", is_flag=True, help="Show findings that comments and the baseline suppress.")
 @shard_option
 @click.option("--kubeconform", is_flag=True, help="Run kubeconform too; report disagreements.")
+@click.option(
+    "--second-opinion", is_flag=True, help="Run jsonschema too, and kubeconform if installed; report disagreements."
+)
 @no_cache_option
 @fsync_option
 @today_option

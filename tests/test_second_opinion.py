@@ -1,0 +1,375 @@
+"""`--second-opinion` and `--kubeconform`: the real kubeconform where it is on PATH, a stand-in everywhere."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+from findings import without_infos
+from jobgenprocess import run_jobgen_text
+from sharedfiles import shared_folder
+
+import jobgen
+from jobgen.api import json_schema, verdict
+from jobgen.api.json_schema_process import _compile
+from jobgen.cli.run_lint import lint_paths
+
+ROOT = Path(__file__).parent.parent
+JOB = """\
+apiVersion: kubeflow.org/v1
+kind: JAXJob
+metadata: {name: %s, namespace: ml}
+spec:
+  jaxReplicaSpecs:
+    Worker:
+      replicas: 1
+      template: {spec: {containers: [{name: jax, image: "a:1"%s}]}}
+"""
+REAL = shutil.which("kubeconform")
+
+
+@pytest.fixture(params=["stand-in", "the real one"])
+def binary(request, monkeypatch, tmp_path_factory):
+    if request.param == "the real one":
+        if not REAL:
+            pytest.skip("kubeconform is not on PATH; the stand-in was asked instead")
+        return
+    bin_ = tmp_path_factory.mktemp("bin")
+    script = (ROOT / "tests/standin/kubeconform").read_text("utf-8")
+    (bin_ / "kubeconform").write_text(script.replace("/usr/bin/env python3", sys.executable, 1))
+    (bin_ / "kubeconform").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{bin_}{os.pathsep}{os.environ['PATH']}")
+
+
+def found(folder):
+    out = lint_paths(folder, ["."], (), format_="json", kubeconform=True).out
+    return [(entry["rule"], entry["category"], entry["file"]) for entry in without_infos(json.loads(out)["findings"])]
+
+
+def test_agreement_with_kubeconform_is_silent(binary, tmp_path):
+    (tmp_path / "good.yaml").write_text(JOB % ("good", ""))
+    (tmp_path / "bad.yaml").write_text(JOB % ("bad", ", imagee: x"))
+
+    assert found(tmp_path) == [("unknown-field", "schema", "bad.yaml")]
+
+
+def test_disagreement_with_kubeconform_is_reported(binary, tmp_path):
+    group = tmp_path / "schemas/kubeflow.org"
+    group.mkdir(parents=True)
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/good.yaml").write_text(JOB % ("good", ""))
+    # A keyword that only one of the two knows.
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "propertyNames": {"maxLength": 4}}
+    (group / "jaxjob_v1.json").write_text(json.dumps(schema))
+
+    out = lint_paths(tmp_path, (), (), format_="json", kubeconform=True).out
+    [finding] = without_infos(json.loads(out)["findings"])
+
+    assert (finding["rule"], finding["category"], finding["file"]) == (
+        "kubeconform-disagrees",
+        "meta",
+        "jobs/good.yaml",
+    )
+    assert finding["message"].startswith("kubeconform rejects `JAXJob ml/good`, but jobgen does not: ")
+
+
+def test_kubeconform_gets_the_schema_of_the_declared_operator(binary, tmp_path):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "overlays/old").mkdir(parents=True)
+    (tmp_path / "overlays/old/o.yaml").write_text(
+        "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {cluster: {platform: trainer, operators: {trainer: 2.0.0}}}\n"
+    )
+    (tmp_path / "jobs/a.yaml").write_text(
+        "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: a, namespace: ml}\n"
+        "spec: {runtimeRef: {name: torch-distributed}, podSpecOverrides: [{targetJobs: [{name: node}]}]}\n"
+    )
+    out = lint_paths(tmp_path, (), (), format_="json", kubeconform=True).out
+
+    assert [entry for entry in json.loads(out)["findings"] if entry["category"] in ("meta", "schema")] == []
+
+
+def test_missing_kubeconform_is_reported_with_instructions(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = lint_paths(tmp_path, (), (), format_="text", kubeconform=True)
+
+    assert result.code == 2
+    assert "kubeconform is not on PATH; get it from" in result.err
+
+
+def test_since_gives_kubeconform_the_schemas_of_the_commit(binary, tmp_path):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "schemas/kubeflow.org").mkdir(parents=True)
+    (tmp_path / "jobs/good.yaml").write_text(JOB % ("good", ""))
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "propertyNames": {"maxLength": 4}}
+    (tmp_path / "schemas/kubeflow.org/jaxjob_v1.json").write_text(json.dumps(schema))
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for words in (["init", "-q"], ["add", "-A"], [*who, "commit", "-qm", "x"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    since = partial(lint_paths, tmp_path, (), (), format_="json", kubeconform=True, since="HEAD")
+
+    assert "kubeconform" not in since().out
+    (tmp_path / "jobs/other.yaml").write_text(JOB % ("other", ""))
+    assert [entry["file"] for entry in json.loads(since().out)["findings"] if "kubeconform" in entry["rule"]] == [
+        "jobs/other.yaml"
+    ]
+
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+@pytest.fixture
+def without_kubeconform(monkeypatch, tmp_path_factory):
+    monkeypatch.setenv("PATH", str(tmp_path_factory.mktemp("empty")))
+
+
+def write_schema(folder, schema):
+    """A repository with one job, and a schema of its own for the kind."""
+    (folder / "schemas/kubeflow.org").mkdir(parents=True)
+    (folder / "jobs").mkdir()
+    (folder / "jobs/good.yaml").write_text(JOB % ("good", ""))
+    (folder / "schemas/kubeflow.org/jaxjob_v1.json").write_text(json.dumps({"$schema": DIALECT, **schema}))
+
+
+def second_opinion(folder, *paths, **options):
+    done = lint_paths(folder, paths, (), format_="json", second_opinion=True, **options)
+    findings = json.loads(done.out)["findings"] if done.out else []
+    return done, [entry for entry in findings if entry["rule"].partition("-")[0] in ("jsonschema", "kubeconform")]
+
+
+def test_both_tools_agree_and_are_counted(binary, tmp_path):
+    (tmp_path / "good.yaml").write_text(JOB % ("good", ""))
+    (tmp_path / "bad.yaml").write_text(JOB % ("bad", ", imagee: x"))
+    (tmp_path / "unknown.yaml").write_text("apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\n")
+    done, found = second_opinion(tmp_path, ".")
+
+    assert found == []
+    assert done.code == 1
+    assert done.err.splitlines()[:2] == [
+        "second opinion: jsonschema checked 2 objects; 1 had no schema",
+        "second opinion: kubeconform checked 2 objects; 1 had no schema",
+    ]
+
+
+def test_missing_kubeconform_is_said_and_jsonschema_checks(without_kubeconform, tmp_path):
+    write_schema(tmp_path, {"propertyNames": {"maxLength": 4}})
+    done, [finding] = second_opinion(tmp_path)
+
+    assert (finding["rule"], finding["file"], finding["line"], finding["severity"]) == (
+        "jsonschema-disagrees",
+        "jobs/good.yaml",
+        1,
+        "warning",
+    )
+    assert finding["message"] == (
+        "jsonschema rejects `JAXJob ml/good`, but jobgen does not: /: 'apiVersion' is too long"
+    )
+    assert "second opinion: jsonschema checked 1 object\n" in done.err
+    assert "second opinion: kubeconform checked nothing: kubeconform is not on PATH; get it from" in done.err
+    assert done.code == 0
+    assert second_opinion(tmp_path, fail_on="warning")[0].code == 1
+
+
+def test_both_tools_can_disagree(binary, tmp_path):
+    write_schema(tmp_path, {"propertyNames": {"maxLength": 4}})
+    _, found = second_opinion(tmp_path)
+
+    assert [entry["rule"] for entry in found] == ["jsonschema-disagrees", "kubeconform-disagrees"]
+    assert "/tmp" not in found[1]["message"]
+    sarif = json.loads(lint_paths(tmp_path, (), (), format_="sarif", second_opinion=True).out)
+    assert {"jsonschema-disagrees", "kubeconform-disagrees"} <= {
+        result["ruleId"] for result in sarif["runs"][0]["results"]
+    }
+
+
+def test_severity_of_a_disagreement_can_be_set(without_kubeconform, tmp_path):
+    write_schema(tmp_path, {"propertyNames": {"maxLength": 4}})
+    (tmp_path / "jobgen.yaml").write_text("rules: {jsonschema-disagrees: error}\n")
+
+    assert second_opinion(tmp_path)[0].code == 1
+    (tmp_path / "jobgen.yaml").write_text("rules: {jsonschema-disagrees: off}\n")
+    done, found = second_opinion(tmp_path)
+    assert (done.code, found) == (0, [])
+
+
+def test_missing_jsonschema_is_an_error_that_says_how_to_install_it(tmp_path):
+    """In a Python without the package: a process whose search for it fails."""
+    (tmp_path / "good.yaml").write_text(JOB % ("good", ""))
+    script = (
+        "import importlib.util, sys\n"
+        "find = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name, *rest: None if name == 'jsonschema' else find(name, *rest)\n"
+        "from jobgen.cli.main import main\nmain()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "lint", "--second-opinion", "."],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "`jsonschema` is not installed; run `pip install 'jobgen[second-opinion]'`" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ({"$ref": "file:///etc/hostname"}, "its schema refers to `file:///etc/hostname`"),
+        ({"properties": {"spec": {"$ref": "http://127.0.0.1:1/x.json"}}}, "its schema refers to `http://127"),
+        ({"$schema": "http://127.0.0.1:1/dialect"}, "its schema is written in the dialect `http://127"),
+    ],
+)
+def test_schema_that_leads_elsewhere_is_given_to_no_tool(binary, tmp_path, schema, reason):
+    write_schema(tmp_path, schema)
+    _, found = second_opinion(tmp_path)
+
+    assert [entry["rule"] for entry in found] == ["jsonschema-failed", "kubeconform-failed"]
+    assert all(f"could not check it: {reason}" in entry["message"] for entry in found)
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ({"properties": {"kind": {"type": "string", "pattern": r"^\p{Greek}+$"}}}, "is not one that Python knows"),
+        ({"properties": {"spec": {"$ref": "#/nowhere"}}}, "leads nowhere"),
+        ({"properties": {"spec": {"type": "thing"}}}, "its schema is not valid"),
+    ],
+)
+def test_schema_that_jsonschema_cannot_use_is_a_finding(without_kubeconform, tmp_path, schema, reason):
+    write_schema(tmp_path, schema)
+    _, [finding] = second_opinion(tmp_path)
+
+    assert finding["rule"] == "jsonschema-failed"
+    assert reason in finding["message"]
+
+
+def test_endless_check_ends(without_kubeconform, monkeypatch, tmp_path):
+    """An expression that Python takes forever to match, and Go does not."""
+    write_schema(tmp_path, {"properties": {"metadata": {"properties": {"name": {"pattern": "^(a+)+$"}}}}})
+    (tmp_path / "jobs/good.yaml").write_text(JOB % ("a" * 50 + "-b", ""))
+    monkeypatch.setattr(verdict, "SECONDS", 3)
+    done, _ = second_opinion(tmp_path)
+
+    assert done.code == 4
+    assert "jsonschema did not finish within 3 seconds" in done.err
+
+
+def test_process_that_ends_early_is_an_error(monkeypatch, tmp_path):
+    (tmp_path / "objects").mkdir()
+    (tmp_path / "objects/0.json").write_text("{")
+
+    with pytest.raises(jobgen.ToolError, match=r"(?s)jsonschema checked 0 of 1 objects: .*JSONDecodeError"):
+        json_schema.check_folder(tmp_path, [0])
+
+
+EXPECTED = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: formats, namespace: b, creationTimestamp: yesterday}
+spec:
+  activeDeadlineSeconds: 99999999999999999999
+  priority: 9999999999
+  containers: [{name: a, image: "a:1", resources: {limits: {memory: 4GB}}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: code, namespace: b}
+spec: {ports: [{port: 80}, {port: 81, name: b}]}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: bytes, namespace: b}
+data: {a: "not base64"}
+"""
+
+
+def test_what_a_schema_cannot_express_is_no_disagreement(binary, tmp_path):
+    """The page docs/lint.md lists them."""
+    (tmp_path / "a.yaml").write_text(EXPECTED)
+    done, found = second_opinion(tmp_path, ".")
+
+    assert found == []
+    assert {entry["rule"] for entry in json.loads(done.out)["findings"] if entry["category"] == "schema"} >= {
+        "invalid-quantity",
+        "invalid-value",
+        "missing-field",
+        "out-of-range",
+        "wrong-type",
+    }
+
+
+VALID = """\
+apiVersion: v1
+kind: Service
+metadata: {name: either, namespace: b, labels: null}
+spec: {ports: [{port: 80, name: a, targetPort: http}, {port: 81, name: b, targetPort: 8080}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: quantities, namespace: b}
+spec:
+  containers:
+    - {name: a, image: "a:1", command: null, resources: {limits: {cpu: 1.5, memory: 4Gi, "example.com/gpu": 1}}}
+---
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: kept, namespace: b}
+spec:
+  headGroupSpec: {rayStartParams: {}, template: {metadata: {}, spec: {containers: [{name: a, image: "a:1"}]}}}
+---
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: AdmissionCheck
+metadata: {name: flags}
+spec: {controllerName: example.com/a, parameters: {apiGroup: example.com, kind: AbC, name: a}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: whole, namespace: b}
+spec: {parallelism: 1.0, template: {spec: {restartPolicy: Never, containers: [{name: a, image: "a:1"}]}}}
+"""
+
+
+def test_valid_objects_of_special_types_are_no_disagreement(binary, tmp_path):
+    (tmp_path / "a.yaml").write_text(VALID)
+    done, found = second_opinion(tmp_path, ".")
+
+    assert found == []
+    assert [entry for entry in json.loads(done.out)["findings"] if entry["category"] == "schema"] == []
+
+
+def test_tools_agree_on_the_corpus(binary):
+    folder = shared_folder("corpus")
+    done, found = second_opinion(folder, *sorted(path.name for path in folder.iterdir() if "Job" in path.name)[::6])
+
+    assert found == []
+    assert "second opinion: jsonschema checked " in done.err
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matches"),
+    [
+        ("^a$", "a\n", False),
+        (r"^a\z", "a", True),
+        ("(?m)^a$", "a\nb", True),
+        ("^(?i)ab$", "AB", True),
+        ("^[$]$", "$", True),
+        (r"^\$$", "$", True),
+        (r"^\d$", "٣", False),
+        (r"^[]$]$", "$", True),
+    ],
+)
+def test_patterns_mean_what_they_mean_in_go(pattern, text, matches):
+    assert bool(_compile(pattern).search(text)) == matches
+
+
+def test_command_line_takes_the_option(tmp_path):
+    (tmp_path / "good.yaml").write_text(JOB % ("good", ""))
+    done = run_jobgen_text(tmp_path, "lint", "--second-opinion", "good.yaml")
+
+    assert done.returncode == 0
+    assert "second opinion: jsonschema checked 1 object\n" in done.stderr
