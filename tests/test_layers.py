@@ -26,6 +26,7 @@ RESERVED = {
     "cel_expr_python": {"check.cel.engine"},
     "pygls": {"editor.server"},
     "lsprotocol": {"editor.server"},
+    "deepdiff": {"diff.formats.delta"},
     "jsonschema": {"api.json_schema_process"},
     "referencing": {"api.json_schema_process"},
     "mcp": {"model_context.server"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -42,6 +43,9 @@ _DEFAULT_BRANCHES = ("origin/HEAD", "origin/main", "origin/master", "main", "mas
 
 HTML = "html"
 """The format that shows more than the changes alone: also findings."""
+
+DELTA = "delta"
+"""The format that needs a package which is not installed with jobgen."""
 
 Render = Callable[[Folder, str, Sequence[str], str], Snapshot]
 """Makes a snapshot from a folder, its name, environments and a date."""
@@ -126,7 +130,7 @@ def diff(
             merge base. The default is the commit where the branch left the default branch.
         folders: Two folders to compare instead: jobs repositories, rendered trees, or folders of manifests.
         environments: Names of environments; by default all.
-        format: The format of `DiffResult.text`: `text`, `markdown`, `json` or `html`.
+        format: The format of `DiffResult.text`: `text`, `markdown`, `json`, `html` or `delta`.
         today: The date by which jobs expire, as `YYYY-MM-DD`; by default that of each commit.
         repo_url: Where the repository can be browsed, such as `https://github.com/example/jobs`, or a template with
             `{revision}`, `{file}` and `{line}`, for links of `html`; by default the remote `origin` says it, and with
@@ -134,7 +138,8 @@ def diff(
         more_formats: Further formats, for `DiffResult.texts`; both states are rendered only once.
 
     Raises:
-        UsageError: An argument is wrong: a revision, a folder, an environment, a format or a date.
+        UsageError: An argument is wrong: a revision, a folder, an environment, a format or a date; or the format needs
+            a package that is not installed.
         NotFoundError: There is no job in either state.
 
     """
@@ -143,6 +148,8 @@ def diff(
     wanted = dict.fromkeys((format, *more_formats))
     for name in wanted:
         check_format(name, format_names())
+    if DELTA in wanted and find_spec("deepdiff") is None:
+        raise UsageError("the format `delta` needs the Python package `deepdiff`; run `pip install 'jobgen[delta]'`")
     if folders and revisions:
         raise UsageError("`folders` replaces `revisions`; give one of them")
     check_date(today)
