@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -14,6 +14,8 @@ from jobgen.repo import git
 _MAX_TREE_BYTES = 64 * 1024 * 1024
 _MAX_TOTAL_BYTES = 256 * 1024 * 1024
 _MAX_FILES = 300_000
+_AHEAD, _MAX_AHEAD_BYTES = 500, 16 * 1024 * 1024
+"""How many files, and how many bytes, are read at once."""
 _MAX_PATH = 4096
 _MAX_LINKS = 40
 
@@ -50,6 +52,8 @@ class Commit:
         self._folders: dict[str, dict[str, Entry]] = {}
         self._sizes: dict[str, int] = {}
         self._contents: dict[str, bytes] = {}
+        self._ahead: dict[str, bytes] = {}
+        """The contents of files that were read, but not asked for yet."""
         self._total = 0
         self.top = Entry(stat.S_IFDIR, reader.describe(f"{name}^{{tree}}").name)
 
@@ -96,8 +100,27 @@ class Commit:
             if self._total > _MAX_TOTAL_BYTES:
                 limit = f"the limit is {_MAX_TOTAL_BYTES // 1024 // 1024} MiB"
                 raise git.GitError(f"the files of commit {self.name[:10]} are too large; {limit}")
-            self._contents[entry.object] = self._reader.read(entry.object)
+            known = self._ahead.pop(entry.object, None)
+            self._contents[entry.object] = self._reader.read(entry.object) if known is None else known
         return self._contents[entry.object]
+
+    def read_ahead(self, files: Sequence[tuple[str, Entry]], limit: int) -> Iterator[tuple[str, Entry]]:
+        """Yield files after many of them have been read at once, because each answer of Git takes time.
+
+        One that is larger than the limit, or not valid, is left to whoever asks for it.
+        """
+        for start in range(0, len(files), _AHEAD):
+            batch = files[start : start + _AHEAD]
+            names = list(dict.fromkeys(each.object for _, each in batch if each.is_file))
+            unknown = [name for name in names if name not in self._sizes]
+            for info in self._reader.describe_each(unknown):
+                if info is not None and info.type == "blob":
+                    self._sizes[info.name] = info.size
+            wanted = [name for name in names if name not in self._contents and self._sizes.get(name, limit) < limit]
+            if sum(self._sizes[name] for name in wanted) <= _MAX_AHEAD_BYTES:
+                self._ahead = dict(zip(wanted, self._reader.read_each(wanted), strict=True))
+            yield from batch
+        self._ahead = {}
 
     def walk(self, entry: Entry, path: str, limit: int = _MAX_FILES) -> list[tuple[str, Entry]]:
         """Return all files, links and submodules below a folder, except in hidden folders, ordered by path."""

@@ -27,11 +27,12 @@ def walk_committed(root: CommitPath, top: str, suffixes: tuple[str, ...]) -> Ite
     if folder.is_symlink() and not home.is_relative_to(inside):
         yield report_link_outside(top)
     elif folder.is_dir():
-        for below, entry in folder.walk():
+        for below, entry in root.commit.read_ahead(folder.walk(), MAX_BYTES):
             if below.rpartition("/")[2].startswith("."):
                 yield FileEntry(f"{top}/{below}", skipped=HIDDEN)
             elif entry.is_file or entry.is_link:
-                yield find_committed(home / below, entry, f"{top}/{below}", suffixes, inside)
+                file = CommitPath(home.commit, f"{home.path}/{below}" if home.path else below)
+                yield find_committed(file, entry, f"{top}/{below}", suffixes, inside)
             else:
                 yield report_file(f"{top}/{below}", "unreadable-file", _SUBMODULE)
 

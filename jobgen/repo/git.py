@@ -6,7 +6,7 @@ Only plumbing commands are used, because settings change the output of others. H
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
@@ -44,6 +44,9 @@ _SAFE_OPTIONS = (
 _COMMITTER = lazy_pattern(r"committer .*> ([0-9]{1,12}) ([+-])([0-9]{2})([0-9]{2})")
 _NO_REPOSITORY = "this is not a Git repository, so it has no revisions"
 _MISSING = "this clone lacks files of that revision; run `git fetch --refetch`, or clone without `--filter`"
+_INFO_FIELDS = 3
+_AT_ONCE = 60
+"""How many objects are asked for before the answers are read: their names fit into the smallest buffer of a pipe."""
 
 
 class GitError(Exception):
@@ -154,17 +157,26 @@ class ObjectReader:
 
     def describe(self, name: str) -> ObjectInfo:
         """Return the type and the size of an object."""
-        _, answers = self._ask("--batch-check", name)
-        return _parse_info(answers.readline())
+        return _parse_info(self._ask("--batch-check", (name,)).readline())
+
+    def describe_each(self, names: Sequence[str]) -> list[ObjectInfo | None]:
+        """Return the types and the sizes of objects; None for one that is missing."""
+        found: list[ObjectInfo | None] = []
+        for start in range(0, len(names), _AT_ONCE):
+            answers = self._ask("--batch-check", names[start : start + _AT_ONCE])
+            lines = [answers.readline() for _ in names[start : start + _AT_ONCE]]
+            found += [_parse_info(line) if len(line.split()) == _INFO_FIELDS else None for line in lines]
+        return found
 
     def read(self, name: str) -> bytes:
         """Return the content of an object."""
-        _, answers = self._ask("--batch", name)
-        size = _parse_info(answers.readline()).size
-        content = answers.read(size + 1)
-        if len(content) != size + 1:
-            raise GitError("git could not read the files of that revision; check the clone with `git fsck`")
-        return content[:-1]
+        return _read_content(self._ask("--batch", (name,)))
+
+    def read_each(self, names: Sequence[str]) -> Iterator[bytes]:
+        """Return the contents of objects, which exist."""
+        for start in range(0, len(names), _AT_ONCE):
+            answers = self._ask("--batch", names[start : start + _AT_ONCE])
+            yield from [_read_content(answers) for _ in names[start : start + _AT_ONCE]]
 
     def close(self) -> None:
         """End the processes."""
@@ -173,7 +185,8 @@ class ObjectReader:
                 process.communicate()
         self._processes.clear()
 
-    def _ask(self, mode: str, name: str) -> tuple[IO[bytes], IO[bytes]]:
+    def _ask(self, mode: str, names: Sequence[str]) -> IO[bytes]:
+        """Ask for objects, at most `_AT_ONCE`; return the stream of answers."""
         # A forked process must not read the answers of its parent.
         key = os.getpid(), mode
         if key not in self._processes:
@@ -182,11 +195,11 @@ class ObjectReader:
         assert process.stdin
         assert process.stdout
         try:
-            process.stdin.write(f"{name}\n".encode())
+            process.stdin.write("".join(f"{name}\n" for name in names).encode())
             process.stdin.flush()
         except BrokenPipeError:
             raise GitError(_MISSING) from None
-        return process.stdin, process.stdout
+        return process.stdout
 
 
 @contextmanager
@@ -199,9 +212,17 @@ def open_objects(folder: Path) -> Iterator[ObjectReader]:
         reader.close()
 
 
+def _read_content(answers: IO[bytes]) -> bytes:
+    size = _parse_info(answers.readline()).size
+    content = answers.read(size + 1)
+    if len(content) != size + 1:
+        raise GitError("git could not read the files of that revision; check the clone with `git fsck`")
+    return content[:-1]
+
+
 def _parse_info(line: bytes) -> ObjectInfo:
     fields = line.split()
-    if len(fields) != 3:
+    if len(fields) != _INFO_FIELDS:
         raise GitError(_MISSING)
     name, kind, size = fields
     return ObjectInfo(name.decode(), kind.decode(), int(size))
