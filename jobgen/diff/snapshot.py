@@ -188,7 +188,9 @@ def snapshot_repository(
     project = memory.load_project(layers, root, today, partial(config.load, root, today=today))
     chosen = _choose_environments(project, envs)
     run = Run(project, chosen, jobs=list(jobs.values()), layers=layers, memory=memory, summarized=summarized)
-    return Snapshot(name, project, chosen, list(run), run.findings, jobs, root)
+    snapshot = Snapshot(name, project, chosen, list(run), run.findings, jobs, root)
+    snapshot.tracer = memory.make_tracer(project)
+    return snapshot
 
 
 def snapshot_tree(folder: Folder, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:

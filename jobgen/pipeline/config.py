@@ -180,7 +180,8 @@ def read_valid_documents(
     for index, document in enumerate(source.documents):
         if find_errors(document.data, format_name, frameworks):
             findings += locate_errors(file, index, format_name, frameworks)
-        elif found := find_ambiguous(file, index, format_name, frameworks):
+        elif not traced and (found := find_ambiguous(file, index, format_name, frameworks)):
+            # With locations, the errors above include these.
             findings += found
         else:
             good.append(document.data)
@@ -257,11 +258,12 @@ def read_traced(file: File) -> tuple[YamlDocument, ...]:
     return read_traced_source(file).documents
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=16)
 def read_traced_source(file: File) -> Source:
     """Read a file again, with locations.
 
-    The last file is kept: its documents are asked for one after the other, and reading it for each is quadratic.
+    The last files are kept: the documents of one are asked for one after the other, and reading it for each is
+    quadratic. A comparison asks for the same few files in one environment after the other.
     """
     return read(file.content, file.path, traced=True)
 
@@ -298,7 +300,9 @@ def _parse_kinds(files: tuple[File, ...], *, traced: bool) -> tuple[tuple[Kind, 
 
 def _read_kinds(files: tuple[File, ...], findings: list[Finding], *, traced: bool) -> list[ValidFields]:
     """Read the kind descriptions. The cache knows only that they are valid; their content is always read."""
-    ready = {} if traced else {file: found for file in files if (found := read_ready(file)) is not None}
+    ready = {file: found for file in files if (found := read_ready(file)) is not None}
+    if traced:
+        ready = {file: [each.data for each in read_documents(file, findings, traced=True).documents] for file in ready}
     others = [file for file in files if file not in ready]
     if not others:
         return [data for file in files for data in ready[file]]
