@@ -12,7 +12,7 @@ from jobgen.editor.lint_workspace import WorkspaceLinter
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline.cluster_memory import Checked, ClusterMemory, KnownState, StateSources
-from jobgen.pipeline.result_cache import new_result
+from jobgen.pipeline.file_result import new_result
 
 QUEUES = """\
 apiVersion: kueue.x-k8s.io/v1beta2

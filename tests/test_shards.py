@@ -317,7 +317,7 @@ def read_results(report: bytes) -> dict[str, Any]:
 def move_finding(report: bytes, location: object) -> bytes:
     """Change the location of a finding."""
     data = read_results(report)
-    findings = [each for *_, result in data["files"] if result for part in result[0] for each in part[1]]
+    findings = [each for *_, result in data["files"] if result for part in result[1] for each in part[1]]
     findings[0][4] = location
     return change_results(report, pack(data))
 

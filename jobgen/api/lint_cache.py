@@ -10,16 +10,8 @@ from typing import NamedTuple
 from jobgen import cache
 from jobgen.api.lint_files import LintFiles, LintRequest, LintRun, resolve_files
 from jobgen.model.digest import blake2b
-from jobgen.pipeline.result_cache import (
-    FileStat,
-    contains_secret,
-    decode_finding,
-    digest_files,
-    encode_finding,
-    is_racy,
-    stat_file,
-    to_file_stat,
-)
+from jobgen.pipeline.encoded_results import contains_secret, decode_finding, encode_finding
+from jobgen.pipeline.result_cache import FileStat, digest_files, is_racy, stat_file, to_file_stat
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.lock import TREE

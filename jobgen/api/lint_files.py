@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jobgen.api.second_opinion import Opinion
     from jobgen.model.finding import Finding
     from jobgen.model.shard import Shard
-    from jobgen.pipeline.result_cache import FileParts
+    from jobgen.pipeline.file_result import FileParts
     from jobgen.pipeline.severities import Accepted
     from jobgen.report.suppress import SuppressedFinding, Suppression
 

@@ -20,10 +20,11 @@ from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner
+from jobgen.pipeline.file_result import FileParts
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.memory import RunMemory
 from jobgen.pipeline.read_jobs import collect_suppressions
-from jobgen.pipeline.result_cache import FileParts, digest_files
+from jobgen.pipeline.result_cache import digest_files
 from jobgen.pipeline.run import Run, discard_object
 from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, Folder

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Any
 
 from jobgen import __version__
 from jobgen.api.lint_files import LintRequest, LintRun
-from jobgen.pipeline.result_cache import FileParts, digest_files, encode_parts
+from jobgen.pipeline.encoded_results import EncodedParts, encode_parts
+from jobgen.pipeline.file_result import FileParts
+from jobgen.pipeline.result_cache import digest_files
 from jobgen.repo import layout
 from jobgen.repo.files import FileEntry, read_file
 from jobgen.repo.root import find_root
@@ -33,9 +34,9 @@ def pack_shard(request: LintRequest, linted: LintRun, baseline: str) -> ShardPar
     return ShardPart(request.shard, "error", pack(data))
 
 
-def _encode(entry: FileEntry, parts: FileParts) -> list[Any] | None:
+def _encode(entry: FileEntry, parts: FileParts) -> EncodedParts | None:
     """The results of a file as plain data; None if they depend on the date, or may contain a secret."""
-    return None if any(part.used.days for part in parts) else encode_parts(parts, "", entry.path)
+    return None if any(part.used.days for part in parts) else encode_parts(parts, entry.path)
 
 
 def digest_entry(entry: FileEntry) -> str:

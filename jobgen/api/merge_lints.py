@@ -15,7 +15,8 @@ from jobgen.api.errors import UsageError, check_names
 from jobgen.api.lint import LintResult, lint_request
 from jobgen.api.lint_files import LintRequest, resolve_files
 from jobgen.api.lint_shard import digest_entry, digest_layers
-from jobgen.pipeline.result_cache import FileParts, decode_parts
+from jobgen.pipeline.encoded_results import decode_parts
+from jobgen.pipeline.file_result import FileParts
 
 
 def merge_lints(directory: Path, parts: Sequence[Mapping[str, Any]]) -> LintResult:

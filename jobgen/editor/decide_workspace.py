@@ -13,9 +13,9 @@ from jobgen.kueue.managed import INTEGRATIONS
 from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner, new_overlay_use
+from jobgen.pipeline.file_result import FileParts, are_same
 from jobgen.pipeline.parallel import run_cancellable
 from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.pipeline.result_cache import FileParts, are_same
 from jobgen.queues.load import collect_environment, decide_environment
 from jobgen.repo.files import FileEntry
 from jobgen.repo.root import folder_exists

@@ -13,7 +13,7 @@ from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location, value_of
 from jobgen.model.finding import Identity
 from jobgen.pipeline.environment import EnvironmentRunner
-from jobgen.pipeline.result_cache import FileParts, are_same
+from jobgen.pipeline.file_result import FileParts, are_same
 from jobgen.pipeline.trace import Job
 from jobgen.repo.files import FileEntry
 from jobgen.spec.overlay import PatchName

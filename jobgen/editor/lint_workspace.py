@@ -16,9 +16,10 @@ from jobgen.editor.index import IndexBuilder, IndexChange
 from jobgen.editor.snapshot import Snapshot, group_findings, key_of
 from jobgen.model.finding import Finding
 from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.file_result import FileParts
 from jobgen.pipeline.memory import Prepared, RunMemory
 from jobgen.pipeline.read_jobs import collect_suppressions
-from jobgen.pipeline.result_cache import FileParts, digest_files, stat_file
+from jobgen.pipeline.result_cache import digest_files, stat_file
 from jobgen.repo import layout
 from jobgen.repo.drafts import edited
 from jobgen.repo.files import File, FileEntry, read_file

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from jobgen.model.finding import Finding
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner, OverlayUse, Rendered
+from jobgen.pipeline.file_result import FileResult
 from jobgen.pipeline.memory import RunMemory
 from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.pipeline.result_cache import FileResult
 from jobgen.pipeline.selector_entries import find_idle_entries
 from jobgen.pipeline.selectors import (
     SelectorUse,

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding
 from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.file_result import FileResult
 from jobgen.pipeline.redact import find_file_secrets
-from jobgen.pipeline.result_cache import FileResult, digest_files
+from jobgen.pipeline.result_cache import digest_files
 from jobgen.repo import layout
 from jobgen.repo.files import File
 from jobgen.repo.root import SETTINGS

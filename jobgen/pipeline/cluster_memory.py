@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jobgen.check.cluster.state import ClusterState
     from jobgen.model.data import Node
     from jobgen.model.finding import Finding, Identity
-    from jobgen.pipeline.result_cache import FileResult
+    from jobgen.pipeline.file_result import FileResult
     from jobgen.pipeline.trace import Tracer
     from jobgen.repo.files import File
 

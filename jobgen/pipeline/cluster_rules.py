@@ -57,8 +57,8 @@ from jobgen.repo.root import SETTINGS, folder_exists
 if TYPE_CHECKING:
     from jobgen.check.cluster.quotas import Excess, Use
     from jobgen.check.cluster.state import ClusterState
+    from jobgen.pipeline.file_result import FileResult
     from jobgen.pipeline.memory import RunMemory
-    from jobgen.pipeline.result_cache import FileResult
     from jobgen.spec.overlay import Cluster
 
 _DECIDING_KINDS = frozenset(("Namespace", "LimitRange", "ResourceQuota"))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
-from jobgen.pipeline.result_cache import FileParts, ResultCache, digest_content, make_record, open_results
+from jobgen.pipeline.file_result import FileParts
+from jobgen.pipeline.result_cache import ResultCache, digest_content, make_record, open_results
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import File, FileEntry, read_file
 

@@ -17,19 +17,9 @@ from jobgen.k8s.nodes import as_mapping
 from jobgen.model.digest import blake2b
 from jobgen.pipeline.changed_layers import LayerFiles, compare_environments, is_moved, read_layer_files
 from jobgen.pipeline.cluster_memory import ClusterMemory
+from jobgen.pipeline.file_result import FileParts, FileResult, are_same, join_parts, new_result
 from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.pipeline.result_cache import (
-    FileParts,
-    FileResult,
-    FileStat,
-    ResultCache,
-    are_same,
-    digest_files,
-    is_racy,
-    join_parts,
-    new_result,
-    stat_file,
-)
+from jobgen.pipeline.result_cache import FileStat, ResultCache, digest_files, is_racy, stat_file
 from jobgen.pipeline.trace import Tracer
 from jobgen.repo import layout
 from jobgen.repo.commit import read_date

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from jobgen.model.finding import Finding
 from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.file_result import FileParts
 from jobgen.pipeline.redact import redact_findings
-from jobgen.pipeline.result_cache import FileParts
 from jobgen.repo import layout
 from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.repo.named_paths import read_first

@@ -6,29 +6,19 @@ decides. Everything else that a result depends on is part of the cache key.
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from operator import is_
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from jobgen import cache
 from jobgen.k8s.device_catalog import may_concern_devices
-from jobgen.k8s.secrets import find_assignments, find_token, looks_like_secret
-from jobgen.model.data import Location
 from jobgen.model.digest import blake2b
-from jobgen.model.finding import Finding, Fix, Identity, Related, Severity, TextEdit
+from jobgen.pipeline.encoded_results import Encoded, EncodedParts, decode_outline, decode_parts, encode_parts
+from jobgen.pipeline.file_result import FileParts
 from jobgen.repo.drafts import has_draft
 from jobgen.repo.files import File, FileEntry, read_file
-
-if TYPE_CHECKING:
-    from jobgen.check.rules import Fact
-    from jobgen.pipeline.environment import OverlayUse, Rendered
-    from jobgen.pipeline.object_summary import ObjectSummary
-    from jobgen.report.suppress import Suppression
-
-Encoded = list[Any]
-"""A value as JSON data: the fields of named tuples in order."""
 
 FileStat = tuple[int, int, int, int]
 """Size, modification time, change time and inode of a file."""
@@ -38,79 +28,6 @@ FileStat = tuple[int, int, int, int]
 _RACY_NS = 2_000_000_000
 
 _MAX_FILES = 300_000
-_COLLECTIONS: dict[str, type] = {each.__name__: each for each in (tuple, list, frozenset)}
-
-
-class FileResult(NamedTuple):
-    """The rendered objects and the findings of a file: of the file by itself, of one environment, or of all."""
-
-    made: list[Rendered]
-    findings: list[Finding]
-    names: set[str]
-    used: OverlayUse
-    rows: list[tuple[str, Fact]]
-    comments: list[Suppression]
-    unchecked: list[str]
-    """The names of jobs that were not checked, or not by every check; empty for one that cannot be read or rendered."""
-    skipped: list[str]
-    """Why the file was not read, if it was not."""
-    dependent: list[str]
-    """The names of jobs whose results depend on the classes and claims for devices in other files."""
-    jobs: list[tuple[str, int, int]]
-    """The name, position and item of each job of the file."""
-
-
-FileParts = tuple[FileResult, ...]
-"""The results of a file: of the file by itself, then of each environment."""
-
-
-def new_result() -> FileResult:
-    """Return a result with nothing in it."""
-    from jobgen.pipeline.environment import new_overlay_use
-
-    return FileResult([], [], set(), new_overlay_use(), [], [], [], [], [], [])
-
-
-def are_same(one: FileParts, other: FileParts) -> bool:
-    """Whether results are the same objects."""
-    return len(one) == len(other) and all(map(is_, one, other))
-
-
-def join_parts(parts: FileParts) -> FileResult:
-    """Return the results of a file by itself and of environments as one."""
-    from jobgen.pipeline.environment import OverlayUse
-
-    own = parts[0]
-    used = [part.used for part in parts]
-    # The order of the output is job by job, then environment by environment. Items count up, members of a sweep down.
-    made = [made for part in parts for made in part.made]
-    made.sort(key=lambda each: (each.position, abs(each.item)))
-    rendered = {(each.position, each.item) for each in made}
-    # These belong to no environment, or have errors in all.
-    left_out = [name for name, *place in own.jobs if tuple(place) not in rendered]
-    return FileResult(
-        made,
-        [finding for part in parts for finding in part.findings],
-        own.names,
-        OverlayUse(
-            {patch for use in used for patch in use.patches},
-            {marker: where for use in reversed(used) for marker, where in use.hits.items()},
-            [miss for use in used for miss in use.misses],
-            [miss for use in used for miss in use.own_misses],
-            [day for use in used for day in use.days],
-        ),
-        [row for part in parts for row in part.rows],
-        own.comments,
-        [*(name for part in parts for name in part.unchecked), *left_out],
-        own.skipped,
-        [name for part in parts for name in part.dependent],
-        own.jobs,
-    )
-
-
-_DEPENDS_ON, _CONCERNS_DEVICES = -3, -2
-"""Items of an encoded result: the digest of the files of devices that it depends on, if it does, and whether its own
-file may be one of these."""
 
 
 class Record(NamedTuple):
@@ -120,7 +37,50 @@ class Record(NamedTuple):
     time_ns: int
     """When the stat was taken."""
     digest: str
-    encoded: Encoded
+    depends_on: str
+    """The digest of the files of devices that the results depend on; empty if they depend on none."""
+    concerns_devices: bool
+    """Whether the file may be one of these."""
+    path: str
+    outlines: bytes
+    facts: bytes
+    """The results as JSON. Most runs decode those of some files only."""
+
+    def decode(self, path: str) -> FileParts | None:
+        """Decode the results; None if the file had another path."""
+        if path != self.path:
+            return None
+        return decode_parts(EncodedParts(path, json.loads(self.outlines), json.loads(self.facts)), path)
+
+    def decode_summaries(self, path: str) -> FileParts | None:
+        """Decode the results without facts, findings and comments, which only checks need."""
+        if path != self.path:
+            return None
+        outlines = (decode_outline(outline, []) for outline in json.loads(self.outlines))
+        return tuple(part._replace(findings=[], comments=[]) for part in outlines)
+
+
+def _write_records(records: dict[str, Record]) -> bytes:
+    """The records as the content of an entry: a line of JSON with all but the results, then the results."""
+    index = {name: [*each[:-2], len(each.outlines), len(each.facts)] for name, each in records.items()}
+    written = json.dumps(index, separators=(",", ":")).encode()
+    return b"".join((written, b"\n", *(part for each in records.values() for part in each[-2:])))
+
+
+def _read_records(content: bytes) -> dict[str, Record]:
+    """The records of an entry; none if it is damaged."""
+    line, _, results = content.partition(b"\n")
+    found: dict[str, Record] = {}
+    start = 0
+    try:
+        for name, (stat, time_ns, digest, depends_on, devices, path, *lengths) in json.loads(line).items():
+            middle, end = start + lengths[0], start + lengths[0] + lengths[1]
+            parts = results[start:middle], results[middle:end]
+            found[name] = Record(tuple(stat), time_ns, digest, depends_on, devices, path, *parts)
+            start = end
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return {}
+    return found
 
 
 class ResultCache:
@@ -130,9 +90,9 @@ class ResultCache:
         self._key = cache.make_key("results", *base)
         self._known: dict[str, Record] = {}
         self._new: dict[str, Record] = {}
-        found = cache.get_data(self._key)
-        if isinstance(found, dict):
-            self._known = found
+        found = cache.get(self._key)
+        if found is not None:
+            self._known = _read_records(found)
 
     def find(self, entry: FileEntry, device_digest: Callable[[], str]) -> FileParts | None:
         """The results of a file; None if the file must be processed.
@@ -148,14 +108,14 @@ class ResultCache:
         None if they are not known, if something prevents a render, or if other files or the date matter.
         """
         known = self._known.get(_name(entry))
-        if known is None or known[2] != digest or known[-1][_DEPENDS_ON] or known[-1][_CONCERNS_DEVICES]:
+        if known is None or known.digest != digest or known.depends_on or known.concerns_devices:
             return None
-        parts = decode_parts(known[-1], entry.path)
+        parts = known.decode_summaries(entry.path)
         if parts is None or any("" in part.unchecked for part in parts):
             return None
         if any(each.object is None or each.companion for part in parts for each in part.made):
             return None
-        return tuple(part._replace(findings=[], comments=[]) for part in parts)
+        return parts
 
     def find_content(self, entry: FileEntry, digest: str, device_digest: Callable[[], str]) -> FileParts | None:
         """The results that a file had when it was found here, if it has the same content; None if they are not known.
@@ -163,7 +123,7 @@ class ResultCache:
         `entry` has the path on disk of the file, which may have another content now.
         """
         known = self._known.get(_name(entry))
-        return _decode_record(known, entry.path, device_digest) if known and known[2] == digest else None
+        return _decode_record(known, entry.path, device_digest) if known and known.digest == digest else None
 
     def _find(self, entry: FileEntry) -> Record | None:
         """The record of a file that has not changed since."""
@@ -171,13 +131,12 @@ class ResultCache:
         stat = stat_file(entry.full) if known else None
         if known is None or stat is None:
             return None
-        was, time_ns, digest, encoded = known
-        if stat != tuple(was) or is_racy(stat, time_ns):
+        if stat != known.stat or is_racy(stat, known.time_ns):
             now = time.time_ns()
             file = read_file(entry)
-            if file.finding or digest_content(file.content) != digest:
+            if file.finding or digest_content(file.content) != known.digest:
                 return None
-            self._new[_name(entry)] = Record(stat, now, digest, encoded)
+            self._new[_name(entry)] = known._replace(stat=stat, time_ns=now)
         return known
 
     def digest_device_files(self, entries: Iterable[FileEntry]) -> str:
@@ -188,8 +147,8 @@ class ResultCache:
             if known is None:
                 content = read_file(entry).content
                 found += [(entry.path, digest_content(content))] if may_concern_devices(content) else []
-            elif known[-1][_CONCERNS_DEVICES]:
-                found.append((entry.path, known[2]))
+            elif known.concerns_devices:
+                found.append((entry.path, known.digest))
         return digest_content(repr(sorted(found)).encode("utf-8", "surrogatepass"))
 
     def note(self, entry: FileEntry, record: Record) -> None:
@@ -205,7 +164,7 @@ class ResultCache:
         """Write new results to the cache."""
         if self._new:
             kept = {**self._known, **self._new} if len(self._known) < _MAX_FILES else self._new
-            cache.put_data(self._key, kept)
+            cache.put(self._key, _write_records(kept))
 
 
 def open_results(root: object, environments: Sequence[str], layers: bytes) -> ResultCache:
@@ -245,14 +204,20 @@ def make_record(
     if any(part.used.days for part in parts):
         return None
     depends_on = device_digest() if any(part.dependent for part in parts) else ""
-    plain = encode_parts(parts, depends_on, file.path, concerns_devices=may_concern_devices(file.content))
-    return None if plain is None else Record(stat, time_ns, digest_content(file.content), plain)
+    plain = encode_parts(parts, file.path)
+    if plain is None:
+        return None
+    digest, devices = digest_content(file.content), may_concern_devices(file.content)
+    return Record(stat, time_ns, digest, depends_on, devices, file.path, _dump(plain.outlines), _dump(plain.facts))
+
+
+def _dump(plain: Encoded) -> bytes:
+    return json.dumps(plain, separators=(",", ":")).encode()
 
 
 def _decode_record(known: Record, path: str, device_digest: Callable[[], str]) -> FileParts | None:
     """Decode the results of a file; None if they depend on other classes and claims for devices."""
-    depends_on = known[-1][_DEPENDS_ON]
-    return decode_parts(known[-1], path) if not depends_on or depends_on == device_digest() else None
+    return known.decode(path) if not known.depends_on or known.depends_on == device_digest() else None
 
 
 def _name(entry: FileEntry) -> str:
@@ -263,179 +228,6 @@ def _name(entry: FileEntry) -> str:
 def digest_content(content: bytes) -> str:
     """The digest of the content of a file."""
     return blake2b(content, digest_size=16).hexdigest()
-
-
-def encode_parts(parts: FileParts, depends_on: str, path: str, *, concerns_devices: bool = False) -> Encoded | None:
-    """Encode results; None if a rule's facts cannot be encoded, or if they may contain a secret."""
-    try:
-        plain = [list(map(_encode_result, parts)), depends_on, concerns_devices, path]
-    except TypeError:
-        return None
-    return None if contains_secret(plain) else plain
-
-
-def _encode_result(part: FileResult) -> Encoded:
-    return [
-        [[each.env, each.object if isinstance(each.object, tuple) else None, *each[2:]] for each in part.made],
-        [encode_finding(finding) for finding in part.findings],
-        sorted(part.names),
-        _encode_use(part.used),
-        [[rule, pack(row.value), list(row.path), list(row.job)] for rule, row in part.rows],
-        [list(comment) for comment in part.comments],
-        part.unchecked,
-        part.skipped,
-        part.dependent,
-        part.jobs,
-    ]
-
-
-def contains_secret(data: object) -> bool:
-    """Whether a text in JSON data has the format of a secret; such data is not stored."""
-    if isinstance(data, str):
-        return bool(find_token(data)) or any(
-            looks_like_secret(*pair) for pair in (find_assignments(data) if "=" in data else ())
-        )
-    if isinstance(data, dict):
-        return any(contains_secret(part) for pair in data.items() for part in pair)
-    return isinstance(data, (list, tuple)) and any(map(contains_secret, data))
-
-
-def pack(value: Any) -> Any:
-    """Return JSON data for a value of a fact or a fix: scalars, tuples, lists, mappings and sets of them.
-
-    Raises:
-        TypeError: The value is anything else.
-
-    """
-    if value is None or isinstance(value, (str, int, float)):
-        # A subclass, such as an enumeration, would come back as its base class.
-        if value is not None and type(value) not in (str, int, float, bool):
-            raise TypeError(type(value).__name__)
-        return value
-    if type(value) is dict:
-        return {"mapping": [[pack(key), pack(child)] for key, child in value.items()]}
-    if type(value) not in _COLLECTIONS.values():
-        raise TypeError(type(value).__name__)
-    return {type(value).__name__: list(map(pack, value))}
-
-
-def unpack(data: Any) -> Any:
-    """Return the value that `pack` turned into JSON data."""
-    if not isinstance(data, dict):
-        return data
-    ((name, items),) = data.items()
-    if name == "mapping":
-        return {unpack(key): unpack(child) for key, child in items}
-    return _COLLECTIONS[name](map(unpack, items))
-
-
-def _encode_use(used: OverlayUse) -> Encoded:
-    hits, misses = ([[marker, where] for marker, where in pairs] for pairs in (used.hits.items(), used.misses))
-    return [sorted(used.patches), hits, misses, used.own_misses]
-
-
-def _decode_use(patches: Encoded, hits: Encoded, misses: Encoded, own_misses: Encoded) -> OverlayUse:
-    from jobgen.pipeline.environment import OverlayUse
-    from jobgen.pipeline.trace import JobRef
-
-    return OverlayUse(
-        {(overlay, place) for overlay, place in patches},
-        {(name, key): JobRef(*where) for (name, key), where in hits},
-        [((name, key), JobRef(*where)) for (name, key), where in misses],
-        [JobRef(*where) for where in own_misses],
-        [],
-    )
-
-
-def decode_parts(plain: Encoded, path: str) -> FileParts | None:
-    """Decode results; None if the file had another path, because locations contain it."""
-    parts, _, _, known_path = plain
-    return tuple(map(_decode_result, parts)) if known_path == path else None
-
-
-def _decode_result(plain: Encoded) -> FileResult:
-    # A lint of unchanged files decodes findings only, and does not need these modules.
-    from jobgen.check.rules import Fact
-    from jobgen.pipeline.environment import Rendered
-    from jobgen.pipeline.trace import JobRef
-    from jobgen.report.suppress import Suppression
-
-    made, findings, names, used, rows, comments, unchecked, skipped, dependent, jobs = plain
-    return FileResult(
-        [
-            Rendered(env, _decode_summary(summary), Identity(*who), Location(*location), *where)
-            for env, summary, who, location, *where in made
-        ],
-        [decode_finding(each) for each in findings],
-        set(names),
-        _decode_use(*used),
-        [(rule, Fact(unpack(fact), tuple(steps), JobRef(*job))) for rule, fact, steps, job in rows],
-        [
-            Suppression(Location(*location), tuple(rules), line, reason, until)
-            for location, rules, line, reason, until in comments
-        ],
-        list(unchecked),
-        list(skipped),
-        list(dependent),
-        [(name, position, item) for name, position, item in jobs],
-    )
-
-
-def _decode_summary(plain: Encoded | None) -> ObjectSummary | None:
-    if plain is None:
-        return None
-    from jobgen.pipeline.object_summary import ObjectSummary
-
-    return ObjectSummary(*plain)
-
-
-def encode_finding(found: Finding) -> Encoded:
-    """Encode a finding.
-
-    Raises:
-        TypeError: A value of its fix cannot be encoded.
-
-    """
-    fix: Encoded | None = None
-    if found.fix:
-        fix = [[[edit.op, edit.location, *map(pack, edit[2:])] for edit in found.fix.edits], found.fix.safe]
-    return [
-        found.rule,
-        found.category,
-        found.severity.value,
-        found.message,
-        found.location,
-        found.object,
-        found.env,
-        found.pointer,
-        [[related.location, related.message] for related in found.related],
-        found.evidence,
-        found.place,
-        found.also_reported_by,
-        fix,
-    ]
-
-
-def decode_finding(plain: Encoded) -> Finding:
-    """Decode a finding."""
-    rule, category, severity, message, location, who, env, pointer, related, evidence, place, also, fix = plain
-    return Finding(
-        rule,
-        category,
-        Severity(severity),
-        message,
-        Location(*location),
-        Identity(*who) if who else None,
-        env,
-        pointer,
-        tuple(Related(Location(*place), text) for place, text in related),
-        None if evidence is None else tuple(evidence),
-        place,
-        tuple(also),
-        Fix(tuple(TextEdit(op, Location(*start), *map(unpack, rest)) for op, start, *rest in fix[0]), fix[1])
-        if fix
-        else None,
-    )
 
 
 def stat_file(path: str) -> FileStat | None:

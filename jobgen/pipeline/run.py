@@ -27,6 +27,7 @@ from jobgen.pipeline.environment import (
     overlay_errors,
     valid_environments,
 )
+from jobgen.pipeline.file_result import FileParts, FileResult, join_parts, new_result
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.memory import Prepared, RunMemory
 from jobgen.pipeline.own_definitions import suggest_own_definitions
@@ -35,18 +36,7 @@ from jobgen.pipeline.parallel import parallel_map
 from jobgen.pipeline.progress import notify
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.redact_results import redact_results, redact_shared
-from jobgen.pipeline.result_cache import (
-    FileParts,
-    FileResult,
-    FileSnapshot,
-    Record,
-    ResultCache,
-    decode_parts,
-    digest_files,
-    join_parts,
-    new_result,
-    open_results,
-)
+from jobgen.pipeline.result_cache import FileSnapshot, Record, ResultCache, digest_files, open_results
 from jobgen.pipeline.selectors import Membership
 from jobgen.pipeline.severities import Accepted, apply_severities, depends_on_date
 from jobgen.pipeline.trace import Job, JobRef, Tracer
@@ -429,7 +419,7 @@ def _process_changed(
     found = parallel_map(changed, process)
     for number, record in zip(numbers, found, strict=True):
         if isinstance(record, Record):
-            known[number] = decode_parts(record.encoded, entries[number].path)
+            known[number] = record.decode(entries[number].path)
             results.note(entries[number], record)
         else:
             known[number] = record

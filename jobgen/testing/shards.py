@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.shard import Shard
-from jobgen.pipeline.result_cache import decode_finding, encode_finding
+from jobgen.pipeline.encoded_results import decode_finding, encode_finding
 from jobgen.report.shard_part import BrokenPartError, ShardPart, pack
 from jobgen.testing.cases import JobTest
 from jobgen.testing.evaluate import Outcome

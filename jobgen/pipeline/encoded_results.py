@@ -1,0 +1,245 @@
+"""Results of files as JSON data, for the cache and for the reports of shards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jobgen.k8s.secrets import find_assignments, find_token, looks_like_secret
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding, Fix, Identity, Related, Severity, TextEdit
+from jobgen.pipeline.file_result import FileParts, FileResult
+
+if TYPE_CHECKING:
+    from jobgen.check.rules import Fact
+    from jobgen.pipeline.environment import OverlayUse
+    from jobgen.pipeline.object_summary import ObjectSummary
+
+Encoded = list[Any]
+"""A value as JSON data: the fields of named tuples in order."""
+
+_COLLECTIONS: dict[str, type] = {each.__name__: each for each in (list, frozenset)}
+
+
+class EncodedParts(NamedTuple):
+    """The results of a file. Facts are by far the most of it, and are needed only to compare files."""
+
+    path: str
+    outlines: Encoded
+    """Each result without its facts."""
+    facts: Encoded
+    """The facts of each result."""
+
+
+def encode_parts(parts: FileParts, path: str) -> EncodedParts | None:
+    """Encode results; None if a rule's facts cannot be encoded, or if they may contain a secret."""
+    try:
+        plain = EncodedParts(path, list(map(_encode_outline, parts)), [_encode_facts(part, path) for part in parts])
+    except TypeError:
+        return None
+    return None if contains_secret(plain) else plain
+
+
+def decode_parts(plain: EncodedParts, path: str) -> FileParts | None:
+    """Decode results; None if the file had another path, because locations contain it."""
+    known_path, outlines, facts = plain
+    if known_path != path:
+        return None
+    pairs = zip(outlines, facts, strict=True)
+    return tuple(decode_outline(outline, _decode_facts(rows, path)) for outline, rows in pairs)
+
+
+def _encode_outline(part: FileResult) -> Encoded:
+    return [
+        [[each.env, each.object if isinstance(each.object, tuple) else None, *each[2:]] for each in part.made],
+        [encode_finding(finding) for finding in part.findings],
+        sorted(part.names),
+        _encode_use(part.used),
+        [list(comment) for comment in part.comments],
+        part.unchecked,
+        part.skipped,
+        part.dependent,
+        part.jobs,
+    ]
+
+
+def decode_outline(plain: Encoded, rows: list[tuple[str, Fact]]) -> FileResult:
+    """Decode a result that has these facts."""
+    # A lint of unchanged files decodes findings only, and does not need these modules.
+    from jobgen.pipeline.environment import Rendered
+    from jobgen.report.suppress import Suppression
+
+    made, findings, names, used, comments, unchecked, skipped, dependent, jobs = plain
+    return FileResult(
+        [
+            Rendered(env, _decode_summary(summary), Identity(*who), Location(*location), *where)
+            for env, summary, who, location, *where in made
+        ],
+        [decode_finding(each) for each in findings],
+        set(names),
+        _decode_use(*used),
+        rows,
+        [
+            Suppression(Location(*location), tuple(rules), line, reason, until)
+            for location, rules, line, reason, until in comments
+        ],
+        list(unchecked),
+        list(skipped),
+        list(dependent),
+        [(name, position, item) for name, position, item in jobs],
+    )
+
+
+def _decode_summary(plain: Encoded | None) -> ObjectSummary | None:
+    if plain is None:
+        return None
+    from jobgen.pipeline.object_summary import ObjectSummary
+
+    return ObjectSummary(*plain)
+
+
+def _encode_facts(part: FileResult, path: str) -> Encoded:
+    """Encode facts by job: the number of a job's environment and file is the same for all of them.
+
+    Raises:
+        TypeError: A fact has a value that is not plain data.
+
+    """
+    found = []
+    for job, rows in groupby(part.rows, key=lambda row: row[1].job):
+        if job.path != path:
+            raise TypeError(job.path)
+        found.append([job.env, *job[2:], [[rule, pack(fact.value), list(fact.path)] for rule, fact in rows]])
+    return found
+
+
+def _decode_facts(plain: Encoded, path: str) -> list[tuple[str, Fact]]:
+    from jobgen.check.rules import Fact
+    from jobgen.pipeline.trace import JobRef
+
+    found: list[tuple[str, Fact]] = []
+    for env, position, item, companion, rows in plain:
+        job = JobRef(env, path, position, item, companion)
+        found += [(rule, Fact(unpack(value), tuple(steps), job)) for rule, value, steps in rows]
+    return found
+
+
+def _encode_use(used: OverlayUse) -> Encoded:
+    hits, misses = ([[marker, where] for marker, where in pairs] for pairs in (used.hits.items(), used.misses))
+    return [sorted(used.patches), hits, misses, used.own_misses]
+
+
+def _decode_use(patches: Encoded, hits: Encoded, misses: Encoded, own_misses: Encoded) -> OverlayUse:
+    from jobgen.pipeline.environment import OverlayUse
+    from jobgen.pipeline.trace import JobRef
+
+    return OverlayUse(
+        {(overlay, place) for overlay, place in patches},
+        {(name, key): JobRef(*where) for (name, key), where in hits},
+        [((name, key), JobRef(*where)) for (name, key), where in misses],
+        [JobRef(*where) for where in own_misses],
+        [],
+    )
+
+
+def encode_finding(found: Finding) -> Encoded:
+    """Encode a finding.
+
+    Raises:
+        TypeError: A value of its fix cannot be encoded.
+
+    """
+    fix: Encoded | None = None
+    if found.fix:
+        fix = [[[edit.op, edit.location, *map(pack, edit[2:])] for edit in found.fix.edits], found.fix.safe]
+    return [
+        found.rule,
+        found.category,
+        found.severity.value,
+        found.message,
+        found.location,
+        found.object,
+        found.env,
+        found.pointer,
+        [[related.location, related.message] for related in found.related],
+        found.evidence,
+        found.place,
+        found.also_reported_by,
+        fix,
+    ]
+
+
+def decode_finding(plain: Encoded) -> Finding:
+    """Decode a finding."""
+    rule, category, severity, message, location, who, env, pointer, related, evidence, place, also, fix = plain
+    return Finding(
+        rule,
+        category,
+        Severity(severity),
+        message,
+        Location(*location),
+        Identity(*who) if who else None,
+        env,
+        pointer,
+        tuple(Related(Location(*place), text) for place, text in related),
+        None if evidence is None else tuple(evidence),
+        place,
+        tuple(also),
+        Fix(tuple(TextEdit(op, Location(*start), *map(unpack, rest)) for op, start, *rest in fix[0]), fix[1])
+        if fix
+        else None,
+    )
+
+
+def pack(value: Any) -> Any:
+    """Return JSON data for a value of a fact or a fix: scalars, tuples, lists, mappings and sets of them.
+
+    Raises:
+        TypeError: The value is anything else.
+
+    """
+    if value is None or isinstance(value, (str, int, float)):
+        # A subclass, such as an enumeration, would come back as its base class.
+        if value is not None and type(value) not in (str, int, float, bool):
+            raise TypeError(type(value).__name__)
+        return value
+    if type(value) is tuple:
+        return list(map(pack, value))
+    if type(value) is dict:
+        return {"mapping": [[pack(key), pack(child)] for key, child in value.items()]}
+    if type(value) not in _COLLECTIONS.values():
+        raise TypeError(type(value).__name__)
+    return {type(value).__name__: list(map(pack, value))}
+
+
+def unpack(data: Any) -> Any:
+    """Return the value that `pack` turned into JSON data."""
+    if type(data) is list:
+        return tuple(map(unpack, data))
+    if type(data) is not dict:
+        return data
+    ((name, items),) = data.items()
+    if name == "mapping":
+        return {unpack(key): unpack(child) for key, child in items}
+    return _COLLECTIONS[name](map(unpack, items))
+
+
+def contains_secret(data: object) -> bool:
+    """Whether a text in JSON data has the format of a secret; such data is not stored."""
+    return any(
+        find_token(text) or any(looks_like_secret(*pair) for pair in (find_assignments(text) if "=" in text else ()))
+        for text in set(_list_texts(data))
+    )
+
+
+def _list_texts(data: object) -> Iterator[str]:
+    pending = [data]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, dict):
+            pending += (*each, *each.values())
+        elif isinstance(each, (list, tuple)):
+            pending += each
