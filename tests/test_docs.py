@@ -105,10 +105,13 @@ def test_the_first_page_shows_a_job_of_this_repository():
 
 def test_every_page_is_reachable_from_the_readme():
     index = (ROOT / "docs/index.md").read_text()
-    pages = {page.name for page in ROOT.glob("docs/*.md")} - {"index.md"}
+    chinese = (ROOT / "docs/zh/index.md").read_text()
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in ROOT.glob("docs/**/*.md")} - {"index.md"}
+    translated = {name for name in pages if name.startswith("zh/")} - {"zh/index.md"}
 
     assert "(docs/index.md)" in (ROOT / "README.md").read_text()
-    assert [name for name in sorted(pages) if f"({name})" not in index] == []
+    assert [name for name in sorted(pages - translated) if f"({name})" not in index] == []
+    assert [name for name in sorted(translated) if f"({name.removeprefix('zh/')})" not in chinese] == []
 
 
 def test_rules_page_is_up_to_date():

@@ -16,7 +16,9 @@ from walkthrough import COLUMNS, MARK, Command, accept_outputs, fits, mask, run_
 
 ROOT = Path(__file__).parent.parent
 PICTURES = ROOT / "docs/terminal"
-PAGES = [page for page in sorted(ROOT.glob("docs/*.md")) if MARK in page.read_text("utf-8")]
+PAGES = [
+    page for page in sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("docs/seeds/*.md")]) if MARK in page.read_text("utf-8")
+]
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +82,8 @@ def test_pictures_are_small_and_shown():
     assert [path.name for path in PICTURES.iterdir() if path.stat().st_size > MAX_BYTES] == []
 
 
-def test_the_tutorial_is_followed():
-    assert ROOT / "docs/tutorial.md" in PAGES
+def test_the_tutorial_and_the_examples_are_followed():
+    assert {ROOT / "docs/tutorial.md", *ROOT.glob("docs/seeds/*.md")} <= set(PAGES)
 
 
 @pytest.mark.parametrize(
