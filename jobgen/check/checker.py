@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -271,7 +271,7 @@ class Checker:
             problems.append(report_exception("the evaluation of the policies", error, obj))
         return problems
 
-    @property
+    @cached_property
     def schema_source(self) -> SchemaSource:
         """What policies need to know about kinds."""
         from jobgen.check.policy.evaluator import SchemaSource
@@ -280,14 +280,15 @@ class Checker:
 
     def find_admission(self, obj: Mapping[str, Node]) -> Admission:
         """The conversion of an object to what the API server passes to policies."""
-        manifest = self.manifest(obj)
-        name = _name_kind(manifest)
-        if name not in self._admissions:
+        written = as_text(obj.get("apiVersion")), as_text(obj.get("kind"))
+        if written not in self._admissions:
+            manifest = self.manifest(obj)
+            name = _name_kind(manifest)
             own = layout.read_schema(self.root, self.name_schema_file(manifest))
-            self._admissions[name] = (
+            self._admissions[written] = (
                 compile_untrusted_admission(own.content, *name) if own else find_shipped_admission(*name, self.cluster)
             )
-        return self._admissions[name]
+        return self._admissions[written]
 
     def _schema_check(self, manifest: Manifest) -> _SchemaCheck | None:
         name = _name_kind(manifest)

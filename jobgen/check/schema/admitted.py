@@ -101,6 +101,8 @@ def _compile_mapping(
     budget: Budget | None,
 ) -> _Convert:
     """The conversion of a mapping with some fields; without a conversion, others are dropped."""
+    # Fields that stay as they are, unless they are null.
+    unchanged = frozenset(name for name, field in fields.items() if not field.convert and not field.drops_empty)
 
     def convert_mapping(value: Any) -> Any:
         if type(value) is not dict:
@@ -110,6 +112,9 @@ def _compile_mapping(
             budget.spend(_MAPPING_STEPS + len(value) + len(defaults))
         made: dict[str, Any] = {}
         for name, child in value.items():
+            if name in unchanged and child is not None:
+                made[name] = child
+                continue
             field = fields.get(name, others)
             if field is not None:
                 convert, keeps_null, drops_empty = field
