@@ -93,33 +93,75 @@ def list_files(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
 
 
-@pytest.mark.parametrize("to_all", [True, False], ids=["Ctrl-C", "kill"])
-def test_an_interrupt_leaves_nothing_behind(fleet: Path, to_all: bool) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("to_all", [True, False], ids=["group", "process"])
+def test_a_signal_leaves_nothing_behind(fleet: Path, to_all: bool, number: signal.Signals) -> None:
     before = list_files(fleet)
     session = Session(fleet, "lint")
     assert session.read(60, LINE), session.shown
-    (os.killpg if to_all else os.kill)(session.process.pid, signal.SIGINT)
+    (os.killpg if to_all else os.kill)(session.process.pid, number)
     code = session.finish()
 
-    assert (code, session.count_processes()) == (130, 0)
+    assert (code, session.count_processes()) == (128 + number, 0)
     assert session.shown.endswith(b"\r\x1b[K")
     assert b"Traceback" not in session.shown
     assert b"\n" not in session.shown
     assert list_files(fleet) == before
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("delay", [0.8, 2.2])
-def test_an_interrupt_at_any_time_leaves_no_half_of_a_tree(fleet: Path, tmp_path: Path, delay: float) -> None:
+def test_a_signal_at_any_time_leaves_no_half_of_a_tree(
+    fleet: Path, tmp_path: Path, delay: float, number: signal.Signals
+) -> None:
     root = Path(shutil.copytree(fleet, tmp_path / "repository"))
     session = Session(root, "render", "-o", "rendered")
     session.read(delay)
-    os.killpg(session.process.pid, signal.SIGINT)
+    os.killpg(session.process.pid, number)
     code = session.finish()
 
-    assert code in (0, 130)
+    # Before the run begins, the signal ends the process.
+    assert code in (0, 128 + number, -number)
     assert session.count_processes() == 0
     assert b"Traceback" not in session.shown
     assert not [name for name in list_files(root) if ".jobgen-" in name]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_files_are_written_leaves_each_old_or_new(
+    fleet: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    """The signal comes as soon as the folder exists where files are staged; a second one comes during the cleanup."""
+    root = Path(shutil.copytree(fleet, tmp_path / "repository"))
+    session = Session(root, "render", "-o", "rendered")
+    stages = [root / "rendered" / name / ".jobgen-stage" for name in ("dev", "prod")]
+    while session.process.poll() is None and not any(stage.exists() for stage in stages):
+        time.sleep(0.0005)
+    os.kill(session.process.pid, number)
+    if number == signal.SIGTERM:
+        os.kill(session.process.pid, number)
+    code = session.finish()
+
+    assert code == 128 + number
+    assert session.count_processes() == 0
+    assert not [name for name in list_files(root) if ".jobgen-" in name]
+    check = [sys.executable, "-m", "jobgen", "render", "-o", "rendered"]
+    assert subprocess.run(check, cwd=root, capture_output=True, check=False).returncode == 0
+    assert subprocess.run([*check, "--check"], cwd=root, capture_output=True, check=False).returncode == 0
+
+
+def test_a_signal_that_the_caller_ignores_stays_ignored(fleet: Path) -> None:
+    """As with `nohup`."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jobgen", "--no-cache", "lint"],
+        cwd=fleet,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),  # noqa: PLW1509
+    )
+    time.sleep(2)
+    os.kill(process.pid, signal.SIGHUP)
+    assert process.wait(60) == 0
 
 
 def test_progress_is_shown_on_a_terminal_only_and_erased(fleet: Path) -> None:

@@ -45,8 +45,10 @@ class CommandFolder(click.Group):
         """Run a command. An interrupt ends it without the line that click prints."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise click.exceptions.Exit(130) from None
+        except KeyboardInterrupt as error:
+            from jobgen.cli.interrupt import find_exit_code
+
+            raise click.exceptions.Exit(find_exit_code(error)) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -85,8 +87,10 @@ def run_command(arguments: list[str]) -> Result | int:
         return _usage_error(error)
     except JobgenError as error:
         return to_result(error)
-    except click.Abort:
-        return 130
+    except click.Abort as error:
+        from jobgen.cli.interrupt import find_exit_code
+
+        return find_exit_code(error.__cause__)
     return result
 
 

@@ -26,6 +26,9 @@ def main() -> None:
         from jobgen.cli.completion.complete import complete
 
         os._exit(complete(shell, sys.argv[1:]))
+    from jobgen.cli.interrupt import handle_signals
+
+    handle_signals()
     code = run(sys.argv[1:])
     # Skip interpreter teardown; it costs as much as a small lint.
     os._exit(code)
@@ -36,8 +39,10 @@ def run(arguments: list[str]) -> int:
     try:
         result = _run_command(arguments)
         return finish(result) if isinstance(result, Result) else finish_printed(result)
-    except KeyboardInterrupt:
-        return 130
+    except KeyboardInterrupt as error:
+        from jobgen.cli.interrupt import find_exit_code
+
+        return find_exit_code(error)
     except Exception as error:
         if "--traceback" in arguments:
             raise

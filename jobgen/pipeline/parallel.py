@@ -24,6 +24,8 @@ _BLOCK = 20
 _NICE = 5
 """How much less urgent work is that can be cancelled."""
 _CHECK_SECONDS = 0.05
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""The signals that end a run; its children end at once."""
 
 
 def parallel_map(items: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]) -> list[Found]:
@@ -124,8 +126,8 @@ def _start_child(share: Sequence[Item], work: Callable[[Sequence[Item]], list[Fo
         if stream:
             stream.flush()
     reading, writing = os.pipe()
-    # An interrupt between the fork and what follows would leave a child that is not listed, or let it return.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+    # A signal between the fork and what follows would leave a child that is not listed, or let it return.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         pid = os.fork()
     except OSError:
@@ -141,7 +143,8 @@ def _start_child(share: Sequence[Item], work: Callable[[Sequence[Item]], list[Fo
     status = 1
     try:
         # It ends at once, without a word.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         observe(None)
         os.close(reading)

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 _PREFIX = "jobgen-scratch-"
 _UNLOCKED = f".{_PREFIX}"
@@ -24,45 +18,16 @@ _UNLOCKED = f".{_PREFIX}"
 def open_scratch() -> Iterator[Path]:
     """Create a folder that only this user can read, and remove it at the end; remove those of killed runs first."""
     _remove_abandoned()
-    with _cleaned_up_on_sigterm():
-        folder = Path(tempfile.mkdtemp(prefix=_UNLOCKED))
-        handle = _lock(folder)
-        try:
-            # The name shows that the folder is locked, so no other run takes it for abandoned.
-            folder = folder.rename(folder.with_name(folder.name.removeprefix(".")))
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-            if handle is not None:
-                os.close(handle)
-
-
-class _TerminatedError(BaseException):
-    """The process got SIGTERM."""
-
-
-@contextmanager
-def _cleaned_up_on_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the block by an exception, and then the process; only where nothing else handles it.
-
-    Not for a whole run: the exception comes late if a library written in C is at work.
-    """
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, _raise_terminated)
+    folder = Path(tempfile.mkdtemp(prefix=_UNLOCKED))
+    handle = _lock(folder)
     try:
-        yield
-    except _TerminatedError:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTERM)
+        # The name shows that the folder is locked, so no other run takes it for abandoned.
+        folder = folder.rename(folder.with_name(folder.name.removeprefix(".")))
+        yield folder
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _raise_terminated(number: int, frame: FrameType | None) -> NoReturn:
-    raise _TerminatedError
+        shutil.rmtree(folder, ignore_errors=True)
+        if handle is not None:
+            os.close(handle)
 
 
 def _remove_abandoned() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from jobgen.cli.interrupt import restore_signals
 from jobgen.cli.result import ExitCode, Result, error_result
 
 
@@ -22,6 +23,7 @@ def command(directory: Path, /, stdio: bool, background: str) -> Result:
     """
     if sys.stdin is None or sys.stdout is None:
         return error_result(ExitCode.USAGE, "the language server needs standard input and output, and one is closed")
+    restore_signals()
     # What a library prints must not come between messages.
     writing, sys.stdout = sys.stdout.buffer, sys.stderr
     if background:

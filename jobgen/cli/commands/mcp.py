@@ -9,6 +9,7 @@ import click
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.project import find_repository
+from jobgen.cli.interrupt import restore_signals
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
 
 
@@ -28,5 +29,6 @@ def command(directory: Path) -> Result:
         return error_result(ExitCode.USAGE, "the server needs the extra `mcp`; run `pip install 'jobgen[mcp]'`")
     from jobgen.model_context.server import serve
 
+    restore_signals()
     serve(root)
     return Result(ExitCode.OK)
