@@ -38,6 +38,7 @@ COMMAND_LINE = {
     "jobgen.cli.terminal",
     "jobgen.model",
     "jobgen.model.limits",
+    "jobgen.model.named_tuple",
 }
 
 
@@ -78,6 +79,7 @@ COMPLETION = {
     "jobgen.cli.terminal",
     "jobgen.model",
     "jobgen.model.limits",
+    "jobgen.model.named_tuple",
 }
 COMPLETE = """
 import os, sys

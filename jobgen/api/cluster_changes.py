@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from jobgen.check.mutated import POLICY_LAYER, Mutated, list_changed_paths
 from jobgen.model.data import Location, Node
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 from jobgen.pipeline.provenance import Assignment, ExplainedValue, NoSuchFieldError, explain_path
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.lint_files import LintRequest
@@ -14,6 +13,7 @@ from jobgen.api.pair_findings import Side, find_new
 from jobgen.diff.changes import ChangeSet
 from jobgen.diff.snapshot import Snapshot
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import git
 from jobgen.repo.changed_files import find_uncommitted
 from jobgen.repo.commit import CommitPath, Folder

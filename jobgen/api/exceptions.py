@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.api.errors import UsageError, check_format
 from jobgen.api.project import ProjectPath, open_project, select_environments
 from jobgen.model.data import Location, Node, Plain, location_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline import config
 from jobgen.report.escape import dump_json, markdown_text, visible
 from jobgen.report.severities import (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.api.cluster_changes import (
     ClusterChange,
@@ -21,6 +20,7 @@ from jobgen.k8s.secrets import find_secrets, redact_tree
 from jobgen.model.data import Location, Node, Plain, untraced
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import InvalidPathError, Step, format_dotted, parse_path
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.config import ProjectConfig

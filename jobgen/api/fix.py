@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import unified_diff
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError, UsageError
 from jobgen.api.lint_files import LintRequest, LintRun
 from jobgen.api.lint_run import run_lint
 from jobgen.model.finding import Severity, TextEdit
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.atomic import replace_file, sync_folders
 from jobgen.repo.drafts import edited
 from jobgen.repo.files import FileEntry, read_file

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
-from typing import NamedTuple
 
 from jobgen.api.errors import NotFoundError, check_format, check_names, check_shard
 from jobgen.api.lint import lint
 from jobgen.api.project import Project, ProjectPath, open_project, select_environments
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.progress import notify
 from jobgen.render.build import identity_of

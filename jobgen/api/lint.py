@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from jobgen.api import lint_cache
 from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names, check_shard
 from jobgen.api.lint_files import LintRequest, LintRun, resolve_files
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.redact import redact_lines
 from jobgen.repo.files import EXCLUDED
 from jobgen.repo.named_paths import read_lines

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen import cache
 from jobgen.api.lint_files import LintFiles, LintRequest, LintRun, resolve_files
 from jobgen.model.digest import blake2b
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.encoded_results import contains_secret, decode_finding, encode_finding
 from jobgen.pipeline.result_cache import FileStat, digest_files, is_racy, stat_file, to_file_stat
 from jobgen.repo import layout

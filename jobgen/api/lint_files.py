@@ -6,8 +6,9 @@ import posixpath
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.exclude import ExcludePattern, is_excluded, parse_patterns

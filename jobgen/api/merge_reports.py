@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from jobgen.api.errors import JobgenError, UsageError, check_format, check_names
 from jobgen.api.lint import LintResult
 from jobgen.api.lint_shard import LINT
 from jobgen.api.merge_lints import merge_lints
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.report import formats
 from jobgen.report.shard_part import (
     MAX_VALUES,

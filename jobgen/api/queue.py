@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names
 from jobgen.api.project import ProjectPath, open_project, select_environments
@@ -12,6 +11,7 @@ from jobgen.check.cluster.queue_jobs import QueuedJobs
 from jobgen.kueue.decision.answers import Answer, Job
 from jobgen.kueue.decision.totals import select_trees
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.config import load as load_config

@@ -6,12 +6,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import groupby, pairwise
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names, check_shard
 from jobgen.api.project import ProjectPath, open_project, select_environments
 from jobgen.model.data import Location, Plain
 from jobgen.model.finding import Finding, Identity, Related, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered
 from jobgen.pipeline.read_jobs import read_jobs

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_names
 from jobgen.api.lint import LintResult, lint
@@ -15,6 +14,7 @@ from jobgen.check.builtin_rules import UNREADABLE_RULES
 from jobgen.check.rule_docs import all_docs
 from jobgen.diff.snapshot import snapshot_repository
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.parallel import run_beside
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.repo import layout

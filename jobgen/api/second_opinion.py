@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.api import json_schema, kubeconform
 from jobgen.api.expressible import is_expressible
 from jobgen.api.verdict import Verdict
 from jobgen.model.finding import Finding, Identity, Problem, Severity, pluralize
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.environment import Rendered
 from jobgen.repo.scratch import open_scratch
 from jobgen.yamlio.write import to_json

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError, UsageError
 from jobgen.api.lint_files import LintRequest, LintRun, select_findings, split_paths
@@ -14,6 +13,7 @@ from jobgen.api.pair_findings import Side, find_new
 from jobgen.check.builtin_rules import UNREAD_RULES
 from jobgen.diff.change_rules import check_change
 from jobgen.model.finding import Finding
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.memory import RunMemory
 from jobgen.repo import git
 from jobgen.repo.commit import CommitPath, open_commit

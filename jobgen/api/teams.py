@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from jobgen.api.errors import UsageError, check_format, check_names
 from jobgen.api.project import ProjectPath, open_project, select_environments
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.mutations import mutate_rendered

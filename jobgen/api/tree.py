@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen import __version__
 from jobgen.api.errors import OperationError, UsageError
@@ -14,6 +14,7 @@ from jobgen.api.project import Project
 from jobgen.api.render import RenderResult
 from jobgen.model.data import Plain, untraced
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.repo import layout, rendered_tree

@@ -11,9 +11,9 @@ import time
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen import __version__, cache
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.result_cache import FileStat, digest_files, is_racy, stat_file, to_file_stat
 from jobgen.repo import layout
 from jobgen.repo.atomic import links_outside

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from jobgen.model.named_tuple import NamedTuple
 
 SECONDS = 30.0
 """How long a tool may take to start, and for what is expensive."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cache, cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from jobgen.check.admission import validate_pod_template
 from jobgen.check.admission.names import DNS_SUBDOMAIN, MAX_SUBDOMAIN, is_dns_subdomain
@@ -45,6 +45,7 @@ from jobgen.k8s.releases import Release, parse_release
 from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import UNCHECKED, FixStep, Problem, Severity, quoted_values
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import File

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.admission.rules import RULES as POD_RULES
 from jobgen.check.builtin_rules import BUILTIN_RULES
@@ -15,6 +15,7 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.data import Node
 from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import read_file

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.k8s.kueue import find_suspend_path, is_suspended, stays_suspended
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
@@ -11,6 +10,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.k8s.requested_amounts import list_amounts
 from jobgen.k8s.resources import count_gpus, find_shared_devices, list_counted_pods
 from jobgen.model.data import Node, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.teams import Budget, DeviceLimit
 
 BudgetUse = tuple[str, int, int, tuple[tuple[object, ...], ...]]

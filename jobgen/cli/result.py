@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from jobgen.model.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from jobgen.api.errors import JobgenError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.lint import LintResult, check_request, lint
@@ -13,6 +13,7 @@ from jobgen.api.lint_files import LintRequest
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
 from jobgen.cli.terminal import read_stdin, terminal_width
 from jobgen.model.finding import Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.report import Report, formats
 from jobgen.report.escape import visible
 from jobgen.report.summary import count_rules, pluralize, summarize

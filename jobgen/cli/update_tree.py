@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.tree import Tree, compare_tree, count_deleted, deletes_too_much, write_tree
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
 from jobgen.cli.tree_summary import report_checked, report_written
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.lock import is_object_path
 from jobgen.repo.rendered_tree import Drift
 from jobgen.report.escape import visible

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.compare import FieldPath
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar, location_of, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem, Step
 from jobgen.pipeline.environment import Rendered
 

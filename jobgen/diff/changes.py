@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from functools import reduce
-from typing import NamedTuple
 
 from jobgen.diff.effects import RANK, Effect
 from jobgen.diff.impact import Action, Impact, assess_addition, assess_change, assess_removal
@@ -13,6 +12,7 @@ from jobgen.diff.match import match_objects
 from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals, add_totals
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.object_summary import list_groups
 from jobgen.queues.changes import QueueChanges
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.kinds import VersionRange
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterator, Sequence
 from functools import reduce
-from typing import NamedTuple
 
 from jobgen.diff.causes import Cause, find_causes
 from jobgen.diff.changes import ChangeSet
@@ -14,6 +13,7 @@ from jobgen.diff.impact import FieldImpact, Impact
 from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.data import Node
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted
 
 _MAX_FIELDS = 12

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.schema.cel_values import Conversion, compile_conversion
 from jobgen.k8s.compare import FieldPath
 from jobgen.model.data import Node
 from jobgen.model.limits import MALFORMED_DATA_ERRORS, Budget, BudgetExceededError
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem
 
 _RULES = "x-kubernetes-validations"

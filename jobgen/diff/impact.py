@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from jobgen.diff.effects import Effect, JobState, Outcome
 from jobgen.diff.immutability import Rejection, find_rejections
@@ -19,6 +19,7 @@ from jobgen.k8s.releases import parse_release
 from jobgen.k8s.resources import ResourceTotals
 from jobgen.k8s.workloads import find_workload
 from jobgen.model.data import Plain
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem, format_pointer
 from jobgen.pipeline.environment import Rendered
 from jobgen.pipeline.object_summary import ObjectSummary

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from jobgen.kueue.decision.answers import NEVER
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.queues.changes import Change, QueueChanges, QuotaAmounts, WorkloadChange
 from jobgen.queues.equal_rows import EqualRows, merge_equal, show_names
 from jobgen.queues.report import NO_FINAL_STATE, NOT_SIMULATED, STOPPED

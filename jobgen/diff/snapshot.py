@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
-from typing import NamedTuple
 
 from jobgen.check.checker import Checker
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.device_catalog import complete_catalog

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from jobgen.diff.changes import ChangeSet, GroupTotal
 from jobgen.diff.impact import Action
 from jobgen.k8s.resources import ResourceTotals, format_cpu, summarize_memory
+from jobgen.model.named_tuple import NamedTuple
 
 ACTIONS: tuple[Action, ...] = ("added", "removed", "changed")
 _Formatter = Callable[[int], str]

@@ -16,11 +16,12 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from jobgen.editor.decisions import DecisionsAnswer
 from jobgen.editor.lint_workspace import WorkspaceLinter
 from jobgen.editor.snapshot import Snapshot
+from jobgen.model.named_tuple import NamedTuple
 
 log = logging.getLogger("jobgen.lsp")
 _LENGTH = struct.Struct(">I")

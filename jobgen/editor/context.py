@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from jobgen.editor.completion.names import OVERLAY, find_keyed_kind, find_named_kind
 from jobgen.editor.cursor import Cursor, Part
 from jobgen.editor.decisions import NO_DECISIONS, Decisions
@@ -11,6 +9,7 @@ from jobgen.editor.workspace import Ready, Workspace, load_ready
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import value_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.root import SETTINGS
 
 _SUPPRESSED = lazy_pattern(r"jobgen\s*:\s*ignore(?:-file)?\[([^\]]*)")

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.editor.half_typed import read_half_typed
 from jobgen.model.data import Location, TracedKey, TracedScalar
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 from jobgen.yamlio.read import Source, read
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pickle
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.editor.decisions import Decisions, JobDecision, ObjectKey, collect_decisions
 from jobgen.kueue.cluster_objects import DECIDING_KINDS
 from jobgen.kueue.managed import INTEGRATIONS
 from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner, new_overlay_use
 from jobgen.pipeline.file_result import FileParts, are_same

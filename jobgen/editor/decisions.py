@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from jobgen.kueue.decision.answers import ADMITTED, DECISIONS, NEVER, UNMANAGED, WAITS, Answer
 from jobgen.model.finding import Identity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.queues.report import NO_FINAL_STATE, EnvironmentReport, explain
 
 ObjectKey = tuple[str, str, str]

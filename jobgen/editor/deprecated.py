@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.editor.completion.known import Known
 from jobgen.editor.completion.manifests import describe_framework, describe_kind
 from jobgen.editor.cursor import read_text
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import API_VERSION, Location, TracedScalar
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.render.build import split_list
 
 

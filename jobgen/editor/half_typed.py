@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.editor.half_typed_flow import MAX_NESTING, read_flow, read_quoted
 from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.yamlio.read.scalars import resolve
 
 _WORD = lazy_pattern(r"[A-Za-z\ue000][\w./-]*\Z")

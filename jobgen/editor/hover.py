@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 from jobgen.api.errors import NotFoundError
 from jobgen.api.explain import explain_rule
@@ -23,6 +22,7 @@ from jobgen.editor.tenancy import describe_pack, describe_team
 from jobgen.editor.value_table import describe_values, list_distinct, list_reached_values
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.model.data import Location, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.report.summary import pluralize
 from jobgen.spec.overlay import list_ancestors
 

@@ -6,12 +6,13 @@ The background process builds it file by file, and sends only what changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location, value_of
 from jobgen.model.finding import Identity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.file_result import FileParts, are_same
 from jobgen.pipeline.trace import Job

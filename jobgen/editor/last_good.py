@@ -7,11 +7,11 @@ job with a wrong field is not rendered. So the findings of the other lines stay 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from jobgen.editor.snapshot import key_of
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 
 _HIDING = frozenset(("yaml", "schema", "spec"))
 """The categories of errors that hide what later stages find."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import groupby
-from typing import NamedTuple
 
 from jobgen.diff.impact import runs_pods
 from jobgen.editor import reach
@@ -16,6 +15,7 @@ from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.environment import EnvironmentRunner, new_overlay_use
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job

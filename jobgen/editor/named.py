@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.editor.completion.names import (
     FOLDER,
@@ -21,6 +21,7 @@ from jobgen.editor.cursor import Part, Path, get_path, walk
 from jobgen.editor.index import LABEL, list_jobs
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location, TracedKey, TracedScalar, location_of, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.repo.files import read_file
 from jobgen.repo.root import SETTINGS

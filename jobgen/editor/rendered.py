@@ -7,12 +7,12 @@ import json
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.api.diff import find_default_base
 from jobgen.api.errors import JobgenError
 from jobgen.api.render import join_objects, to_rendered_object
 from jobgen.editor.workspace import Workspace
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered, new_overlay_use

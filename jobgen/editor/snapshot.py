@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from jobgen.editor.index import IndexChange
 from jobgen.model.finding import Finding
+from jobgen.model.named_tuple import NamedTuple
 
 
 class FileFindings(NamedTuple):

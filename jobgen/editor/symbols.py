@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.editor.cursor import read_trees
 from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar, location_of, value_of
+from jobgen.model.named_tuple import NamedTuple
 
 _MAX_SYMBOLS = 5000
 """An outline with more is not read, and some editors become slow."""

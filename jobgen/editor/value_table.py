@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from jobgen.api.explain import ExplainedField, ValueSource
 from jobgen.editor import reach
@@ -14,6 +13,7 @@ from jobgen.editor.markdown import code, escape, link, table, value_code
 from jobgen.editor.values import ExplainedValue, explain_indexed, explain_value
 from jobgen.model.data import value_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import InvalidPathError, Step, parse_path
 from jobgen.report.summary import pluralize
 from jobgen.spec.sweeps import MATRIX

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from jobgen.api.explain import ExplainedField, explain_for_job
 from jobgen.editor.cursor import Cursor, Part
@@ -12,6 +11,7 @@ from jobgen.editor.valid_jobs import list_broken, list_invalid_environments, rea
 from jobgen.editor.workspace import Ready, Workspace
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, format_dotted
 from jobgen.pipeline.trace import Job
 from jobgen.render.build import is_spec

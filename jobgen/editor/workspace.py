@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.lint_files import read_patterns
@@ -20,6 +19,7 @@ from jobgen.editor.index import FileIndex
 from jobgen.editor.lint_workspace import finish_own, list_layer_findings
 from jobgen.editor.snapshot import FileFindings, Snapshot
 from jobgen.model.finding import Finding
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline import config
 from jobgen.pipeline.memory import Prepared
 from jobgen.pipeline.read_jobs import read_jobs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from jobgen.editor.index import FileIndex
 from jobgen.editor.policies import list_policies
@@ -11,6 +10,7 @@ from jobgen.editor.symbols import SymbolKind
 from jobgen.editor.values import to_real_file
 from jobgen.editor.workspace import Workspace, load_ready
 from jobgen.model.data import Location, location_of, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.config import ProjectConfig
 
 MAX_FOUND = 500

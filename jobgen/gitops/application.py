@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from jobgen.gitops.argocd import GENERATE_PATHS
 from jobgen.gitops.cmp import ParametersError, PluginParameters, UnknownJobError
 from jobgen.model.data import value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.read_jobs import read_jobs

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 
 DEADLINE = 50.0

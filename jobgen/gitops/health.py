@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
 from jobgen.gitops.expressions import LUA_READERS, compare_text, write_cel_list, write_lua_list
 from jobgen.gitops.inputs import EngineKind
 from jobgen.gitops.status_rules import build_cel_rules, build_lua_rules
+from jobgen.model.named_tuple import NamedTuple
 
 HEALTHY, DEGRADED, SUSPENDED, PROGRESSING = "Healthy", "Degraded", "Suspended", "Progressing"
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from jobgen.gitops.expressions import LUA_READERS, compare_text, write_cel_list, write_lua_list
+from jobgen.model.named_tuple import NamedTuple
 
 
 class FieldTest(NamedTuple):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from jobgen.gitops.status_rules import ConditionTest, FieldTest, StatusRules
+from jobgen.model.named_tuple import NamedTuple
 
 
 class EngineWorkload(NamedTuple):

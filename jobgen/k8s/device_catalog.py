@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+from jobgen.model.named_tuple import NamedTuple
 
 DEVICE_CLASSES: Mapping[str, str] = MappingProxyType(
     {

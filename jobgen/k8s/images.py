@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
 
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 _LABEL = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _DOMAIN = lazy_pattern(rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from jobgen.k8s.device_catalog import CatalogSource, Claim, ClaimKey
 from jobgen.k8s.nodes import as_list, as_text
 from jobgen.model.data import Node
+from jobgen.model.named_tuple import NamedTuple
 
 
 class PodClaim(NamedTuple):

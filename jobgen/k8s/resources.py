@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.k8s.pod_claims import SharedDevices
 from jobgen.k8s.pod_counts import count_pods
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import canonicalize_quantity, to_milli
 
 

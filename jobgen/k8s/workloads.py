@@ -6,7 +6,8 @@ It holds whether or not a kind file describes the kind, because raw manifests of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from jobgen.model.named_tuple import NamedTuple
 
 
 class Workload(NamedTuple):

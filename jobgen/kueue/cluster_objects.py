@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.kueue.configuration import Configuration, build_nodes
 from jobgen.kueue.objects import (
@@ -18,6 +18,7 @@ from jobgen.kueue.objects import (
     parse_flavor,
 )
 from jobgen.kueue.version.versions import adapt_cohorts, adapt_queue
+from jobgen.model.named_tuple import NamedTuple
 
 _KUEUE = "kueue.x-k8s.io"
 _GROUPS: Mapping[str, str] = {

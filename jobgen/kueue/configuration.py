@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.kueue.objects import as_list, as_mapping
 from jobgen.kueue.preemption import DEFAULT_STRATEGIES, Rules
 from jobgen.kueue.version.gate_defaults import gates_at
 from jobgen.kueue.version.versions import IGNORED, adapt_settings, treat_claims
 from jobgen.kueue.workload.requests import NO_SETTINGS, ResourceSettings, parse_settings
+from jobgen.model.named_tuple import NamedTuple
 
 NEWEST = (0, 19)
 MAX_NODES = 50_000

@@ -6,11 +6,12 @@ Kueue ignores all other jobs; they start at once and use no quota.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from jobgen.kueue.configuration import Configuration
 from jobgen.kueue.match import matches_selector
 from jobgen.kueue.objects import as_mapping
+from jobgen.model.named_tuple import NamedTuple
 
 Version = tuple[int, ...]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.kueue.amounts import UNLIMITED, to_amount, to_multiples
 from jobgen.kueue.quota import FlavorResource, Quota
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_quantity
 
 STRICT_FIFO = "StrictFIFO"

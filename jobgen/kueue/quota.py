@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from math import ceil, inf
-from typing import NamedTuple
 
 from jobgen.kueue.amounts import UNLIMITED, add, subtract
+from jobgen.model.named_tuple import NamedTuple
 
 
 class FlavorResource(NamedTuple):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.kueue.objects import ClusterQueue, Flavor, as_list, as_mapping, name_of
+from jobgen.model.named_tuple import NamedTuple
 
 READY, STOPPED, FLAVOR_NOT_FOUND, TOPOLOGY_NOT_FOUND = "Ready", "Stopped", "FlavorNotFound", "TopologyNotFound"
 CHECK_NOT_FOUND, CHECK_INACTIVE = "AdmissionCheckNotFound", "AdmissionCheckInactive"

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, Protocol, TypeAlias, TypeVar, overload
+
+from jobgen.model.named_tuple import NamedTuple
 
 Scalar: TypeAlias = "str | int | float | bool | None"
 """A scalar of YAML or JSON."""

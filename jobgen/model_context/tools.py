@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from jobgen.model.named_tuple import NamedTuple
 
 Arguments = Mapping[str, Any]
 

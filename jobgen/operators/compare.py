@@ -7,8 +7,9 @@ wrote must be equal. Names, addresses, ports, and what an operator adds, may dif
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.operators.compare_containers import (
     Side,
     compare_containers,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.k8s.accelerators import is_device
 from jobgen.k8s.command_line import find_option_values, parse_command
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import canonicalize_quantity, to_milli
 from jobgen.operators.created import CreatedPod, Fields
 from jobgen.operators.differences import Change

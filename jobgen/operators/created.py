@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.overlay import Cluster
 
 Fields = Mapping[str, Any]

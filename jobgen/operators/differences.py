@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
+
+from jobgen.model.named_tuple import NamedTuple
 
 
 class Change(NamedTuple):

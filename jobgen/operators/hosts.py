@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.operators.created import CreatedPod
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.operators.batch_job import count_pods, list_job_pods
 from jobgen.operators.created import RANDOM, Created, CreatedObject, CreatedPod, Fields, list_indexes
 from jobgen.operators.fields import as_count, as_fields, as_items, as_string, get_fields, get_name, read_texts

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.operators.batch_job import list_job_pods
 from jobgen.operators.created import MAX_PODS, Created, CreatedObject, CreatedPod, Fields, Restarts, list_indexes
 from jobgen.operators.fields import as_count, as_fields, as_items, as_string, get_fields, get_name, read_texts

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import NamedTuple
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.operators.created import CreatedPod, Fields
 from jobgen.operators.fields import as_fields, as_items, as_string, get_fields
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 from jobgen.operators.created import RANDOM, Fields
 from jobgen.operators.fields import as_fields, as_items, as_string, get_fields

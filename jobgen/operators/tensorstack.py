@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.operators.created import Created, CreatedObject, CreatedPod, Fields, Restarts, list_indexes
 from jobgen.operators.fields import as_count, as_fields, as_items, as_string, get_fields, get_name, read_texts
 from jobgen.operators.pod_edits import append, edit_containers, find_container, list_containers, variable

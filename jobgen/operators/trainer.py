@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.operators.created import Created, CreatedObject, CreatedPod, Fields
 from jobgen.operators.fields import as_count, as_fields, as_items, as_string, get_fields, get_name, read_texts
 from jobgen.operators.jobset import create_job_set

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 from jobgen.operators.batch_job import INDEX_KEY
 from jobgen.operators.created import MAX_PODS, Fields

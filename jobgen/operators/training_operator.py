@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.operators.created import Created, CreatedObject, CreatedPod, Fields, Restarts, list_indexes
 from jobgen.operators.fields import as_count, as_fields, as_items, as_string, get_fields, get_name, read_texts
 from jobgen.operators.pod_edits import append, edit_containers, find_container

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.operators.created import MAX_PODS, Fields
 from jobgen.operators.fields import as_fields, as_items, as_string
 from jobgen.operators.pod_edits import append, edit_containers, variable

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from jobgen.model.finding import Finding
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner, OverlayUse, Rendered
 from jobgen.pipeline.file_result import FileResult

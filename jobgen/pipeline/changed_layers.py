@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
-from typing import NamedTuple
 
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.file_result import FileResult
 from jobgen.pipeline.redact import find_file_secrets

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from jobgen.model.data import untraced
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.result_cache import digest_files
 
 if TYPE_CHECKING:

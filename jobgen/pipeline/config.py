@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from jobgen import cache
 from jobgen.check.builtin_rules import ENTRY_RULES, LIMIT_RULES, UNCHECKED_RULES
@@ -19,6 +19,7 @@ from jobgen.check.schema.own_formats import Check, compile_schema
 from jobgen.model.data import API_VERSION, Node, TracedKey, ValidFields, value_of
 from jobgen.model.finding import Finding, FixStep, Problem
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.required_version import find_version_problem

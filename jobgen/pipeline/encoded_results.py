@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from jobgen.k8s.secrets import find_assignments, find_token, looks_like_secret
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Fix, Identity, Related, Severity, TextEdit
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.file_result import FileParts, FileResult
 
 if TYPE_CHECKING:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jobgen.k8s.nodes import get_path
 from jobgen.model.data import Location, Node, value_of
 from jobgen.model.digest import blake2b
 from jobgen.model.finding import Finding, Identity, Problem, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.trace import Job, JobRef, Tracer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
 from jobgen.check.policy import Policies, compile_policies
 from jobgen.check.policy.match import MatchResources, pluralize_kind
@@ -12,6 +11,7 @@ from jobgen.check.policy.parse import MUTATING, POLICY, is_mutating, is_policy
 from jobgen.check.policy.unused import Resource, find_unevaluated, find_unmatched
 from jobgen.model.data import Location, ValidFields, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Identity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline import config
 from jobgen.pipeline.locate import locate
 from jobgen.render.build import split_list

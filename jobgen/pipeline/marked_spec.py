@@ -7,7 +7,7 @@ mark comes from the node with this mark, whatever render does with it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import (
     Location,
@@ -21,6 +21,7 @@ from jobgen.model.data import (
     with_layer,
 )
 from jobgen.model.finding import Problem
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 from jobgen.pipeline.provenance import Assignment, explain_path
 from jobgen.pipeline.trace import Job, Tracer

@@ -10,11 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from jobgen.k8s.device_catalog import may_concern_devices
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.digest import blake2b
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.changed_layers import LayerFiles, compare_environments, is_moved, read_layer_files
 from jobgen.pipeline.cluster_memory import ClusterMemory
 from jobgen.pipeline.file_result import FileParts, FileResult, are_same, join_parts, new_result

@@ -10,11 +10,11 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from jobgen import cache
 from jobgen.k8s.device_catalog import may_concern_devices
 from jobgen.model.digest import blake2b
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.encoded_results import Encoded, EncodedParts, decode_outline, decode_parts, encode_parts
 from jobgen.pipeline.file_result import FileParts
 from jobgen.repo.drafts import has_draft

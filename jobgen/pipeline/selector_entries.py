@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Finding, Problem, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import find_key
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered

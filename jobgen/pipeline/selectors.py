@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from jobgen.model.data import Location, Node, TracedKey, TracedScalar
 from jobgen.model.finding import Finding, Problem, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import NO_FIX, did_you_mean, find_closest, find_key, suggest_rename
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.consequences import add_failures
 from jobgen.check.mutated import Mutated
 from jobgen.model.data import Location, Node, ValidFields, location_of
 from jobgen.model.finding import Finding, Problem, Related
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, find_path, format_pointer, name_items
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
+
+from jobgen.model.named_tuple import NamedTuple
 
 UNKNOWN, PREEMPTED = "unknown", "preempted"
 

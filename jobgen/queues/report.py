@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from jobgen.kueue.amounts import show_amount
 from jobgen.kueue.decision.answers import DECISIONS, Answer, Decision
 from jobgen.kueue.workload.workloads import PodSetAdmission
 from jobgen.model.finding import pluralize
+from jobgen.model.named_tuple import NamedTuple
 
 ARRIVAL_ORDER = "jobs arrive by priority, then by namespace and queue, then by name"
 NO_FINAL_STATE = "workloads evict each other in turn, so there is no final state; this is one of the states"

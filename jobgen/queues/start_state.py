@@ -8,11 +8,12 @@ go on waiting. New and restarted jobs arrive after them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.kueue.decision.admission_context import AdmissionContext
 from jobgen.kueue.decision.answers import ADMITTED, BORROWS, PREEMPTS, RUNNING, Answer, Decision, Job
 from jobgen.kueue.workload.workloads import Workload
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.queues.changes import JobName, Update
 
 _RUNS = frozenset((RUNNING, ADMITTED, BORROWS, PREEMPTS))

@@ -7,10 +7,11 @@ for all roles overrides the job's value for one role.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Node, TracedKey, ValidFields, untraced, value_of, with_layer
 from jobgen.model.finding import Problem
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean, suggest_rename
 from jobgen.spec.kinds import ANY_ROLE, Framework, Kind
 from jobgen.spec.merge import Deletion, is_deletion, merge

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.model.data import value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem, Step
 from jobgen.render.pod import (
     CONTAINER_FIELDS,

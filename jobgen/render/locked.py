@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.pod_templates import list_template_paths
 from jobgen.model.data import Node, is_null, value_of
 from jobgen.model.finding import Problem
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, format_dotted
 from jobgen.render.expand import Expander, JobDocument, JobSpec
 from jobgen.render.json_patch import apply_json_patch, resolve_pointer, step_through

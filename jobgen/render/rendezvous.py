@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Mapping, Sequence
-from typing import NamedTuple
+
+from jobgen.model.named_tuple import NamedTuple
 
 Variables = dict[str, str]
 """Variables by name; `{index}` in a value stands for the index of the pod among those of its role."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Node, to_scalar, untraced, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean, find_key
 from jobgen.render.companions import build_companion
 from jobgen.render.expand import JobSpec

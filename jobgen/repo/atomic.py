@@ -11,7 +11,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+
+from jobgen.model.named_tuple import NamedTuple
 
 _LINK_OUTSIDE = "a symbolic link leads out of the repository, and is not followed"
 

@@ -7,8 +7,8 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import git
 
 _MAX_TREE_BYTES = 64 * 1024 * 1024

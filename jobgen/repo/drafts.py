@@ -9,7 +9,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import NamedTuple
+
+from jobgen.model.named_tuple import NamedTuple
 
 
 class UnsavedEntry(NamedTuple):

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from itertools import islice, pairwise
-from typing import NamedTuple
+
+from jobgen.model.named_tuple import NamedTuple
 
 _ANY_FOLDERS = "**"
 _MAX_PATTERNS = 100

@@ -6,12 +6,12 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_WALKED_BYTES, MAX_WALKED_ENTRIES, MAX_WALKED_FILES
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.drafts import find_draft
 

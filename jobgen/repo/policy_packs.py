@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from jobgen.model.data import value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.files import File
 from jobgen.repo.shipped import PACKS_FOLDER
 

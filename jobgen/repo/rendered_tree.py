@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 from jobgen.model.limits import MAX_BYTES
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.atomic import sync_files, sync_folders
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.drafts import find_draft

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from jobgen.report.shard_part import ShardPart

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from jobgen.check.rule_names import canonical_rule_name, original_rule_name
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Identity, Severity, quoted_values
 from jobgen.model.limits import MAX_FINDINGS
+from jobgen.model.named_tuple import NamedTuple
 
 VERSION = 1
 _FIELDS = ("rule", "env", "object", "pointer", "file", "message")

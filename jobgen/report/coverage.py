@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.root import LAYER_FOLDERS, SETTINGS
 
 NO_SCHEMA_RULES = frozenset(("broken-schema", "missing-schema", "old-api-version"))

@@ -7,9 +7,10 @@ not hide another one. What is merged into a finding is listed in its `also_repor
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from jobgen.model.finding import Finding
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.report.entries import RANK
 
 

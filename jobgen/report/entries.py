@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from jobgen.check.rule_names import original_rule_name
 from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.report import Report, Suppressed
 
 Value = TypeVar("Value", str, Identity)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from jobgen.check.cluster.queue_jobs import QueuedJobs
 from jobgen.diff.snapshot import Snapshot
@@ -12,6 +11,7 @@ from jobgen.kueue.decision.answers import Answer
 from jobgen.kueue.decision.totals import Total
 from jobgen.kueue.quota import NO_QUOTA, FlavorResource, Quota
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.exported_state import report_missing_folder
 from jobgen.queues.load import collect_environment, decide_environment
 from jobgen.queues.report import EnvironmentReport

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from jobgen.diff.causes import Cause, find_causes
 from jobgen.diff.changes import ChangeSet
@@ -11,6 +10,7 @@ from jobgen.diff.grouping import FieldGroup
 from jobgen.diff.impact import Impact
 from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.compare import FieldPath
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.environment import Rendered
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.site.encode import Table

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from math import ceil
-from typing import NamedTuple
 
 from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Pod
 from jobgen.k8s.requested_amounts import RequestedAmount, list_amounts
 from jobgen.k8s.workloads import find_workload
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.site.deadlines import find_deadline
 from jobgen.site.flavors import JobFlavors
 from jobgen.site.fleet import ACTIVE, Fleet, FleetCell

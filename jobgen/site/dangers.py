@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from jobgen.diff.changes import ChangeSet
 from jobgen.diff.effects import Effect
 from jobgen.diff.impact import Impact
 from jobgen.kueue.decision.answers import NEVER, WAITS
 from jobgen.model.finding import Finding, Identity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.queues.changes import PREEMPTED, UNKNOWN, WorkloadChange
 from jobgen.site.deadlines import find_deadline
 from jobgen.site.encode import NONE

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.k8s.secrets import hide_credentials
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.report.escape import visible
 from jobgen.site.lines import Change, Line, LineSource
 

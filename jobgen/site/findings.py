@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
 
 from jobgen.model.finding import Finding, Identity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.site.fleet import Fleet
 
 NEW, KNOWN = "new", "known"

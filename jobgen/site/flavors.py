@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from jobgen.kueue.decision.admission_context import AdmissionContext
 from jobgen.kueue.decision.answers import Answer
+from jobgen.model.named_tuple import NamedTuple
 
 ObjectKey = tuple[str, str, str, str]
 """The environment, kind, namespace and name of an object."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
-from typing import NamedTuple
 
 from jobgen.check.checker import Checker
 from jobgen.diff.changes import GroupTotal, sum_objects
@@ -16,6 +15,7 @@ from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals, add_totals, list_counted_pods
 from jobgen.model.data import Node
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered
 from jobgen.pipeline.object_summary import get_queue_name, sum_object
 from jobgen.pipeline.trace import Job

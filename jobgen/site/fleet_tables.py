@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.check.rule_docs import RuleDoc
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.site.capacity import Capacity
 from jobgen.site.capacity_tables import list_capacity
 from jobgen.site.costs import LongestRun

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import NamedTuple
 
 from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.secrets import MASK, find_secrets, order_secrets
 from jobgen.model.data import Node, Plain, TracedKey, TracedList, TracedScalar, untraced, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.config import read_traced_source
 from jobgen.pipeline.environment import Rendered
 from jobgen.pipeline.parallel import parallel_map

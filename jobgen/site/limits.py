@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cluster.names import name_object
 from jobgen.check.cluster.quotas import measure_use
@@ -15,6 +15,7 @@ from jobgen.k8s.nodes import as_mapping
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import format_amount, sum_gpus
 from jobgen.model.data import Node
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 from jobgen.pipeline.exported_state import read_exported
 from jobgen.repo.root import folder_exists

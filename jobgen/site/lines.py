@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from jobgen.model.named_tuple import NamedTuple
 
 _MAX_SKIPPED = 12
 """How many lines of the base are dropped to go on copying; a line that is equal by chance may be far away."""

@@ -5,10 +5,10 @@ A link is a template with `{revision}`, `{file}` and `{line}`, which the page fi
 
 from __future__ import annotations
 
-from typing import NamedTuple
 from urllib.parse import SplitResult, quote, urlsplit
 
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 GITHUB, GITLAB, GITEA = "GitHub", "GitLab", "Gitea"
 BITBUCKET, BITBUCKET_SERVER, AZURE = "Bitbucket Cloud", "Bitbucket Server", "Azure DevOps"

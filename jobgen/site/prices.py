@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.schema.own_formats import Check, compile_schema
 from jobgen.model.data import Location, Node, untraced, value_of
 from jobgen.model.finding import Finding, Problem
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.locate import locate
 from jobgen.repo.files import File

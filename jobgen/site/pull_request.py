@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from jobgen.diff.changes import ChangeSet
 from jobgen.diff.grouping import FieldGroup, group_fields, make_row
@@ -11,6 +10,7 @@ from jobgen.diff.queue_rows import format_errors, format_note, format_reason, fo
 from jobgen.diff.summary import ACTIONS
 from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.finding import Finding
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.queues.changes import QueueChanges, QuotaAmounts
 from jobgen.site.change_causes import list_causes
 from jobgen.site.dangers import find_dangers

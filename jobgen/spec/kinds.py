@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import untraced, value_of, with_layer
 from jobgen.model.finding import Problem
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.numbers import parse_digits
 from jobgen.model.path import InvalidPathError, Step, parse_dotted
 from jobgen.model.suggest import did_you_mean

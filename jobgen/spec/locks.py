@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Node, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, format_dotted, parse_dotted
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
+
+from jobgen.model.named_tuple import NamedTuple
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 

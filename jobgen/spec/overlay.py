@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from glob import escape
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Node, untraced, value_of, with_layer
 from jobgen.model.digest import blake2b
 from jobgen.model.finding import Problem
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.spec.locks import FieldLock, parse_locks
 from jobgen.spec.merge import merge

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.check.checker import Checker
 from jobgen.check.team_budget import list_lines, measure_use
@@ -12,6 +11,7 @@ from jobgen.k8s.kueue import creates_wrapped_objects
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import sum_gpus
 from jobgen.model.data import untraced
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered
 from jobgen.spec.teams import Budget, Team, TeamScope
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import API_VERSION, Location, Node, TracedKey, locatable, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Problem
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import InvalidPathError, Step, parse_dotted
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.config import find_errors

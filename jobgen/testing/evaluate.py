@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel import Bound, CompileError, Failed, available, compile_cel
 from jobgen.diff.impact import assess_change
@@ -13,6 +13,7 @@ from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.nodes import find_nodes
 from jobgen.model.data import Location, Node, location_of, untraced, value_of
 from jobgen.model.finding import Finding
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, parse_dotted
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.shard import Shard
 from jobgen.pipeline.encoded_results import decode_finding, encode_finding
 from jobgen.report.shard_part import BrokenPartError, ShardPart, pack

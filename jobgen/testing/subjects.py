@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Node, untraced
 from jobgen.model.finding import Finding, Problem
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.config import ProjectConfig, find_errors
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered, new_overlay_use
 from jobgen.pipeline.locate import locate

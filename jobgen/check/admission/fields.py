@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from jobgen.k8s.device_catalog import CatalogSource, no_catalog
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, TracedList, TracedScalar, locatable, value_of
 from jobgen.model.finding import Problem, quoted_values
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import NO_FIX, SuggestedFix, did_you_mean, suggest_value
 
 # The pods of a job whose names are compared.

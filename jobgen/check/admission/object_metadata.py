@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.admission.metadata import (
@@ -29,6 +28,7 @@ from jobgen.check.admission.names import (
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.times import TIME, is_time
 
 _TIMES = ("creationTimestamp", "deletionTimestamp")

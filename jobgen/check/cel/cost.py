@@ -8,12 +8,13 @@ of a node together: a loop over the items of each of many lists costs as much as
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel.conversions import find_gathered
 from jobgen.check.cel.engine import PREFIX
 from jobgen.check.cel.tree import Call, Const, Fold, Ident, Node, Select, Sequence, Struct, children
 from jobgen.model.limits import MAX_CEL_COST
+from jobgen.model.named_tuple import NamedTuple
 
 _CHARACTERS_PER_ITEM = 8
 _CHARACTERS_PER_COST = 10

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel import engine
 from jobgen.check.cel.protobuf import written
@@ -18,6 +18,7 @@ from jobgen.check.cel.signatures import list_overloads
 from jobgen.check.cel.tree import Call, Checked, Const, Fold, Ident, Node, Select, Sequence, map_children, read, walk
 from jobgen.check.cel.values import CompileError, blank_strings, line_and_column
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 
 class ObjectTypes(NamedTuple):

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel import engine, runtime_cost
 from jobgen.check.cel.engine import PREFIX
@@ -18,6 +18,7 @@ from jobgen.check.cel.functions import TABLE
 from jobgen.check.cel.protobuf import fields
 from jobgen.check.cel.tree import Call, Checked, Const, Fold, Ident, Node, Select, Sequence, Struct, write
 from jobgen.check.cel.values import NO_OVERLOAD, THAN_ALLOWED, Failed
+from jobgen.model.named_tuple import NamedTuple
 
 _Scope = Mapping[str, Any]
 _STRINGS, _BYTES = 6, 7

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
 from jobgen.check.cel import Expression, checks, engine, fields, rewrite
 from jobgen.check.cel.fields import ObjectTypes
@@ -12,6 +11,7 @@ from jobgen.check.cel.patch_literals import list_patch_functions, replace_litera
 from jobgen.check.cel.protobuf import written
 from jobgen.check.cel.tree import Call, Checked, Const, MapEntry, Node, Sequence, Struct, map_children, walk, write
 from jobgen.check.cel.values import CompileError
+from jobgen.model.named_tuple import NamedTuple
 
 _NEW, _SET, _SET_PATCH, _MAYBE = "jobgen_new_", "jobgen_set_", "jobgen_set_patch_", "jobgen_maybe_"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
 
 from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, tagged, untagged
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import MAX_POWER, parse_quantity
 
 TAG = "quantity"

@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from math import isfinite, isnan
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel.values import strings
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 _CLAUSE = lazy_pattern(r"%(?:\.([0-9]{1,3}))?(.?)")
 _DEFAULT_PRECISION = 6

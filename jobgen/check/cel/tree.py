@@ -6,9 +6,10 @@ The bytes are the protocol buffers of `cel/expr/syntax.proto` and `cel/expr/chec
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from jobgen.check.cel.protobuf import Parts, fields, message, number_of, one, text_of, varint, varints, written
+from jobgen.model.named_tuple import NamedTuple
 
 _TYPE_URL = b"type.googleapis.com/cel.expr.CheckedExpr"
 _PRIMITIVES = ("", "bool", "int", "uint", "double", "string", "bytes")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 from ipaddress import IPv6Address
-from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes
 
 from jobgen.check.cel.values import strings, tagged, untagged
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 TAG = "url"
 _SCHEME = lazy_pattern(r"([A-Za-z][A-Za-z0-9+.-]*):")

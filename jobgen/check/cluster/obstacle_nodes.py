@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.cluster.queues import QueueState
@@ -16,6 +16,7 @@ from jobgen.kueue.quota import FlavorResource
 from jobgen.kueue.workload.priority import PRIORITY_LABEL
 from jobgen.kueue.workload.requests import Transformation
 from jobgen.model.data import Node, locatable, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, find_path
 from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import find_key

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.check.admission.fields import is_set, iter_mappings
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Pod
 from jobgen.k8s.releases import Release
 from jobgen.model.data import Node, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 
 _POD_LEVEL_RELEASE: Release = (1, 34)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.kueue.cluster_objects import ClusterObjects, get_group, group_objects
 from jobgen.kueue.configuration import parse_configuration
@@ -18,6 +18,7 @@ from jobgen.kueue.workload.job_values import find_unreadable
 from jobgen.kueue.workload.job_workloads import build_workloads, find_namespace, find_queue, get_job_name, read_context
 from jobgen.kueue.workload.limit_ranges import find_invalid_requests
 from jobgen.kueue.workload.workloads import Workload
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.overlay import Cluster
 
 _KINDS = frozenset(kind for _, kind in INTEGRATIONS)

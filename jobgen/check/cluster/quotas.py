@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.check.admission.fields import iter_mappings, iter_strings
 from jobgen.check.cluster.device_quotas import CLAIM_COUNT, measure_device_claim
@@ -16,6 +15,7 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.k8s.pod_counts import count_pods
 from jobgen.model.data import Node, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 
 _REQUIRED = frozenset(("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"))

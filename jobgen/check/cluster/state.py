@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from jobgen.check.cluster.names import Name, name_object, replace_exported
 from jobgen.check.pod_security.levels import Level, list_levels
@@ -13,6 +13,7 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.releases import Release, parse_release
 from jobgen.model.data import Node, value_of
 from jobgen.model.limits import MAX_LIMITING_AMOUNTS, MAX_LIMITING_OBJECTS, MAX_QUOTA_AMOUNTS
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.overlay import Cluster
 
 if TYPE_CHECKING:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.cluster.queues import QueueState
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.kueue.quota import FlavorResource, QuotaNode
 from jobgen.model.data import Node
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 
 _MAX_NAMED = 3

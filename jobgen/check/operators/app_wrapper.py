@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.operators.checks import REJECTED, Check, Checks, Violations
@@ -12,6 +11,7 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import find_key
 
 OPERATOR = "appwrapper"

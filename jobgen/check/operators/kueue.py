@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from jobgen.check.admission.fields import Validation, is_set, iter_mappings, iter_strings
 from jobgen.check.admission.metadata import describe_label_key
@@ -14,6 +13,7 @@ from jobgen.check.rules import Violation
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_quantity
 from jobgen.model.suggest import did_you_mean, find_key
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from jobgen.check.admission.fields import is_set, iter_mappings
 from jobgen.check.admission.metadata import describe_label_key
@@ -37,6 +37,7 @@ from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import find_key
 
 OPERATOR = "kuberay"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from jobgen.check.pod_security import container_checks, pod_checks
 from jobgen.check.pod_security.levels import BASELINE, LATEST, PRIVILEGED, RESTRICTED
 from jobgen.check.pod_security.pod_view import Breach, PodView, view_pod
 from jobgen.model.data import Node
+from jobgen.model.named_tuple import NamedTuple
 
 
 class Check(NamedTuple):

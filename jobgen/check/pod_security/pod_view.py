@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from jobgen.check.admission.fields import is_set, iter_mappings
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node, value_of
+from jobgen.model.named_tuple import NamedTuple
 
 
 class Breach(NamedTuple):

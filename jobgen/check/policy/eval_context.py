@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel import Bound, Failed, bind
 from jobgen.check.cel.values import THAN_ALLOWED
@@ -12,6 +12,7 @@ from jobgen.check.policy.match import Request
 from jobgen.check.policy.parse import Policy, Validation
 from jobgen.model.data import Node, Plain
 from jobgen.model.limits import MAX_VARIABLE_SIZE
+from jobgen.model.named_tuple import NamedTuple
 
 _MAX_MESSAGE_LENGTH = 5 * 1024
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from jobgen.check.cel import Bound, Expression, Failed, bind, compile_cel
 from jobgen.check.cel.permissions import make_authorizer
@@ -20,6 +20,7 @@ from jobgen.check.schema.admitted import Admission
 from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
 from jobgen.model.data import Node, Plain, TracedScalar, untraced, value_of
 from jobgen.model.finding import Problem, Severity, quoted_values
+from jobgen.model.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from jobgen.check.policy.mutate import MutatingPolicy

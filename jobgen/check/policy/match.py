@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.schema.shipped import find_custom_versions, find_versions
 from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
 from jobgen.model.data import Plain
+from jobgen.model.named_tuple import NamedTuple
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 """The label that every namespace has."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel import Failed, bind
 from jobgen.check.cel.mutations import CompiledMutation, compile_mutation
@@ -22,6 +22,7 @@ from jobgen.check.validation import validate_object
 from jobgen.k8s.releases import NEWEST_RELEASE
 from jobgen.model.data import Plain, location_of, untraced, value_of
 from jobgen.model.finding import Problem, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.overlay import Cluster
 
 _JSON_PATCH = "JSONPatch"

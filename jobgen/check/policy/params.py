@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.check.policy.match import NAME_LABEL, Request
 from jobgen.check.policy.parse import Binding, Policy
 from jobgen.check.schema.admitted import CREATION, UID, admit_metadata
 from jobgen.model.data import Plain
+from jobgen.model.named_tuple import NamedTuple
 
 _NAMESPACE_METADATA = frozenset("name generateName labels annotations finalizers".split())
 OPERATORS = "jobgen-operators"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel.values import OFFLINE
 from jobgen.check.policy.document_schema import find_schema_errors
@@ -13,6 +13,7 @@ from jobgen.check.validation import validate_object
 from jobgen.k8s.releases import NEWEST_RELEASE
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem, Severity
+from jobgen.model.named_tuple import NamedTuple
 
 GROUP = "admissionregistration.k8s.io"
 POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"

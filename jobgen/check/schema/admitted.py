@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.schema import builtin_defaults
 from jobgen.check.schema.builtin_defaults import name_type
@@ -17,6 +17,7 @@ from jobgen.check.schema.types_of_release import DECODED, METADATA, Types
 from jobgen.k8s.releases import parse_release
 from jobgen.model.data import Plain
 from jobgen.model.limits import Budget
+from jobgen.model.named_tuple import NamedTuple
 
 Admission = Callable[[Mapping[str, Plain]], dict[str, Plain]]
 """Converts an object without locations."""

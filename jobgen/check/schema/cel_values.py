@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.schema.formats import is_date, parse_duration
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.limits import Budget
+from jobgen.model.named_tuple import NamedTuple
 
 Conversion = Callable[[Node], Any]
 """Converts a value."""

@@ -7,13 +7,13 @@ import unicodedata
 from collections.abc import Callable
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address
-from typing import NamedTuple
 
 from jobgen.check.cel import urls
 from jobgen.check.schema.mail_addresses import is_mail_address
 from jobgen.k8s.releases import Release
 from jobgen.model import durations
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.times import count_days
 
 

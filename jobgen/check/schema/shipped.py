@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.schema.admitted import Admission, compile_admission
 from jobgen.check.schema.bundle import bundle_schema
@@ -17,6 +17,7 @@ from jobgen.k8s.removed_apis import find_removal
 from jobgen.model.data import Node
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.repo.shipped import list_shipped_schemas, read_shipped_schema
 from jobgen.spec.kinds import parse_version

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from jobgen.check.admission.fields import join_names
+from jobgen.model.named_tuple import NamedTuple
 
 
 class _Field(NamedTuple):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -26,6 +26,7 @@ from jobgen.gitops.krm import (
     without_tracking,
 )
 from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig

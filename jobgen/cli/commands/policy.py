@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -16,6 +16,7 @@ from jobgen.check.policy.policy_page import PolicyDocument, format_page
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.model.data import Location, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner

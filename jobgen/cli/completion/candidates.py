@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.cli.completion.table import Completed
+from jobgen.model.named_tuple import NamedTuple
 
 _PATHS = ("file", "folder")
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from jobgen.model.named_tuple import NamedTuple
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "data", "completion")
 """The table, and a script for each shell. `tools/build_completion.py` writes the table."""

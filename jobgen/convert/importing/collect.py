@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.convert.importing.comments import find_comments
 from jobgen.convert.importing.import_job import (
@@ -18,6 +18,7 @@ from jobgen.convert.importing.server_fields import find_placeholders
 from jobgen.convert.importing.services import HostService, ServiceKey, get_key, is_service, match_services
 from jobgen.model.data import Location, TracedList, location_of, value_of
 from jobgen.model.finding import Finding
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted
 from jobgen.pipeline import config
 from jobgen.render.build import is_spec, manifest_errors, split_list

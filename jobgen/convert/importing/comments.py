@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.convert.importing.format_yaml import KeyPath
 from jobgen.convert.importing.verify import SpecRenderer
 from jobgen.model.data import Location, Node, TracedKey, TracedScalar, value_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.render.build import build_object
 from jobgen.render.expand import JobDocument
 from jobgen.spec.kinds import Kind

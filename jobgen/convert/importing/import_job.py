@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.convert.importing.comments import CommentBlock, find_comments, transfer_comments, transfer_to_same_fields
 from jobgen.convert.importing.format_yaml import format_document
@@ -11,6 +10,7 @@ from jobgen.convert.importing.invert import build_candidates, to_spec_name
 from jobgen.convert.importing.server_fields import remove_server_fields
 from jobgen.convert.importing.verify import Difference, renderer_for
 from jobgen.model.data import Node, Plain
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.kinds import Kind
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml

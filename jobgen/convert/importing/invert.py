@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.convert.importing.common_fields import Fields, extract_common, shorten_resources, with_types
 from jobgen.convert.importing.job_fields import drop_defaults, list_frameworks, take_job_fields
@@ -13,6 +13,7 @@ from jobgen.convert.importing.pod_fields import is_valid_field, split_template
 from jobgen.convert.importing.verify import Difference, SpecRenderer, find_differences, is_equivalent, render_spec
 from jobgen.model.data import API_VERSION, Plain, value_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 from jobgen.spec.kinds import ANY_ROLE, Kind
 from jobgen.spec.replicas import ReplicaItem, find_count, find_restart_policy, find_template

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.convert.importing.common_fields import Fields
 from jobgen.model.data import API_VERSION, Plain
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import canonicalize_quantity
 from jobgen.pipeline import config
 from jobgen.spec.frameworks import Frameworks

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.convert.importing.format_yaml import format_document
 from jobgen.convert.importing.import_job import ImportedSpec, import_manifest
 from jobgen.convert.importing.server_fields import remove_server_fields
 from jobgen.convert.importing.verify import is_equivalent, render_objects, renderer_for
 from jobgen.model.data import Plain
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.kinds import Kind
 from jobgen.spec.replicas import find_template
 

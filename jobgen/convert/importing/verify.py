@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Plain
 from jobgen.model.finding import Problem
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem, Step
 from jobgen.model.quantity import canonicalize_quantity
 from jobgen.pipeline import config

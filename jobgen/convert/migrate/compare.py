@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.convert.importing.common_fields import Fields
 from jobgen.model.data import Plain, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 from jobgen.model.quantity import canonicalize_quantity
 from jobgen.render.rendezvous import CONNECTING

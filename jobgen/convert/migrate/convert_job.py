@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.convert.importing.import_job import ImportedSpec, import_manifest
 from jobgen.convert.migrate.draft import NO_SURROUNDINGS, Surroundings, list_lost_fields
@@ -13,6 +13,7 @@ from jobgen.convert.migrate.rewrite import find_line, rewrite_job
 from jobgen.convert.migrate.with_runtimes import migrate_with_runtimes
 from jobgen.model.data import value_of
 from jobgen.model.finding import pluralize
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from jobgen.convert.importing.common_fields import Fields, shorten_resources
 from jobgen.convert.importing.format_yaml import KeyPath
 from jobgen.convert.migrate.tables import REASONS
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import merge
 

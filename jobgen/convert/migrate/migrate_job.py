@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.convert.importing.common_fields import Fields, with_types
 from jobgen.convert.importing.invert import sort_fields
@@ -22,6 +22,7 @@ from jobgen.convert.migrate.draft import (
 from jobgen.convert.migrate.platforms import restore_platforms, take_platforms
 from jobgen.convert.migrate.steps import STEPS, convert_mxnet_to_pytorch
 from jobgen.model.data import Plain
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.kinds import Kind
 
 _ARCHIVED, _SUCCESSOR = "mxnet", "pytorch"

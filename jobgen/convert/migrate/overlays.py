@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.convert.importing.common_fields import Fields
 from jobgen.convert.migrate.draft import BuiltRuntime, Draft, MigrationNote, Surroundings
 from jobgen.convert.migrate.steps import LAYER_STEPS
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.kinds import Kind
 
 PatchName = tuple[str, int]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.convert.importing.common_fields import Fields
 from jobgen.convert.importing.import_job import ImportedSpec, import_manifest
@@ -17,6 +17,7 @@ from jobgen.convert.migrate.repository_layers import add_patches
 from jobgen.convert.migrate.runtime import refer_to_runtime
 from jobgen.model.data import untraced
 from jobgen.model.finding import Finding, Problem, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.operators.compare import PodDifference
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.convert.importing.common_fields import Fields
 from jobgen.convert.importing.format_yaml import format_document
@@ -22,6 +22,7 @@ from jobgen.convert.migrate.rewrite import replace_documents
 from jobgen.convert.migrate.runtime import API_VERSION, KIND, refer_to_runtime
 from jobgen.model.data import untraced
 from jobgen.model.finding import Finding
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.config import ProjectConfig, read_documents
 from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.read_jobs import read_jobs

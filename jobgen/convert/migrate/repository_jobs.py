@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.convert.importing.common_fields import Fields
 from jobgen.convert.importing.import_job import ImportedSpec, import_manifest
@@ -17,6 +17,7 @@ from jobgen.convert.migrate.rewrite import find_line
 from jobgen.convert.migrate.runtime import build_runtime, choose_shape
 from jobgen.convert.migrate.runtime_names import RuntimeUser, name_runtimes
 from jobgen.model.data import untraced
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.config import ProjectConfig, read_documents
 from jobgen.pipeline.environment import EnvironmentRunner, new_overlay_use
 from jobgen.pipeline.trace import WHOLE, Job

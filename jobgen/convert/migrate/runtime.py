@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.convert.importing.common_fields import Fields
 from jobgen.convert.importing.format_yaml import KeyPath
@@ -16,6 +16,7 @@ from jobgen.convert.migrate.torch_env import (
     list_variables,
 )
 from jobgen.convert.migrate.torch_job import CONTAINER, PORT, TorchJob, TorchReplica, list_ports, read_torch_job
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.kinds import Kind, TemplateShape, VersionRange
 
 API_VERSION, KIND = "trainer.kubeflow.org/v1alpha1", "TrainingRuntime"

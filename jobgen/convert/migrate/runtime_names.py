@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.convert.importing.invert import to_spec_name
 from jobgen.model.data import Plain
+from jobgen.model.named_tuple import NamedTuple
 
 _PREFIX = "torch"
 _QUEUE = "kueue.x-k8s.io/queue-name"

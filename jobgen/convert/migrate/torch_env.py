@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from jobgen.convert.importing.common_fields import Fields
 from jobgen.convert.migrate.torch_job import (
     TorchJob,
@@ -13,6 +11,7 @@ from jobgen.convert.migrate.torch_job import (
     starts_processes,
     states_all_resources,
 )
+from jobgen.model.named_tuple import NamedTuple
 
 JOB_NAME = "TRAINJOB_NAME"
 INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.convert.importing.common_fields import Fields
 from jobgen.convert.migrate.draft import get_at
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.numbers import parse_digits
 from jobgen.spec.kinds import VersionRange
 

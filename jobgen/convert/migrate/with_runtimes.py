@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.convert.importing.common_fields import Fields
 from jobgen.convert.importing.format_yaml import format_document
@@ -20,6 +20,7 @@ from jobgen.convert.migrate.repository_jobs import (
 from jobgen.convert.migrate.rewrite import rewrite_job
 from jobgen.convert.migrate.runtime import API_VERSION, KIND, refer_to_runtime
 from jobgen.model.data import value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.trace import Job

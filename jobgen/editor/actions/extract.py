@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.editor.actions.offer import EXTRACT, ActionRequest, Change, Offer, return_change
 from jobgen.editor.actions.text_changes import loses_comments
@@ -14,6 +14,7 @@ from jobgen.editor.cursor import Cursor, find_cursor
 from jobgen.editor.workspace import Ready, Workspace, load_ready
 from jobgen.model.data import Plain, TracedKey, untraced
 from jobgen.model.finding import TextEdit, pluralize
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.environment import EnvironmentRunner, new_overlay_use
 from jobgen.pipeline.trace import Job
 from jobgen.render.build import is_spec

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from jobgen.editor.actions.offer import REWRITE, ActionRequest, Change, Offer, return_change
 from jobgen.editor.actions.text_changes import loses_comments
@@ -13,6 +13,7 @@ from jobgen.editor.actions.verify import MORE_ERRORS, is_new, read_editable, try
 from jobgen.editor.cursor import find_cursor
 from jobgen.editor.workspace import Workspace, load_ready
 from jobgen.model.finding import pluralize
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.trace import Job
 from jobgen.report.escape import visible

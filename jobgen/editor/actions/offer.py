@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from jobgen.editor.workspace import Workspace
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding
+from jobgen.model.named_tuple import NamedTuple
 
 QUICK_FIX = "quickfix"
 FIX_ALL = "source.fixAll.jobgen"

@@ -6,9 +6,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from difflib import SequenceMatcher
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 _LINE = lazy_pattern(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _COMMENT = lazy_pattern(r"(?:^|(?<=\s))#", re.MULTILINE)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError
 from jobgen.editor.lint_workspace import list_layer_findings
 from jobgen.editor.workspace import Workspace
 from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.atomic import links_outside
 
 MORE_ERRORS = "the file would have more errors than before"

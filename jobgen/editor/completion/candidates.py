@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.rules.gitops.server_managed_field import SERVER_FIELDS
 from jobgen.editor.completion import own_formats, rules
@@ -26,6 +26,7 @@ from jobgen.editor.index import LABEL
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.releases import list_releases
 from jobgen.model.data import API_VERSION, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 from jobgen.repo.policy_packs import PACKS
 from jobgen.spec.kinds import Kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel.admission_scope import list_typed_fields
 from jobgen.editor.completion.cel_functions import CelFunction, list_functions
@@ -13,6 +13,7 @@ from jobgen.editor.completion.items import Item, ItemKind, Rank
 from jobgen.editor.completion.schema_nodes import SchemaNode, list_fields, list_types, walk_path
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 
 EXPRESSIONS = frozenset(("expression", "messageExpression", "valueExpression"))

@@ -7,7 +7,8 @@ The first column is the type of the value before the dot; functions without one 
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+
+from jobgen.model.named_tuple import NamedTuple
 
 
 class CelFunction(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.editor.completion import cel, rules, snippets
 from jobgen.editor.completion.candidates import Document, list_keys, list_scalars, read_document
@@ -16,6 +16,7 @@ from jobgen.editor.completion.schema_nodes import SchemaNode
 from jobgen.editor.cursor import Cursor, Part, find_cursor
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import untraced
+from jobgen.model.named_tuple import NamedTuple
 
 _POLICY_KINDS = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from enum import Enum, IntEnum
-from typing import NamedTuple
+
+from jobgen.model.named_tuple import NamedTuple
 
 MAX_ITEMS = 400
 """The items that are sent at once; of more, those that match what is typed."""

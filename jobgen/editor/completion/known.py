@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.check.rule_docs import RuleDoc, all_docs, policy_docs
 from jobgen.editor.completion.names import KnownNames, list_index_names, list_layer_names, merge_names
 from jobgen.editor.snapshot import Snapshot
 from jobgen.editor.workspace import Ready, Workspace, load_ready
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.repo.commit import Folder

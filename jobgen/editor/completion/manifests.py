@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.schema.shipped import ShippedKind, find_shipped_schema, list_shipped_kinds, name_type, rank_kind
 from jobgen.check.schema.types_of_release import DECODED, METADATA, Types
@@ -13,6 +13,7 @@ from jobgen.editor.completion.schema_nodes import SchemaNode, list_forms, read_d
 from jobgen.k8s.releases import format_release, parse_release
 from jobgen.k8s.removed_apis import find_removal
 from jobgen.model.data import value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.spec.kinds import Kind, parse_version

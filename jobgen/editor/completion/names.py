@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.editor.completion.items import MAX_ITEMS
 from jobgen.editor.index import LABEL, REFERRED_KINDS, USED_KINDS, FileIndex, list_names
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import untraced, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 from jobgen.pipeline.config import ProjectConfig, read_documents
 from jobgen.render.build import split_list

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.editor.completion.items import Item, ItemKind, Offer
 from jobgen.editor.completion.snippets import escape
 from jobgen.editor.cursor import Cursor, Part, get_path
 from jobgen.model.data import TracedKey, TracedList, TracedMapping, value_of
+from jobgen.model.named_tuple import NamedTuple
 
 _INDENT = "  "
 _WORDS = ("true", "false", "null")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from lsprotocol import types
 
@@ -17,6 +17,7 @@ from jobgen.editor.server.edits import read_capabilities, to_workspace_edit
 from jobgen.editor.server.positions import are_numbers_of_positions
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.report.escape import visible
 
 log = logging.getLogger("jobgen.lsp")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from lsprotocol import types
 
 from jobgen.editor.actions.offer import Change
 from jobgen.editor.actions.text_changes import LineMap, list_replacements
 from jobgen.editor.actions.verify import is_new, read_editable
 from jobgen.editor.server.app import JobgenServer, OpenWorkspace
+from jobgen.model.named_tuple import NamedTuple
 
 _NOTE = "jobgen"
 """The name of the annotation of a change that the user has to confirm."""

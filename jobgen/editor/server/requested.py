@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from lsprotocol import types
 
 from jobgen.editor.context import Context, make_context
 from jobgen.editor.cursor import Cursor, find_cursor
 from jobgen.editor.server.app import JobgenServer, OpenWorkspace
+from jobgen.model.named_tuple import NamedTuple
 
 
 class RequestedDocument(NamedTuple):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
 
 from jobgen.kueue.assign.placed_usage import NOTHING_PLACED, PlacedUsage
 from jobgen.kueue.objects import ClusterQueue, Fungibility, ResourceGroup
 from jobgen.kueue.quota import Usage
 from jobgen.kueue.topology.request import Placement
 from jobgen.kueue.workload.requests import Amounts
+from jobgen.model.named_tuple import NamedTuple
 
 
 class Mode(IntEnum):

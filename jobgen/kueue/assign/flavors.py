@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from jobgen.kueue.amounts import add, show_amount, show_number, subtract
 from jobgen.kueue.assign.assignment import (
@@ -26,6 +25,7 @@ from jobgen.kueue.objects import ClusterQueue, Flavor, ResourceGroup
 from jobgen.kueue.quota import FlavorResource, QuotaNode, Usage, find_borrowing_level
 from jobgen.kueue.workload.requests import Amounts, multiply, sum_amounts
 from jobgen.kueue.workload.workloads import PodSet, PodSetAdmission
+from jobgen.model.named_tuple import NamedTuple
 
 PODS = "pods"
 

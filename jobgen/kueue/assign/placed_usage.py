@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from jobgen.kueue.topology.assign import shares_hosts
 from jobgen.kueue.topology.request import Placement
 from jobgen.kueue.topology.snapshot import TopologySnapshot
 from jobgen.kueue.workload.requests import Amounts, charge_pod
 from jobgen.kueue.workload.workloads import PodSet, PodSetAdmission, Workload
+from jobgen.model.named_tuple import NamedTuple
 
 
 class PlacedPods(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.kueue.assign.assignment import (
     TOPOLOGY_FAILED,
@@ -24,6 +24,7 @@ from jobgen.kueue.topology.replacement import FailedNode
 from jobgen.kueue.topology.request import Failure, Placement, PodSetRequest
 from jobgen.kueue.workload.pod_set_updates import find_conflict, list_updates, merge_updates
 from jobgen.kueue.workload.workloads import PodSet, Workload
+from jobgen.model.named_tuple import NamedTuple
 
 PENDING, READY = "Pending", "Ready"
 """States of a placement that waits for admission checks."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import NamedTuple
 
 from jobgen.kueue.amounts import show_amount
 from jobgen.kueue.assign.assignment import WAITING_FOR_QUOTA, Assignment
@@ -19,6 +18,7 @@ from jobgen.kueue.objects import STRICT_FIFO
 from jobgen.kueue.quota import FlavorResource, Tree, Usage
 from jobgen.kueue.scheduling.snapshot import Snapshot
 from jobgen.kueue.workload.workloads import GATED_BY, Workload
+from jobgen.model.named_tuple import NamedTuple
 
 RUNNING, ADMITTED, BORROWS, PREEMPTS = "running", "admitted", "borrows", "preempts"
 WAITS, NEVER, UNMANAGED = "waits", "never", "unmanaged"

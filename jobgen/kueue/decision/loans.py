@@ -7,10 +7,10 @@ from the cohort's own quota, then from the queues in the order of their names.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.kueue.quota import FlavorResource, QuotaNode
 from jobgen.kueue.scheduling.snapshot import Snapshot
+from jobgen.model.named_tuple import NamedTuple
 
 
 class Loan(NamedTuple):

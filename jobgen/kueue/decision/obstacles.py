@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.kueue.assign.assignment import EXCEEDS_MAX_QUOTA, TOPOLOGY_FAILED, Assignment, PodSetAssignment
 from jobgen.kueue.decision.shortfalls import (
@@ -20,6 +19,7 @@ from jobgen.kueue.objects import ClusterQueue, Flavor, ResourceGroup
 from jobgen.kueue.scheduling.snapshot import Snapshot
 from jobgen.kueue.workload.workloads import PodSet, Workload
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 _FITTING = lazy_pattern(r"allows to fit only ([0-9]+) out of [0-9]+ pod\(s\)")
 """How many pods fit, in the message of Kueue."""

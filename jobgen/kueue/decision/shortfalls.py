@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.kueue.amounts import add, show_amount, subtract
 from jobgen.kueue.quota import FlavorResource, QuotaNode
 from jobgen.kueue.workload.workloads import PodSet
+from jobgen.model.named_tuple import NamedTuple
 
 PODS = "pods"
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.kueue.decision.admission_context import AdmissionContext
 from jobgen.kueue.objects import Preemption
 from jobgen.kueue.scheduling.cycle import Scheduler
 from jobgen.kueue.workload.workloads import Workload
+from jobgen.model.named_tuple import NamedTuple
 
 _MOST_REPEATS = 3
 """A workload that is evicted more often by the same one is evicted without end."""

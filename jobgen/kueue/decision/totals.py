@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.kueue.decision.loans import Loan
 from jobgen.kueue.quota import FlavorResource, QuotaNode, Usage
 from jobgen.kueue.scheduling.snapshot import Snapshot
+from jobgen.model.named_tuple import NamedTuple
 
 
 class Total(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.k8s.images import find_image_error, parse_image_name
 from jobgen.kueue.objects import as_list, as_mapping
@@ -11,6 +11,7 @@ from jobgen.kueue.pod_sets.jobs import COMPLETION_INDEX, JOB_INDEX, REPLICA_INDE
 from jobgen.kueue.pod_sets.raw import RawPodSet, count_job_pods, get_spec, make_pod_set, read_count
 from jobgen.kueue.pod_sets.topology_request import Gates, Labels, parse_integer
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 _ANNOTATION = "workload.codeflare.dev.appwrapper/tas-"
 _STEP = lazy_pattern(r"\.([^.\[]+)|\[([0-9]{1,6})\]")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from jobgen.kueue.objects import as_list, as_mapping
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 DOMAIN: Final = "kueue.x-k8s.io/"
 _REQUIRED = DOMAIN + "podset-required-topology"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import cmp_to_key
-from typing import NamedTuple
 
 from jobgen.kueue.quota import FlavorResource, QuotaNode, Usage
 from jobgen.kueue.scheduling.snapshot import Snapshot
 from jobgen.kueue.workload.workloads import Workload
+from jobgen.model.named_tuple import NamedTuple
 
 IN_QUEUE, RECLAIM = "InClusterQueue", "InCohortReclamation"
 WHILE_BORROWING, FAIR_SHARING = "InCohortReclaimWhileBorrowing", "InCohortFairSharing"

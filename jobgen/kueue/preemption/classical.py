@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.kueue.amounts import subtract
 from jobgen.kueue.objects import Preemption
@@ -23,6 +22,7 @@ from jobgen.kueue.preemption.candidates import (
 from jobgen.kueue.quota import FlavorResource, QuotaNode, Usage
 from jobgen.kueue.scheduling.snapshot import Snapshot
 from jobgen.kueue.workload.workloads import Workload
+from jobgen.model.named_tuple import NamedTuple
 
 
 class _Candidate(NamedTuple):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.kueue.amounts import CPU
 from jobgen.kueue.objects import as_mapping
 from jobgen.kueue.workload.workloads import Workload
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_quantity
 
 Key = tuple[str, str]

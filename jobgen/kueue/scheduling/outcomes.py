@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from jobgen.kueue.preemption import Target
 from jobgen.kueue.workload.workloads import PodSetAdmission, Workload
+from jobgen.model.named_tuple import NamedTuple
 
 NO_LONGER_FITS = "Workload no longer fits after processing another workload"
 OVERLAPPING = "Workload has overlapping preemption targets with another workload"

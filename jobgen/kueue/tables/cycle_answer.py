@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.kueue.amounts import CPU
 from jobgen.kueue.assign.placement import PENDING
@@ -21,6 +21,7 @@ from jobgen.kueue.workload.limit_ranges import find_invalid_requests, summarize
 from jobgen.kueue.workload.priority_boost import add_boost
 from jobgen.kueue.workload.requests import NO_SETTINGS, ResourceSettings, parse_settings
 from jobgen.kueue.workload.workloads import PodSetAdmission, Workload, find_queue_time, parse_workload
+from jobgen.model.named_tuple import NamedTuple
 
 Answer = dict[str, Any]
 

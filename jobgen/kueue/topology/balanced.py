@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import log2
-from typing import NamedTuple
 
 from jobgen.kueue.topology.counts import sum_subtree
 from jobgen.kueue.topology.order import order_for_leader, order_for_workers
 from jobgen.kueue.topology.request import Plan
 from jobgen.kueue.topology.tree import Domain, TopologyTree
+from jobgen.model.named_tuple import NamedTuple
 
 
 class _Greedy(NamedTuple):

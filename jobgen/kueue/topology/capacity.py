@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from jobgen.kueue.topology.tree import TopologyTree, Values
 from jobgen.kueue.workload.requests import Amounts
+from jobgen.model.named_tuple import NamedTuple
 
 _MOST = 2**31 - 1
 _KEPT = 32

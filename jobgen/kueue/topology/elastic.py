@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 from jobgen.kueue.topology.request import Failure, Placement, PodSetRequest
 from jobgen.kueue.topology.snapshot import AssumedUsage, TopologySnapshot, add_assumed
+from jobgen.model.named_tuple import NamedTuple
 
 
 class Resized(NamedTuple):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.kueue.match import is_blocking, is_tolerated, matches_expression
 from jobgen.kueue.objects import as_list, as_mapping
 from jobgen.kueue.topology.exclusions import Exclusions
 from jobgen.kueue.topology.nodes import Node
 from jobgen.kueue.topology.tree import Domain, TopologyTree
+from jobgen.model.named_tuple import NamedTuple
 
 
 class Eligible(NamedTuple):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.kueue.objects import as_list, as_mapping
 from jobgen.kueue.workload.requests import Amounts, charge_pod, read_amounts, sum_pod_requests
+from jobgen.model.named_tuple import NamedTuple
 
 _FINISHED = ("Succeeded", "Failed")
 _PLACED = tuple(

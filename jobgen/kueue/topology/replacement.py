@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 from jobgen.kueue.topology.request import Failure, Placement, PodSetRequest, find_level
 from jobgen.kueue.topology.snapshot import AssumedUsage, TopologySnapshot, add_assumed
 from jobgen.kueue.topology.tree import Domain
 from jobgen.kueue.workload.workloads import TopologyRequest
+from jobgen.model.named_tuple import NamedTuple
 
 
 class FailedNode(NamedTuple):

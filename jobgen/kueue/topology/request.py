@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.kueue.topology.tree import Values
 from jobgen.kueue.workload.requests import Amounts
 from jobgen.kueue.workload.workloads import TopologyRequest
+from jobgen.model.named_tuple import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)

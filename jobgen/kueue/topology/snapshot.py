@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.kueue.topology.balanced import find_balanced
 from jobgen.kueue.topology.capacity import (
@@ -31,6 +31,7 @@ from jobgen.kueue.topology.request import (
 from jobgen.kueue.topology.search import distribute, find_domains
 from jobgen.kueue.topology.tree import Domain, TopologyTree, Values, is_inside, list_leaves
 from jobgen.kueue.workload.requests import Amounts
+from jobgen.model.named_tuple import NamedTuple
 
 _KEPT = 64
 """For how many different pod specs the nodes that may take them are kept."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.kueue.objects import STRICT_FIFO, as_list, as_mapping
 from jobgen.kueue.validation.formats import validate_key, validate_selector
 from jobgen.kueue.workload.field_errors import DUPLICATE, FORBIDDEN, INVALID, NOT_SUPPORTED, FieldError
 from jobgen.kueue.workload.requests import to_nanos
+from jobgen.model.named_tuple import NamedTuple
 
 NEGATIVE = "must be greater than or equal to 0"
 MAX_FLAVORS, MAX_RESOURCES, MAX_COMBINATIONS, MAX_CONCURRENT_FLAVORS = 256, 256, 512, 16

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.kueue.amounts import to_amount
 from jobgen.kueue.objects import as_list, as_mapping
@@ -22,6 +22,7 @@ from jobgen.kueue.workload.field_errors import (
 )
 from jobgen.kueue.workload.requests import to_nanos
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 _DOMAIN = "kueue.x-k8s.io/"
 _GATED_BY, _BOOST, _ELASTIC = (_DOMAIN + name for name in ("admission-gated-by", "priority-boost", "elastic-job"))

@@ -9,7 +9,9 @@ it does with the gate off; where it does not exist any more, what it did with th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
+
+from jobgen.model.named_tuple import NamedTuple
 
 Version = tuple[int, ...]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from jobgen.kueue.cluster_objects import ClusterObjects
 from jobgen.kueue.configuration import NEWEST
 from jobgen.kueue.objects import Cohort, parse_cluster_queue, parse_cohort
 from jobgen.kueue.version.gate_defaults import OLDEST, Version, list_gate_notes
 from jobgen.kueue.version.versions import adapt_cohorts, adapt_queue, list_unknown_annotations
+from jobgen.model.named_tuple import NamedTuple
 
 
 class Difference(NamedTuple):

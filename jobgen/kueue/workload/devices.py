@@ -6,10 +6,11 @@ The configuration maps device classes to resources. A claim that it cannot count
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.kueue.objects import as_list, as_mapping, name_of
 from jobgen.kueue.workload.requests import Amounts, DeviceMappings
+from jobgen.model.named_tuple import NamedTuple
 
 Templates = Mapping[tuple[str, str], Mapping[str, Any]]
 """The spec of the claim of each ResourceClaimTemplate, by namespace and name."""

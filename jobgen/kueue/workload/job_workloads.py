@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from jobgen.kueue.cluster_objects import ClusterObjects
 from jobgen.kueue.objects import as_mapping, name_of
@@ -24,6 +24,7 @@ from jobgen.kueue.workload.limit_ranges import Summary, summarize
 from jobgen.kueue.workload.priority import Priority, PriorityClasses, find_priority, read_classes
 from jobgen.kueue.workload.requests import NO_SETTINGS, ResourceSettings, sum_amounts
 from jobgen.kueue.workload.workloads import PodSet, Workload, parse_workload
+from jobgen.model.named_tuple import NamedTuple
 
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 DEFAULT_QUEUE: Final = "default"

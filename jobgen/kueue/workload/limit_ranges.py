@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from jobgen.kueue.objects import as_list, as_mapping
 from jobgen.kueue.workload.field_errors import INVALID, FieldError, join_errors
 from jobgen.kueue.workload.requests import charge_pod, read_amounts, sum_pod_requests, to_nanos
+from jobgen.model.named_tuple import NamedTuple
 
 CONTAINER: Final = "Container"
 POD: Final = "Pod"

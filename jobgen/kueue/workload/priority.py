@@ -7,9 +7,10 @@ class names a PriorityClass; without that, the default PriorityClass counts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from jobgen.kueue.objects import as_mapping, name_of
+from jobgen.model.named_tuple import NamedTuple
 
 PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"
 _DEFAULT_CLASS = "default"

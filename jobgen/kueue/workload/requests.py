@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.kueue.amounts import UNLIMITED, add, to_amount, to_multiples
 from jobgen.kueue.objects import as_list, as_mapping
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_quantity
 
 Amounts = dict[str, int]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.kueue.objects import as_list, as_mapping
 from jobgen.kueue.quota import FlavorResource, Usage
@@ -20,6 +20,7 @@ from jobgen.kueue.workload.requests import (
     read_amounts,
     sum_pod_requests,
 )
+from jobgen.model.named_tuple import NamedTuple
 
 _EVICTED, _RESERVED, _ADMITTED = "Evicted", "QuotaReserved", "Admitted"
 GATED_BY = "kueue.x-k8s.io/admission-gated-by"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Node, value_of, with_value
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.render.kinds.main_container import find_main_container, with_main_container
 
 _LAUNCHERS = frozenset(("deepspeed", "torchrun", "colossalai"))

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.report import Report
 
 AUTO = "auto"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
 
 from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.report import Report
 from jobgen.report.entries import ReportEntry, entries, suppressed_entries
 from jobgen.report.escape import dump_json, relative_path, visible

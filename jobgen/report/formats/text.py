@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, pairwise
-from typing import NamedTuple
 from unicodedata import category, east_asian_width
 
 from jobgen.model.data import Location
 from jobgen.model.finding import Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.report import Report
 from jobgen.report.entries import ReportEntry, shown_entries
 from jobgen.report.escape import visible

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Location, Place, TracedKey, TracedList, TracedMapping, TracedScalar
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.yamlio.read.locations import UnexpectedTextError, Walk
 
 _NO_CONTENT = lazy_pattern(r"(?:\ *+(?:\#[^\n]*+)?\n)*+", re.VERBOSE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.admission.fields import Validation, get_key, is_set, iter_items, validate_enum
 from jobgen.check.cel import available, mentions
@@ -14,6 +14,7 @@ from jobgen.check.validation.apiextensions._paths import find_field
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.limits import MALFORMED_DATA_ERRORS
+from jobgen.model.named_tuple import NamedTuple
 
 _RULES = "x-kubernetes-validations"
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from jobgen.check.admission.fields import Validation, get_key, is_empty, is_set, report_unsupported
 from jobgen.check.validation.apiextensions._defaults import validate_defaults
@@ -12,6 +11,7 @@ from jobgen.check.validation.apiextensions._rules import validate_rules
 from jobgen.check.validation.apiextensions._structure import validate_structure
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.data import Node, value_of
+from jobgen.model.named_tuple import NamedTuple
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")

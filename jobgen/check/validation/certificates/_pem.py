@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
-from typing import NamedTuple
+
+from jobgen.model.named_tuple import NamedTuple
 
 _BEGIN, _END, _DASHES = "-----BEGIN ", "-----END ", "-----"
 

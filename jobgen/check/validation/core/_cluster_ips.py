@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from jobgen.check.admission.fields import (
     Validation,
@@ -16,6 +15,7 @@ from jobgen.check.admission.fields import (
 from jobgen.check.validation._addresses import describe_address_fault, parse_address
 from jobgen.k8s.nodes import as_list, as_text
 from jobgen.model.data import Node
+from jobgen.model.named_tuple import NamedTuple
 
 _FAMILIES = ("IPv4", "IPv6")
 _FAMILY_OF_VERSION = {4: "IPv4", 6: "IPv6"}

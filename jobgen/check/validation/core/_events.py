@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from jobgen.check.admission.fields import Validation, find_key, report_missing
 from jobgen.check.admission.names import LABEL_KEY, is_label_key
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node
+from jobgen.model.named_tuple import NamedTuple
 
 _ZERO_TIME = "0001-01-01T00:00:00"
 _MAX_LENGTH = 128

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from jobgen.check.admission.fields import Validation, find_key, iter_items, report_missing, report_unsupported
 from jobgen.check.admission.names import LABEL_KEY, is_label_key
@@ -11,6 +10,7 @@ from jobgen.check.admission.resources import is_container_resource
 from jobgen.check.validation.core._resource_names import may_overcommit, validate_standard_resource
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import decode_milli, to_int64
 
 _TYPES = ("Container", "Pod", "PersistentVolumeClaim")
