@@ -10,7 +10,14 @@ from jobgen.api.diff import diff
 from jobgen.api.report import report
 from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.run_lint import lint_paths
-from jobgen.k8s.secrets import find_secrets_in_text, find_token, is_secret_value, looks_like_secret, may_contain_secret
+from jobgen.k8s.secrets import (
+    find_secrets_in_text,
+    find_token,
+    is_secret_value,
+    looks_like_secret,
+    may_contain_secret,
+    may_hold_secret,
+)
 from jobgen.report.formats import format_names
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -272,6 +279,45 @@ def test_page_masks_what_a_secret_overrides(tmp_path: Path) -> None:
     found = report(tmp_path)
     assert '"value: …"' in found.data
     assert find_in_page(found.page) == ([], False)
+
+
+BEFORE_NAMES = ["", "x", "MY_", "my-", "a1_b-", "MYX", "é_", "x" * 99 + "_", "x" * 101, "1"]
+NAMES = ["TOKEN", "secret", "Password", "passwd", "api-key", "APIKEY", "access_key", "ENCRYPTION-KEY", "key", "tokens"]
+FOLDED_NAMES = ["apı_key", "acceſſ_key", "APİ_KEY", "to\u212aen"]
+VALUE = "Zq1aLwRt5x"
+
+
+@pytest.mark.parametrize("name", NAMES + FOLDED_NAMES)
+@pytest.mark.parametrize("before", BEFORE_NAMES, ids=lambda before: before[:9])
+def test_the_value_of_every_name_that_means_a_secret_is_found(before: str, name: str) -> None:
+    means_secret = looks_like_secret(before + name, VALUE)
+
+    for text in (f"a: 1\n{before}{name}: {VALUE}\nb: 2", f"run --{before}{name}={VALUE}"):
+        # In a text, a word of more than 101 characters is cut.
+        if means_secret and (before + name).isascii() and before != "1" and len(before) < 80:
+            assert VALUE in find_secrets_in_text(text)
+        # What is found alone is found in a file, which is tested first.
+        assert not (means_secret or find_secrets_in_text(text)) or may_hold_secret(text)
+
+
+@pytest.mark.parametrize(
+    "text", [*TOKENS.values(), "at: https://me:Zq1a@host/x", 'a: "\\nTOKEN: Zq1aLwRt5x"', "kind: Secret\n"]
+)
+def test_a_text_with_a_secret_may_hold_one(text: str) -> None:
+    assert may_hold_secret(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "automountServiceAccountToken: false", "topologyKey: zone", "secretName: a", "keys: 1"]
+)
+def test_most_texts_hold_no_secret(text: str) -> None:
+    assert not may_hold_secret(text)
+
+
+def test_many_names_take_linear_time() -> None:
+    text = "\n".join(f"{'x' * 100}TOKEN: {number:09}" for number in range(20_000))
+
+    assert run_limited(lambda: len(find_secrets_in_text(text))) >= 0
 
 
 def test_many_private_keys_take_linear_time() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, repeat
 
-from jobgen.model.data import Node, Plain, value_of
+from jobgen.model.data import Node, Plain, Scalar, value_of
 from jobgen.model.lazy_re import lazy_pattern
 
 # Formats with a prefix and a known length; a prefix alone is not enough.
@@ -63,9 +63,18 @@ _PREFIXES = (
     *("hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-", "xox", "AIza", "npm_", "nvapi-"),
     *("dckr_pat_", "-----BEGIN "),
 )
+# How a name that means a secret ends, in lower case; before `key` there is another word.
+_NAME_ENDS = ("token", "secret", "password", "passwd", "key")
+_BEFORE_KEY = ("api", "secret", "access", "private", "auth", "account", "encryption")
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz")
+_IN_NAME = _LETTERS | frozenset("0123456789_-")
+# Patterns that ignore case read these as ASCII letters, and `lower` does not.
+_FOLDED = (("İ", "i"), ("ı", "i"), ("ſ", "s"))
 _MIN_TOKEN_LENGTH = 24
 _ASSIGNMENT = lazy_pattern(r"(?:^|[\s;&(])(?:--)?([A-Za-z][A-Za-z0-9_-]*)=[\"']?([^\s\"';&|)]+)")
 _MIN_DISTINCT = 8
+_MAX_NAME_END = len("encryption_key")
+_MAX_WORD = 100
 _MIN_LENGTH = 6
 
 
@@ -73,6 +82,43 @@ def may_contain_secret(text: str) -> bool:
     """Return whether a text may contain a secret, as a cheap test before the others."""
     lowered = text.lower()
     return any(hint in lowered for hint in _HINTS)
+
+
+def may_hold_secret(text: str) -> bool:
+    """Return whether a file may hold a secret of any sort, as a cheap test before the others."""
+    if _KEY_BEGIN in text or any(prefix in text for prefix in _PREFIXES) or ("://" in text and "@" in text):
+        return True
+    # A letter before a name may be that of an escape sequence, as in `\\nTOKEN`.
+    return may_contain_secret(text) if "\\" in text else next(_find_name_ends(_fold(text)), -1) >= 0
+
+
+def _fold(text: str) -> str:
+    """The text in lower case; each character keeps its place."""
+    for letter, folded in _FOLDED if not text.isascii() else ():
+        text = text.replace(letter, folded)
+    return text.lower()
+
+
+def _find_name_ends(folded: str) -> Iterator[int]:
+    """The positions in a text in lower case at which a name that means a secret may end, each at least once."""
+    for word in _NAME_ENDS:
+        end = folded.find(word) + len(word)
+        while end >= len(word):
+            if folded[end : end + 1] not in _IN_NAME and _may_end_name(folded, word, end):
+                yield end
+            end = folded.find(word, end) + len(word)
+
+
+def _may_end_name(folded: str, word: str, end: int) -> bool:
+    if word == "key":
+        before = folded[max(0, end - _MAX_NAME_END) : end - len(word)]
+        before = before[:-1] if before.endswith(("_", "-")) else before
+        return before.endswith(_BEFORE_KEY)
+    start = end - len(word)
+    if not start or folded[start - 1] not in _LETTERS:
+        return True
+    # `_NAME` cuts a long word, and the rest of it is a name of its own.
+    return start >= _MAX_WORD and _IN_NAME.issuperset(folded[start - _MAX_WORD : start])
 
 
 def find_token(text: str) -> str:
@@ -151,17 +197,17 @@ def _find_in_short_text(text: str) -> frozenset[str]:
 
 
 def _find_in_lines(text: str) -> frozenset[str]:
-    lowered, found = text.lower(), set(_find_key_lines(text))
-    # A text is searched for each hint once. Most have none, and few of the lines of the others do.
+    found = set(_find_key_lines(text))
+    # A text is searched for each prefix once. Most have none, and few of the lines of the others do.
     if prefixes := [prefix for prefix in _PREFIXES if prefix in text]:
         held = (line for line in text.split("\n") if any(prefix in line for prefix in prefixes))
         found.update(match[0] for line in held for match in _TOKENS.finditer(line))
     if "://" in text and "@" in text:
         found.update(part for line in text.split("\n") for part in _find_url_credentials(line))
-    if hints := [hint for hint in _HINTS if hint in lowered]:
-        for line, low in zip(text.split("\n"), lowered.split("\n"), strict=True):
-            if any(hint in low for hint in hints):
-                found.update(_find_settings(line))
+    starts = {text.rfind("\n", 0, end) + 1 for end in _find_name_ends(_fold(text))}
+    for start in starts:
+        end = text.find("\n", start)
+        found.update(_find_settings(text[start : end if end >= 0 else len(text)]))
     return frozenset(found)
 
 
@@ -217,31 +263,46 @@ def _collect_secrets(tree: Node, searched: Node, found: set[str]) -> None:
     if isinstance(tree, dict):
         _collect_in_mapping(tree, searched if isinstance(searched, dict) else {}, found)
     elif isinstance(tree, list):
-        items = searched if isinstance(searched, list) else ()
-        for before, child, other in zip((None, *tree), tree, chain(items, repeat(None)), strict=False):
-            flag = _FLAG.match(str(value_of(before))) if before is not None else None
-            if flag and _is_secret_name(flag[1]):
-                found.update(_as_secret(child))
-            if other is None or child != other:
-                _collect_secrets(child, other, found)
+        _collect_in_list(tree, searched if isinstance(searched, list) else (), found)
     else:
-        text = value_of(tree)
-        if isinstance(text, str):
-            found.update(find_secrets_in_text(text))
+        _collect_in_scalar(value_of(tree), found)
+
+
+def _collect_in_scalar(value: Scalar, found: set[str]) -> None:
+    if type(value) is str and len(value) >= _MIN_TEXT:
+        secrets = _find_in_short_text(value) if len(value) < _MAX_CACHED else find_secrets_in_text(value)
+        if secrets:
+            found.update(secrets)
+
+
+def _collect_in_list(items: Sequence[Node], known: Sequence[Node], found: set[str]) -> None:
+    before: Node = None
+    for child, other in zip(items, chain(known, repeat(None)), strict=False):
+        flag = _FLAG.match(before) if isinstance(before, str) and before.startswith("-") else None
+        if flag and _is_secret_name(flag[1]):
+            found.update(_as_secret(child))
+        if other is None or child != other:
+            _collect_secrets(child, other, found)
+        before = value_of(child)
 
 
 def _collect_in_mapping(mapping: Mapping[str, Node], known: Mapping[str, Node], found: set[str]) -> None:
-    name = value_of(mapping.get("name"))
-    if isinstance(name, str) and "value" in mapping and _is_secret_name(name):
-        found.update(_as_secret(mapping["value"]))
-    if value_of(mapping.get("kind")) == "Secret":
+    if "value" in mapping and "name" in mapping:
+        name = value_of(mapping["name"])
+        if isinstance(name, str) and _is_secret_name(name):
+            found.update(_as_secret(mapping["value"]))
+    if "kind" in mapping and value_of(mapping["kind"]) == "Secret":
         found.update(line for field in ("data", "stringData") for line in _lines_of(mapping.get(field)))
     for key, child in mapping.items():
-        if _is_secret_name(str(key)):
+        if _is_secret_name(key):
             found.update(_as_secret(child))
-        other = known.get(key)
-        if other is None or child != other:
+        other = known.get(key) if known else None
+        if other is not None and child == other:
+            continue
+        if isinstance(child, (dict, list)):
             _collect_secrets(child, other, found)
+        else:
+            _collect_in_scalar(value_of(child), found)
 
 
 def _as_secret(node: Node) -> Iterator[str]:

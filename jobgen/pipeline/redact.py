@@ -9,7 +9,7 @@ from jobgen.k8s.secrets import (
     find_secrets,
     find_secrets_in_text,
     hide_line,
-    may_contain_secret,
+    may_hold_secret,
     may_name_secret,
     redact,
     redact_line,
@@ -114,7 +114,7 @@ def _search(content: bytes, path: str = "") -> _FileSecrets:
 
 
 def _may_hold_secret(text: str) -> bool:
-    return may_contain_secret(text) or ("://" in text and "@" in text) or bool(_ESCAPE.search(text))
+    return may_hold_secret(text) or ("\\" in text and bool(_ESCAPE.search(text)))
 
 
 def _search_source(text: str, source: Source) -> _FileSecrets:
