@@ -67,6 +67,8 @@ _ALSO_IN_SCHEMA = frozenset(("invalid-quantity", "missing-pod-field"))
 _NOT_SERVED = frozenset(("old-api-version", "unknown-kind"))
 # Rules rely on the types of a schema, so they do not run on an object with such a problem.
 _PRECLUDES_RULES = frozenset(("wrong-type",))
+# The stages of the validation by number; each pod is a stage of its own.
+_SCHEMA, _METADATA, _OBJECT, _PODS = range(4)
 # Rules about objects that users apply and queue themselves, not about those inside them.
 _ABOUT_APPLIED_OBJECTS = frozenset(("gitops", "scheduling", "team"))
 
@@ -74,7 +76,8 @@ _ABOUT_APPLIED_OBJECTS = frozenset(("gitops", "scheduling", "team"))
 class Reporting(NamedTuple):
     """The checks that report something about an object. Only these run again with locations."""
 
-    validation: bool = True
+    validation: frozenset[int] | None = None
+    """The numbers of stages of the validation; None means all."""
     rules: frozenset[str] | None = None
     """The names of rules; None means all."""
     policies: frozenset[str] | None = None
@@ -83,7 +86,7 @@ class Reporting(NamedTuple):
     @property
     def is_any(self) -> bool:
         """Whether any check reports something."""
-        return self.validation or self.rules != frozenset() or self.policies != frozenset()
+        return any(checks is None or len(checks) > 0 for checks in self)
 
 
 ALL_CHECKS = Reporting()
@@ -152,7 +155,8 @@ class Checker:
         # Those that do not count are dropped when the problems are located.
         if any(failures or self.has_problems(inner) for _, inner, failures in self._list_wrapped(manifest.object)):
             return ALL_CHECKS
-        refused = self._validate(manifest)
+        stages: set[int] = set()
+        refused = self._validate(manifest, None, stages)
         is_typed = not any(problem.rule in _PRECLUDES_RULES for problem in refused)
         broken = self._rule_runner.find_problems(manifest) if is_typed else []
         denied = self.evaluate_policies(manifest.object)
@@ -160,7 +164,7 @@ class Checker:
             # It does not tell which rule or policy it is about.
             return ALL_CHECKS
         rules, policies = (frozenset(problem.rule for problem in found) for found in (broken, denied))
-        return Reporting(bool(refused), rules, policies)
+        return Reporting(frozenset(stages), rules, policies)
 
     def collect_facts(self, manifest: Manifest, problems: list[Problem]) -> Iterator[tuple[str, Fact]]:
         """The facts that the fleet rules collect from an object, each with its rule's name."""
@@ -171,7 +175,7 @@ class Checker:
                 yield name, fact._replace(path=(*path, *fact.path))
 
     def _find_problems(self, manifest: Manifest, reporting: Reporting = ALL_CHECKS) -> list[Problem]:
-        problems = self._validate(manifest) if reporting.validation else []
+        problems = self._validate(manifest, reporting.validation, set())
         is_typed = not any(problem.rule in _PRECLUDES_RULES for problem in problems)
         if is_typed:
             problems += self._rule_runner.select(reporting.rules).find_problems(manifest)
@@ -238,20 +242,37 @@ class Checker:
         older = [span for span in kind.older if declared and span.contains(declared)] if kind else []
         return f"-until-{older[0].until}" if older else ""
 
-    def _validate(self, manifest: Manifest) -> list[Problem]:
-        """Why the API server refuses the object, or the pods that its operator creates."""
+    def _validate(self, manifest: Manifest, only: frozenset[int] | None, reporting: set[int]) -> list[Problem]:
+        """Why the API server refuses the object, or the pods that its operator creates.
+
+        The numbers of the stages that report something are added to `reporting`. Others may be left out with `only`.
+        """
+        if only is not None and not only:
+            return []
         obj = manifest.object
-        problems = _run_stage(obj, lambda: self._check_schema(manifest))
+
+        def run(stage: int, find: Callable[[], Iterable[Problem]]) -> list[Problem]:
+            found = _run_stage(obj, find) if only is None or stage in only else []
+            if found:
+                reporting.add(stage)
+            return found
+
+        problems = run(_SCHEMA, lambda: self._check_schema(manifest))
         if any(problem.rule in _NOT_SERVED for problem in problems):
             return problems
-        problems += _run_stage(
-            obj, lambda: validate_object_metadata(obj.get("metadata"), find_metadata_format(obj, self._release))
+        problems += run(
+            _METADATA, lambda: validate_object_metadata(obj.get("metadata"), find_metadata_format(obj, self._release))
         )
-        own = _run_stage(obj, lambda: validate_object(obj, self._release, self._read_catalog))
+        own = run(_OBJECT, lambda: validate_object(obj, self._release, self._read_catalog))
         hidden = _ALSO_IN_SCHEMA if (problems or own) and not is_workload(obj) else frozenset()
-        for pod in _list_pods(manifest, own):
-            found = _run_stage(obj, partial(_validate_pod, pod, self._release))
-            own += (problem for problem in found if problem.rule not in hidden)
+        if only is None or max(only) >= _PODS:
+            count = len(own)
+            pods = _list_pods(manifest, own)
+            if len(own) > count:
+                reporting.add(_PODS)
+            for number, pod in enumerate(pods, _PODS):
+                found = run(number, partial(_validate_pod, pod, self._release))
+                own += (problem for problem in found if problem.rule not in hidden)
         # Reports merge what the schema of a CRD and a pod rule both report.
         causes = [one for one in problems if one.rule in _PRECLUDES_RULES or manifest.group in BUILTIN_GROUPS]
         problems += drop_consequences(own, causes) if causes else own

@@ -39,17 +39,23 @@ class RuleRunner:
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._rules = tuple(rules)
+        self._numbers = {rule.name: number for number, rule in enumerate(self._rules)}
         self._named_kinds = frozenset(kind for rule in self._rules for kind in rule.kinds)
         self._tables: dict[tuple[str, bool], _RuleTable] = {}
 
     def select(self, names: frozenset[str] | None) -> RuleRunner:
         """The rules with these names; None means all."""
-        return self if names is None else RuleRunner(rule for rule in self._rules if rule.name in names)
+        if names is None:
+            return self
+        numbers = sorted(self._numbers[name] for name in names if name in self._numbers)
+        return RuleRunner(self._rules[number] for number in numbers)
 
     def find_problems(self, manifest: Manifest) -> list[Problem]:
         """Everything the rules find in an object."""
-        table = self._table(manifest)
         problems: list[Problem] = []
+        if not self._rules:
+            return problems
+        table = self._table(manifest)
         _run_rules(table.manifest, manifest, manifest, problems)
         for role in manifest.roles:
             if len(problems) > MAX_FINDINGS:

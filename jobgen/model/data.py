@@ -185,6 +185,12 @@ class TracedMapping(dict[str, Any]):
 _TRACED = (TracedScalar, TracedKey, TracedList, TracedMapping)
 
 
+def place_of(node: Node) -> tuple[str | int, ...]:
+    """The path of a node in its document, if its location has not been looked up yet; empty otherwise."""
+    place = node._location if isinstance(node, _TRACED) else None  # noqa: SLF001 -- one rule for all traced nodes
+    return list_steps(place)[1] if type(place) is tuple else ()
+
+
 def value_of(leaf: Node) -> Any:
     """The scalar without its location; other nodes unchanged.
 

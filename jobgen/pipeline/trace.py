@@ -19,6 +19,7 @@ from jobgen.render.expand import Expander, JobDocument, find_dead_deletions
 from jobgen.repo.files import File
 from jobgen.repo.shipped import BUILT_IN
 from jobgen.spec.merge import Deletion
+from jobgen.spec.overlay import Patch
 from jobgen.spec.sweeps import expand_member
 from jobgen.yamlio.read import read_shared
 
@@ -135,6 +136,12 @@ def format_place(job: Job, path: Iterable[Step], tree: Node) -> str:
     return f"{job.document.sweep or job.document.name}{format_pointer(name_items(path, tree))}"
 
 
+def _list_patches(document: JobDocument, expander: Expander) -> list[Patch]:
+    """The patches that match a job. Without any patches its attributes are not needed."""
+    environment = expander.environment
+    return environment.patches_for(job_attributes(document, expander)) if environment.patches else []
+
+
 class Tracer:
     """Processes jobs with locations. Configuration and environments are loaded on first use."""
 
@@ -174,7 +181,7 @@ class Tracer:
         environment = expander.environment
         is_unchanged = not is_spec(job.document.data) and environment.namespace is None and not environment.images
         is_unchanged = is_unchanged and not environment.locks and environment.teams.find(job.file.path) is None
-        if is_unchanged and not environment.patches_for(job_attributes(job.document, expander)):
+        if is_unchanged and not _list_patches(job.document, expander):
             return expander
         return self.expander(env)
 
@@ -199,7 +206,7 @@ class Tracer:
 
     def _trace(self, document: JobDocument, expander: Expander) -> Traced:
         traced = Traced((), [], [])
-        patches = expander.environment.patches_for(job_attributes(document, expander))
+        patches = _list_patches(document, expander)
         made = build_objects(document, expander, patches, traced.problems, traced.deletions)
         return traced._replace(objects=made)
 
@@ -220,8 +227,9 @@ class Tracer:
         made = mutated.object
         problems = add_failures(mutated.failures, checker(made)) if checker else traced.problems
         identity = identity_of(made) if isinstance(made, dict) else None
+        # Before the locations: nodes know their paths until they are located.
+        paths = [find_path(problem.node, made) for problem in problems]
         found = (locate(problem, job.file.path, None if problem.location else job.start()) for problem in problems)
-        paths = (find_path(problem.node, made) for problem in problems)
         return [
             finding._replace(
                 related=(*finding.related, *_name_removals(finding, path, mutated)),

@@ -12,11 +12,12 @@ from functools import cached_property
 from typing import Any
 
 from jobgen.model.data import Location, Place, TracedKey, TracedList, TracedMapping, TracedScalar
-from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.yamlio.read.locations import UnexpectedTextError, Walk
 
-_NO_CONTENT = lazy_pattern(r"(?:\ *+(?:\#[^\n]*+)?\n)*+", re.VERBOSE)
+# Lines without content, and the indentation of the next one.
+_NO_CONTENT = re.compile(r"(?:\ *+(?:\#[^\n]*+)?\n)*+(\ *+)", re.VERBOSE)
+_SPACES = re.compile(r" *")
 # Only a line with such an end begins a collection whose other lines may be indented less.
 _FLOW_ENDS = ("[\n", "{\n", ",\n")
 _MAX_SEARCHES = 30
@@ -115,35 +116,24 @@ class SearchedText:
         self._searches += 1
         if self._searches > _MAX_SEARCHES or not self._is_searchable:
             raise UnexpectedTextError
+        text = self._text
         tree: Any = self._data
-        line, column = self._go_to_content(0)
+        line, column = _go_to_content(text, 0)
         for depth, step in enumerate(path, 1):
             tree = tree[step]
-            if type(step) is str:
-                line = self._find_key_line(step, line, column)
-                entry = _Entry(tree, line, column, column + len(step) + 1, depth)
-                if depth == len(path) or not self._text.startswith(("#", "\n"), self._skip_spaces(line + entry.start)):
-                    return entry
-                line, column = self._go_to_content(self._text.index("\n", line) + 1)
-            else:
-                assert type(step) is int
+            if type(step) is int:
                 line, start = self._find_item(step, line, column)
-                if depth == len(path) or type(tree) is not dict or self._text[line + start] == "{":
+                if depth == len(path) or type(tree) is not dict or text[line + start] == "{":
                     return _Entry(tree, line, -1, start, depth)
                 column = start
+            else:
+                line = self._find_key_line(str(step), line, column)
+                start = column + len(str(step)) + 1
+                end = _skip_spaces(text, line + start)
+                if depth == len(path) or text[end] not in "#\n":
+                    return _Entry(tree, line, column, start, depth)
+                line, column = _go_to_content(text, text.index("\n", end) + 1)
         raise UnexpectedTextError
-
-    def _go_to_content(self, position: int) -> tuple[int, int]:
-        """The first line from a position on that is neither empty nor a comment, and its indentation."""
-        match = _NO_CONTENT.match(self._text, position)
-        assert match is not None
-        line = match.end()
-        return line, self._skip_spaces(line) - line
-
-    def _skip_spaces(self, position: int) -> int:
-        while self._text.startswith(" ", position):
-            position += 1
-        return position
 
     def _find_key_line(self, key: str, line: int, column: int) -> int:
         """The line of a key of the mapping that begins on a line, at a column."""
@@ -168,7 +158,21 @@ class SearchedText:
                 raise UnexpectedTextError
         if not text.startswith("- ", line + column):
             raise UnexpectedTextError
-        return line, self._skip_spaces(line + column + 1) - line
+        return line, _skip_spaces(text, line + column + 1) - line
+
+
+def _go_to_content(text: str, position: int) -> tuple[int, int]:
+    """The first line from a position on that is neither empty nor a comment, and its indentation."""
+    match = _NO_CONTENT.match(text, position)
+    assert match is not None
+    line, end = match.span(1)
+    return line, end - line
+
+
+def _skip_spaces(text: str, position: int) -> int:
+    match = _SPACES.match(text, position)
+    assert match is not None
+    return match.end()
 
 
 def _add_places(tree: Any, place: Any, layer: str) -> Any:
