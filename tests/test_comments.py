@@ -1,0 +1,138 @@
+"""Comments survive `import`, `migrate` and `lint --fix`; ruamel.yaml says which comments a file has, and where."""
+
+from io import StringIO
+
+import pytest
+from jobgenprocess import run_jobgen_text
+from ruamel.yaml import YAML
+
+MANIFEST = """\
+# The model of the search team.
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata:
+  name: bert  # see the wiki
+  namespace: ml
+spec:
+  # Delete pods at once: they hold GPUs.
+  runPolicy: {cleanPodPolicy: All}
+  pytorchReplicaSpecs:
+    Master:
+      replicas: 1
+      template:
+        spec:
+          containers:
+            - name: pytorch
+              image: registry.example.com/bert:1.2.3  # pinned
+              # The learning rate was tuned in May.
+              command: [python, train.py, --lr=0.1]
+              resources:
+                limits: {nvidia.com/gpu: 8}  # one node
+    Worker:
+      replicas: 3  # more does not help
+      template:
+        spec:
+          containers:
+            - name: pytorch
+              image: registry.example.com/bert:1.2.3
+              command: [python, train.py, --lr=0.1]
+              resources:
+                limits: {nvidia.com/gpu: 8}
+"""
+SPEC = """\
+# The model of the search team.
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata:
+  name: bert  # see the wiki
+  namespace: ml
+spec:
+  framework: pytorch
+  image: registry.example.com/bert:1.2.3  # pinned
+  # The learning rate was tuned in May.
+  command: [python, train.py, --lr=0.1]
+  resources: {gpu: 8}  # one node
+  roles:
+    worker:
+      replicas: 3  # more does not help
+"""
+
+
+def comments(text):
+    """Every comment of a text, as ruamel.yaml finds it when it loads documents to write them again."""
+    tokens = []
+    for document in YAML(typ="rt").load_all(StringIO(text)):
+        collect(document, tokens)
+    lines = [line.strip() for token in tokens for line in token.value.splitlines()]
+    return sorted({line for line in lines if line})
+
+
+def collect(node, tokens):
+    attached = getattr(node, "ca", None)
+    if attached is not None:
+        for several in [attached.comment or (), *attached.items.values(), attached.end or ()]:
+            for each in several or ():
+                tokens += each if isinstance(each, list) else [each] if each is not None else []
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        collect(child, tokens)
+
+
+def end_comments(node, found, path=()):
+    """The comment at the end of the line of a value, by its path."""
+    attached = getattr(node, "ca", None)
+    for key, several in attached.items.items() if attached is not None else ():
+        token = several[2] if len(several) > 2 else None
+        if token is not None and not isinstance(token, list):
+            found[(*path, key)] = token.value.splitlines()[0].strip()
+    for key, child in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+        end_comments(child, found, (*path, key))
+    return found
+
+
+def test_the_reader_of_comments_finds_all():
+    assert comments(SPEC) == [
+        "# The learning rate was tuned in May.",
+        "# The model of the search team.",
+        "# more does not help",
+        "# one node",
+        "# pinned",
+        "# see the wiki",
+    ]
+    assert comments("a: 1\n") == []
+
+
+def test_import_moves_comments_to_the_lines_of_their_values(tmp_path):
+    (tmp_path / "bert.yaml").write_text(MANIFEST)
+    done = run_jobgen_text(tmp_path, "import", "bert.yaml")
+
+    assert done.returncode == 0
+    assert "comment was not converted" not in done.stderr
+    assert comments(done.stdout) == comments(MANIFEST)
+    [spec] = YAML(typ="rt").load_all(StringIO(done.stdout))
+    at = {path[-1]: text for path, text in end_comments(spec, {}).items()}
+    # The name is on the line of `metadata` there.
+    assert (at["image"], at["metadata"]) == ("# pinned", "# see the wiki")
+
+
+@pytest.mark.parametrize("target", ["trainer", "jobset", "volcano", "ray"])
+def test_migrate_keeps_comments(tmp_path, target):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/bert.yaml").write_text(SPEC)
+    done = run_jobgen_text(tmp_path, "migrate", "bert", "--to", target)
+    left = set(comments(SPEC)) - set(comments(done.stdout))
+
+    assert done.stdout, done.stderr
+    # Fields that the other kind does not have take their comments with them.
+    assert left <= {"# more does not help"}
+
+
+def test_fix_keeps_comments_and_all_other_bytes(tmp_path):
+    """Spaces that a writer of YAML would not write stay, too."""
+    odd = SPEC.replace("gpu: 8", "gpu:   8").replace("[python,", "[ python ,")
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/bert.yaml").write_text(odd.replace("replicas: 3", "replcias: 3"))
+    done = run_jobgen_text(tmp_path, "lint", "--fix-unsafe")
+
+    assert "1 finding fixed in 1 file" in done.stderr
+    assert (tmp_path / "jobs/bert.yaml").read_text() == odd
+    assert comments(odd) == comments(SPEC)
