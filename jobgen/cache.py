@@ -111,6 +111,29 @@ def _is_open() -> bool:
     return bool(_folder)
 
 
+def find_obstacle(folder: Path | None, work: Path | None = None) -> str:
+    """Why a folder cannot be the cache, in one word; empty if it can. It is created if it is missing, as by any run."""
+    if folder is None:
+        return "homeless"
+    if _is_inside_repository(folder, work):
+        return "repository"
+    try:
+        if _open_folder(str(folder)):
+            return "" if os.access(folder, os.W_OK) else "unwritable"
+        status = os.lstat(folder)
+    except OSError:
+        return "unwritable"
+    if not stat.S_ISDIR(status.st_mode):
+        return "file"
+    return "shared" if _is_own(status) else "foreign"
+
+
+def measure_entries(folder: Path) -> tuple[int, int]:
+    """The number of entries of a cache, and their size in bytes."""
+    sizes = [size for _, size, _ in _list_entries(str(folder))]
+    return len(sizes), sum(sizes)
+
+
 def _is_inside_repository(folder: Path, work: Path | None) -> bool:
     real = Path(os.path.realpath(folder))
     around = (real, *real.parents)
@@ -238,16 +261,16 @@ def _remove_old_entries(marker: str) -> None:
         os.unlink(marker)
     os.close(os.open(marker, _NEW_FILE, 0o600))
     remaining = _MAX_BYTES
-    for used, size, path in sorted(_list_entries(), reverse=True):
+    for used, size, path in sorted(_list_entries(_folder), reverse=True):
         remaining -= size
         if remaining < 0 or now - used > _MAX_AGE:
             with suppress(OSError):
                 os.unlink(path)
 
 
-def _list_entries() -> Iterator[tuple[float, int, str]]:
+def _list_entries(place: str) -> Iterator[tuple[float, int, str]]:
     """Yield the time of last use, the size and the path of every entry."""
-    with os.scandir(_folder) as folders:
+    with os.scandir(place) as folders:
         for folder in folders:
             if folder.is_dir(follow_symlinks=False):
                 with os.scandir(folder) as files:

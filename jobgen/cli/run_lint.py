@@ -11,7 +11,7 @@ from jobgen.api.errors import JobgenError
 from jobgen.api.lint import LintResult, check_request, lint
 from jobgen.api.lint_files import LintRequest
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
-from jobgen.cli.terminal import read_stdin, terminal_width
+from jobgen.cli.terminal import has_color, read_stdin, terminal_width
 from jobgen.model.finding import Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.report import Report, formats
@@ -40,14 +40,13 @@ def run_lint(
     except JobgenError as error:
         return to_result(error)
     width = terminal_width()
-    color = width is not None and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return lint_paths(
         directory,
         paths,
         envs,
         format_=formats.resolve(format_, os.environ),
         stdin=stdin,
-        terminal=Terminal(width or 120, color),
+        terminal=Terminal(width or 120, has_color()),
         environ=os.environ,
         **options,
     )

@@ -20,6 +20,11 @@ def terminal_width() -> int | None:
     return get_terminal_size().columns
 
 
+def has_color() -> bool:
+    """Whether the standard output is a terminal whose user wants colors."""
+    return terminal_width() is not None and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
 def find_error_terminal() -> int | None:
     """Return the descriptor of the standard error; None if it is not a terminal."""
     return sys.stderr.fileno() if sys.stderr is not None and sys.stderr.isatty() else None

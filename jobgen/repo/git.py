@@ -54,6 +54,36 @@ class GitError(Exception):
     """A Git command failed; the message is for the user."""
 
 
+def read_version() -> str:
+    """The version of Git; empty if it is not installed."""
+    done = _run(Path(os.sep), "version")
+    return os.fsdecode(done.stdout).removeprefix("git version ").strip() if done and done.returncode == 0 else ""
+
+
+def is_refused(folder: Path) -> bool:
+    """Whether Git refuses a repository because another user owns it."""
+    done = _run(folder, "rev-parse", "--show-toplevel")
+    return done is not None and done.returncode != 0 and b"safe.directory" in done.stderr
+
+
+def has_commit(folder: Path) -> bool:
+    """Whether a repository has a commit."""
+    done = _run(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    return done is not None and done.returncode == 0
+
+
+def find_hook(folder: Path, name: str) -> Path | None:
+    """The path of a hook in the settings of this user; the hook may not exist. None outside of a repository."""
+    place = _run(folder, "rev-parse", "--git-common-dir")
+    if not place or place.returncode != 0:
+        return None
+    # The last value is that of our own options, which turn hooks off.
+    named = _run(folder, "config", "--type=path", "--get-all", "core.hooksPath")
+    values = os.fsdecode(named.stdout).split("\n")[:-2] if named else []
+    hooks = values[-1] if values else os.path.join(os.fsdecode(place.stdout.removesuffix(b"\n")), "hooks")
+    return folder / hooks / name
+
+
 def find_work_tree(folder: Path) -> Path | None:
     """The work tree that contains a folder; None outside of one."""
     done = _run(folder, "rev-parse", "--show-toplevel")

@@ -1,0 +1,360 @@
+"""`jobgen doctor` on real repositories: what it finds, and that each advice helps when it is followed."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from shells import install_jobgen
+
+ROOT = Path(__file__).parent.parent
+SCHEMA = json.loads((ROOT / "docs/doctor_v1.json").read_text("utf-8"))
+JOB = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: bert, namespace: ml}
+spec: {framework: pytorch, image: registry.example.com/bert:1.0, roles: {master: {}}}
+"""
+MANIFEST = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: gpt, namespace: ml}
+spec:
+  pytorchReplicaSpecs:
+    Master:
+      template: {spec: {containers: [{name: pytorch, image: registry.example.com/gpt:1.0}]}}
+"""
+OVERLAY = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+spec: {cluster: {operators: {training-operator: 1.9.0}, kubernetes: '1.33'}}
+"""
+IDENTITY = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com"}
+IDENTITY |= {name.replace("AUTHOR", "COMMITTER"): value for name, value in IDENTITY.items()}
+
+
+class User:
+    """Someone with a repository, a home folder, and jobgen on PATH."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root, self.home = folder / "repository", folder / "home"
+        self.root.mkdir()
+        self.home.mkdir()
+        install_jobgen(folder / "bin")
+        path = f"{folder / 'bin'}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
+        self.environ = {"PATH": path, "HOME": str(self.home), "SHELL": "/bin/bash", **IDENTITY}
+
+    def write(self, files: dict[str, str]) -> None:
+        for path, text in files.items():
+            (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / path).write_text(text)
+
+    def run(self, command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["bash", "-c", command], cwd=self.root, env=self.environ, capture_output=True, text=True, check=False
+        )
+
+    def doctor(self) -> dict[str, dict[str, Any]]:
+        done = self.run("jobgen doctor --format json")
+        assert done.stderr == ""
+        report = json.loads(done.stdout)
+        Draft202012Validator(SCHEMA).validate(report)
+        assert report["ok"] == all(check["status"] != "problem" for check in report["checks"])
+        assert done.returncode == (0 if report["ok"] else 1)
+        # What is to be done has a command, and only that.
+        assert all((check["status"] == "ok") == (check["next"] == "") for check in report["checks"])
+        return {check["name"]: check for check in report["checks"]}
+
+    def follow(self, name: str, status: str, code: int = 0) -> dict[str, Any]:
+        """Do what a check advises; return the check before it."""
+        check = self.doctor()[name]
+        assert check["status"] == status, check
+        done = self.run(check["next"])
+        assert done.returncode == code, done
+        return check
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    return User(tmp_path)
+
+
+@pytest.fixture
+def owner(user: User) -> User:
+    """Someone with a job."""
+    user.write({"jobgen.yaml": "", "jobs/bert.yaml": JOB, "overlays/prod/overlay.yaml": OVERLAY})
+    return user
+
+
+def test_a_folder_without_a_repository(user: User) -> None:
+    assert "no jobgen.yaml" in user.follow("repository", "problem")["found"]
+    checks = user.doctor()
+    assert checks["repository"]["facts"] == {"root": str(user.root)}
+    assert checks["jobs"]["facts"]["jobs"] == 1
+    assert not [check for check in checks.values() if check["status"] == "problem"]
+
+
+def test_what_is_found(owner: User) -> None:
+    owner.write({"teams/vision.yaml": "apiVersion: jobgen.dev/v1\nkind: Team\nspec: {folders: [jobs/vision]}\n"})
+    facts = {name: check["facts"] for name, check in owner.doctor().items()}
+
+    assert facts["jobgen"]["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert facts["jobs"] == {"files": 1, "jobs": 1, "errors": 0}
+    assert facts["environments"] == {"overlays": ["prod"], "default": ["prod"], "errors": 0}
+    declared = {"platforms": ["kubeflow"], "operators": {"training-operator": "1.9.0"}, "kubernetes": "1.33"}
+    assert facts["operators"] == {"environments": {"prod": declared}}
+    assert facts["schemas"] == {"oldest": "1.30", "newest": "1.36", "declared": {"prod": "1.33"}}
+    assert facts["teams"]["teams"] == ["vision"]
+    assert facts["policies"]["ownFiles"] == 0
+    git = subprocess.run(["git", "version"], capture_output=True, text=True, check=True).stdout
+    assert git == f"git version {facts['git']['version']}\n"
+
+
+def test_a_repository_without_settings(user: User) -> None:
+    user.write({"jobs/bert.yaml": JOB})
+    user.follow("settings", "note")
+    assert user.doctor()["settings"]["status"] == "ok"
+
+
+@pytest.mark.parametrize("text", ["environments: [", "environments: [none]\n", "- 1\n", "\0", "unknown: 1\n"])
+def test_broken_settings_are_one_line(owner: User, text: str) -> None:
+    owner.write({"jobgen.yaml": text})
+    check = owner.follow("settings", "problem", code=2)
+    assert check["facts"]["errors"] >= 1
+    assert "jobgen.yaml:" in check["found"]
+    assert "jobgen.yaml:" in owner.run(check["next"]).stderr
+
+
+def test_another_version_is_required(owner: User) -> None:
+    owner.write({"jobgen.yaml": "required-version: '>=9,<10'\n"})
+    checks = owner.doctor()
+    assert checks["required-version"]["next"] == "pip install 'jobgen>=9,<10'"
+    assert checks["settings"]["status"] == "ok"
+    # What pip would install; there is no such version.
+    done = owner.run(f"{checks['required-version']['next']} --no-index --dry-run")
+    assert "jobgen<10,>=9" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "name", "code"),
+    [
+        ("overlays/prod/overlay.yaml", "kind: Overlay\nspec: {patchs: []}\n", "environments", 1),
+        ("jobs/bert.yaml", JOB.replace("framework", "framwork"), "jobs", 1),
+        ("teams/vision.yaml", "kind: Team\nspec: {x: 1}\n", "teams", 1),
+        (
+            "policies/a.yaml",
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\n",
+            "policies",
+            1,
+        ),
+    ],
+)
+def test_broken_layers_are_shown_by_the_command(owner: User, path: str, text: str, name: str, code: int) -> None:
+    owner.write({path: text})
+    check = owner.follow(name, "problem", code)
+    done = owner.run(check["next"])
+    assert f"{path}:" in check["found"]
+    assert f"{path}:" in done.stdout + done.stderr
+
+
+def test_a_repository_without_jobs(user: User) -> None:
+    user.write({"jobgen.yaml": "", "manifests/a.yaml": MANIFEST})
+    user.follow("jobs", "note")
+    assert user.doctor()["jobs"]["facts"] == {"files": 1, "jobs": 1, "errors": 0}
+
+
+def test_a_tree_that_was_edited(owner: User) -> None:
+    assert owner.run("jobgen render -o rendered").returncode == 0
+    assert owner.doctor()["rendered tree"]["status"] == "ok"
+    for file in (owner.root / "rendered").rglob(".gitattributes"):
+        file.unlink()
+    assert ".gitattributes" in owner.follow("rendered tree", "problem")["found"]
+    assert owner.doctor()["rendered tree"]["status"] == "ok"
+    (owner.root / "rendered/prod/other.yaml").write_text("a: 1\n")
+    check = owner.follow("rendered tree", "problem", code=1)
+    assert "rendered/prod/other.yaml" in owner.run(check["next"]).stdout
+
+
+def test_files_for_editors(owner: User) -> None:
+    owner.follow("editor files", "note")
+    assert owner.doctor()["editor files"]["status"] == "ok"
+    (owner.root / "schemas/jobgen.dev/trainingjob_v1.json").write_text("{}")
+    assert owner.follow("editor files", "note")["facts"]["stale"] == ["schemas/jobgen.dev/trainingjob_v1.json"]
+    assert owner.doctor()["editor files"]["status"] == "ok"
+
+
+def test_the_cache(owner: User) -> None:
+    assert owner.doctor()["cache"]["facts"]["usable"]
+    assert owner.run("jobgen lint").returncode == 0
+    facts = owner.doctor()["cache"]["facts"]
+    folder = Path(facts["folder"])
+    assert folder == owner.home / ".cache/jobgen"
+    sizes = [file.stat().st_size for file in folder.glob("*/*")]
+    assert (facts["entries"], facts["bytes"]) == (len(sizes), sum(sizes))
+    assert sizes
+
+    folder.chmod(0o777)
+    assert "others can write" in owner.follow("cache", "note")["found"]
+    assert owner.doctor()["cache"]["status"] == "ok"
+
+    shutil.rmtree(folder)
+    folder.write_text("")
+    assert "not a folder" in owner.follow("cache", "note")["found"]
+    assert owner.doctor()["cache"]["status"] == "ok"
+
+    owner.environ["XDG_CACHE_HOME"] = str(owner.root / "cache")
+    check = owner.follow("cache", "note")
+    assert "inside a repository" in check["found"]
+    done = owner.run(f"{check['next']}; jobgen doctor --format json")
+    checks = {each["name"]: each for each in json.loads(done.stdout)["checks"]}
+    assert checks["cache"]["facts"]["usable"]
+    shutil.rmtree(Path(checks["cache"]["facts"]["folder"]).parent)
+
+
+def test_git_from_nothing_to_a_commit(owner: User) -> None:
+    assert "not in Git" in owner.follow("git", "note")["found"]
+    assert "without a commit" in owner.follow("git", "note")["found"]
+    check = owner.doctor()["git"]
+    assert (check["status"], check["facts"]["commits"]) == ("ok", True)
+
+
+def test_a_shallow_clone(owner: User) -> None:
+    owner.run("git init -b main && git add . && git commit -m a && git commit -m b --allow-empty")
+    shutil.move(owner.root, owner.root.with_name("origin"))
+    clone = ["git", "clone", "-q", "--depth=1", f"file://{owner.root.with_name('origin')}", str(owner.root)]
+    subprocess.run(clone, check=True)
+    assert owner.follow("git", "note")["facts"]["shallow"]
+    assert owner.doctor()["git"]["status"] == "ok"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a repository to another user")
+def test_a_repository_of_another_user(owner: User) -> None:
+    owner.run("git init && git add . && git commit -m a")
+    for path in (owner.root, owner.root / ".git"):
+        os.chown(path, 65534, 65534)
+    assert "another user owns it" in owner.follow("git", "problem")["found"]
+    assert owner.doctor()["git"]["status"] == "ok"
+
+
+def test_a_machine_without_git(owner: User) -> None:
+    programs = owner.home / "programs"
+    programs.mkdir()
+    for name in ("jobgen", "sh", "env"):
+        (programs / name).symlink_to(shutil.which(name, path=owner.environ["PATH"]) or "")
+    done = subprocess.run(
+        [sys.executable, "-m", "jobgen", "doctor", "--format", "json"],
+        cwd=owner.root,
+        env={**owner.environ, "PATH": str(programs)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert (checks["git"]["status"], checks["git"]["facts"]["version"]) == ("note", "")
+
+
+def test_hooks_are_installed(owner: User) -> None:
+    assert owner.doctor()["hooks"]["status"] == "ok"
+    config = (ROOT / "jobgen/data/starter/pre-commit-config.yaml").read_text()
+    owner.write({".pre-commit-config.yaml": config})
+    owner.follow("hooks", "note")  # git init
+    assert owner.follow("hooks", "note")["next"] == "pre-commit install"
+    check = owner.doctor()["hooks"]
+    assert (check["status"], check["facts"]["installed"]) == ("ok", True)
+
+
+def test_programs_that_ci_uses(owner: User) -> None:
+    programs = owner.home / "programs"
+    programs.mkdir()
+    owner.environ["PATH"] = f"{programs}:{owner.home.parent / 'bin'}:/usr/bin:/bin"
+    owner.write({".github/workflows/lint.yaml": "jobs: {a: {steps: [{run: jobgen lint --kubeconform}]}}\n"})
+    checks = owner.doctor()
+    assert checks["CI"]["facts"]["files"] == [".github/workflows/lint.yaml"]
+    assert (checks["kubeconform"]["status"], checks["kubeconform"]["next"]) == (
+        "problem",
+        "go install github.com/yannh/kubeconform/cmd/kubeconform@latest",
+    )
+    (programs / "kubeconform").write_text("#!/bin/sh\necho v0.7.0\n")
+    (programs / "kubeconform").chmod(0o755)
+    check = owner.doctor()["kubeconform"]
+    assert (check["status"], check["facts"]["version"]) == ("ok", "v0.7.0")
+
+
+def test_programs_of_the_repository_are_not_run(owner: User) -> None:
+    owner.write({"kubeconform": "#!/bin/sh\ntouch ran\n"})
+    (owner.root / "kubeconform").chmod(0o755)
+    owner.environ["PATH"] = f".:{owner.home.parent / 'bin'}:/usr/bin:/bin"
+    assert owner.doctor()["kubeconform"]["facts"]["path"] == ""
+    assert not (owner.root / "ran").exists()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_set_up(owner: User, shell: str) -> None:
+    owner.environ["SHELL"] = f"/bin/{shell}"
+    (owner.home / ".config/fish/completions").mkdir(parents=True)
+    owner.follow("completion", "note")
+    check = owner.doctor()["completion"]
+    assert (check["status"], check["facts"]["shell"]) == ("ok", shell)
+    if shutil.which(shell):
+        loaded = {
+            "bash": f"source {owner.home}/.bashrc; complete -p jobgen",
+            "zsh": f"source {owner.home}/.zshrc; (( $+_comps[jobgen] ))",
+            "fish": "complete -C 'jobgen li' | grep lint",
+        }
+        done = subprocess.run([shell, "-c", loaded[shell]], env=owner.environ, capture_output=True, check=False)
+        assert done.returncode == 0, done
+
+
+def test_a_hostile_repository_is_a_report(owner: User) -> None:
+    (owner.root / "jobgen.yaml").unlink()
+    os.mkfifo(owner.root / "jobgen.yaml")
+    os.mkfifo(owner.root / ".pre-commit-config.yaml")
+    os.mkfifo(owner.root / "jobs/pipe.yaml")
+    (owner.root / "rendered").symlink_to("/etc")
+    (owner.root / "schemas").symlink_to("/dev")
+    (owner.root / ".github").symlink_to("/proc")
+    owner.write({"overlays/\x1b[31m/overlay.yaml": "&a [*a, *a]"})
+    checks = owner.doctor()
+    assert checks["repository"]["status"] == "ok"
+    text = owner.run("jobgen doctor").stdout
+    assert "\x1b" not in text
+
+
+def test_text_is_a_table(owner: User) -> None:
+    done = owner.run("jobgen doctor")
+    lines = done.stdout.splitlines()
+    starts = [line for line in lines if not line.startswith(" ")]
+    column = starts[0].index("0.")
+    assert all(line[column - 2 : column] == "  " and line[column] != " " for line in lines)
+    assert [line.split()[0] for line in starts] == [check["status"] for check in owner.doctor().values()]
+    assert done.stderr.endswith("; next: jobgen lint\n")
+
+
+def test_a_terminal_shows_colors_and_short_lines(owner: User) -> None:
+    controller, terminal = pty.openpty()
+    subprocess.run(["stty", "cols", "70"], stdin=terminal, check=True)
+    command = [sys.executable, "-m", "jobgen", "doctor"]
+    process = subprocess.Popen(
+        command, cwd=owner.root, env={**owner.environ, "TERM": "xterm"}, stdout=terminal, stderr=subprocess.DEVNULL
+    )
+    os.close(terminal)
+    shown = b""
+    try:
+        while found := os.read(controller, 4096):
+            shown += found
+    except OSError:
+        pass
+    os.close(controller)
+    assert process.wait() == 0
+    assert b"\x1b[32mok     \x1b[0m  jobgen" in shown
+    plain = re.sub(r"\x1b\[[0-9]*m", "", shown.decode()).split("\r\n")
+    assert max(len(line) for line in plain if "/" not in line and "→" not in line) <= 70
