@@ -14,6 +14,7 @@ from jobgen.api.lint_run import lint_with_memory, run_lint
 from jobgen.api.since import findings_since
 from jobgen.check.builtin_rules import CHANGE_RULES
 from jobgen.cli.run_lint import lint_paths
+from jobgen.pipeline import parallel
 from jobgen.pipeline.memory import RunMemory
 from jobgen.repo import git
 from jobgen.repo.commit import open_commit
@@ -411,6 +412,27 @@ EDITS = {
         {"jobs/a.yaml": A, "jobs/b.yaml": B, "overlays/dev/o.yaml": OVERLAY.format(env="dev", defaults="")},
         {"overlays/dev/o.yaml": OVERLAY.format(env="dev", defaults="env: {A: 1}"), "jobs/b.yaml": B2},
     ),
+    "overlay, and a job moved": (
+        {"jobs/a.yaml": A, "jobs/b.yaml": B, "overlays/dev/o.yaml": OVERLAY.format(env="dev", defaults="")},
+        {
+            "overlays/dev/o.yaml": OVERLAY.format(env="dev", defaults="env: {A: 1}"),
+            "jobs/b.yaml": "",
+            "jobs/c/b.yaml": B2,
+        },
+    ),
+    "overlay, and a claim": (
+        {
+            "jobs/a.yaml": A,
+            "jobs/b.yaml": B,
+            "jobs/claim.yaml": CLAIM.format(count=1),
+            "overlays/dev/o.yaml": OVERLAY.format(env="dev", defaults=""),
+        },
+        {
+            "overlays/dev/o.yaml": OVERLAY.format(env="dev", defaults="env: {A: 1}"),
+            "jobs/b.yaml": B2,
+            "jobs/claim.yaml": CLAIM.format(count=2),
+        },
+    ),
     "expired in the meantime": ({"jobs/b.yaml": B, "jobs/c.yaml": DATED}, {"jobs/b.yaml": B2}),
     "claim": (
         {"jobs/a.yaml": A, "jobs/b.yaml": B, "jobs/claim.yaml": CLAIM.format(count=1)},
@@ -423,9 +445,14 @@ EDITS = {
 }
 
 
+@pytest.mark.parametrize("processes", ["one process", "several processes"])
 @pytest.mark.parametrize("name", EDITS)
-def test_since_is_the_same_with_and_without_results_in_memory(name, tmp_path):
+def test_since_is_the_same_with_and_without_results_in_memory(name, processes, tmp_path, monkeypatch):
     """What is equal at both revisions is processed once; findings about the change read changed files only."""
+    if processes == "several processes":
+        monkeypatch.setattr(parallel, "_MIN_ITEMS", 1)
+        monkeypatch.setattr(parallel, "_BLOCK", 1)
+        monkeypatch.setattr(parallel, "_count_cores", lambda: 2)
     old, new = EDITS[name]
     run(tmp_path, "init", "-q")
     for day, files in (("2020-01-01", old), ("2021-01-01", {})):

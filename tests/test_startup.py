@@ -153,7 +153,7 @@ NOT_FOR_A_LINT = {
     "textwrap",
     "yaml",
 }
-MOST_MODULES = 199
+MOST_MODULES = 201
 """The most modules of jobgen, beside rules, that a lint of one manifest imports. Raise it only for what all need."""
 
 

@@ -23,9 +23,10 @@ from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.file_result import FileParts
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.memory import RunMemory
+from jobgen.pipeline.process_files import discard_object
 from jobgen.pipeline.read_jobs import collect_suppressions
 from jobgen.pipeline.result_cache import digest_files
-from jobgen.pipeline.run import Run, discard_object
+from jobgen.pipeline.run import Run
 from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.files import File

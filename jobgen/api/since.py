@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from jobgen.api.errors import JobgenError, UsageError
-from jobgen.api.lint_files import LintRequest, LintRun, select_findings, split_paths
+from jobgen.api.lint_files import LintFiles, LintRequest, LintRun, resolve_files, select_findings, split_paths
 from jobgen.api.lint_run import lint_with_memory, run_lint
 from jobgen.api.pair_findings import Side, find_new
 from jobgen.check.builtin_rules import UNREAD_RULES
-from jobgen.diff.change_rules import check_change
+from jobgen.diff.change_rules import ChangedFiles, check_change
 from jobgen.model.finding import Finding
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.pipeline.memory import RunMemory
-from jobgen.repo import git
+from jobgen.pipeline.memory import RunMemory, digest_entry
+from jobgen.pipeline.parallel import run_beside
+from jobgen.pipeline.result_cache import digest_files
+from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, open_commit
 from jobgen.repo.files import is_manifest_name
 from jobgen.repo.root import find_root
@@ -74,14 +77,13 @@ def _compare(request: LintRequest, revision: str, now: LintRun, memory: RunMemor
     with open_commit(request.directory, commit) as old:
         root = find_root(old.resolve()) or old
         then = _request_commit(request, old, today)
+        days = request.today or git.read_commit_date(request.directory, commit), today
+        check = partial(check_change, old, request.directory, request.envs, days, memory=memory)
+        before, found = _lint_and_check(request, then, now, memory, check)
+        changes = select_findings(found, request)
         # Where nothing can be linted at the revision, all findings are new. That a named path is not read is never old.
-        contents = _list_contents(memory, now)
-        before = _lint_old(then, memory) if then.envs or not request.envs else None
-        changed = _find_changed(contents, _list_contents(memory, before))
         known = before.findings if before else []
         known = [each for each in known if each.rule not in UNREAD_RULES or each.location.file not in then.paths]
-        days = request.today or git.read_commit_date(request.directory, commit), today
-        changes = select_findings(check_change(old, request.directory, request.envs, days, changed, memory), request)
         new = find_new(Side(now.findings, (now.root, request.directory)), Side(known, (root, old)))
     kept, suppressed, _ = apply_suppressions(changes, now.comments, now.mandatory, now.today or today)
     findings = [*new, *kept]
@@ -114,30 +116,69 @@ def _list_removed_manifests(directory: Path, old: CommitPath) -> Iterator[str]:
             yield path
 
 
+def _lint_and_check(
+    request: LintRequest,
+    then: LintRequest,
+    now: LintRun,
+    memory: RunMemory | None,
+    check: Callable[[ChangedFiles | None], list[Finding]],
+) -> tuple[LintRun | None, list[Finding]]:
+    """Lint the old side, and find the problems of the change, in another process if both take long."""
+    if request.envs and not then.envs:
+        return None, check(None)
+    contents = _list_contents(memory, now)
+    try:
+        files = resolve_files(then)
+    except JobgenError:
+        return None, check(None)
+    likely = _predict_changed(contents, files)
+    if likely is None:
+        before = _lint_old(then, memory, files)
+        return before, check(_find_changed(contents, _list_contents(memory, before)))
+    with run_beside(lambda: check(likely), len(files.jobs)) as wait:
+        before = _lint_old(then, memory, files)
+        changed = _find_changed(contents, _list_contents(memory, before))
+        return before, wait() if changed == likely else check(changed)
+
+
 class _Contents(NamedTuple):
     """The digests of the files of a revision, and the files that are compared in any case."""
 
     digests: Mapping[str, bytes]
-    varying: frozenset[str]
+    dated: frozenset[str]
+    devices: frozenset[str]
 
 
 def _list_contents(memory: RunMemory | None, linted: LintRun | None) -> _Contents | None:
     """Return what the last lint read, if all of it can be rendered."""
     digests = memory.list_contents() if memory and linted and linted.rendered else None
-    return _Contents(digests, memory.list_varying()) if memory and digests is not None else None
+    return _Contents(digests, memory.list_dated(), memory.list_devices()) if memory and digests is not None else None
 
 
-def _find_changed(now: _Contents | None, before: _Contents | None) -> frozenset[str] | None:
-    """Return the files that may be rendered differently at two revisions; None if all may."""
-    if now is None or before is None or now.digests[""] != before.digests[""]:
+def _predict_changed(now: _Contents | None, before: LintFiles) -> ChangedFiles | None:
+    """Return the files that may be rendered differently, if the old side can be rendered and has the same layers."""
+    if now is None or before.root is None or before.standalone is not None:
         return None
-    paths = now.digests.keys() | before.digests.keys()
+    if digest_files(layout.read_inputs(before.root)) != now.digests[""]:
+        return None
+    digests = {entry.path: digest_entry(entry) for entry in before.jobs if entry.finding is None}
+    return _find_changed(now, _Contents({"": now.digests[""], **digests}, frozenset(), frozenset()))
+
+
+def _find_changed(now: _Contents | None, before: _Contents | None) -> ChangedFiles | None:
+    """Return the files that may be rendered differently at two revisions; None if one cannot be rendered."""
+    if now is None or before is None:
+        return None
+    devices = now.devices | before.devices
+    paths = frozenset((now.digests.keys() | before.digests.keys()) - {""})
+    if now.digests[""] != before.digests[""]:
+        return ChangedFiles(paths, devices, has_same_layers=False)
     changed = frozenset(path for path in paths if now.digests.get(path) != before.digests.get(path))
-    return changed | now.varying | before.varying
+    return ChangedFiles(changed | now.dated | before.dated | devices, devices, has_same_layers=True)
 
 
-def _lint_old(request: LintRequest, memory: RunMemory | None = None) -> LintRun | None:
+def _lint_old(request: LintRequest, memory: RunMemory | None = None, files: LintFiles | None = None) -> LintRun | None:
     try:
-        return lint_with_memory(request, memory) if memory else run_lint(request)
+        return lint_with_memory(request, memory, files) if memory else run_lint(request, files)
     except JobgenError:
         return None

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 
 from jobgen.diff.causes import find_causes
-from jobgen.diff.changes import ChangeSet, compare_snapshots
+from jobgen.diff.changes import ChangeSet, Rank, compare_pairs, compare_snapshots, rank_impact
 from jobgen.diff.effects import Effect
 from jobgen.diff.impact import FieldImpact, Impact
-from jobgen.diff.snapshot import Snapshot, snapshot_files, snapshot_repository
+from jobgen.diff.match import match_some, match_within_files
+from jobgen.diff.snapshot import Side, Snapshot, open_side, snapshot_files, snapshot_repository
 from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.operators import choose_severity
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted, format_pointer
 from jobgen.pipeline.memory import RunMemory
+from jobgen.pipeline.parallel import parallel_map
 from jobgen.render.runs import ON_CHANGE_ANNOTATION
 from jobgen.repo.commit import Folder
 from jobgen.repo.root import find_root
@@ -27,34 +29,76 @@ _NAME = ("metadata", "name")
 _QUEUE_PATHS = (("metadata", "labels", QUEUE_LABEL), ("spec", "runPolicy", "schedulingPolicy", "queue"))
 
 
+class ChangedFiles(NamedTuple):
+    """The files of jobs whose objects may differ between two sides, both of which can be rendered."""
+
+    paths: frozenset[str]
+    devices: frozenset[str]
+    """Files that define devices, on which the objects of others depend."""
+    has_same_layers: bool
+
+
 def check_change(
     old_folder: Folder,
     new_folder: Folder,
     envs: Sequence[str] = (),
     days: tuple[str, str] = ("", ""),
-    changed: Collection[str] | None = None,
+    changed: ChangedFiles | None = None,
     memory: RunMemory | None = None,
 ) -> list[Finding]:
     """Find what a change of a jobs repository would do to running jobs; nothing if the new side cannot be rendered.
 
     `days` are the dates of the old and the new side, by which jobs expire. Severities follow the new side's settings.
-    With `changed`, both sides can be rendered, and all objects of other files are the same; `memory` has the layers,
-    which are the same, too.
+    With `changed`, only these files are compared; if both sides have the same layers, `memory` has them.
     """
     root = find_root(new_folder.resolve())
-    if root is None or (changed is not None and not changed):
+    if root is None or (changed is not None and not changed.paths):
         return []
-    render = partial(snapshot_repository, memory=RunMemory())
-    if changed is not None and memory is not None:
-        render = partial(snapshot_files, wanted=changed, memory=memory)
-    old = render(find_root(old_folder.resolve()) or old_folder, "old", envs, days[0])
-    new = render(root, "new", envs, days[1])
+    old_root = find_root(old_folder.resolve()) or old_folder
+    if changed is not None:
+        known = memory if changed.has_same_layers else None
+        old_side = open_side(old_root, "old", envs, days[0], known)
+        return _check_files(old_side, open_side(root, "new", envs, days[1], known), changed)
+    old, new = (
+        snapshot_repository(each, name, envs, day, RunMemory())
+        for each, name, day in ((old_root, "old", days[0]), (root, "new", days[1]))
+    )
     if new.failed:
         # Linting the new side reports its errors.
         return []
     if old.failed:
         return list(filter(None, [new.project.apply_severity(_not_checked(old))]))
     return find_change_problems(compare_snapshots(old, new))
+
+
+class _Compared(NamedTuple):
+    """What was found in some files, and those with objects that may have a counterpart in another file."""
+
+    problems: list[tuple[Rank, Finding]]
+    unmatched: frozenset[str]
+
+
+def _check_files(old_side: Side, new_side: Side, changed: ChangedFiles) -> list[Finding]:
+    """Compare some files, in several processes if they are many: no objects are sent between processes."""
+
+    def render(paths: Iterable[str]) -> tuple[Snapshot, Snapshot]:
+        wanted = {*paths, *changed.devices}
+        return snapshot_files(old_side, wanted), snapshot_files(new_side, wanted)
+
+    def compare(share: Sequence[str]) -> list[_Compared]:
+        old, new = render(share)
+        pairs, *left = match_within_files(old, new, set(share))
+        unmatched = frozenset(one.location.file for several in left for one in several)
+        return [_Compared(_rank_problems(compare_pairs(old, new, pairs)), unmatched)]
+
+    compared = parallel_map(sorted(changed.paths), compare)
+    problems = [problem for share in compared for problem in share.problems]
+    unmatched = frozenset[str]().union(*(share.unmatched for share in compared))
+    if unmatched:
+        old, new = render(unmatched)
+        _, *left = match_within_files(old, new, unmatched)
+        problems += _rank_problems(compare_pairs(old, new, match_some(old, new, *left)))
+    return _sort_findings(problems)
 
 
 def _not_checked(old: Snapshot) -> Finding:
@@ -65,14 +109,26 @@ def _not_checked(old: Snapshot) -> Finding:
 
 def find_change_problems(changes: ChangeSet) -> list[Finding]:
     """One finding for each line and effect, however many jobs it affects."""
+    return _sort_findings(_rank_problems(changes))
+
+
+def _rank_problems(changes: ChangeSet) -> list[tuple[Rank, Finding]]:
+    """The problems of impacts, each with its place among all."""
     # An exception may be for one of the teams whose jobs a line affects.
     severities, teams = changes.new.project.severities, changes.new.project.teams
-    found = (
-        severities.apply(finding, teams.find_name(impact.current.location.file))
-        for impact in changes.impacts
-        for finding in _find_problems(impact, changes)
-    )
-    return sorted(_merge_findings(filter(None, found)), key=lambda one: (one.location, one.rule, one.message, one.env))
+    found: list[tuple[Rank, Finding]] = []
+    # Impacts on the jobs of one file follow each other, so that it is read with locations once.
+    for impact in sorted(changes.impacts, key=lambda one: one.current.location):
+        team = teams.find_name(impact.current.location.file)
+        for finding in _find_problems(impact, changes):
+            shown = severities.apply(finding, team)
+            found += [(rank_impact(impact), shown)] if shown else []
+    return found
+
+
+def _sort_findings(problems: Iterable[tuple[Rank, Finding]]) -> list[Finding]:
+    ranked = (finding for _, finding in sorted(problems, key=lambda problem: problem[0]))
+    return sorted(_merge_findings(ranked), key=lambda one: (one.location, one.rule, one.message, one.env))
 
 
 def _merge_findings(found: Iterable[Finding]) -> Iterator[Finding]:

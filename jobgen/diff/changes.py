@@ -8,11 +8,13 @@ from functools import reduce
 
 from jobgen.diff.effects import RANK, Effect
 from jobgen.diff.impact import Action, Impact, assess_addition, assess_change, assess_removal
-from jobgen.diff.match import match_objects
+from jobgen.diff.match import Pair, match_objects
 from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals, add_totals
+from jobgen.model.finding import Identity
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.pipeline.environment import Rendered
 from jobgen.pipeline.object_summary import list_groups
 from jobgen.queues.changes import QueueChanges
 
@@ -58,18 +60,32 @@ class ChangeSet(NamedTuple):
 
 def compare_snapshots(old: Snapshot, new: Snapshot) -> ChangeSet:
     """Compare two snapshots object by object."""
-    every: list[Impact] = []
-    for before, after in match_objects(old, new):
-        if before is None:
-            assert after is not None
-            every.append(assess_addition(new, after))
-        elif after is None:
-            every.append(assess_removal(old, before))
-        else:
-            every.append(assess_change(old, new, before, after))
+    return compare_pairs(old, new, match_objects(old, new))
+
+
+def compare_pairs(old: Snapshot, new: Snapshot, pairs: Iterable[Pair]) -> ChangeSet:
+    """Compare objects of two snapshots; one of a pair may be missing."""
+    every = [_assess(old, new, before, after) for before, after in pairs]
     impacts = [one for one in every if one.action != "unchanged"]
-    impacts.sort(key=lambda one: (-RANK[one.outcome.effect], _ORDER[one.action], one.current.env, one.current.identity))
+    impacts.sort(key=rank_impact)
     return ChangeSet(old, new, tuple(impacts), len(every) - len(impacts), _sum_groups(old, new, every))
+
+
+def _assess(old: Snapshot, new: Snapshot, before: Rendered | None, after: Rendered | None) -> Impact:
+    if before is not None and after is not None:
+        return assess_change(old, new, before, after)
+    if before is not None:
+        return assess_removal(old, before)
+    assert after is not None
+    return assess_addition(new, after)
+
+
+Rank = tuple[int, int, str, Identity]
+
+
+def rank_impact(one: Impact) -> Rank:
+    """The place of an impact among others: the most severe first."""
+    return -RANK[one.outcome.effect], _ORDER[one.action], one.current.env, one.current.identity
 
 
 _GroupKey = tuple[str, str, str]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 
 from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.argocd_annotations import is_training_job
@@ -20,12 +20,37 @@ def match_objects(old: Snapshot, new: Snapshot) -> Iterator[Pair]:
 
     Objects match by identity, then by the `jobgen.dev/job` annotation, then by source file and job name.
     """
-    before, after = list(old.objects), list(new.objects)
+    yield from match_some(old, new, old.objects, new.objects)
+
+
+def match_some(old: Snapshot, new: Snapshot, some: Iterable[Rendered], others: Iterable[Rendered]) -> Iterator[Pair]:
+    """Yield some objects of two snapshots as `match_objects` does."""
+    before, after = list(some), list(others)
     for key in (_by_identity, _by_job_annotation, _by_source):
         if before and after:
             yield from _take_pairs(key, old, new, before, after)
     yield from ((one, None) for one in before)
     yield from ((None, one) for one in after)
+
+
+def match_within_files(
+    old: Snapshot, new: Snapshot, files: Collection[str]
+) -> tuple[list[Pair], list[Rendered], list[Rendered]]:
+    """Return the objects of files that have the same identity and file on both sides, and the others of each side.
+
+    Identities must be unique on each side, as they are if a repository can be rendered.
+    """
+    made = [one for one in new.objects if one.location.file in files]
+    index = {(one.location.file, _by_identity(new, one)): one for one in made}
+    pairs: list[Pair] = []
+    left: list[Rendered] = []
+    for one in old.objects:
+        same = index.pop((one.location.file, _by_identity(old, one)), None)
+        if same is not None:
+            pairs.append((one, same))
+        elif one.location.file in files:
+            left.append(one)
+    return pairs, left, list(index.values())
 
 
 def _take_pairs(

@@ -126,20 +126,33 @@ def is_repository(folder: Folder) -> bool:
     return has_settings(folder) or (folder / "jobs").is_dir() or (folder / "overlays").is_dir()
 
 
-def snapshot_files(
-    root: Folder, name: str, envs: Sequence[str], today: str, wanted: Collection[str], memory: RunMemory
-) -> Snapshot:
-    """Render some files of a jobs repository, of which it is known that all of it can be rendered.
-
-    The memory has the layers, because another revision with equal ones was run with it.
-    """
-    project = memory.move_project(root, today)
-    chosen = _choose_environments(project, envs)
-    files = {entry.path: entry for entry in layout.find_jobs(root) if entry.path in wanted}
-    run = Run(project, chosen, entries=list(files.values()))
-    snapshot = Snapshot(name, project, chosen, list(run), (), files, root)
-    snapshot.tracer = memory.make_tracer(project)
+def snapshot_files(side: Side, wanted: Collection[str]) -> Snapshot:
+    """Render some files of a jobs repository, of which it is known that all of it can be rendered."""
+    chosen = _choose_environments(side.project, side.environments)
+    files = {entry.path: entry for entry in layout.find_jobs(side.project.root) if entry.path in wanted}
+    run = Run(side.project, chosen, entries=list(files.values()))
+    snapshot = Snapshot(side.name, side.project, chosen, list(run), (), files, side.project.root)
+    snapshot.tracer = side.tracer
     return snapshot
+
+
+class Side(NamedTuple):
+    """A side of a comparison, before it is rendered."""
+
+    name: str
+    project: ProjectConfig
+    tracer: Tracer
+    environments: Sequence[str]
+    """The names of those that are compared; empty for all."""
+
+
+def open_side(root: Folder, name: str, envs: Sequence[str], today: str, memory: RunMemory | None = None) -> Side:
+    """Load the layers of a side. A memory has them, because a revision with equal layers was run with it."""
+    if memory is not None:
+        project = memory.move_project(root, today)
+        return Side(name, project, memory.make_tracer(project), envs)
+    project = config.load(root, today=today)
+    return Side(name, project, Tracer(project), envs)
 
 
 def _choose_environments(project: ProjectConfig, envs: Sequence[str]) -> Sequence[str]:

@@ -22,9 +22,11 @@ from jobgen.model.finding import Finding
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline import config
 from jobgen.pipeline.memory import Prepared
+from jobgen.pipeline.prepare_run import prepare_run
+from jobgen.pipeline.process_files import discard_object
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.result_cache import digest_files
-from jobgen.pipeline.run import Run, discard_object, prepare_run, process_file
+from jobgen.pipeline.run import Run, process_file
 from jobgen.pipeline.trace import Job
 from jobgen.repo import layout
 from jobgen.repo.atomic import links_outside

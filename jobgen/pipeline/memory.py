@@ -135,10 +135,13 @@ class RunMemory:
             return None
         return {"": self._digest, **{name: known.digest for name, known in self._files.items()}}
 
-    def list_varying(self) -> frozenset[str]:
-        """Return the files whose objects depend on the date, and those whose objects others depend on: devices."""
-        dated = {name for name, (_, result) in self._joined.items() if result.used.days}
-        return frozenset(dated | {name for name, known in self._files.items() if known.devices})
+    def list_dated(self) -> frozenset[str]:
+        """Return the files whose objects depend on the date."""
+        return frozenset(name for name, (_, result) in self._joined.items() if result.used.days)
+
+    def list_devices(self) -> frozenset[str]:
+        """Return the files that may define devices, on which the objects of other files depend."""
+        return frozenset(name for name, known in self._files.items() if known.devices)
 
     def load_project(self, layers: bytes, root: Folder, today: str, load: Callable[[], ProjectConfig]) -> ProjectConfig:
         """Return the project of the last run if no layer has changed; else load it.
@@ -375,6 +378,11 @@ def _split_share(entries: Sequence[FileEntry], *, is_whole: bool) -> Iterator[Se
     """Yield entries that are processed together. The first run looks for all of them on disk at once."""
     size = len(entries) if is_whole else _SHARE
     yield from (entries[start : start + size] for start in range(0, len(entries), size))
+
+
+def digest_entry(entry: FileEntry) -> bytes:
+    """Return the digest of a file, as `list_contents` does."""
+    return _digest(read_file(entry))
 
 
 def _name(entry: FileEntry) -> str:

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import BinaryIO, TypeVar
 
 from jobgen.pipeline.progress import observe
@@ -26,6 +27,8 @@ _NICE = 5
 _CHECK_SECONDS = 0.05
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """The signals that end a run; its children end at once."""
+_works_on_share: ContextVar[bool] = ContextVar("_works_on_share", default=False)
+"""Whether this process works on one of several shares: all cores are busy then, so it starts no others."""
 
 
 def parallel_map(items: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]) -> list[Found]:
@@ -35,6 +38,7 @@ def parallel_map(items: Sequence[Item], work: Callable[[Sequence[Item]], list[Fo
     """
     shares = _split_items(items)
     children: list[Child] = []
+    is_share = _works_on_share.set(len(shares) > 1 or _works_on_share.get())
     try:
         # If the system allows no further process, this one does the rest.
         with suppress(OSError):
@@ -45,6 +49,8 @@ def parallel_map(items: Sequence[Item], work: Callable[[Sequence[Item]], list[Fo
     except BaseException:
         _stop_children(children)
         raise
+    finally:
+        _works_on_share.reset(is_share)
     return _join_results([*found, *own])
 
 
@@ -101,7 +107,7 @@ def _split_items(items: Sequence[Item]) -> list[Sequence[Item]]:
     The items of a folder often take longer than those of another, so that halves would take different times.
     """
     processes = min(_count_cores(), len(items) // _MIN_ITEMS)
-    if processes < 2 or not hasattr(os, "fork"):
+    if processes < 2 or not hasattr(os, "fork") or _works_on_share.get():
         return [items]
     blocks = [items[start : start + _BLOCK] for start in range(0, len(items), _BLOCK)]
     return [[item for block in blocks[number::processes] for item in block] for number in range(processes)]

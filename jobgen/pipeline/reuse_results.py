@@ -1,0 +1,148 @@
+"""Process the files of a run, except those whose results are known: from shards, from the cache, or from a commit."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from jobgen import cache
+from jobgen.pipeline.environment import EnvironmentRunner
+from jobgen.pipeline.file_result import FileParts
+from jobgen.pipeline.parallel import parallel_map
+from jobgen.pipeline.process_files import discard_object, process_files
+from jobgen.pipeline.result_cache import FileSnapshot, Record, ResultCache, digest_files, open_results
+from jobgen.pipeline.trace import Tracer
+from jobgen.repo import layout
+from jobgen.repo.commit import CommitPath
+from jobgen.repo.files import FileEntry
+
+if TYPE_CHECKING:
+    from jobgen.pipeline.run import Run
+
+
+def process_entries(
+    run: Run, tracer: Tracer, runners: Sequence[EnvironmentRunner], entries: Sequence[FileEntry]
+) -> list[FileParts]:
+    """Return the results of files: those that are known, and those of the files that are processed."""
+    if run.known is not None:
+        unknown = [entry for entry in entries if entry.path not in run.known]
+        done = parallel_map(unknown, lambda share: process_files(run, runners, tracer, share, len(unknown)))
+        found = {**run.known, **{entry.path: parts for entry, parts in zip(unknown, done, strict=True)}}
+        return [found[entry.path] for entry in entries]
+    if run.summarized and run.memory and _can_reuse(run, runners):
+        return _process_unsummarized(run, runners, tracer, entries)
+    can_cache = _can_cache(run, runners)
+    # What is in memory is newer than what is on disk.
+    if can_cache and (run.memory is None or run.memory.is_empty):
+        return _process_changed(run, runners, tracer, entries)
+    if can_cache and run.memory and run.memory.home and isinstance(run.project.root, CommitPath):
+        return _process_committed(run, runners, tracer, entries)
+    return parallel_map(entries, lambda share: process_files(run, runners, tracer, share, len(entries)))
+
+
+def _can_cache(run: Run, runners: Sequence[EnvironmentRunner]) -> bool:
+    """Whether results of this run can be cached: a render needs the objects, and a date changes results."""
+    return run.checked and run.finish is discard_object and _can_reuse(run, runners)
+
+
+def _can_reuse(run: Run, runners: Sequence[EnvironmentRunner]) -> bool:
+    """Whether results of files depend on their content and on the layers alone, and there is a cache."""
+    is_dated = any(runner.expander.environment.is_dated for runner in runners)
+    has_key = bool(runners) and bool(run.layers) and cache.is_enabled()
+    return has_key and not is_dated and not reads_unnamed_state(run, runners)
+
+
+def reads_unnamed_state(run: Run, runners: Sequence[EnvironmentRunner]) -> bool:
+    """Whether the key of the cache does not depend on exported state, because the text of no layer names its folder."""
+    folders = (runner.expander.environment.cluster.state for runner in runners)
+    return bool(layout.find_unnamed_state(run.project.root, folders))
+
+
+def _process_changed(
+    run: Run, runners: Sequence[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
+) -> list[FileParts]:
+    """Process the files that changed since the last lint; take the results of the others from the cache."""
+    if run.entries is None:
+        results = open_results(run.project.root, run.environments, run.layers)
+    else:
+        results = ResultCache(str(run.project.root), "files", ",".join(run.environments), run.layers)
+    if run.memory:
+        run.memory.note_linted(run.layers, results)
+    # The files that a runner reads the catalog of devices from.
+    sources = run.entries if run.entries is not None else layout.find_jobs(run.project.root)
+    device_digest = functools.cache(lambda: results.digest_device_files(sources))
+    known = [results.find(entry, device_digest) for entry in entries]
+    numbers = [number for number, parts in enumerate(known) if parts is None]
+
+    changed = [entries[number] for number in numbers]
+    process = functools.partial(_process_to_records, run, runners, tracer, device_digest, len(changed))
+    found = parallel_map(changed, process)
+    for number, record in zip(numbers, found, strict=True):
+        if isinstance(record, Record):
+            known[number] = record.decode(entries[number].path)
+            results.note(entries[number], record)
+        else:
+            known[number] = record
+    # If an input changed during the run, no key describes these results.
+    if digest_files(layout.read_inputs(run.project.root)) == run.layers:
+        results.save()
+        run.lasting = all(isinstance(record, Record) for record in found)
+    return [parts for parts in known if parts is not None]
+
+
+def _process_unsummarized(
+    run: Run, runners: Sequence[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
+) -> list[FileParts]:
+    """Process files without checks; of those that a lint has rendered, the summaries of objects may be enough."""
+    from jobgen.pipeline.commit_results import CommitResults
+
+    assert run.memory is not None
+    home = run.memory.home or run.project.root
+    results = CommitResults(home, run.environments, run.layers, None)
+    is_whole = [runner.name for runner in runners] == list(run.environments)
+    wanted = run.summarized if is_whole else frozenset()
+    known = [results.find_summaries(entry) if entry.path in wanted else None for entry in entries]
+    others = [entry for entry, parts in zip(entries, known, strict=True) if parts is None]
+    found = iter(parallel_map(others, lambda share: process_files(run, runners, tracer, share, len(others))))
+    return [next(found) if parts is None else parts for parts in known]
+
+
+def _process_committed(
+    run: Run,
+    runners: Sequence[EnvironmentRunner],
+    tracer: Tracer,
+    entries: Sequence[FileEntry],
+) -> list[FileParts]:
+    """Process files of a commit in some environments; take those results from the cache that are known there."""
+    from jobgen.pipeline.commit_results import CommitResults
+
+    assert run.memory is not None
+    assert run.memory.home is not None
+    results = CommitResults(run.memory.home, run.environments, run.layers, run.memory.find_linted(run.layers))
+    device_digest = functools.cache(lambda: results.digest_device_files(list(layout.find_jobs(run.project.root))))
+    known = [results.find(entry, device_digest) for entry in entries]
+    numbers = [number for number, parts in enumerate(known) if parts is None]
+    changed = [entries[number] for number in numbers]
+    found = parallel_map(changed, lambda share: process_files(run, runners, tracer, share, len(entries)))
+    is_whole = [runner.name for runner in runners] == list(run.environments)
+    for entry, parts in zip(changed, found, strict=True) if is_whole else ():
+        results.note(entry, parts, device_digest)
+    results.save()
+    wanted = [0, *(1 + list(run.environments).index(runner.name) for runner in runners)]
+    processed = iter(found)
+    return [next(processed) if parts is None else tuple(parts[each] for each in wanted) for parts in known]
+
+
+def _process_to_records(
+    run: Run,
+    runners: Sequence[EnvironmentRunner],
+    tracer: Tracer,
+    device_digest: Callable[[], str],
+    total: int,
+    share: Sequence[FileEntry],
+) -> list[Record | FileParts]:
+    """Process files; return a record for each whose results can be cached."""
+    files = [FileSnapshot(entry) for entry in share]
+    found = process_files(run, runners, tracer, [file.entry for file in files], total)
+    return [file.record(parts, device_digest) for file, parts in zip(files, found, strict=True)]
