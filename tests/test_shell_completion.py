@@ -106,7 +106,7 @@ def test_tab_completes_what_is_unambiguous(shell: Shell, line: str, words: list[
         ("jobgen render be", ["bert", "bert-large"]),
         ("jobgen render -e ", ["dev", "prod"]),
         ("jobgen lint --fail-on ", ["error", "warning", "info"]),
-        ("jobgen codeowners ", ["--check", "--help"]),
+        ("jobgen codeowners ", ["--check", "--help", "-h"]),
         ("jobgen migrate be", ["bert", "bert-large"]),
         ("jobgen policy ", ["check", "docs", "list", "test"]),
     ],

@@ -1,13 +1,15 @@
-"""Build the table that shell completion reads: jobgen/data/completion/commands.json.
+"""Build the table that shell completion reads, jobgen/data/completion/commands.json, and the help in jobgen/data/help/.
 
     python tools/build_completion.py
 
-Run it after a change of a command, an option or a rule; `tests/test_shell_completion.py` says when.
+Run it after a change of a command, an option or a rule; `tests/test_shell_completion.py` and
+`tests/test_help_texts.py` say when.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import click
 
 from jobgen.check.rule_docs import all_docs
 from jobgen.cli.app import cli
+from jobgen.cli.help_texts import FOLDER, WIDTH, name_file
 from jobgen.pipeline import config
 
 TABLE = Path(__file__).parent.parent / "jobgen/data/completion/commands.json"
@@ -43,11 +46,14 @@ _FREE = {"DATE", "DURATION", "FORMAT=FILE", "I/N", "NAME", "ROOT", "URL"}
 
 def build() -> str:
     """The text of the table."""
-    return json.dumps({**_describe(cli), "rules": sorted(all_docs(None))}, indent=1, ensure_ascii=False) + "\n"
+    return (
+        json.dumps({**_describe(cli, None, "jobgen"), "rules": sorted(all_docs(None))}, indent=1, ensure_ascii=False)
+        + "\n"
+    )
 
 
-def _describe(command: click.Command) -> dict[str, Any]:
-    context = click.Context(command, info_name="jobgen")
+def _describe(command: click.Command, parent: click.Context | None, name: str) -> dict[str, Any]:
+    context = click.Context(command, parent, name, **command.context_settings)
     found: dict[str, Any] = {"help": command.get_short_help_str(100), "options": {}, "arguments": []}
     for parameter in command.get_params(context):
         entry = _describe_values(parameter)
@@ -59,7 +65,9 @@ def _describe(command: click.Command) -> dict[str, Any]:
             found["arguments"].append(entry | ({"many": True} if parameter.nargs == -1 else {}))
     if isinstance(command, click.Group):
         each = {name: command.resolve_command(context, [name])[1] for name in command.list_commands(context)}
-        found["commands"] = {name: _describe(inner) for name, inner in each.items() if inner and not inner.hidden}
+        found["commands"] = {
+            name: _describe(inner, context, name) for name, inner in each.items() if inner and not inner.hidden
+        }
     return found
 
 
@@ -92,5 +100,35 @@ def _shorten(text: str) -> str:
     return text.partition("; ")[0].partition(". ")[0].rstrip(".")
 
 
-if __name__ == "__main__":
+def build_help() -> dict[str, str]:
+    """The text of each file with the help of a command, by its name."""
+    return {name_file(names): text for names, text in _list_help(cli, None, ())}
+
+
+def _list_help(
+    command: click.Command, parent: click.Context | None, names: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    settings = {**command.context_settings, "terminal_width": WIDTH - 2}
+    with click.Context(command, parent, names[-1] if names else "jobgen", **settings) as context:
+        yield names, f"{command.get_help(context)}\n"
+        for name in command.list_commands(context) if isinstance(command, click.Group) else ():
+            inner = command.resolve_command(context, [name])[1]
+            if inner is not None and not inner.hidden:
+                yield from _list_help(inner, context, (*names, name))
+
+
+def main() -> None:
+    """Write all files, and remove those of commands that are gone."""
     TABLE.write_text(build(), "utf-8")
+    texts = build_help()
+    folder = Path(FOLDER)
+    folder.mkdir(exist_ok=True)
+    for path in folder.iterdir():
+        if path.name not in texts:
+            path.unlink()
+    for name, text in texts.items():
+        (folder / name).write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    main()

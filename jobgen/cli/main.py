@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 
+from jobgen.cli.help_texts import find_help
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.cli.terminal import find_error_terminal, finish, finish_printed
 
@@ -75,6 +76,9 @@ def _run_command(arguments: list[str]) -> Result | int:
 
 
 def _start_command(arguments: list[str]) -> Result | int:
+    help_text = find_help(arguments, os.environ)
+    if help_text is not None:
+        return Result(ExitCode.OK, help_text)
     if is_plain_lint(arguments):
         from pathlib import Path
 

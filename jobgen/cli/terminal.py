@@ -20,6 +20,16 @@ def terminal_width() -> int | None:
     return get_terminal_size().columns
 
 
+def is_narrower_than(columns: int) -> bool:
+    """Whether the standard output is a terminal with fewer columns, or closed; without the imports of the width."""
+    try:
+        return sys.stdout is None or (
+            sys.stdout.isatty() and os.get_terminal_size(sys.stdout.fileno()).columns < columns
+        )
+    except OSError:
+        return True
+
+
 def has_color() -> bool:
     """Whether the standard output is a terminal whose user wants colors."""
     return terminal_width() is not None and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
