@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from jobgen.report import Suppressed
     from jobgen.teams.overview import BudgetLine, TeamEnvironment, TeamOverview
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AcceptedFindings",

@@ -289,7 +289,7 @@ def list_nodes(tree):
         for item in tree:
             yield from list_nodes(item)
     else:
-        yield type(tree), tree.location if isinstance(tree, TracedMapping) else None
+        yield "mapping", tree.location if isinstance(tree, TracedMapping) else None
         for key, value in tree.items():
             yield str(key), key.location, key.written
             yield from list_nodes(value)

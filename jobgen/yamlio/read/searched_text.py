@@ -11,8 +11,9 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from jobgen.model.data import Location, Place, TracedKey, TracedList, TracedMapping, TracedScalar
+from jobgen.model.data import Location, TracedKey
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.placed_tree import add_places
 from jobgen.yamlio.read.locations import UnexpectedTextError, Walk
 
 # Lines without content, and the indentation of the next one.
@@ -59,7 +60,7 @@ class SearchedText:
         place: Any = self
         for step in path:
             place = (place, step)
-        return _add_places(_follow(self._data, path), place, layer)
+        return add_places(_follow(self._data, path), place, layer)
 
     def locate_key(self, path: Path) -> Location:
         """Return the location of the key at the end of a path."""
@@ -173,22 +174,6 @@ def _skip_spaces(text: str, position: int) -> int:
     match = _SPACES.match(text, position)
     assert match is not None
     return match.end()
-
-
-def _add_places(tree: Any, place: Any, layer: str) -> Any:
-    if type(tree) is dict and tree:
-        found: dict[str, Any] = {}
-        for key, child in tree.items():
-            at: Place = (place, key)
-            node = TracedScalar(child, at, layer) if type(child) not in _COLLECTIONS else _add_places(child, at, layer)
-            found[TracedKey.at(key, at, layer)] = node
-        return found
-    if type(tree) is list:
-        return TracedList([_add_places(item, (place, index), layer) for index, item in enumerate(tree)], place, layer)
-    return TracedMapping(place, layer) if type(tree) is dict else TracedScalar(tree, place, layer)
-
-
-_COLLECTIONS = frozenset((dict, list))
 
 
 def _follow(tree: Any, path: Path) -> Any:
