@@ -106,13 +106,14 @@ def test_tab_completes_what_is_unambiguous(shell: Shell, line: str, words: list[
         ("jobgen render be", ["bert", "bert-large"]),
         ("jobgen render -e ", ["dev", "prod"]),
         ("jobgen lint --fail-on ", ["error", "warning", "info"]),
-        ("jobgen codeowners ", ["--check", "--help", "-h"]),
+        ("jobgen codeowners ", ["--check", "-h", "--help"]),
         ("jobgen migrate be", ["bert", "bert-large"]),
         ("jobgen policy ", ["check", "docs", "list", "test"]),
     ],
 )
 def test_all_candidates_are_listed(shell: Shell, line: str, words: list[str]) -> None:
-    assert shell.list_all(line) == words
+    # Each shell has an order of its own for options.
+    assert sorted(shell.list_all(line)) == sorted(words)
 
 
 FISH = [
