@@ -56,6 +56,7 @@ from jobgen.spec.teams import TeamScope
 
 if TYPE_CHECKING:
     from jobgen.check.policy import PolicyEvaluator
+    from jobgen.check.policy.eval_context import AdmissionSubject
     from jobgen.check.policy.evaluator import SchemaSource
     from jobgen.check.policy.mutator import Mutator
 
@@ -82,11 +83,13 @@ class Reporting(NamedTuple):
     """The names of rules; None means all."""
     policies: frozenset[str] | None = None
     """The names of policies; None means all."""
+    subjects: tuple[AdmissionSubject, ...] = ()
+    """What policies were evaluated on."""
 
     @property
     def is_any(self) -> bool:
         """Whether any check reports something."""
-        return any(checks is None or len(checks) > 0 for checks in self)
+        return any(checks is None or len(checks) > 0 for checks in (self.validation, self.rules, self.policies))
 
 
 ALL_CHECKS = Reporting()
@@ -159,12 +162,13 @@ class Checker:
         refused = self._validate(manifest, None, stages)
         is_typed = not any(problem.rule in _PRECLUDES_RULES for problem in refused)
         broken = self._rule_runner.find_problems(manifest) if is_typed else []
-        denied = self.evaluate_policies(manifest.object)
+        subjects: list[AdmissionSubject] = []
+        denied = self.evaluate_policies(manifest.object, None, subjects)
         if any(problem.rule == INTERNAL_ERROR for problem in (*broken, *denied)):
             # It does not tell which rule or policy it is about.
             return ALL_CHECKS
         rules, policies = (frozenset(problem.rule for problem in found) for found in (broken, denied))
-        return Reporting(frozenset(stages), rules, policies)
+        return Reporting(frozenset(stages), rules, policies, tuple(subjects))
 
     def collect_facts(self, manifest: Manifest, problems: list[Problem]) -> Iterator[tuple[str, Fact]]:
         """The facts that the fleet rules collect from an object, each with its rule's name."""
@@ -179,7 +183,7 @@ class Checker:
         is_typed = not any(problem.rule in _PRECLUDES_RULES for problem in problems)
         if is_typed:
             problems += self._rule_runner.select(reporting.rules).find_problems(manifest)
-        found = self.evaluate_policies(manifest.object, reporting.policies)
+        found = self.evaluate_policies(manifest.object, reporting.policies, list(reporting.subjects))
         # The API server refuses an object with wrong types before policies read it, which may fail because of them.
         problems += found if is_typed else (problem for problem in found if not is_failed_evaluation(problem))
         return problems
@@ -282,13 +286,18 @@ class Checker:
         check = self._schema_check(manifest)
         return self._check_without_schema(manifest) if check is None else check(fill_in_defaults(manifest.object))
 
-    def evaluate_policies(self, obj: Mapping[str, Node], names: frozenset[str] | None = None) -> list[Problem]:
+    def evaluate_policies(
+        self,
+        obj: Mapping[str, Node],
+        names: frozenset[str] | None = None,
+        subjects: list[AdmissionSubject] | None = None,
+    ) -> list[Problem]:
         """What the policies of the repository deny or warn about, or those with these names."""
         if self.evaluator is None or names == frozenset():
             return []
         problems: list[Problem] = []
         try:
-            problems += islice(self.evaluator.find_problems(obj, self.schema_source, names), MAX_FINDINGS + 1)
+            problems += islice(self.evaluator.find_problems(obj, self.schema_source, names, subjects), MAX_FINDINGS + 1)
         except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
             problems.append(report_exception("the evaluation of the policies", error, obj))
         return problems

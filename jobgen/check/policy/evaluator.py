@@ -102,11 +102,16 @@ class PolicyEvaluator:
         self._by_kind: dict[tuple[str, str], KindPolicies] = {}
 
     def find_problems(
-        self, obj: Mapping[str, Node], schemas: SchemaSource | None = None, names: frozenset[str] | None = None
+        self,
+        obj: Mapping[str, Node],
+        schemas: SchemaSource | None = None,
+        names: frozenset[str] | None = None,
+        subjects: list[AdmissionSubject] | None = None,
     ) -> Iterator[Problem]:
         """Everything that the policies deny or warn about when an object is created, as mutating policies left it.
 
-        With names, only these policies are evaluated. Without schemas, objects are read as they are.
+        With names, only these policies are evaluated. Without schemas, objects are read as they are. The subject of the
+        evaluation is added to `subjects`; one that is there is that of the same object without locations, and is used.
         """
         api_version, kind = obj.get("apiVersion"), obj.get("kind")
         key = (str(value_of(api_version)), str(value_of(kind)))
@@ -115,7 +120,12 @@ class PolicyEvaluator:
             matched = self._by_kind[key] = self.match_policies(*key)
         if not matched.policies:
             return
-        subject = self.make_subject(obj, schemas.find_admission(obj) if schemas else None)
+        if subjects:
+            subject = subjects[0]._replace(source=obj, is_traced=has_locations(obj))
+        else:
+            subject = self.make_subject(obj, schemas.find_admission(obj) if schemas else None)
+        if subjects is not None:
+            subjects[:] = [subject]
         # The object is handed to the engine once, for all policies that read nothing else.
         bound = bind(_object_bindings(subject))
         combined = matched.combined if names is None else None
