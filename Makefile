@@ -68,7 +68,7 @@ docs: .venv/ready
 	$(BIN)/python docs/build_zh.py
 	$(BIN)/mkdocs build --strict
 
-# Needs the suites in ../shared.
+# Needs the suites in ../shared, and is skipped without them.
 conformance: .venv/ready
 	$(BIN)/python docs/build_conformance.py
 

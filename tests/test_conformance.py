@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
 import sys
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
+import yaml
 from sharedfiles import shared_folder
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -34,3 +39,74 @@ def test_page_lists_all_suites():
     rows = [line.split(" | ")[0][2:] for line in PAGE.splitlines() if line.startswith("| ") and " | " in line[2:]]
 
     assert [name for name in rows if name not in ("suite", "")] == build_conformance.list_suites()
+
+
+ROW = re.compile(r"^\| ([\w-]*) ?\| (.*) \| (\d+) \| (\d+) \| (\d+) \|$", re.MULTILINE)
+REASON = re.compile(r"^- (.*) \((\d+): (.*)\)$", re.MULTILINE)
+REASONS = yaml.safe_load((DOCS / "conformance/reasons.yaml").read_text("utf-8"))
+# The tests below need no suites, so that CI runs them everywhere.
+
+
+def section(suite):
+    found = re.search(rf"^### {suite}\n(.*?)(?=^### |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    return REASON.findall(found[1]) if found else []
+
+
+def test_numbers_of_the_page_add_up():
+    rows = [(name, reference, *map(int, numbers)) for name, reference, *numbers in ROW.findall(PAGE)]
+    groups: dict[str, list[tuple[int, ...]]] = {}
+    suite = ""
+    for name, _, *numbers in rows:
+        suite = name or suite
+        if not name:
+            groups.setdefault(suite, []).append(tuple(numbers))
+
+    assert len(rows) > 100
+    assert [row for row in rows if row[2] != row[3] + row[4]] == []
+    for name, _, *numbers in rows:
+        if name in groups:
+            assert tuple(numbers) == tuple(map(sum, zip(*groups[name], strict=True))), name
+
+
+@pytest.mark.parametrize("suite", build_conformance.list_suites())
+def test_every_disagreement_of_a_row_is_explained_below(suite):
+    [(reference, disagree)] = [(row[1], int(row[4])) for row in ROW.findall(PAGE) if row[0] == suite]
+    module = build_conformance._import_suite(suite)
+
+    assert reference == module.__doc__.partition("\n")[0].removesuffix(".")
+    assert sum(int(count) for _, count, _ in section(suite)) == disagree
+
+
+@pytest.mark.parametrize("suite", build_conformance.list_suites())
+def test_reasons_of_the_page_are_those_of_the_file_and_none_is_stale(suite):
+    entries = REASONS.get(suite, [])
+    written = {" ".join(entry["reason"].split()): entry["cases"] for entry in entries}
+    shown = {reason: re.findall(r"`([^`]+)`", cases) for reason, _, cases in section(suite)}
+
+    assert set(shown) == set(written)
+    for reason, cases in shown.items():
+        unmatched = [case for case in cases if not any(fnmatchcase(case, pattern) for pattern in written[reason])]
+        assert unmatched == []
+
+
+def test_reasons_are_about_suites_that_exist():
+    assert set(REASONS) <= set(build_conformance.list_suites())
+
+
+def test_every_suite_beside_the_checkout_has_a_module():
+    folder = shared_folder("suites")
+    found = {path.parent.name for path in folder.glob("*/cases.json*")}
+
+    assert found <= set(build_conformance.list_suites())
+    assert "policy-cases" in build_conformance.list_suites()
+
+
+def test_without_suites_the_page_is_left_alone(tmp_path):
+    """In a checkout that stands alone."""
+    copy = tmp_path / "a/b/checkout/docs"
+    shutil.copytree(DOCS, copy, ignore=shutil.ignore_patterns("*.png", "*.svg"))
+    done = subprocess.run([sys.executable, copy / "build_conformance.py"], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith("skipped: there is no ../shared/suites beside the repository")
+    assert (copy / "conformance.md").read_text("utf-8") == PAGE

@@ -120,3 +120,29 @@ def test_the_project_names_its_pages():
 
     assert pages.keys() == {"Homepage", "Documentation", "Source", "Issues", "Changelog"}
     assert all(url.startswith(pages["Homepage"]) for url in pages.values())
+
+
+def test_site_is_built_by_make_and_published_from_main_only():
+    docs = yaml.safe_load((GITHUB / "workflows/docs.yaml").read_text("utf-8"))
+    build, deploy = docs["jobs"]["build"], docs["jobs"]["deploy"]
+    commands = [step["run"] for step in build["steps"] if "run" in step]
+    [upload] = [step for step in build["steps"] if step.get("uses", "").startswith("actions/upload-pages-artifact@")]
+    settings = (ROOT / "mkdocs.yml").read_text("utf-8")
+
+    assert commands == ["make docs", "git diff --exit-code -- docs"]
+    assert f"site_dir: {upload['with']['path']}\n" in settings
+    assert "strict: true\n" in settings
+    assert docs["permissions"] == {"contents": "read"}
+    assert deploy["permissions"] == {"pages": "write", "id-token": "write"}
+    assert deploy["needs"] == "build"
+    main_only = "github.event_name != 'pull_request' && github.ref == 'refs/heads/main'"
+    assert (upload["if"], deploy["if"]) == (main_only, main_only)
+
+
+@pytest.mark.parametrize("path", sorted((GITHUB / "workflows").glob("*.y*ml")), ids=lambda path: path.name)
+def test_actions_have_versions_and_jobs_have_time_limits(path):
+    jobs = yaml.safe_load(path.read_text("utf-8"))["jobs"]
+    used = [step["uses"] for job in jobs.values() for step in job["steps"] if "uses" in step]
+
+    assert [name for name in used if name != "./" and not re.search(r"@(v\d+|release/v\d+|[0-9a-f]{40})$", name)] == []
+    assert [name for name, job in jobs.items() if "timeout-minutes" not in job] == []

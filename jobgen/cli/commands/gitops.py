@@ -87,13 +87,24 @@ def _flux_command(directory: Path, envs: tuple[str, ...], source: str, wait: str
     return flux(find_repository(directory), envs, source, wait)
 
 
-def argocd(root: Path, envs: Sequence[str], only: str | None, repository: str, revision: str) -> Result:
-    """Return settings, an ApplicationSet and annotations for Argo CD: all, or one part."""
+def argocd(
+    root: Path,
+    envs: Sequence[str],
+    only: str | None,
+    repository: str,
+    revision: str,
+    prefix: tuple[str, ...] | None = None,
+) -> Result:
+    """Return settings, an ApplicationSet and annotations for Argo CD: all, or one part.
+
+    `prefix` is the path of the jobs repository in the Git repository, if that does not exist yet.
+    """
     project = config.load(root)
     chosen = _select_environments(project, envs)
     if isinstance(chosen, Result):
         return chosen
-    place = GitSource(repository, revision, _prefix(root), bool(project.runtimes), bool(project.teams.all))
+    folders = _prefix(root) if prefix is None else prefix
+    place = GitSource(repository, revision, folders, bool(project.runtimes), bool(project.teams.all))
     if only == "paths":
         found = (
             _commented(f"For {_named(env)}.\n", {"metadata": {"annotations": _path_annotation(project, place, env)}})
@@ -110,15 +121,15 @@ def argocd(root: Path, envs: Sequence[str], only: str | None, repository: str, r
     return Result(ExitCode.OK, "---\n".join(documents) + paths)
 
 
-def flux(root: Path, envs: Sequence[str], source: str, wait: str) -> Result:
-    """Return a Kustomization for every environment."""
+def flux(root: Path, envs: Sequence[str], source: str, wait: str, prefix: tuple[str, ...] | None = None) -> Result:
+    """Return a Kustomization for every environment; `prefix` as for `argocd`."""
     if wait and not _DURATION.fullmatch(wait):
         return error_result(ExitCode.USAGE, f"`{wait}` is not a duration; write `30m` or `72h`")
     project = config.load(root)
     chosen = _select_environments(project, envs)
     if isinstance(chosen, Result):
         return chosen
-    kinds, place = list_engine_kinds(project.kinds), GitSource("", "", _prefix(root))
+    kinds, place = list_engine_kinds(project.kinds), GitSource("", "", _prefix(root) if prefix is None else prefix)
     documents = [
         _commented(_FLUX.format(whose=_named(env)), build_kustomization(kinds, place, env, source, wait))
         for env in chosen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -17,19 +18,23 @@ from jobgen.convert.importing.extract_overlay import build_overlay, extract_over
 from jobgen.convert.importing.format_yaml import format_document
 from jobgen.convert.importing.import_job import ImportedSpec, rewrite_document
 from jobgen.model.finding import Problem
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.repo import layout
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.files import FileEntry
-from jobgen.repo.named_paths import find_manifests
+from jobgen.repo.named_paths import find_files, find_manifests
 from jobgen.repo.root import find_root
 from jobgen.report.escape import visible
 from jobgen.report.summary import pluralize
 from jobgen.spec.overlay import DEFAULT_PLATFORM
 
+_FILE = lazy_pattern(r"[a-z0-9][a-z0-9.-]{0,200}")
 _MAX_SHOWN = 8
+_MAX_UNREAD = 20
 _NEEDS = "jobs of platform `{name}` need `cluster: {{platform: {name}}}` in an overlay\n"
 
 
@@ -96,6 +101,56 @@ def _entries(directory: Path, paths: Sequence[str], stdin: bytes | None) -> Iter
             yield from find_manifests(directory, path)
 
 
+class Converted(NamedTuple):
+    """What a folder of manifests becomes in a new repository."""
+
+    files: dict[str, str]
+    imported: int
+    kept: int
+    """How many objects of other kinds are kept as they are."""
+    left_out: int
+    notes: str
+    """What is not imported or differs, one line each."""
+
+
+def convert_folder(directory: Path, source: str, root: Path) -> Converted:
+    """Convert all manifests of a folder for a new repository; objects of other kinds are kept as they are."""
+    project = config.load(root)
+    entries = list(find_files(directory, source))
+    found = list(collect_manifests((entry for entry in entries if not entry.skipped), project.kinds))
+    imported = list(_remove_duplicates(each for each in found if isinstance(each, ImportedManifest)))
+    # The names come from a manifest, so they are untrusted.
+    skipped = (each for each in found if isinstance(each, SkippedManifest) and each.name)
+    others = [each for each in skipped if _FILE.fullmatch(f"{each.kind}-{each.name}".lower())]
+    names = dict.fromkeys(each.name for each in others)
+    files, _ = _make_files([each.spec for each in imported], project, list(names), factor=False)
+    for each in others:
+        path = f"jobs/{each.kind}-{each.name}.yaml".lower()
+        files[path] = f"{files[path]}---\n{each.text}" if path in files else each.text
+    rest = [_explain_kustomization(each) for each in found if each not in others]
+    notes = "".join(_format_notes(each) for each in rest) + _list_unread(entries)
+    left_out = sum(isinstance(each, SkippedManifest) for each in rest)
+    return Converted(files, len(imported), len(others), left_out, notes)
+
+
+def _explain_kustomization(each: ImportedManifest | SkippedManifest) -> ImportedManifest | SkippedManifest:
+    """Say what to do about a kustomization, which other programs build."""
+    folder, _, name = each.location.file.rpartition("/")
+    if isinstance(each, SkippedManifest) and name.lower().partition(".")[0] == "kustomization":
+        reason = f"a kustomization is not built; run `kubectl kustomize {folder or '.'} | jobgen import - -o jobs`"
+        return each._replace(reason=reason)
+    return each
+
+
+def _list_unread(entries: Iterable[FileEntry]) -> str:
+    """List what is not read, or count it if it is much."""
+    unread = [entry for entry in entries if entry.skipped]
+    if len(unread) <= _MAX_UNREAD:
+        return "".join(f"{visible(entry.path)}: not read: {entry.skipped}\n" for entry in unread)
+    counts = Counter(entry.skipped for entry in unread)
+    return "".join(f"{count} files and folders not read: {reason}\n" for reason, count in sorted(counts.items()))
+
+
 def _remove_duplicates(imported: Iterable[ImportedManifest]) -> Iterator[ImportedManifest]:
     """Yield each object once: an export next to its manifest has the same data."""
     seen: dict[str, list[object]] = {}
@@ -124,9 +179,12 @@ def _format_notes(each: ImportedManifest | SkippedManifest) -> str:
 
 
 def _make_files(
-    specs: Sequence[ImportedSpec], project: ProjectConfig, *, factor: bool
+    specs: Sequence[ImportedSpec], project: ProjectConfig, others: Sequence[str] = (), *, factor: bool
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the files to write, `jobs/<name>.yaml` and `overlays/<env>/overlay.yaml`, and the texts of the jobs."""
+    """Return the files to write, `jobs/<name>.yaml` and `overlays/<env>/overlay.yaml`, and the texts of the jobs.
+
+    The first overlay also selects `others`, the names of objects that are no jobs.
+    """
     platforms = list(dict.fromkeys(spec.kind.platform for spec in specs if spec.is_spec))
     texts = {id(spec): spec.text for spec in specs}
     files: dict[str, str] = {}
@@ -144,7 +202,8 @@ def _make_files(
         elif platform not in _find_platforms(project) and (project.overlays or set(platforms) != {DEFAULT_PLATFORM}):
             # If there is any overlay, jobs of Kubeflow need one too; it also lists the existing jobs.
             existing = _find_job_names(project) if platform == DEFAULT_PLATFORM and not project.overlays else []
-            overlay = build_overlay(platform, platform, [*existing, *(job.name for job in jobs)])
+            overlay = build_overlay(platform, platform, [*existing, *(job.name for job in jobs), *others])
+            others = ()
             files[f"overlays/{platform}/overlay.yaml"] = format_document(overlay)
     for spec in specs:
         path = f"jobs/{spec.name}.yaml"

@@ -3,36 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import click
 
-from jobgen import __version__
+from jobgen.cli.commands.gitops import argocd, flux
+from jobgen.cli.commands.import_ import Converted, convert_folder
 from jobgen.cli.commands.schema import editor_files
 from jobgen.cli.result import ExitCode, Result, error_result
+from jobgen.cli.starter import CI, PLATFORMS, list_supported, make_frame, make_starter
 from jobgen.cli.write_files import write_files
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.pipeline import config
+from jobgen.repo import git
 from jobgen.repo.layout import list_starter_frameworks
+from jobgen.repo.scratch import open_scratch
 from jobgen.repo.shipped import find_shipped
 from jobgen.report.escape import visible
 from jobgen.report.summary import pluralize
 
-# The files to write, and the files of the starter that they copy.
-_ALWAYS = {
-    "jobgen.yaml": "jobgen.yaml",
-    "README.md": "README.md",
-    "overlays/base/overlay.yaml": "overlays/base.yaml",
-    "overlays/dev/overlay.yaml": "overlays/dev.yaml",
-    "overlays/prod/overlay.yaml": "overlays/prod.yaml",
-    "policies/team-label.yaml": "policies/team-label.yaml",
-    "policies/tests/team-label/cases.yaml": "policies/team-label-cases.yaml",
-    ".pre-commit-config.yaml": "pre-commit-config.yaml",
-}
-_CI = {
-    "github": {".github/workflows/jobgen.yaml": "github.yaml"},
-    "gitlab": {".gitlab-ci.yml": "gitlab.yaml"},
-    "none": {},
-}
-_NEWEST, _LAST_WITH_MXNET = "1.9.0", "1.8.1"
+_NEXT = "next: `jobgen lint`, `pre-commit install`\n"
+_CREDENTIALS = lazy_pattern(r"(?<=://)[^/@]*@")
+_EXAMPLE_URL = "https://git.example.com/jobs.git"
+
+
+class Choices(NamedTuple):
+    """What a new repository is for."""
+
+    frameworks: Sequence[str] = ()
+    platform: str = ""
+    gitops: str = ""
+    ci: str = "github"
+    source: str = ""
+    """A folder of manifests to import."""
 
 
 @click.command("init")
@@ -44,20 +48,37 @@ _NEWEST, _LAST_WITH_MXNET = "1.9.0", "1.8.1"
     type=click.Choice(list_starter_frameworks()),
     help="Add an example job for this framework.",
 )
-@click.option("--ci", type=click.Choice(list(_CI)), default="github", show_default=True, help="CI to set up.")
+@click.option("--platform", type=click.Choice(list(PLATFORMS)), help="The platform of the cluster.")
+@click.option("--from", "source", default="", metavar="FOLDER", help="Import the manifests of a folder as the jobs.")
+@click.option("--gitops", type=click.Choice(["argocd", "flux"]), help="Write the settings of this engine, too.")
+@click.option("--ci", type=click.Choice(list(CI)), default="github", show_default=True, help="CI to set up.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.pass_obj
-def command(directory: Path, folder: str, frameworks: tuple[str, ...], ci: str, force: bool) -> Result:
+def command(
+    directory: Path,
+    folder: str,
+    frameworks: tuple[str, ...],
+    platform: str | None,
+    source: str,
+    gitops: str | None,
+    ci: str,
+    force: bool,
+) -> Result:
     """Create a jobs repository."""
-    return init(directory / folder, frameworks, ci, force=force)
+    choices = Choices(frameworks, platform or "", gitops or "", ci, source)
+    return init(directory, directory / folder, choices, force=force)
 
 
-def init(folder: Path, frameworks: Sequence[str], ci: str, *, force: bool) -> Result:
+def init(directory: Path, folder: Path, choices: Choices, *, force: bool) -> Result:
     """Write the files of a new repository, unless an existing file differs."""
-    chosen = list(dict.fromkeys(frameworks or ["pytorch"]))
-    if {"jax", "mxnet"} <= set(chosen):
-        return error_result(ExitCode.USAGE, "no training-operator has both `jax` and `mxnet`; choose one of them")
-    wanted = _make_files(folder, chosen, ci)
+    fault = _find_fault(directory, choices)
+    if fault:
+        return error_result(ExitCode.USAGE, fault)
+    converted = convert_folder(directory, choices.source, folder.resolve()) if choices.source else None
+    if converted and not converted.files:
+        message = f"there is nothing to import in `{choices.source}`"
+        return error_result(ExitCode.NOTHING_TO_DO, message, converted.notes)
+    wanted = _make_files(folder, choices, converted)
     try:
         conflicts = list(_find_conflicts(folder, wanted, force=force))
         if conflicts:
@@ -70,18 +91,76 @@ def init(folder: Path, frameworks: Sequence[str], ci: str, *, force: bool) -> Re
     if failure:
         return failure
     lines = "".join(f"{path} written\n" for path in stale)
-    return Result(
-        ExitCode.OK, err=f"{lines}{pluralize(len(stale), 'file')}; next: `jobgen lint`, `pre-commit install`\n"
-    )
+    notes = _describe_import(converted) if converted else ""
+    code = ExitCode.ERRORS if converted and converted.left_out else ExitCode.OK
+    return Result(code, err=f"{lines}{notes}{pluralize(len(stale), 'file')}; {_describe_next(choices)}")
 
 
-def _make_files(folder: Path, frameworks: Sequence[str], ci: str) -> dict[str, bytes]:
-    copies = {**_ALWAYS, **{f"jobs/{name}.yaml": f"jobs/{name}.yaml" for name in frameworks}, **_CI[ci]}
-    operator = _LAST_WITH_MXNET if "mxnet" in frameworks else _NEWEST
-    home = find_shipped("starter")
-    texts = {path: (home / copy).read_text("utf-8") for path, copy in sorted(copies.items())}
-    filled = {path: body.replace("OPERATOR", operator).replace("VERSION", __version__) for path, body in texts.items()}
-    return {**{path: body.encode() for path, body in filled.items()}, **editor_files(folder)}
+def _find_fault(directory: Path, choices: Choices) -> str:
+    """Return why the choices exclude each other; empty if they do not."""
+    if choices.source and (choices.frameworks or choices.platform):
+        return "`--from` takes frameworks and platforms from the manifests; remove `--framework` and `--platform`"
+    if choices.source and not (directory / choices.source).is_dir():
+        return f"there is no folder `{choices.source}`"
+    if {"jax", "mxnet"} <= set(choices.frameworks):
+        return "no training-operator has both `jax` and `mxnet`; choose one of them"
+    if choices.platform:
+        known = list_supported(choices.platform, config.load(find_shipped("starter")).kinds)
+        unknown = [name for name in choices.frameworks if name not in known and not _is_kubeflow_mxnet(choices, name)]
+        if unknown:
+            return f"`{choices.platform}` does not run `{unknown[0]}`; it runs {', '.join(known)}"
+    return ""
+
+
+def _is_kubeflow_mxnet(choices: Choices, framework: str) -> bool:
+    """Whether an older operator is declared, so that it runs MXNet."""
+    return choices.platform == "kubeflow" and framework == "mxnet"
+
+
+def _make_files(folder: Path, choices: Choices, converted: Converted | None) -> dict[str, bytes]:
+    gitops = choices.gitops or "argocd"
+    if converted:
+        envs = sorted({path.split("/")[1] for path in converted.files if path.startswith("overlays/")})
+        settings = f"cluster: {{gitops: {gitops}}}\n" + (f"environments: [{', '.join(envs)}]\n" if envs else "")
+        texts = {**make_frame(settings, choices.ci), **converted.files}
+    else:
+        default = PLATFORMS[choices.platform or "kubeflow"].framework
+        frameworks = list(dict.fromkeys(choices.frameworks or [default]))
+        texts = make_starter(frameworks, choices.platform, gitops, choices.ci)
+    if choices.gitops:
+        texts[f"gitops/{gitops}.yaml"] = _make_gitops(folder, gitops, texts)
+    ordered = {path: text.encode("utf-8", "surrogateescape") for path, text in sorted(texts.items())}
+    return {**ordered, **editor_files(folder)}
+
+
+def _make_gitops(folder: Path, engine: str, texts: dict[str, str]) -> str:
+    """Return what `jobgen gitops` prints for these files, which do not exist yet."""
+    full = folder.resolve()
+    home = next(path for path in (full, *full.parents) if path.is_dir())
+    try:
+        prefix = (*PurePosixPath(git.find_prefix(home)).parts, *full.relative_to(home).parts)
+    except git.GitError:
+        prefix = ()
+    with open_scratch() as scratch:
+        write_files({scratch / path: text for path, text in texts.items()}, scratch)
+        if engine == "flux":
+            return flux(scratch, (), "jobs", "", prefix).out
+        url = _CREDENTIALS.sub("", git.read_remote(home)) or _EXAMPLE_URL
+        return argocd(scratch, (), None, url, "main", prefix).out
+
+
+def _describe_import(converted: Converted) -> str:
+    counts = [pluralize(converted.imported, "object") + " imported"]
+    counts += [f"{converted.kept} of other kinds kept as manifests"] if converted.kept else []
+    counts += [f"{converted.left_out} not imported"] if converted.left_out else []
+    return f"{converted.notes}{', '.join(counts)}\n"
+
+
+def _describe_next(choices: Choices) -> str:
+    if not choices.gitops:
+        return _NEXT
+    engine = f"gitops/{choices.gitops}.yaml"
+    return f"{_NEXT.rstrip()}; then `jobgen render -o rendered`, and apply {engine} to the cluster\n"
 
 
 def _find_conflicts(folder: Path, wanted: dict[str, bytes], *, force: bool) -> Iterator[str]:

@@ -26,7 +26,9 @@ from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.spec.kinds import Kind
 from jobgen.spec.replicas import get_at
 from jobgen.yamlio.read import YamlDocument, read
-from jobgen.yamlio.write import to_inline_yaml
+from jobgen.yamlio.write import to_inline_yaml, to_yaml
+
+_COPY = "copy the manifest to `jobs/`"
 
 
 class SkippedManifest(NamedTuple):
@@ -35,6 +37,11 @@ class SkippedManifest(NamedTuple):
     location: Location
     reason: str
     details: tuple[str, ...] = ()
+    kind: str = ""
+    name: str = ""
+    """The name of an object of another kind, which can be copied as it is."""
+    text: str = ""
+    """The text of that object."""
 
 
 class ImportedManifest(NamedTuple):
@@ -86,6 +93,9 @@ def _import_document(
         service = services.get(get_key(item)) if is_service(item) else None
         if service is None:
             imported = _import_object(item, traced_item, location, kinds, lines, item_bounds)
+            if isinstance(imported, SkippedManifest) and imported.name:
+                text = "\n".join(lines[bounds[0] - 1 : bounds[1]]).strip("\n") + "\n" if is_single else to_yaml(item)
+                imported = imported._replace(text=text)
             yield _add_service(imported, services)
         elif service.spec is None:
             note = f"the pods of `{service.job}` have their names from this Service; it is kept as a manifest"
@@ -121,7 +131,9 @@ def _import_object(
         return SkippedManifest(location, f"`{item.get('kind')}` is already a jobgen format")
     kind = _find_kind(item, kinds)
     if not isinstance(kind, Kind):
-        return SkippedManifest(location_of(traced) or location, kind)
+        skipped = SkippedManifest(location_of(traced) or location, kind)
+        name = _name_other(item, traced) if kind.endswith(_COPY) else ""
+        return skipped._replace(kind=item["kind"], name=name) if name else skipped
     errors = manifest_errors(traced)
     if errors:
         return SkippedManifest(location_of(errors[0].node) or location, errors[0].message)
@@ -155,6 +167,12 @@ def _import_object(
     return ImportedManifest(location, add_comments(spec, traced, comments, kinds), notes)
 
 
+def _name_other(item: Any, traced: Any) -> str:
+    """The name of an object of another kind; empty if it has an error or no name."""
+    name = None if manifest_errors(traced) else item["metadata"].get("name")
+    return name if isinstance(name, str) else ""
+
+
 def _find_kind(item: Any, kinds: Sequence[Kind]) -> Kind | str:
     """The kind of an object, or why it is unknown."""
     if not isinstance(item, dict) or not isinstance(item.get("kind"), str):
@@ -167,4 +185,4 @@ def _find_kind(item: Any, kinds: Sequence[Kind]) -> Kind | str:
     if versions:
         known = ", ".join(f"`{each}`" for each in versions)
         return f"`{api_version}` `{name}` is not a kind that jobgen knows; known versions: {known}"
-    return f"`{api_version}` `{name}` is not a kind that jobs are rendered as; copy the manifest to `jobs/`"
+    return f"`{api_version}` `{name}` is not a kind that jobs are rendered as; {_COPY}"

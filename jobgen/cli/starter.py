@@ -1,0 +1,121 @@
+"""The files of a new repository: the shipped starter, changed to suit a platform and a GitOps engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from jobgen import __version__
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.repo.shipped import find_shipped
+from jobgen.spec.kinds import Kind
+
+# The files to write, and the files of the starter that they copy.
+_ALWAYS = {"README.md": "README.md", "jobgen.yaml": "jobgen.yaml", ".pre-commit-config.yaml": "pre-commit-config.yaml"}
+_ENVIRONMENTS = {
+    "overlays/base/overlay.yaml": "overlays/base.yaml",
+    "overlays/dev/overlay.yaml": "overlays/dev.yaml",
+    "overlays/prod/overlay.yaml": "overlays/prod.yaml",
+    "policies/team-label.yaml": "policies/team-label.yaml",
+    "policies/tests/team-label/cases.yaml": "policies/team-label-cases.yaml",
+}
+CI: Mapping[str, Mapping[str, str]] = {
+    "github": {".github/workflows/jobgen.yaml": "github.yaml"},
+    "gitlab": {".gitlab-ci.yml": "gitlab.yaml"},
+    "none": {},
+}
+_NEWEST, _LAST_WITH_MXNET = "1.9.0", "1.8.1"
+# Lines of an example that only count where the platform is not the one of the repository.
+_OTHER_PLATFORM = lazy_pattern(r"(?m)^  (?:platform: |runPolicy: \{cleanPodPolicy: null\}).*\n")
+_OPERATORS = lazy_pattern(r"(?m)^    operators: .*\n")
+_DEFAULTS = lazy_pattern(r"(?s)  defaults:\n.*")
+_CLEANUP = lazy_pattern(r"(?m)^    runPolicy: \{cleanPodPolicy: None\}\n")
+_POLICY_STEP = lazy_pattern(r"(?m)^ *- (?:run: )?jobgen policy test\n")
+_POLICY_HOOK = lazy_pattern(r"(?ms)^      - id: jobgen-policy-test\n.*?(?=^      [-#])")
+
+
+class Platform(NamedTuple):
+    """A platform that `jobgen init` sets up."""
+
+    name: str
+    """Its name in `cluster.platform`."""
+    operators: tuple[tuple[str, str], ...] = ()
+    """The operators in the cluster, with their versions."""
+    has_restarts: bool = True
+    """Whether jobs have a restart policy and a limit of restarts."""
+    has_cleanup: bool = True
+    """Whether jobs say which pods are deleted at the end."""
+    framework: str = "pytorch"
+    """The framework of the example, if none is named."""
+
+
+PLATFORMS = {
+    "kubeflow": Platform("kubeflow", (("training-operator", _NEWEST),)),
+    # AI Lab of DaoCloud comes with the training-operator.
+    "daocloud": Platform("kubeflow", (("training-operator", _LAST_WITH_MXNET),)),
+    "trainer": Platform("trainer", (("trainer", "2.2.1"),), has_restarts=False, has_cleanup=False),
+    "tensorstack": Platform("tensorstack"),
+    "kubernetes": Platform("kubernetes", has_cleanup=False),
+    "jobset": Platform("jobset", (("jobset", "0.12.0"),), has_cleanup=False),
+    "ray": Platform("ray", (("kuberay", "1.7.0"),), has_cleanup=False),
+    "volcano": Platform("volcano", (("volcano", "1.15.0"),), has_cleanup=False),
+    "mpi-operator": Platform("mpi-operator", (("mpi-operator", "0.8.0"),), framework="mpi"),
+}
+
+
+def list_supported(platform: str, kinds: Iterable[Kind]) -> list[str]:
+    """Return the frameworks of a platform that have an example."""
+    known = PLATFORMS[platform]
+    found = {str(name) for kind in kinds if kind.platform == known.name for name in kind.frameworks}
+    # JAXJob came with training-operator 1.9, and MXJob went.
+    versions = dict(known.operators).get("training-operator")
+    return sorted(found - {"jax" if versions == _LAST_WITH_MXNET else "mxnet"} if versions else found)
+
+
+def make_starter(frameworks: Sequence[str], platform: str, gitops: str, ci: str) -> dict[str, str]:
+    """Return the files of a repository with examples; without a platform, examples are for where they run best."""
+    texts = _read({**_ALWAYS, **_ENVIRONMENTS, **CI[ci]})
+    chosen = PLATFORMS[platform or "kubeflow"]
+    if "mxnet" in frameworks:
+        chosen = chosen._replace(operators=(("training-operator", _LAST_WITH_MXNET),))
+    for path in ("overlays/base/overlay.yaml", "overlays/dev/overlay.yaml"):
+        texts[path] = _suit_overlay(texts[path], chosen, gitops)
+    for name in frameworks:
+        texts[f"jobs/{name}.yaml"] = _suit_job(name, chosen.name) if platform else _read_file(f"jobs/{name}.yaml")
+    return texts
+
+
+def make_frame(settings: str, ci: str) -> dict[str, str]:
+    """Return the files around jobs that exist already, without environments and policies."""
+    texts = _read({**_ALWAYS, **CI[ci]})
+    texts["README.md"] = _read_file("README-imported.md").replace("VERSION", __version__)
+    texts["jobgen.yaml"] = texts["jobgen.yaml"].replace("environments: [dev, prod]\n", settings)
+    texts = {path: _POLICY_STEP.sub("", text) for path, text in texts.items()}
+    texts[".pre-commit-config.yaml"] = _POLICY_HOOK.sub("", texts[".pre-commit-config.yaml"])
+    return texts
+
+
+def _read(copies: Mapping[str, str]) -> dict[str, str]:
+    return {path: _read_file(copy).replace("VERSION", __version__) for path, copy in sorted(copies.items())}
+
+
+def _read_file(path: str) -> str:
+    return (find_shipped("starter") / path).read_text("utf-8")
+
+
+def _suit_overlay(text: str, platform: Platform, gitops: str) -> str:
+    """Return an overlay for a platform: its operators, and the defaults that its jobs have."""
+    listed = ", ".join(f"{name}: {version}" for name, version in platform.operators)
+    text = _OPERATORS.sub(f"    operators: {{{listed}}}\n" if listed else "", text)
+    text = text.replace("platform: kubeflow", f"platform: {platform.name}")
+    text = text.replace("gitops: argocd", f"gitops: {gitops}")
+    if not platform.has_cleanup:
+        text = _CLEANUP.sub("", text.replace("cleanPodPolicy: Running, ", ""))
+        text = text.replace(" Failed pods are kept for debugging.", "")
+    return text if platform.has_restarts or "restartPolicy" not in text else _DEFAULTS.sub("", text)
+
+
+def _suit_job(framework: str, platform: str) -> str:
+    """Return the example of a framework that suits a platform."""
+    own = find_shipped("starter") / f"platforms/{platform}/{framework}.yaml"
+    return own.read_text("utf-8") if own.exists() else _OTHER_PLATFORM.sub("", _read_file(f"jobs/{framework}.yaml"))

@@ -1,0 +1,224 @@
+"""`jobgen init` for a platform, a GitOps engine, and with the manifests that are there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from findings import without_infos
+from gitrepository import Repository
+from jobgenprocess import run_jobgen_text
+
+from jobgen.cli.starter import CI, PLATFORMS, list_supported
+from jobgen.pipeline import config
+
+ROOT = Path(__file__).parent.parent
+KINDS = config.load(Path(__file__).parent / "nowhere").kinds
+SUPPORTED = [(platform, name) for platform in PLATFORMS for name in list_supported(platform, KINDS)]
+GITOPS = ["", "argocd", "flux"]
+
+
+def jobgen(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return run_jobgen_text(cwd, *words)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def gitops_option(engine: str) -> list[str]:
+    return ["--gitops", engine] if engine else []
+
+
+@pytest.mark.parametrize(("platform", "framework"), [*SUPPORTED, ("kubeflow", "mxnet")])
+def test_every_combination_is_a_repository_without_findings(tmp_path: Path, platform: str, framework: str) -> None:
+    """What lint and render read does not depend on the CI, so equal repositories are linted once."""
+    seen: set[str] = set()
+    for gitops in GITOPS:
+        for ci, files in CI.items():
+            folder = tmp_path / f"{gitops or 'default'}-{ci}"
+            words = ["--platform", platform, "--framework", framework, "--ci", ci, *gitops_option(gitops)]
+            done = jobgen(tmp_path, "init", folder.name, *words)
+            assert done.returncode == 0, done.stderr
+            written = contents(folder)
+            others = {file for name in CI for file in CI[name]} - {*files}
+            assert (set(files) <= set(written), others & set(written)) == (True, set())
+            key = json.dumps({path: str(text) for path, text in written.items() if path.startswith(("jobs", "over"))})
+            if key not in seen:
+                seen.add(key)
+                check_repository(folder)
+    assert len(seen) == 2
+
+
+def check_repository(folder: Path) -> None:
+    linted = jobgen(folder, "lint", "--format", "json")
+    rendered = jobgen(folder, "render", "-o", "rendered")
+
+    assert linted.returncode == 0, linted.stdout
+    assert without_infos(json.loads(linted.stdout)["findings"]) == []
+    assert rendered.returncode == 0, rendered.stderr
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_platform_alone_works_and_declares_known_operators(tmp_path: Path, platform: str) -> None:
+    assert jobgen(tmp_path, "init", "--platform", platform).returncode == 0
+    base = (tmp_path / "overlays/base/overlay.yaml").read_text()
+    known = json.loads((ROOT / "schemas/operators.json").read_text())
+
+    assert f"    platform: {PLATFORMS[platform].name}\n" in base
+    assert {name for name, _ in PLATFORMS[platform].operators} <= set(known)
+    assert all(f"{name}: {version}" in base for name, version in PLATFORMS[platform].operators)
+    check_repository(tmp_path)
+
+
+def test_default_is_kubeflow(tmp_path: Path) -> None:
+    jobgen(tmp_path, "init", "default")
+    jobgen(tmp_path, "init", "named", "--platform", "kubeflow")
+
+    assert contents(tmp_path / "default") == contents(tmp_path / "named")
+
+
+def test_framework_that_a_platform_does_not_run_is_a_usage_error(tmp_path: Path) -> None:
+    refused = jobgen(tmp_path, "init", "--platform", "trainer", "--framework", "paddle")
+
+    assert (refused.returncode, list(tmp_path.iterdir())) == (2, [])
+    assert "`trainer` does not run `paddle`; it runs jax, mpi, pytorch, xgboost" in refused.stderr
+
+
+@pytest.mark.parametrize("engine", ["argocd", "flux"])
+def test_gitops_files_are_what_the_command_prints(tmp_path: Path, engine: str) -> None:
+    """Also in a folder of a Git repository that does not exist yet, and without the password of its remote."""
+    (tmp_path / "git").mkdir()
+    repository = Repository(tmp_path / "git", tmp_path / "home")
+    remote = "https://someone:password@git.example.org/ml.git"
+    assert repository.run("git", "remote", "add", "origin", remote).returncode == 0
+    done = jobgen(repository.folder, "init", "ml/jobs", "--gitops", engine)
+    url = ["--repo", "https://git.example.org/ml.git"] if engine == "argocd" else []
+    printed = jobgen(repository.folder / "ml/jobs", "gitops", engine, *url)
+    written = (repository.folder / f"ml/jobs/gitops/{engine}.yaml").read_text()
+
+    assert done.returncode == 0
+    assert written == printed.stdout
+    assert "ml/jobs/rendered" in written
+    assert "password" not in written
+    assert f"and apply gitops/{engine}.yaml to the cluster" in done.stderr
+    assert f"gitops: {engine}\n" in (repository.folder / "ml/jobs/overlays/base/overlay.yaml").read_text()
+
+
+MANIFESTS = """\
+# The model of the search team.
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: bert, namespace: ml}
+spec:
+  runPolicy: {backoffLimit: 3, cleanPodPolicy: Running}
+  pytorchReplicaSpecs:
+    Master:
+      replicas: 1
+      restartPolicy: OnFailure
+      template:
+        spec:
+          containers:
+            - name: pytorch
+              image: registry.example.com/bert:1.2.3 # pinned
+              resources: {limits: {cpu: 4, memory: 8Gi}}
+---
+# Settings of all jobs.
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: ml}
+data: {level: info}
+"""
+
+
+@pytest.fixture
+def manifests(tmp_path: Path) -> Path:
+    (tmp_path / "manifests/deep").mkdir(parents=True)
+    (tmp_path / "manifests/deep/jobs.yaml").write_text(MANIFESTS)
+    return tmp_path / "manifests"
+
+
+@pytest.mark.parametrize("ci", CI)
+@pytest.mark.parametrize("gitops", GITOPS)
+def test_manifests_are_imported_and_render_to_the_same(tmp_path: Path, manifests: Path, gitops: str, ci: str) -> None:
+    before = contents(manifests)
+    done = jobgen(tmp_path, "init", "new", "--from", "manifests", "--ci", ci, *gitops_option(gitops))
+    files = contents(tmp_path / "new")
+
+    assert done.returncode == 0, done.stderr
+    assert "1 object imported, 1 of other kinds kept as manifests\n" in done.stderr
+    assert contents(manifests) == before
+    check_repository(tmp_path / "new")
+    compared = json.loads(jobgen(tmp_path, "diff", "--folders", "manifests", "new/rendered", "--format", "json").stdout)
+    # The tree names the job of an object.
+    assert {field["field"] for one in compared["objects"] for field in one["fields"]} <= {
+        'metadata.annotations["jobgen.dev/job"]'
+    }
+    assert (compared["summary"]["added"], compared["summary"]["removed"]) == (0, 0)
+    assert files["jobs/configmap-settings.yaml"].decode() == MANIFESTS.partition("---\n")[2]
+    assert files["jobs/bert.yaml"].startswith(b"# The model of the search team.\n")
+    assert b"# pinned" in files["jobs/bert.yaml"]
+    # There is no policy to test.
+    assert [path for path, text in files.items() if b"policy test" in text] == []
+
+
+def test_what_is_not_imported_is_listed_with_its_reason(tmp_path: Path, manifests: Path) -> None:
+    (tmp_path / "outside.yaml").write_text(MANIFESTS.replace("bert", "outside"))
+    (manifests / "link.yaml").symlink_to(tmp_path / "outside.yaml")
+    (manifests / "broken.yaml").write_text("a: [\n")
+    (manifests / "kustomization.yaml").write_text("resources: [deep/jobs.yaml]\n")
+    (manifests / "notes.txt").write_text("text\n")
+    done = jobgen(tmp_path, "init", "new", "--from", "manifests")
+
+    assert done.returncode == 1
+    for line in (
+        "manifests/broken.yaml:2:1: not imported: not YAML: ",
+        "manifests/kustomization.yaml:1:1: not imported: a kustomization is not built; run `kubectl kustomize",
+        "manifests/link.yaml:1:1: not imported: a symbolic link that leads out",
+        "manifests/notes.txt: not read: ",
+        "1 object imported, 1 of other kinds kept as manifests, 3 not imported\n",
+    ):
+        assert line in done.stderr
+    assert not (tmp_path / "new/jobs/outside.yaml").exists()
+    check_repository(tmp_path / "new")
+
+
+def test_manifests_of_several_platforms_get_an_environment_each(tmp_path: Path, manifests: Path) -> None:
+    (manifests / "job.yaml").write_text(
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: prepare, namespace: ml}\n"
+        "spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: 'a.example.com/a:1',"
+        " resources: {limits: {cpu: 1, memory: 1Gi}}}]}}}\n"
+    )
+    done = jobgen(tmp_path, "init", "new", "--from", "manifests")
+
+    assert done.returncode == 0, done.stderr
+    assert "environments: [kubeflow, kubernetes]\n" in (tmp_path / "new/jobgen.yaml").read_text()
+    check_repository(tmp_path / "new")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--from", "nowhere"], 2, "there is no folder `nowhere`"),
+        (["--from", "manifests", "--platform", "ray"], 2, "`--from` takes frameworks and platforms from the manifests"),
+        (["--from", "empty"], 3, "there is nothing to import in `empty`"),
+    ],
+)
+def test_wrong_folders_are_refused(tmp_path: Path, manifests: Path, words: list[str], code: int, message: str) -> None:
+    (tmp_path / "empty").mkdir()
+    done = jobgen(tmp_path, "init", "new", *words)
+
+    assert (done.returncode, (tmp_path / "new").exists()) == (code, False)
+    assert message in done.stderr
+
+
+def test_imported_files_do_not_replace_others(tmp_path: Path, manifests: Path) -> None:
+    (tmp_path / "new/jobs").mkdir(parents=True)
+    (tmp_path / "new/jobs/bert.yaml").write_text("mine: true\n")
+    done = jobgen(tmp_path, "init", "new", "--from", "manifests")
+
+    assert done.returncode == 1
+    assert "new/jobs/bert.yaml: exists\n" in done.stderr
+    assert contents(tmp_path / "new") == {"jobs/bert.yaml": b"mine: true\n"}
