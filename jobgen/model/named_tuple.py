@@ -19,8 +19,8 @@ else:
 
         def __new__(mcs, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> type:
             if bases[0] is tuple or bases[0] is not NamedTuple:
-                # The class below, or a class that adds methods to a named tuple.
-                return super().__new__(mcs, name, bases, {"__slots__": (), **body})
+                # The class below, or a class that adds methods to a named tuple, or values that follow from its fields.
+                return super().__new__(mcs, name, bases, body)
             fields = tuple(body.get("__annotations__", ()))
             defaults = {field: body[field] for field in fields if field in body}
             if fields[len(fields) - len(defaults) :] != tuple(defaults):
