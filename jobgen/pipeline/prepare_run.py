@@ -23,10 +23,10 @@ from jobgen.report.coverage import HIDING_RULES
 
 if TYPE_CHECKING:
     from jobgen.pipeline.load_policies import PolicyFiles
-    from jobgen.pipeline.run import Run
+    from jobgen.pipeline.run_state import RunState
 
 
-def prepare_run(run: Run) -> Prepared:
+def prepare_run(run: RunState) -> Prepared:
     """Prepare the environments of a run."""
     tracer = run.memory.make_tracer(run.project) if run.memory else Tracer(run.project)
     runners = _prepare_environments(run, tracer)
@@ -35,7 +35,7 @@ def prepare_run(run: Run) -> Prepared:
     return Prepared(runners, tracer, found, run.environments, *layers)
 
 
-def _prepare_environments(run: Run, tracer: Tracer) -> list[EnvironmentRunner]:
+def _prepare_environments(run: RunState, tracer: Tracer) -> list[EnvironmentRunner]:
     """The environments that can be rendered; errors in layers and policies are added to the findings."""
     run.findings += overlay_errors(run.project, tracer, None if run.checked else run.environments)
     policies = _load_policies(run) if run.checked else None
@@ -53,7 +53,7 @@ def _prepare_environments(run: Run, tracer: Tracer) -> list[EnvironmentRunner]:
     return valid
 
 
-def _load_policies(run: Run) -> PolicySource:
+def _load_policies(run: RunState) -> PolicySource:
     """The policies of the repository; their errors are added to the findings."""
     files = tuple(layout.read_shipped_policies(run.project.root)), tuple(layout.read_own_policies(run.project.root))
     resources = tuple(

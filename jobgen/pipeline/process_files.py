@@ -19,7 +19,7 @@ from jobgen.repo.files import FileEntry
 from jobgen.repo.lock import digest_data
 
 if TYPE_CHECKING:
-    from jobgen.pipeline.run import Run
+    from jobgen.pipeline.run_state import RunState
 
 # Jobs per batch. Each step runs for a whole batch, which keeps its code and data in the CPU caches.
 _BATCH = 50
@@ -30,7 +30,7 @@ def discard_object(_: Any) -> None:
 
 
 def process_files(
-    run: Run, runners: Sequence[EnvironmentRunner], tracer: Tracer, share: Sequence[FileEntry], total: int
+    run: RunState, runners: Sequence[EnvironmentRunner], tracer: Tracer, share: Sequence[FileEntry], total: int
 ) -> list[FileParts]:
     """Process files one by one, without looking at the others."""
     found: list[FileParts] = []
@@ -55,7 +55,7 @@ def process_files(
     return found
 
 
-def _note_jobs(run: Run, tracer: Tracer, jobs: Sequence[Job], part: FileResult) -> None:
+def _note_jobs(run: RunState, tracer: Tracer, jobs: Sequence[Job], part: FileResult) -> None:
     """Note the jobs of a file, and what is wrong with the file by itself."""
     # A document with an error is not a job.
     part.unchecked.extend("" for finding in part.findings if finding.severity is Severity.ERROR)
@@ -69,7 +69,7 @@ def _note_jobs(run: Run, tracer: Tracer, jobs: Sequence[Job], part: FileResult) 
 
 
 def _run_environment(
-    run: Run, runner: EnvironmentRunner, tracer: Tracer, read: Sequence[Sequence[Job]]
+    run: RunState, runner: EnvironmentRunner, tracer: Tracer, read: Sequence[Sequence[Job]]
 ) -> list[FileResult]:
     """The results of files, whose jobs have been read, in one environment."""
     results = [new_result() for _ in read]
@@ -80,7 +80,7 @@ def _run_environment(
 
 
 def _render_jobs(
-    run: Run, runner: EnvironmentRunner, tracer: Tracer, jobs: Sequence[tuple[Job, FileResult]]
+    run: RunState, runner: EnvironmentRunner, tracer: Tracer, jobs: Sequence[tuple[Job, FileResult]]
 ) -> list[list[Rendered]]:
     """Render jobs in one environment and check their objects if the run does; the objects of each job."""
     found = [_render_job(run, runner, tracer, job, part) for job, part in jobs]
@@ -92,13 +92,13 @@ def _render_jobs(
     return [[made._replace(object=next(finished)) for made in several] for several in found]
 
 
-def _finish_objects(run: Run, job: Job, several: Sequence[Rendered]) -> list[Rendered]:
+def _finish_objects(run: RunState, job: Job, several: Sequence[Rendered]) -> list[Rendered]:
     # Members of a sweep have the digest of their sweep.
     digest = digest_data(job.sweep or job.document.data) if run.digested and several else ""
     return [made._replace(object=run.finish(made.object), job_digest=digest) for made in several]
 
 
-def _render_job(run: Run, runner: EnvironmentRunner, tracer: Tracer, job: Job, part: FileResult) -> list[Rendered]:
+def _render_job(run: RunState, runner: EnvironmentRunner, tracer: Tracer, job: Job, part: FileResult) -> list[Rendered]:
     patches = runner.patches_for(job)
     if patches is None:
         return []
@@ -121,7 +121,7 @@ def _render_job(run: Run, runner: EnvironmentRunner, tracer: Tracer, job: Job, p
 
 
 def _check_objects(
-    run: Run, runner: EnvironmentRunner, tracer: Tracer, made: Sequence[tuple[Job, FileResult, Rendered]]
+    run: RunState, runner: EnvironmentRunner, tracer: Tracer, made: Sequence[tuple[Job, FileResult, Rendered]]
 ) -> list[Any]:
     """What is wrong with objects: checked without locations first, and those with a problem again with locations.
 

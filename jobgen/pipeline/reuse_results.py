@@ -18,11 +18,11 @@ from jobgen.repo.commit import CommitPath
 from jobgen.repo.files import FileEntry
 
 if TYPE_CHECKING:
-    from jobgen.pipeline.run import Run
+    from jobgen.pipeline.run_state import RunState
 
 
 def process_entries(
-    run: Run, tracer: Tracer, runners: Sequence[EnvironmentRunner], entries: Sequence[FileEntry]
+    run: RunState, tracer: Tracer, runners: Sequence[EnvironmentRunner], entries: Sequence[FileEntry]
 ) -> list[FileParts]:
     """Return the results of files: those that are known, and those of the files that are processed."""
     if run.known is not None:
@@ -41,26 +41,26 @@ def process_entries(
     return parallel_map(entries, lambda share: process_files(run, runners, tracer, share, len(entries)))
 
 
-def _can_cache(run: Run, runners: Sequence[EnvironmentRunner]) -> bool:
+def _can_cache(run: RunState, runners: Sequence[EnvironmentRunner]) -> bool:
     """Whether results of this run can be cached: a render needs the objects, and a date changes results."""
     return run.checked and run.finish is discard_object and _can_reuse(run, runners)
 
 
-def _can_reuse(run: Run, runners: Sequence[EnvironmentRunner]) -> bool:
+def _can_reuse(run: RunState, runners: Sequence[EnvironmentRunner]) -> bool:
     """Whether results of files depend on their content and on the layers alone, and there is a cache."""
     is_dated = any(runner.expander.environment.is_dated for runner in runners)
     has_key = bool(runners) and bool(run.layers) and cache.is_enabled()
     return has_key and not is_dated and not reads_unnamed_state(run, runners)
 
 
-def reads_unnamed_state(run: Run, runners: Sequence[EnvironmentRunner]) -> bool:
+def reads_unnamed_state(run: RunState, runners: Sequence[EnvironmentRunner]) -> bool:
     """Whether the key of the cache does not depend on exported state, because the text of no layer names its folder."""
     folders = (runner.expander.environment.cluster.state for runner in runners)
     return bool(layout.find_unnamed_state(run.project.root, folders))
 
 
 def _process_changed(
-    run: Run, runners: Sequence[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
+    run: RunState, runners: Sequence[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
 ) -> list[FileParts]:
     """Process the files that changed since the last lint; take the results of the others from the cache."""
     if run.entries is None:
@@ -92,7 +92,7 @@ def _process_changed(
 
 
 def _process_unsummarized(
-    run: Run, runners: Sequence[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
+    run: RunState, runners: Sequence[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
 ) -> list[FileParts]:
     """Process files without checks; of those that a lint has rendered, the summaries of objects may be enough."""
     from jobgen.pipeline.commit_results import CommitResults
@@ -109,7 +109,7 @@ def _process_unsummarized(
 
 
 def _process_committed(
-    run: Run,
+    run: RunState,
     runners: Sequence[EnvironmentRunner],
     tracer: Tracer,
     entries: Sequence[FileEntry],
@@ -135,7 +135,7 @@ def _process_committed(
 
 
 def _process_to_records(
-    run: Run,
+    run: RunState,
     runners: Sequence[EnvironmentRunner],
     tracer: Tracer,
     device_digest: Callable[[], str],

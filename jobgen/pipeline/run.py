@@ -9,134 +9,44 @@ from __future__ import annotations
 import copy
 import functools
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from jobgen.check.consequences import is_failed_evaluation
-from jobgen.model.finding import Finding, Identity, Related, Severity
+from jobgen.model.finding import Finding, Related, Severity
 from jobgen.pipeline.across_jobs import AllJobs, find_across_jobs
-from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.cross_job import note_duplicate
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered
-from jobgen.pipeline.file_result import FileParts, FileResult, join_parts
-from jobgen.pipeline.memory import Prepared, RunMemory
+from jobgen.pipeline.file_result import FileResult, join_parts
+from jobgen.pipeline.memory import Prepared
 from jobgen.pipeline.own_definitions import suggest_own_definitions
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.pipeline.prepare_run import prepare_run
 from jobgen.pipeline.process_files import discard_object, process_files
 from jobgen.pipeline.redact_results import redact_shared
 from jobgen.pipeline.reuse_results import process_entries, reads_unnamed_state
-from jobgen.pipeline.selectors import Membership
-from jobgen.pipeline.severities import Accepted, apply_severities, depends_on_date
+from jobgen.pipeline.run_state import RunState
+from jobgen.pipeline.severities import apply_severities, depends_on_date
 from jobgen.pipeline.trace import Tracer
 from jobgen.repo import layout
 from jobgen.repo.files import FileEntry
 from jobgen.report.coverage import HIDING_RULES, NO_SCHEMA_RULES
-from jobgen.report.suppress import Suppression
 
 if TYPE_CHECKING:
-    from jobgen.model.shard import Shard
-    from jobgen.pipeline.load_policies import PolicyFiles
+    pass
 
 # The part of the work on a file that is left if its objects are only rendered and compared with those of other files.
 _RENDER_SHARE = 0.3
 
 
-def _keep_object(made: Any) -> Any:
-    return made
-
-
-class Run:
+class Run(RunState):
     """One run over a repository or over some files: its options, and its findings once it is iterated."""
-
-    rendered = False
-    """Whether nothing prevents a render: only checks of objects and of environments reported errors."""
-    is_outline = False
-    """Whether objects are rendered to compare them with others, and not checked by themselves."""
-
-    def __init__(
-        self,
-        project: ProjectConfig,
-        environments: Sequence[str],
-        wanted: Callable[[str], bool] = lambda _: True,
-        finish: Callable[[Any], Any] = _keep_object,
-        progress: Callable[[int, int], None] = lambda _, __: None,
-        *,
-        checked: bool = False,
-        deployable: bool = False,
-        digested: bool = False,
-        layers: bytes = b"",
-        jobs: Sequence[FileEntry] | None = None,
-        entries: Sequence[FileEntry] | None = None,
-        memory: RunMemory | None = None,
-        shard: Shard | None = None,
-        known: Mapping[str, FileParts] | None = None,
-        summarized: frozenset[str] = frozenset(),
-    ) -> None:
-        self.project = project
-        self.environments = environments
-        self.wanted = wanted
-        self.finish = finish
-        self.progress = progress
-        self.checked = checked
-        self.deployable, self.digested = deployable, digested
-        """Whether an object that no operator accepts, because a container has no image, is an error; and whether each
-        object needs the digest of its job."""
-        self.layers = layers
-        """The digest of all inputs besides jobs, taken before they were read; empty if results are not cached."""
-        self.jobs, self.entries = jobs, entries
-        self.memory = memory
-        """The results of the last run in this process, if they are kept."""
-        self.shard = shard
-        """The share of the files whose results are returned; None for all. The first shard also compares all files."""
-        self.known = known
-        """The results of files that shards have processed, by path."""
-        self.results: list[tuple[FileEntry, FileParts]] = []
-        """The results of the files of the shard."""
-        self.others: list[Rendered] = []
-        """Objects of the other shards, without their data, if this is the first shard."""
-        # Files whose objects are not needed if their summaries are in the cache.
-        self.summarized = summarized
-        self.findings: list[Finding] = []
-        self.names: set[str] = set()
-        self.wanted_files: set[str] = set()
-        """Files with a job that is wanted."""
-        self.comments: list[Suppression] = []
-        self.policies: tuple[str, ...] = ()
-        self.policy_files: PolicyFiles | None = None
-        """The policies, unless the cache says that nothing is wrong with them."""
-        self.files = 0
-        """How many files were read."""
-        self.skipped: Counter[str] = Counter()
-        """How many files were found in a folder and not read, by reason."""
-        self.membership: Membership | None = None
-        """Decides which jobs belong to no environment; None if an overlay has errors."""
-        self.complete = False
-        """Whether settings, overlays, kinds and policies are valid, so that every environment was checked."""
-        self.unchecked: set[str] = set()
-        """Files in which an object was not checked, or not by every check."""
-        self.without_schema: set[tuple[str, Identity | None]] = set()
-        """Files with objects that were not compared with a schema; all other checks ran."""
-        self.unchecked_rules: frozenset[str] = frozenset()
-        """Rules and policies that could not be evaluated."""
-        self.accepted: Sequence[Accepted] = ()
-        """Findings that exceptions of the settings accept."""
-        self.lasting = False
-        """Whether the findings depend on files alone, and not on the date."""
-        self.dated = False
-        """Whether the objects depend on the date."""
 
     def __iter__(self) -> Iterator[Rendered]:
         return _process(self)
 
-    @property
-    def failed(self) -> bool:
-        """Whether there are errors."""
-        return any(finding.severity is Severity.ERROR for finding in self.findings)
 
-
-def _process(run: Run) -> Iterator[Rendered]:
+def _process(run: RunState) -> Iterator[Rendered]:
     entries = run.entries if run.entries is not None else run.jobs
     if entries is None:
         entries = list(layout.find_jobs(run.project.root))
@@ -173,7 +83,7 @@ def _process(run: Run) -> Iterator[Rendered]:
     )
 
 
-def _finish_checks(run: Run, jobs: AllJobs, shared: Sequence[Finding]) -> None:
+def _finish_checks(run: RunState, jobs: AllJobs, shared: Sequence[Finding]) -> None:
     """Give findings the severities that they have in this repository, and note what they depend on."""
     run.rendered = run.complete and not any("" in part.unchecked for part in jobs.parts) and not _has_errors(shared)
     run.findings[:] = suggest_own_definitions(run.findings, jobs.list_made(), jobs.entries)
@@ -186,7 +96,7 @@ def _finish_checks(run: Run, jobs: AllJobs, shared: Sequence[Finding]) -> None:
 
 
 def _process_all(
-    run: Run, runners: list[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
+    run: RunState, runners: list[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
 ) -> tuple[Sequence[FileEntry], list[FileResult]]:
     """Process the files of a run; return those that are compared with each other, and their results."""
     if run.shard:
@@ -198,7 +108,7 @@ def _process_all(
 
 
 def _process_shard(
-    run: Run, runners: Sequence[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
+    run: RunState, runners: Sequence[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
 ) -> tuple[Sequence[FileEntry], list[FileResult]]:
     """Process the files of a shard; return all files and their results that are to be compared with each other.
 
@@ -231,7 +141,7 @@ def _read_size(entry: FileEntry) -> int:
         return 0
 
 
-def _note_result(run: Run, entry: FileEntry, part: FileResult, *, is_own: bool) -> None:
+def _note_result(run: RunState, entry: FileEntry, part: FileResult, *, is_own: bool) -> None:
     """Add the result of a file to a run; of a file of another shard, only what concerns other files."""
     run.names |= part.names
     run.comments += part.comments
@@ -256,7 +166,7 @@ def _has_errors(findings: Iterable[Finding]) -> bool:
     return any(finding.severity is Severity.ERROR and finding.rule not in rules for finding in findings)
 
 
-def _prepare(run: Run, entries: Sequence[FileEntry]) -> tuple[list[EnvironmentRunner], Tracer]:
+def _prepare(run: RunState, entries: Sequence[FileEntry]) -> tuple[list[EnvironmentRunner], Tracer]:
     """Prepare the environments, or take them from the last run."""
     make = functools.partial(prepare_run, run)
     prepared = run.memory.prepare(entries, run.environments, make) if run.memory else make()
@@ -268,12 +178,12 @@ def _prepare(run: Run, entries: Sequence[FileEntry]) -> tuple[list[EnvironmentRu
     return prepared.runners, prepared.tracer
 
 
-def process_file(run: Run, prepared: Prepared, entry: FileEntry) -> FileResult:
+def process_file(run: RunState, prepared: Prepared, entry: FileEntry) -> FileResult:
     """Process one file with environments that a run has prepared."""
     return join_parts(process_files(run, prepared.runners, prepared.tracer, [entry], 1)[0])
 
 
-def _name_failed_policies(run: Run) -> None:
+def _name_failed_policies(run: RunState) -> None:
     """Give each finding about a policy that could not be evaluated the location of the policy."""
     failed = [finding for finding in run.findings if is_failed_evaluation(finding)]
     if not failed:
