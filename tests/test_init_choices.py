@@ -198,6 +198,34 @@ def test_manifests_of_several_platforms_get_an_environment_each(tmp_path: Path, 
     check_repository(tmp_path / "new")
 
 
+RUNTIME = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: torch-small, labels: {trainer.kubeflow.org/framework: torch}}
+spec:
+  mlPolicy: {numNodes: 1, torch: {}}
+  template: {spec: {replicatedJobs: [{name: node, template: {
+    metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}},
+    spec: {template: {spec: {containers: [{name: node, image: "a.example.com/a:1"}]}}}}}]}}
+"""
+
+
+def test_manifests_that_are_no_jobs_are_selected_beside_jobs(tmp_path: Path, manifests: Path) -> None:
+    (manifests / "runtime.yaml").write_text(RUNTIME)
+    (manifests / "deep/jobs.yaml").write_text(
+        MANIFESTS.replace("kubeflow.org/v1\nkind: PyTorchJob", "batch/v1\nkind: Job").partition("spec:\n")[0]
+        + "spec: {template: {spec: {restartPolicy: Never, containers: [{name: main,"
+        " image: 'a.example.com/a:1', resources: {limits: {cpu: 1, memory: 1Gi}}}]}}}\n"
+    )
+    done = jobgen(tmp_path, "init", "new", "--from", "manifests")
+    linted = jobgen(tmp_path, "-C", "new", "lint")
+
+    assert done.returncode == 0, done.stderr
+    assert "`ClusterTrainingRuntime` is not a job; it is kept as a manifest" in done.stderr
+    assert "job-without-environment" not in linted.stdout
+    assert "kind: ClusterTrainingRuntime" in jobgen(tmp_path, "-C", "new", "render").stdout
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

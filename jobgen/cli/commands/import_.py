@@ -183,9 +183,12 @@ def _make_files(
 ) -> tuple[dict[str, str], list[str]]:
     """Return the files to write, `jobs/<name>.yaml` and `overlays/<env>/overlay.yaml`, and the texts of the jobs.
 
-    The first overlay also selects `others`, the names of objects that are no jobs.
+    The first overlay also selects `others`, the names of objects that are no jobs, and manifests that stay as they are.
     """
     platforms = list(dict.fromkeys(spec.kind.platform for spec in specs if spec.is_spec))
+    if not project.overlays:
+        # Without overlays all objects are selected; with the first one, only those that it lists.
+        others = [*others, *(_find_name(spec) for spec in specs if not spec.is_spec)]
     texts = {id(spec): spec.text for spec in specs}
     files: dict[str, str] = {}
     for platform in platforms:
@@ -210,6 +213,12 @@ def _make_files(
         # Jobs of the same name share a file.
         files[path] = f"{files[path]}---\n{texts[id(spec)]}" if path in files else texts[id(spec)]
     return files, list(texts.values())
+
+
+def _find_name(spec: ImportedSpec) -> str:
+    """Return the name of a manifest that stays as it is, which need not be that of its file."""
+    metadata = spec.document["metadata"]
+    return str(metadata.get("name", spec.name)) if isinstance(metadata, dict) else spec.name
 
 
 def _find_job_names(project: ProjectConfig) -> list[str]:
