@@ -60,8 +60,8 @@ RESERVED = {
         "testing.formats",
     },
     # the folders of a repository; schemas, temporary folders, the rendered tree and the cache, which list their own
-    "os.scandir": {"repo.walk", "repo.shipped", "repo.scratch", "cache", "repo.rendered_tree"},
-    ".iterdir": {"repo.rendered_tree"},  # lists the tree that it writes
+    "os.scandir": {"repo.walk", "repo.shipped", "repo.scratch", "cache", "repo.tree_files"},
+    ".iterdir": {"repo.tree_files"},  # lists the tree that it writes
     ".glob": set(),
     ".rglob": set(),
 }

@@ -61,7 +61,7 @@ def _stat_tree(root: Folder | None) -> dict[str, FileStat]:
     """The stat of every file of the rendered tree, by path; a link counts as itself."""
     if not isinstance(root, Path) or not os.path.isdir(root / TREE):
         return {}
-    from jobgen.repo.rendered_tree import list_files
+    from jobgen.repo.tree_files import list_files
 
     found = {path: os.lstat(root / TREE / path) for path in list_files(root / TREE)}
     return {path: to_file_stat(status) for path, status in found.items()}

@@ -198,7 +198,7 @@ def _check_rendered_tree(files: LintFiles, request: LintRequest, project: Projec
         return
     if not ((files.root / TREE).is_symlink() or (files.root / TREE).is_dir()):
         return
-    from jobgen.repo.rendered_tree import find_tree_faults
+    from jobgen.repo.tree_faults import find_tree_faults
 
     named = [_path_from_root(request.directory, path, files.root) for path in request.paths if path != "-"]
     for fault in find_tree_faults(files.root / TREE, _list_environments(files.root, project)):
@@ -212,7 +212,7 @@ def _check_rendered_tree(files: LintFiles, request: LintRequest, project: Projec
 
 def _list_environments(root: Folder, project: ProjectConfig) -> frozenset[str]:
     """Return the names of all environments, also of those whose overlays cannot be read."""
-    from jobgen.repo.rendered_tree import find_environments
+    from jobgen.repo.tree_files import find_environments
 
     known = frozenset(project.overlays) or frozenset(("",))
     if known.issuperset(find_environments(root / TREE)):

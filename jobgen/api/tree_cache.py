@@ -17,8 +17,9 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.result_cache import FileStat, digest_files, is_racy, stat_file, to_file_stat
 from jobgen.repo import layout
 from jobgen.repo.atomic import links_outside
-from jobgen.repo.rendered_tree import find_environments, holds_only_tree, matches_lock, stat_files
 from jobgen.repo.root import find_root, is_source_folder
+from jobgen.repo.tree_faults import matches_lock
+from jobgen.repo.tree_files import find_environments, holds_only_tree, stat_files
 
 
 class TreeRequest(NamedTuple):

@@ -21,12 +21,13 @@ from jobgen.pipeline.result_cache import digest_files
 from jobgen.pipeline.run import Run
 from jobgen.pipeline.trace import Job, Traced, Tracer, select_item
 from jobgen.render.expand import JobDocument
-from jobgen.repo import layout, rendered_tree
+from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import FileEntry, read_file
 from jobgen.repo.lock import LOCK
 from jobgen.repo.named_paths import find_manifests
 from jobgen.repo.root import find_root, has_settings
+from jobgen.repo.tree_files import find_environments
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
@@ -212,7 +213,7 @@ def snapshot_tree(folder: Folder, name: str, envs: Sequence[str] = (), today: st
     Cluster facts come from the jobs repository that contains the folder, if there is one.
     """
     project = config.load(find_root(folder.resolve()) or folder, today=today)
-    rendered = [env for env in rendered_tree.find_environments(folder) if env]
+    rendered = [env for env in find_environments(folder) if env]
     entries = (entry for entry in find_manifests(folder, ".") if entry.path.rpartition("/")[2] != LOCK)
     files = {entry.path: entry for entry in entries}
     run = Run(project, [""], entries=list(files.values()))

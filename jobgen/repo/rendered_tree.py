@@ -6,29 +6,20 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from jobgen.model.limits import MAX_BYTES
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.atomic import sync_files, sync_folders
-from jobgen.repo.commit import CommitPath, Folder
-from jobgen.repo.drafts import find_draft
-from jobgen.repo.lock import LOCK, TREE, LockFile, Origin, compute_digest, is_object_path, parse_lock
+from jobgen.repo.lock import LOCK, LockFile, Origin, compute_digest, is_object_path, parse_lock
 from jobgen.repo.root import SOURCE_FOLDERS
+from jobgen.repo.tree_files import MAX_LOCK_BYTES, STAGE, is_jobs_repository, list_own_files, read_content
 
-_STAGE = ".jobgen-stage"
-_INPUTS = ("jobgen.yaml", "jobs", "overlays")
 _SOURCES = tuple(f"{folder}/" for folder in SOURCE_FOLDERS)
-_MAX_LOCK_BYTES = 64 * 1024 * 1024
-_NOT_OURS = "jobgen did not write it; remove it, or move it out of the tree"
 _STALE_AND_EDITED = "is not wanted any more, but was changed after jobgen wrote it; move it, or remove it"
-_LINK = "a symbolic link, which is not followed; replace it by a folder that `jobgen render` writes"
-_REMEDY = f"run `jobgen render -o {TREE}`"
-_REMOVAL = f"run `jobgen render -o {TREE} --allow-empty`, which removes them"
 
 _Sync = Callable[[Iterable[str]], None]
 
@@ -83,18 +74,6 @@ class _NoLockError(Exception):
     """The lock file cannot be used; the message gives the reason."""
 
 
-def find_environments(folder: Folder) -> list[str]:
-    """Find the environments that an earlier run wrote below a folder; the unnamed one is the folder itself."""
-    if not folder.is_dir():
-        return []
-    names = [entry.name for entry in folder.iterdir() if not entry.is_symlink() and _has_lock(entry)]
-    return sorted([*names, ""] if _has_lock(folder) else names)
-
-
-def _has_lock(folder: Folder) -> bool:
-    return (folder / LOCK).is_symlink() or (folder / LOCK).exists()
-
-
 def compare_tree(
     folder: Path, wanted: Files, *, partial: bool = False, env: str = "", extras: TreeExtras = _NO_EXTRAS
 ) -> Drift:
@@ -115,7 +94,7 @@ def _compare(folder: Path, wanted: Files, env: str, extras: TreeExtras, *, parti
         return _is_edited(folder / path, lock, path)
 
     # In a jobs repository, kustomization.yaml and .gitattributes may be those of the repository.
-    is_repository = _is_repository(folder)
+    is_repository = is_jobs_repository(folder)
     namespaces = {path.partition("/")[0] for path in plan.texts if is_object_path(path)}
     blocked = {name: why for name in sorted(namespaces) if (why := _find_obstacle(folder / name))}
     found: dict[str, list[str]] = {"missing": [], "changed": []}
@@ -144,153 +123,11 @@ def _compare(folder: Path, wanted: Files, env: str, extras: TreeExtras, *, parti
     wanted_objects = sum(map(is_object_path, plan.lock.files))
     missing, changed = tuple(found["missing"]), tuple(found["changed"])
     named = {*lock.files, *plan.lock.files, *dict(foreign), LOCK}
-    unlisted = tuple(path for path in _list_own_files(folder, lock) if path not in named)
+    unlisted = tuple(path for path in list_own_files(folder, lock) if path not in named)
     digest = compute_digest(wanted_lock) if wanted_lock else ""
     counts = (existing, wanted_objects)
     drift = Drift(missing, changed, tuple(stale), tuple(foreign), edited, *counts, tool, unlisted, digest)
     return _Comparison(drift, lock, plan)
-
-
-def _list_own_files(folder: Folder, lock: LockFile) -> Iterator[str]:
-    """Return the files of an environment; in a folder that is a jobs repository itself, those beside known files."""
-    if not _is_repository(folder):
-        return list_files(folder)
-    namespaces = {path.partition("/")[0] for path in lock.files if is_object_path(path)}
-    return (f"{name}/{path}" for name in sorted(namespaces) for path in list_files(folder / name))
-
-
-def _is_repository(folder: Folder) -> bool:
-    return any((folder / name).exists() for name in _INPUTS)
-
-
-def list_files(folder: Folder) -> Iterator[str]:
-    """Return the paths of all files and links below a folder, hidden ones too, sorted by folder."""
-    pending = [("", folder)]
-    while pending:
-        path, current = pending.pop()
-        if not current.is_symlink() and current.is_dir():
-            below = [(f"{path}/{entry.name}" if path else entry.name, entry) for entry in current.iterdir()]
-            pending += sorted(below, key=lambda pair: pair[0], reverse=True)
-        elif path:
-            yield path
-
-
-def stat_files(folder: Path) -> list[tuple[str, os.stat_result]]:
-    """Return the paths of all files and links below a folder, as `list_files` does, each with its own stat."""
-    found: list[tuple[str, os.stat_result]] = []
-    pending = [("", str(folder))]
-    while pending:
-        path, full = pending.pop()
-        with os.scandir(full) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    pending.append((f"{path}{entry.name}/", entry.path))
-                else:
-                    found.append((f"{path}{entry.name}", entry.stat(follow_symlinks=False)))
-    return sorted(found)
-
-
-def holds_only_tree(folder: Path) -> bool:
-    """Whether a folder has only the files of an environment: it is no link, no repository, and no run died in it."""
-    is_folder = folder.is_dir() and not folder.is_symlink()
-    return is_folder and not _is_repository(folder) and not os.path.lexists(folder / _STAGE)
-
-
-def matches_lock(folder: Path, digest: str) -> bool:
-    """Whether the lock file of an environment has this digest, and the folder has exactly the files that it lists."""
-    text = _read_content(folder / LOCK, _MAX_LOCK_BYTES)
-    if text is None or compute_digest(text.decode("utf-8", "surrogateescape")) != digest:
-        return False
-    return not any(True for _ in _find_faults(folder, "", ()))
-
-
-class TreeFault(NamedTuple):
-    """A file of a rendered tree that jobgen did not write, or that was changed since."""
-
-    path: str
-    """The path below the folder of the tree."""
-    is_listed: bool
-    message: str
-
-
-def find_tree_faults(tree: Folder, known: Container[str] | None = None) -> Iterator[TreeFault]:
-    """Compare the files of a tree with its lock files; nothing is rendered.
-
-    `known` are the environments of the repository: no other may have a tree, and theirs must have a lock. Apart from
-    these, a folder without any lock is no tree.
-    """
-    if tree.is_symlink():
-        yield TreeFault("", False, _LINK)
-    if tree.is_symlink() or not tree.is_dir():
-        return
-    environments = find_environments(tree)
-    for env in environments:
-        if known is not None and env not in known:
-            subject = f"there is no environment `{env}`" if env else "the repository has environments"
-            message = f"{subject}, so the files of this lock are stale; {_REMOVAL}"
-            yield TreeFault(f"{env}/{LOCK}" if env else LOCK, True, message)
-            continue
-        others = () if env else tuple(f"{name}/" for name in environments if name)
-        yield from _find_faults(tree, env, others)
-    if "" in environments:
-        return
-    for name in sorted(entry.name for entry in tree.iterdir() if entry.name not in environments):
-        is_environment = known is not None and name in known
-        if environments or is_environment:
-            yield from _find_faults_without_lock(tree, name, is_environment=is_environment)
-
-
-def _find_faults_without_lock(tree: Folder, name: str, *, is_environment: bool) -> Iterator[TreeFault]:
-    """Report an entry of a tree that has no lock: a link, a file, or a folder."""
-    if (tree / name).is_symlink():
-        yield TreeFault(name, False, _LINK)
-    elif not (tree / name).is_dir():
-        yield TreeFault(name, False, f"no {LOCK} lists the file, so {_NOT_OURS}")
-    elif is_environment and any(True for _ in list_files(tree / name)):
-        message = f"the lock file of environment `{name}` is missing; {_REMEDY}, which writes it"
-        yield TreeFault(f"{name}/{LOCK}", False, message)
-    else:
-        for path in list_files(tree / name):
-            yield TreeFault(f"{name}/{path}", False, f"there is no {LOCK} in `{name}`, so {_NOT_OURS}")
-
-
-def _find_faults(tree: Folder, env: str, others: tuple[str, ...]) -> Iterator[TreeFault]:
-    folder, prefix = (tree / env, f"{env}/") if env else (tree, "")
-    lock = parse_lock((_read_content(folder / LOCK, _MAX_LOCK_BYTES) or b"").decode("utf-8", "replace"))
-    if lock is None:
-        yield TreeFault(f"{prefix}{LOCK}", False, f"the lock file does not list the files of jobgen; {_REMEDY}")
-        return
-    found = set()
-    for path in _list_own_files(folder, lock):
-        found.add(path)
-        if path == LOCK or path.startswith(others):
-            continue
-        if path not in lock.files:
-            yield TreeFault(f"{prefix}{path}", False, f"{LOCK} does not list the file, so {_NOT_OURS}")
-            continue
-        content = _read_content(folder / path)
-        if content is None or compute_digest(content.decode("utf-8", "surrogateescape")) != lock.files[path]:
-            yield TreeFault(f"{prefix}{path}", True, f"the file was changed after jobgen wrote it; {_REMEDY}")
-    for path in sorted(lock.files.keys() - found):
-        # In a jobs repository, not all files are listed.
-        if not (folder / path).exists():
-            yield TreeFault(f"{prefix}{path}", True, f"the file was deleted after jobgen wrote it; {_REMEDY}")
-
-
-def _read_content(path: Folder, limit: int = MAX_BYTES) -> bytes | None:
-    """Read a regular file; None if it is anything else, or larger than what jobgen writes."""
-    if path.is_symlink() or not path.is_file():
-        return None
-    if isinstance(path, CommitPath):
-        entry = path.find_entry()
-        return path.commit.read_file(entry, path.path) if entry else None
-    draft = find_draft(str(path))
-    if draft is not None:
-        return draft
-    try:
-        return path.read_bytes() if path.stat().st_size <= limit else None
-    except OSError:
-        return None
 
 
 class _Plan(NamedTuple):
@@ -413,13 +250,13 @@ def _is_file_inside(folder: Path, path: str) -> bool:
 def _stage(folder: Path, compared: _Comparison) -> list[str]:
     """Write all new files into the staging folder, numbered in the order of the drift, and return their paths."""
     drift, lock, plan = compared
-    (folder / _STAGE).mkdir(parents=True)
+    (folder / STAGE).mkdir(parents=True)
     texts = {str(number): plan.texts[path] for number, path in enumerate(_files_to_write(drift))}
     texts["both"] = LockFile({**lock.files, **plan.lock.files}, plan.lock.origin).text() or ""
     final = plan.lock.text()
     if final is not None:
         texts["lock"] = final
-    paths = [f"{folder}/{_STAGE}/{name}" for name in texts]
+    paths = [f"{folder}/{STAGE}/{name}" for name in texts]
     for path, text in zip(paths, texts.values(), strict=True):
         with open(path, "xb") as stream:
             stream.write(text.encode())
@@ -427,7 +264,7 @@ def _stage(folder: Path, compared: _Comparison) -> list[str]:
 
 
 def _replace_files(folder: Path, drift: Drift, sync: _Sync) -> None:
-    stage, lock = folder / _STAGE, folder / LOCK
+    stage, lock = folder / STAGE, folder / LOCK
     written = _files_to_write(drift)
     changed = {os.path.dirname(f"{folder}/{path}") for path in (*written, *drift.stale)}
     try:
@@ -457,7 +294,7 @@ def _files_to_write(drift: Drift) -> list[str]:
 
 def _clear_stage(folder: Path) -> None:
     """Remove the staging folder of this run or of one that died; a link of that name is removed, not followed."""
-    stage = folder / _STAGE
+    stage = folder / STAGE
     if folder.is_symlink() or not os.path.lexists(stage):
         return
     if stage.is_symlink() or not stage.is_dir():
@@ -488,7 +325,7 @@ def _read_lock(folder: Path) -> LockFile:
     if lock is None:
         remedy = "restore it, or delete the folder and render it again"
         raise _NoLockError(f"does not list the files of jobgen; {remedy}")
-    if not _is_repository(folder):
+    if not is_jobs_repository(folder):
         return lock
     # jobgen writes nothing into the folders that it reads.
     return lock._replace(files={path: known for path, known in lock.files.items() if not path.startswith(_SOURCES)})
@@ -496,7 +333,7 @@ def _read_lock(folder: Path) -> LockFile:
 
 def _read_lock_text(folder: Path) -> str | None:
     try:
-        if (folder / LOCK).stat().st_size > _MAX_LOCK_BYTES:
+        if (folder / LOCK).stat().st_size > MAX_LOCK_BYTES:
             return ""
         return (folder / LOCK).read_bytes().decode("utf-8", "replace")
     except FileNotFoundError:
@@ -505,5 +342,5 @@ def _read_lock_text(folder: Path) -> str | None:
 
 def _is_edited(full: Path, lock: LockFile, path: str) -> bool:
     """Whether a file was edited since jobgen wrote it, according to the lock file."""
-    content = _read_content(full)
+    content = read_content(full)
     return content is None or compute_digest(content.decode("utf-8", "surrogateescape")) != lock.files.get(path)

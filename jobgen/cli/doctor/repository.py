@@ -21,8 +21,8 @@ from jobgen.pipeline.required_version import FIELD
 from jobgen.repo import layout
 from jobgen.repo.files import read_path
 from jobgen.repo.lock import TREE
-from jobgen.repo.rendered_tree import find_tree_faults
 from jobgen.repo.root import SETTINGS
+from jobgen.repo.tree_faults import find_tree_faults
 from jobgen.report.summary import pluralize
 from jobgen.spec.overlay import Cluster
 
