@@ -17,6 +17,8 @@ import pytest
 from command import jobgen, run_transcript
 from transcripts import REPOSITORIES, find_transcripts
 
+from jobgen.cli.pages import SITE
+
 TRANSCRIPTS = find_transcripts("cli")
 ONE_JOB = REPOSITORIES / "one-job"
 TREE = "rendered"
@@ -135,13 +137,14 @@ def test_unwritable_github_summary_is_reported_and_keeps_the_exit_code(tmp_path:
     assert done.stderr.endswith(b"jobgen: the summary cannot be written: Is a directory\n")
 
 
+CLOSED = "jobgen: standard input is closed; pipe or redirect something to it\n"
 GONE = "jobgen: the current folder does not exist\n"
 
 
 @pytest.mark.parametrize(
     ("shell", "code", "stderr"),
     [
-        ("{jobgen} lint - <&-", 2, "jobgen: standard input is closed; pipe or redirect something to it\n"),
+        ("{jobgen} lint - <&-", 2, f"{CLOSED}see: {SITE}/lint.md\n"),
         ("{jobgen} --help > /dev/full", 4, "jobgen: the output cannot be written: No space left on device\n"),
         ("{jobgen} lint 2> /dev/full", 4, ""),
         (

@@ -698,5 +698,6 @@ def test_repository_without_jobs_does_not_empty_the_tree(tmp_path: Path) -> None
     before = states(tmp_path / "out")
     shutil.rmtree(repo / "jobs")
 
-    assert render(repo, "-o", "../out") == (3, "", "jobgen: there is no job under jobs/\n")
+    code, out, err = render(repo, "-o", "../out")
+    assert (code, out, err.splitlines()[0]) == (3, "", "jobgen: there is no job under jobs/")
     assert states(tmp_path / "out") == before

@@ -17,6 +17,7 @@ from jobgen.cli.result import ExitCode, Result, error_result, to_result
 
 # The documentation of a command, in the text of its module.
 _HELP = re.compile(r'^def command\([^"]*"""(.+?)"""', re.MULTILINE | re.DOTALL)
+_NO_COMMAND = re.compile(r"No such command '(.*?)'(?=\.)")
 
 
 class CommandFolder(click.Group):
@@ -96,7 +97,17 @@ def run_command(arguments: list[str]) -> Result | int:
 
 def _usage_error(error: click.UsageError) -> Result:
     """Return the error as one line, or the help if there are no arguments."""
-    message = error.format_message()
+    message = _name_command(error) or error.format_message()
     if message.startswith("Usage:"):
         return Result(ExitCode.USAGE, err=f"{message}\n")
     return error_result(ExitCode.USAGE, f"{message[:1].lower()}{message[1:].rstrip('.')}")
+
+
+def _name_command(error: click.UsageError) -> str:
+    """Return an error about an unknown command, with the one that was meant; empty if it is about something else."""
+    found = _NO_COMMAND.match(error.message)
+    if found is None or error.ctx is None or not isinstance(error.ctx.command, click.Group):
+        return ""
+    from jobgen.model.suggest import did_you_mean
+
+    return f"{found[0]}{did_you_mean(found[1], error.ctx.command.list_commands(error.ctx))}"

@@ -39,7 +39,7 @@ def run(arguments: list[str]) -> int:
     """Run a command, print its result, and return its exit code; an internal error is one line and exit code 4."""
     try:
         result = _run_command(arguments)
-        return finish(result) if isinstance(result, Result) else finish_printed(result)
+        return _finish(arguments, result) if isinstance(result, Result) else finish_printed(result)
     except KeyboardInterrupt as error:
         from jobgen.cli.interrupt import find_exit_code
 
@@ -51,9 +51,19 @@ def run(arguments: list[str]) -> int:
             # click prints help itself.
             return finish(error_result(ExitCode.INTERNAL_ERROR, f"the output cannot be written: {error.strerror}"))
         if isinstance(error, OSError) and error.filename is not None and error.errno in _PATH_ERRORS:
-            return finish(error_result(ExitCode.USAGE, f"`{_shorten(str(error.filename))}`: {error.strerror}"))
+            message = f"`{_shorten(str(error.filename))}`: {error.strerror}"
+            return _finish(arguments, error_result(ExitCode.USAGE, message))
         message = f"internal error: {type(error).__name__}: {error} (show the traceback with --traceback)"
-        return finish(error_result(ExitCode.INTERNAL_ERROR, message))
+        return _finish(arguments, error_result(ExitCode.INTERNAL_ERROR, message))
+
+
+def _finish(arguments: list[str], result: Result) -> int:
+    """Print a result; an error ends with the page that helps."""
+    if result.code > ExitCode.ERRORS:
+        from jobgen.cli.pages import add_page
+
+        result = add_page(arguments, result)
+    return finish(result)
 
 
 def _shorten(path: str) -> str:

@@ -35,6 +35,8 @@ class Result(NamedTuple):
     code: ExitCode
     out: str = ""
     err: str = ""
+    paged: bool = False
+    """Whether a long output is shown in a pager, if it goes to a terminal."""
 
 
 def error_result(code: ExitCode, message: str, err: str = "") -> Result:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ class Terminal(NamedTuple):
 
     width: int = 80
     color: bool = False
+    link: Callable[[str], str] | None = None
 
 
 _NO_TERMINAL = Terminal()
@@ -46,10 +47,19 @@ def run_lint(
         envs,
         format_=formats.resolve(format_, os.environ),
         stdin=stdin,
-        terminal=Terminal(width or 120, has_color()),
+        terminal=Terminal(width or 120, has_color(), _link_rules(is_terminal=width is not None)),
         environ=os.environ,
         **options,
     )
+
+
+def _link_rules(*, is_terminal: bool) -> Callable[[str], str] | None:
+    # Imported late: a hook has no terminal.
+    if not is_terminal and "FORCE_HYPERLINK" not in os.environ:
+        return None
+    from jobgen.cli.pages import link_rules
+
+    return link_rules(os.environ, is_terminal=is_terminal)
 
 
 def lint_paths(
@@ -104,7 +114,7 @@ def lint_paths(
     except JobgenError as error:
         return to_result(error)
     report = result.to_report(format_, show_suppressed=show_suppressed)
-    report = report._replace(width=terminal.width, color=terminal.color)
+    report = report._replace(width=terminal.width, color=terminal.color, link=terminal.link)
     if report.shard:
         report = report._replace(shard=report.shard._replace(fail_on=fail_on))
     failed = result.has_findings(Severity(fail_on))

@@ -47,7 +47,8 @@ def finish(result: Result) -> int:
     """
     code, err = result.code, result.err
     try:
-        _write_output(result.out.encode("utf-8", "surrogateescape"))
+        if not (result.paged and terminal_width() is not None and _show_paged(result.out)):
+            _write_output(result.out.encode("utf-8", "surrogateescape"))
     except OSError as error:
         # Buffered output cannot be written either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -85,6 +86,12 @@ def read_stdin() -> bytes:
     if len(content) > MAX_STDIN_BYTES:
         raise UsageError(f"standard input is larger than {MAX_STDIN_BYTES >> 20} MiB; write it to several files")
     return content
+
+
+def _show_paged(text: str) -> bool:
+    from jobgen.cli.pager import show_paged
+
+    return show_paged(text, os.environ)
 
 
 def _write_output(content: bytes) -> None:

@@ -53,6 +53,8 @@ class Report(NamedTuple):
     """Columns of the terminal."""
     color: bool = False
     """Whether the terminal supports colors."""
+    link: Callable[[str], str] | None = None
+    """Returns the address of the page about a rule, empty without one; None if the terminal shows no links."""
     skipped: Mapping[str, int] = MappingProxyType({})
     """How many files and folders were not read, by reason."""
     shard: ShardPart | None = None

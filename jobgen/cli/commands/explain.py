@@ -32,9 +32,12 @@ from jobgen.report.summary import count_severities, format_findings
 @click.argument("field", default="")
 @env_option
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--no-pager", is_flag=True, help="Print long output at once, also on a terminal.")
 @today_option
 @click.pass_obj
-def command(directory: Path, name: str, field: str, envs: tuple[str, ...], format_: str, today: str) -> Result:
+def command(
+    directory: Path, name: str, field: str, envs: tuple[str, ...], format_: str, no_pager: bool, today: str
+) -> Result:
     """Show where the values of a job come from, or what a rule checks.
 
     JOB: file, line and layer of every value, the one that wins first. FIELD is a dotted path or a JSON pointer into the
@@ -42,7 +45,7 @@ def command(directory: Path, name: str, field: str, envs: tuple[str, ...], forma
 
     RULE or policy: what it finds and why, with a bad and a good example. A job of the same name takes precedence.
     """
-    return explain_name(directory, name, field, envs, format_, today)
+    return explain_name(directory, name, field, envs, format_, today)._replace(paged=not no_pager)
 
 
 def explain_name(

@@ -23,6 +23,7 @@ _MIN_WIDTH = 20
 """Columns of a line that are shown in the narrowest terminal."""
 
 Paint = Callable[[str, str], str]
+Link = Callable[[str], str]
 
 
 class Snippet(NamedTuple):
@@ -44,14 +45,16 @@ def render(report: Report) -> str:
     blocks = [
         block
         for file, group in groupby(shown_entries(report), key=lambda entry: entry.finding.location.file)
-        for block in _file_blocks(group, report.lines(file), report.width, paint)
+        for block in _file_blocks(group, report.lines(file), report, paint)
     ]
     return _join_blocks(blocks)
 
 
-def _file_blocks(group: Iterator[ReportEntry], lines: Sequence[str], width: int, paint: Paint) -> Iterator[list[str]]:
+def _file_blocks(
+    group: Iterator[ReportEntry], lines: Sequence[str], report: Report, paint: Paint
+) -> Iterator[list[str]]:
     for entry in group:
-        yield [_header(entry, paint), *_details(entry, lines, width, paint)]
+        yield [_header(entry, paint, report.link), *_details(entry, lines, report.width, paint)]
 
 
 def _join_blocks(blocks: list[list[str]]) -> str:
@@ -62,11 +65,12 @@ def _join_blocks(blocks: list[list[str]]) -> str:
     return "".join(parts)
 
 
-def _header(entry: ReportEntry, paint: Paint) -> str:
+def _header(entry: ReportEntry, paint: Paint, link: Link | None) -> str:
     finding = entry.finding
     severity = f"suppressed {finding.severity.value}" if entry.by else finding.severity.value
     location, message, rule = visible(str(finding.location)), visible(entry.message), visible(finding.rule)
-    return f"{paint(_BOLD, location)}: {paint(_color(entry), severity)}: {message} {paint(_DIM, f'[{rule}]')}"
+    name = _link(f"[{rule}]", link(finding.rule)) if link else f"[{rule}]"
+    return f"{paint(_BOLD, location)}: {paint(_color(entry), severity)}: {message} {paint(_DIM, name)}"
 
 
 def _details(entry: ReportEntry, lines: Sequence[str], width: int, paint: Paint) -> Iterator[str]:
@@ -97,6 +101,11 @@ def _color(entry: ReportEntry) -> str:
 
 def _paint(code: str, text: str) -> str:
     return f"\x1b[{code}m{text}\x1b[0m"
+
+
+def _link(text: str, address: str) -> str:
+    """Return a text that a terminal shows as a link (OSC 8)."""
+    return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\" if address else text
 
 
 def _no_paint(_: str, text: str) -> str:

@@ -1,0 +1,96 @@
+"""The pages of the documentation, for errors and for the names of rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from jobgen.cli.result import ExitCode, Result
+
+SITE = "https://github.com/jobgen/jobgen/blob/main/docs"
+"""Where the pages of docs/ are."""
+ISSUES = "https://github.com/jobgen/jobgen/issues"
+# Their messages go to other programs.
+_WITHOUT_PAGES = frozenset(("cmp", "fn", "lsp", "mcp"))
+_COMMANDS = {
+    "diff": "diff.md",
+    "import": "import.md",
+    "lint": "lint.md",
+    "migrate": "migrate.md",
+    "policy": "policies.md",
+    "queue": "kueue.md",
+    "report": "report.md",
+    "teams": "teams.md",
+    "test": "tests.md",
+}
+"""The page about a command; others have a section of commands.md."""
+_MESSAGES = (
+    (r"internal error", ISSUES),
+    (r"the output cannot be written|current folder does not exist", ""),
+    (r"no jobs repository|there is no repository", "tutorial.md"),
+    (r"requires `.*install such a version", "compatibility.md#pin-a-version"),
+    (r"in jobgen\.yaml", "lint.md#settings"),
+    (r"baseline", "lint.md#only-new-findings"),
+    (r"shard", "ci.md#several-machines"),
+    (r"there is no environment", "overlays.md"),
+    (r"there is no (?:rule|policy)", "rules.md"),
+    (r"there is no kind", "kinds.md"),
+    (r"revision|shallow clone|git is not", "diff.md"),
+    (r"kubeconform|jsonschema", "lint.md#a-second-opinion"),
+    (r"policies have errors", "policies.md"),
+)
+"""The page about what a message says; an empty one if no page helps."""
+
+
+def add_page(arguments: Sequence[str], result: Result) -> Result:
+    """Return a result whose error names the page that helps."""
+    message = result.err.removesuffix("\n").rpartition("\n")[2]
+    if result.code in (ExitCode.OK, ExitCode.ERRORS) or not message.startswith("jobgen: "):
+        return result
+    page = find_page(find_command(arguments), message, result.code)
+    return result._replace(err=f"{result.err}see: {page}\n") if page else result
+
+
+def find_page(command: str, message: str, code: int = ExitCode.USAGE) -> str:
+    """Return the address of the page about an error; empty if there is none, as for a full disk."""
+    if command in _WITHOUT_PAGES:
+        return ""
+    usual = _COMMANDS.get(command, f"commands.md#jobgen-{command}" if command else "commands.md")
+    known = (page for pattern, page in _MESSAGES if re.search(pattern, message))
+    page = next(known, "" if code == ExitCode.INTERNAL_ERROR else usual)
+    return page if page in ("", ISSUES) else f"{SITE}/{page}"
+
+
+def find_command(arguments: Sequence[str]) -> str:
+    """Return the command that the arguments name; empty if there is none of that name."""
+    words = iter(arguments)
+    for word in words:
+        if word in ("-C", "--directory"):
+            next(words, None)
+        elif not word.startswith("-"):
+            from jobgen.cli.completion.table import read_table
+
+            return word if word in read_table()["commands"] else ""
+    return ""
+
+
+def link_rules(environ: Mapping[str, str], *, is_terminal: bool) -> Callable[[str], str] | None:
+    """Return a function that finds the page of a rule, empty for policies of users; None without links."""
+    if not shows_links(environ, is_terminal=is_terminal):
+        return None
+    from jobgen.cli.completion.table import read_table
+
+    names = frozenset(read_table()["rules"])
+    return lambda rule: f"{SITE}/rules.md#{rule}" if rule in names else ""
+
+
+def shows_links(environ: Mapping[str, str], *, is_terminal: bool) -> bool:
+    """Whether the output can have links; FORCE_HYPERLINK decides it, as for other programs."""
+    forced = environ.get("FORCE_HYPERLINK")
+    if forced:
+        return forced != "0"
+    name = environ.get("TERM", "")
+    vte = environ.get("VTE_VERSION", "")
+    # These show the address in the text, or nothing at all.
+    is_unable = name in ("", "dumb", "linux") or name.startswith("screen") or (vte.isdecimal() and int(vte) < 5000)
+    return is_terminal and not is_unable and not environ.get("CI")
