@@ -57,12 +57,13 @@ class RuleRunner:
             return problems
         table = self._table(manifest)
         _run_rules(table.manifest, manifest, manifest, problems)
-        for role in manifest.roles:
+        # Few rules are selected to run again, and most of them read neither roles nor pods.
+        for role in manifest.roles if table.role else ():
             if len(problems) > MAX_FINDINGS:
                 # The checker reports no more than these; the others would only take time and memory.
                 break
             _run_rules(table.role, role, manifest, problems)
-        for pod in manifest.pods:
+        for pod in manifest.pods if any((*table.pod, *table.container)) else ():
             _check_part(pod, pod.spec, table.pod, manifest, problems)
             for container in (*pod.containers, *pod.init_containers):
                 _check_part(container, container.data, table.container, manifest, problems)

@@ -203,7 +203,8 @@ def _find_in_lines(text: str) -> frozenset[str]:
         held = (line for line in text.split("\n") if any(prefix in line for prefix in prefixes))
         found.update(match[0] for line in held for match in _TOKENS.finditer(line))
     if "://" in text and "@" in text:
-        found.update(part for line in text.split("\n") for part in _find_url_credentials(line))
+        held = (line for line in text.split("\n") if "://" in line)
+        found.update(part for line in held for part in _find_url_credentials(line))
     starts = {text.rfind("\n", 0, end) + 1 for end in _find_name_ends(_fold(text))}
     for start in starts:
         end = text.find("\n", start)

@@ -124,7 +124,11 @@ def format_dotted(steps: Iterable[Step]) -> str:
 
 def format_pointer(steps: Iterable[Step]) -> str:
     """Format steps as an RFC 6901 pointer."""
-    return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in steps)
+    parts = [str(step) for step in steps]
+    text = "".join([f"/{part}" for part in parts])
+    if "~" not in text and text.count("/") == len(parts):
+        return text
+    return "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in parts)
 
 
 def list_item_names(items: Iterable[Any]) -> list[Step]:
