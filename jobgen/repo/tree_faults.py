@@ -8,7 +8,14 @@ from pathlib import Path
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.commit import Folder
 from jobgen.repo.lock import LOCK, TREE, compute_digest, parse_lock
-from jobgen.repo.tree_files import MAX_LOCK_BYTES, find_environments, list_files, list_own_files, read_content
+from jobgen.repo.tree_files import (
+    MAX_LOCK_BYTES,
+    find_environments,
+    list_files,
+    list_names,
+    list_own_files,
+    read_content,
+)
 
 _NOT_OURS = "jobgen did not write it; remove it, or move it out of the tree"
 _LINK = "a symbolic link, which is not followed; replace it by a folder that `jobgen render` writes"
@@ -46,7 +53,9 @@ def find_tree_faults(tree: Folder, known: Container[str] | None = None) -> Itera
         yield from _find_faults(tree, env, others)
     if "" in environments:
         return
-    for name in sorted(entry.name for entry in tree.iterdir() if entry.name not in environments):
+    for name in list_names(tree):
+        if name in environments:
+            continue
         is_environment = known is not None and name in known
         if environments or is_environment:
             yield from _find_faults_without_lock(tree, name, is_environment=is_environment)

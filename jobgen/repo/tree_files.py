@@ -37,6 +37,11 @@ def list_own_files(folder: Folder, lock: LockFile) -> Iterator[str]:
     return (f"{name}/{path}" for name in sorted(namespaces) for path in list_files(folder / name))
 
 
+def list_names(folder: Folder) -> list[str]:
+    """Return the names of the entries of a folder, sorted."""
+    return sorted(entry.name for entry in folder.iterdir())
+
+
 def list_files(folder: Folder) -> Iterator[str]:
     """Return the paths of all files and links below a folder, hidden ones too, sorted by folder."""
     pending = [("", folder)]
