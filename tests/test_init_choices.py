@@ -226,6 +226,43 @@ def test_manifests_that_are_no_jobs_are_selected_beside_jobs(tmp_path: Path, man
     assert "kind: ClusterTrainingRuntime" in jobgen(tmp_path, "-C", "new", "render").stdout
 
 
+EXPORTED = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: exported # by hand
+  namespace: ml
+  uid: 8a7f
+  resourceVersion: "12"
+  creationTimestamp: "2026-01-01T00:00:00Z"
+data:
+  level:   info # spaces stay
+"""
+
+
+def test_fields_of_the_cluster_are_left_out_and_comments_stay(tmp_path: Path, manifests: Path) -> None:
+    (manifests / "exported.yaml").write_text(EXPORTED)
+    done = jobgen(tmp_path, "init", "new", "--from", "manifests")
+    kept = [line for line in EXPORTED.splitlines() if not line.startswith(("  uid", "  res", "  crea"))]
+
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "new/jobs/configmap-exported.yaml").read_text().splitlines() == kept
+    assert "left out: `metadata.creationTimestamp`, `metadata.resourceVersion`, `metadata.uid`\n" in done.stderr
+    check_repository(tmp_path / "new")
+
+
+def test_names_of_objects_do_not_lead_out_of_the_repository(tmp_path: Path, manifests: Path) -> None:
+    (manifests / "a.yaml").write_text("apiVersion: example.com/v1\nkind: ../../../Evil\nmetadata: {name: a}\n")
+    (manifests / "b.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ../../evil}\n")
+    done = jobgen(tmp_path, "init", "new", "--from", "manifests")
+
+    assert done.returncode == 1
+    assert "manifests/a.yaml:1:1: not imported: " in done.stderr
+    assert "manifests/b.yaml:1:1: not imported: " in done.stderr
+    assert "2 not imported\n" in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"manifests", "new"}
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

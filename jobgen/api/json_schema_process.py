@@ -6,7 +6,6 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +84,6 @@ def _check_pattern(
         yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
 
-@lru_cache(maxsize=1024)
 def _compile(pattern: str) -> re.Pattern[str]:
     """Return a pattern of Go as one of Python: flags come first, `$` is the end of the text, digits are ASCII."""
     moved = _FLAGS.sub(r"\1^", pattern)

@@ -17,6 +17,8 @@ from jobgen.convert.importing.collect import ImportedManifest, SkippedManifest, 
 from jobgen.convert.importing.extract_overlay import build_overlay, extract_overlay
 from jobgen.convert.importing.format_yaml import format_document
 from jobgen.convert.importing.import_job import ImportedSpec, rewrite_document
+from jobgen.convert.importing.server_fields import remove_server_fields
+from jobgen.convert.migrate.rewrite import rewrite_job
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -25,12 +27,13 @@ from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.repo import layout
 from jobgen.repo.atomic import links_outside
-from jobgen.repo.files import FileEntry
+from jobgen.repo.files import File, FileEntry
 from jobgen.repo.named_paths import find_files, find_manifests
 from jobgen.repo.root import find_root
 from jobgen.report.escape import visible
 from jobgen.report.summary import pluralize
 from jobgen.spec.overlay import DEFAULT_PLATFORM
+from jobgen.yamlio.read import read
 
 _FILE = lazy_pattern(r"[a-z0-9][a-z0-9.-]{0,200}")
 _MAX_SHOWN = 8
@@ -124,13 +127,26 @@ def convert_folder(directory: Path, source: str, root: Path) -> Converted:
     others = [each for each in skipped if _FILE.fullmatch(f"{each.kind}-{each.name}".lower())]
     names = dict.fromkeys(each.name for each in others)
     files, _ = _make_files([each.spec for each in imported], project, list(names), factor=False)
+    notes = ""
     for each in others:
         path = f"jobs/{each.kind}-{each.name}.yaml".lower()
-        files[path] = f"{files[path]}---\n{each.text}" if path in files else each.text
-    rest = [_explain_kustomization(each) for each in found if each not in others]
-    notes = "".join(_format_notes(each) for each in rest) + _list_unread(entries)
+        text, removed = _clean_other(each)
+        files[path] = f"{files[path]}---\n{text}" if path in files else text
+        notes += visible(f"{each.location.file}:{each.location.line}: left out: {removed}") + "\n" if removed else ""
+    kept = {id(each) for each in others}
+    rest = [_explain_kustomization(each) for each in found if id(each) not in kept]
+    notes += "".join(_format_notes(each) for each in rest) + _list_unread(entries)
     left_out = sum(isinstance(each, SkippedManifest) for each in rest)
     return Converted(files, len(imported), len(others), left_out, notes)
+
+
+def _clean_other(each: SkippedManifest) -> tuple[str, str]:
+    """Return the text of an object of another kind without the fields that a cluster wrote, and these fields."""
+    file = File(each.location.file, each.text.encode())
+    [document] = read(file.content, file.path).documents
+    clean, removed = remove_server_fields(document.data)
+    written = [f"`{path}`" for path in removed if not path.endswith("(null)")]
+    return (rewrite_job(file, 0, clean), ", ".join(written)) if written else (each.text, "")
 
 
 def _explain_kustomization(each: ImportedManifest | SkippedManifest) -> ImportedManifest | SkippedManifest:
