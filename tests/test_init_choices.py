@@ -251,6 +251,33 @@ def test_fields_of_the_cluster_are_left_out_and_comments_stay(tmp_path: Path, ma
     check_repository(tmp_path / "new")
 
 
+LISTED = """\
+apiVersion: v1
+kind: List
+items:
+  - apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: first, namespace: ml}
+    data: &shared {a: b}
+  - apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: second, namespace: ml, uid: 1b}
+    data: *shared
+"""
+
+
+def test_items_of_a_list_become_files(tmp_path: Path, manifests: Path) -> None:
+    (manifests / "list.yaml").write_text(LISTED)
+    done = jobgen(tmp_path, "init", "new", "--from", "manifests")
+
+    assert done.returncode == 0, done.stderr
+    for name in ("first", "second"):
+        assert (tmp_path / f"new/jobs/configmap-{name}.yaml").read_text() == (
+            f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: ml\ndata:\n  a: b\n"
+        )
+    check_repository(tmp_path / "new")
+
+
 def test_names_of_objects_do_not_lead_out_of_the_repository(tmp_path: Path, manifests: Path) -> None:
     (manifests / "a.yaml").write_text("apiVersion: example.com/v1\nkind: ../../../Evil\nmetadata: {name: a}\n")
     (manifests / "b.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ../../evil}\n")

@@ -94,12 +94,18 @@ def _import_document(
         if service is None:
             imported = _import_object(item, traced_item, location, kinds, lines, item_bounds)
             if isinstance(imported, SkippedManifest) and imported.name:
-                text = "\n".join(lines[bounds[0] - 1 : bounds[1]]).strip("\n") + "\n" if is_single else to_yaml(item)
+                text = _copy_text(lines, bounds, item)
                 imported = imported._replace(text=text)
             yield _add_service(imported, services)
         elif service.spec is None:
             note = f"the pods of `{service.job}` have their names from this Service; it is kept as a manifest"
             yield ImportedManifest(location, keep_manifest(item, service.kind), ((location, note),))
+
+
+def _copy_text(lines: list[str], bounds: tuple[int, int], item: Any) -> str:
+    """The text of a document, with its comments; an item of a List is written anew."""
+    text = "\n".join(lines[bounds[0] - 1 : bounds[1]]).strip("\n") + "\n"
+    return text if [document.data for document in read(text.encode(), "").documents] == [item] else to_yaml(item)
 
 
 def _add_service(
