@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from jobgen.cli.progress import can_show
+from jobgen.cli.progress import ProgressLine, can_show
 
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -24,7 +24,7 @@ metadata: {{name: job-{number}, namespace: ml}}
 spec: {{framework: pytorch, image: "registry.example.com/bert:{number}", roles: {{master: {{}}}}}}
 """
 OVERLAY = "apiVersion: jobgen.dev/v1\nkind: Overlay\nmetadata: {{name: {name}}}\nspec: {{}}\n"
-LINE = re.compile(rb"[\d,]+ of [\d,]+ files, (?:dev|prod)(?:, about \d+ (?:s|min) left)?")
+LINE = re.compile(rb"[\d,]+ of [\d,]+ files, (?:dev|prod)(?:, about \d+ (?:s|min) left|, finishing)?")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (root / "overlays" / name / "overlay.yaml").write_text(OVERLAY.format(name=name))
     (root / "jobs").mkdir()
     (root / "jobgen.yaml").write_text("")
-    for number in range(900):
+    for number in range(1800):
         (root / f"jobs/{number}.yaml").write_text(JOB.format(number=number))
     return root
 
@@ -175,6 +175,21 @@ def test_progress_is_shown_on_a_terminal_only_and_erased(fleet: Path) -> None:
     assert session.shown.replace(b"\r\n", b"\n").endswith(b"\r\x1b[K" + piped.stderr)
     assert code == piped.returncode
     assert b"\x1b" not in piped.stderr
+
+
+def test_the_last_line_of_progress_says_that_the_run_finishes() -> None:
+    controller, terminal = pty.openpty()
+    line = ProgressLine(terminal)
+    line._started -= 60
+    line.update(10, 100, "files, dev")
+    line.update(100, 100, "files, dev")
+    line.erase()
+    shown = os.read(controller, 4096).decode()
+    os.close(controller)
+    os.close(terminal)
+    assert "10 of 100 files, dev, about " in shown
+    assert "\r100 of 100 files, dev, finishing\x1b[K" in shown
+    assert shown.endswith("\r\x1b[K")
 
 
 def test_progress_is_not_shown_where_users_expect_none() -> None:

@@ -217,6 +217,8 @@ def test_snapshots_are_written_and_compared(repository):
 def test_formats(repository):
     write_tests(repository, f'- {{name: "a <b>", jobs: [bert], expect: {{values: {{{WORKERS}: 8}}}}}}\n')
 
+    text = run_jobgen_text(repository, "test").stdout.splitlines()[-1]
+    assert {run_jobgen_text(repository, "test", "--format", name).stderr for name in ("junit", "json")} == {f"{text}\n"}
     junit = ET.fromstring(run_jobgen_text(repository, "test", "--format", "junit").stdout)
     document = json.loads(run_jobgen_text(repository, "test", "--format", "json").stdout)
 

@@ -701,3 +701,15 @@ def test_repository_without_jobs_does_not_empty_the_tree(tmp_path: Path) -> None
     code, out, err = render(repo, "-o", "../out")
     assert (code, out, err.splitlines()[0]) == (3, "", "jobgen: there is no job under jobs/")
     assert states(tmp_path / "out") == before
+
+
+def test_check_lists_a_hundred_files_and_counts_the_others(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo", 150)
+    code, out, err = render(repo, "-o", "../out", "--check")
+    listed = [line for line in err.splitlines() if line.endswith(": missing")]
+    assert (code, out, len(listed)) == (1, "", 100)
+    # The objects, the kustomization, the attributes and the lock file.
+    assert err.splitlines()[-2:] == [
+        "and 52 more files",
+        "jobgen: the tree is not up to date; run `jobgen render -o ../out`",
+    ]

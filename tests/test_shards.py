@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -381,3 +382,20 @@ def test_reports_must_belong_together_and_to_the_checkout(repository: Path, tmp_
     fails(names, "`jobs/1.yaml` is not the file")
     (root / "jobgen.yaml").write_text("rules: {mutable-image-tag: off}\n")
     fails(names, "settings or layers differ")
+
+
+def test_a_report_that_is_empty_or_a_pipe_is_named(tmp_path):
+    (tmp_path / "jobgen.yaml").write_text("")
+    (tmp_path / "empty.json").write_text("\n")
+    os.mkfifo(tmp_path / "pipe.json")
+
+    empty = run(tmp_path, "merge-reports", "empty.json")
+    pipe = run(tmp_path, "merge-reports", "pipe.json")
+    assert (empty.returncode, empty.stderr.splitlines()[0]) == (
+        2,
+        "jobgen: `empty.json` is empty; did the run of this shard end with an error?",
+    )
+    assert (pipe.returncode, pipe.stderr.splitlines()[0]) == (
+        2,
+        "jobgen: `pipe.json` is not a regular file; name the report that a shard wrote",
+    )

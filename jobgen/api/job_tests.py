@@ -21,6 +21,7 @@ from jobgen.testing.cases import JobTest, read_tests
 from jobgen.testing.evaluate import FindingSource, TestRun
 from jobgen.testing.shards import CaseResult, join_results, pack_tests, select_tests
 from jobgen.testing.subjects import Subject, collect_jobs
+from jobgen.testing.summary import summarize
 
 _REPORTED = (Severity.ERROR, Severity.WARNING)
 
@@ -52,6 +53,8 @@ class JobTestsResult(NamedTuple):
     """Errors of tests, settings, overlays and jobs that tests name."""
     snapshots: Mapping[str, str]
     """The snapshots as they are now, by path."""
+    summary: str = ""
+    """How many expectations there were, and how many are not met."""
 
     @property
     def failed(self) -> bool:
@@ -110,7 +113,8 @@ def run_tests(
     outcomes, findings = join_results(findings, results)
     errors = [each for each in findings if each.severity is Severity.ERROR]
     shown = tuple(JobTestOutcome(each.test.name, *each[1:]) for each in outcomes)
-    return JobTestsResult(shown, formats.render(format, outcomes, errors, part), tuple(findings), run.snapshots)
+    text, summary = formats.render(format, outcomes, errors, part), summarize(outcomes, errors, part)
+    return JobTestsResult(shown, text, tuple(findings), run.snapshots, summary)
 
 
 def _run_test(run: TestRun, number: int, test: JobTest) -> CaseResult:

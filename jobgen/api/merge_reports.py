@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from jobgen.report.shard_part import (
 from jobgen.report.summary import summarize
 from jobgen.testing import formats as test_formats
 from jobgen.testing.shards import TEST, merge_tests
+from jobgen.testing.summary import summarize as summarize_tests
 
 if TYPE_CHECKING:
     from jobgen.api.project import ProjectPath
@@ -138,16 +140,22 @@ def _merge_lints(directory: Path, reports: Sequence[_Report], format: str) -> Me
 def _merge_tests(reports: Sequence[_Report], format: str) -> MergedReport:  # noqa: A002 -- as above
     outcomes, errors = merge_tests([report.data for report in reports])
     failed = bool(errors) or any(outcome.message for outcome in outcomes)
-    return MergedReport(TEST, test_formats.render(format, outcomes, errors), failed, findings=tuple(errors))
+    text = test_formats.render(format, outcomes, errors)
+    return MergedReport(TEST, text, failed, summary=summarize_tests(outcomes, errors), findings=tuple(errors))
 
 
 def _read(directory: Path, file: str, most: int) -> _Report:
     """Read a report with at most this many values."""
     try:
-        with open(directory / file, "rb") as stream:
+        # A pipe without a writer must not block.
+        with open(os.open(directory / file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise UsageError(f"`{file}` is not a regular file; name the report that a shard wrote")
             content = stream.read(_MAX_BYTES + 1)
     except OSError as error:
         raise UsageError(f"`{file}` cannot be read: {error.strerror}") from error
+    if not content.strip():
+        raise UsageError(f"`{file}` is empty; did the run of this shard end with an error?")
     if len(content) > _MAX_BYTES:
         raise UsageError(f"`{file}` is larger than {_MAX_BYTES >> 20} MiB; use more shards")
     try:

@@ -53,11 +53,15 @@ class ProgressLine:
             # Some commands process the files more than once.
             self._phase = now
         self._last = done
-        if now - self._started < _DELAY or now - self._shown < _INTERVAL:
+        is_last = done >= total
+        if now - self._started < _DELAY or (now - self._shown < _INTERVAL and not is_last):
             return
         self._shown = now
         parts = [f"{done:,} of {total:,} {what}"]
-        if done > total * _MIN_DONE:
+        if is_last:
+            # What comes after the files, such as rules about several jobs, is not counted.
+            parts.append("finishing")
+        elif done > total * _MIN_DONE:
             parts.append(f"about {format_seconds((now - self._phase) / done * (total - done))} left")
         self._write("\r" + ", ".join(parts)[: self._width() - 1] + "\033[K")
 

@@ -18,6 +18,8 @@ from jobgen.report.escape import visible
 from jobgen.report.summary import pluralize
 
 _MAX_SHOWN_FILES, _MAX_SHOWN_LINES = 5, 12
+_MAX_LISTED = 100
+"""How many files of a sort are listed; a tree that was never rendered may have thousands."""
 
 
 class Update(NamedTuple):
@@ -47,12 +49,14 @@ def check_tree(tree: Tree) -> Update:
         drifts = compare_tree(tree)
         lines = [*_format_foreign(tree.folder, drifts), *_format_differences(tree, drifts)]
         unlisted = list(_format_unlisted(tree.folder, drifts))
+        count = len(unlisted)
+        unlisted = _shorten(unlisted)
     except OSError as error:
         return Update(error_result(ExitCode.INTERNAL_ERROR, f"{error.filename or tree.folder}: {error.strerror}"))
     if lines or unlisted:
         message = f"the tree is not up to date; run `jobgen render -o {tree.folder}`"
         if not lines:
-            message = f"jobgen did not write {pluralize(len(unlisted), 'file')} of the tree; remove them"
+            message = f"jobgen did not write {pluralize(count, 'file')} of the tree; remove them"
         return Update(error_result(ExitCode.ERRORS, message, "".join((*lines, *unlisted))))
     versions = sorted({drift.tool for drift in drifts.values() if drift.tool})
     return Update(report_checked(tree.objects, versions), _list_locks(drifts))
@@ -87,15 +91,28 @@ def _format_unlisted(folder: Path, drifts: Mapping[str, Drift]) -> Iterator[str]
 
 
 def _format_differences(tree: Tree, drifts: Mapping[str, Drift]) -> Iterator[str]:
+    differences = [
+        (env, path, state or ("edited by hand" if path in drift.edited else "out of date"), not state)
+        for env, drift in drifts.items()
+        for state, paths in (("missing", drift.missing), ("", drift.changed), ("stale", drift.stale))
+        for path in paths
+    ]
     shown = 0
-    for env, drift in drifts.items():
-        for state, paths in (("missing", drift.missing), ("", drift.changed), ("stale", drift.stale)):
-            for path in paths:
-                change = state or ("edited by hand" if path in drift.edited else "out of date")
-                yield visible(f"{tree.folder / env / path}: {change}") + "\n"
-                if not state and path in tree.wanted[env] and shown < _MAX_SHOWN_FILES:
-                    shown += 1
-                    yield from _diff_lines(tree.folder / env / path, tree.wanted[env][path])
+    for env, path, change, has_lines in differences[:_MAX_LISTED]:
+        yield visible(f"{tree.folder / env / path}: {change}") + "\n"
+        if has_lines and path in tree.wanted[env] and shown < _MAX_SHOWN_FILES:
+            shown += 1
+            yield from _diff_lines(tree.folder / env / path, tree.wanted[env][path])
+    yield from _count_rest(len(differences))
+
+
+def _shorten(lines: list[str]) -> list[str]:
+    return [*lines[:_MAX_LISTED], *_count_rest(len(lines))]
+
+
+def _count_rest(count: int) -> Iterator[str]:
+    if count > _MAX_LISTED:
+        yield f"and {pluralize(count - _MAX_LISTED, 'more file')}\n"
 
 
 def _diff_lines(full: Path, wanted: str) -> Iterator[str]:

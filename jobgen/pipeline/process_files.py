@@ -52,6 +52,7 @@ def process_files(
         results = list(zip(own, *by_environment, strict=True))
         redact_results(run.project, batch, results)
         found += results
+    notify(total, total, "files")
     return found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from jobgen.api.errors import JobgenError
-from jobgen.api.job_tests import run_tests
+from jobgen.api.job_tests import JobTestsResult, run_tests
 from jobgen.api.project import load
 from jobgen.cli.options import env_option, shard_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
@@ -50,11 +50,14 @@ def command(
                 return written
             result = run_tests(project, names, environments=envs, format=format_)
             note = f"{pluralize(len(old), 'expectation')} with other snapshots; {len(result.snapshots)} written\n"
-            return Result(_find_code(failed=result.failed), result.text, format_findings(result.findings) + note)
+            return _report(result, format_, note)
     except JobgenError as error:
         return to_result(error)
-    return Result(_find_code(failed=result.failed), result.text, format_findings(result.findings))
+    return _report(result, format_)
 
 
-def _find_code(*, failed: bool) -> ExitCode:
-    return ExitCode.ERRORS if failed else ExitCode.OK
+def _report(result: JobTestsResult, format_: str, note: str = "") -> Result:
+    """Return the report; formats for programs have their summary on the standard error."""
+    summary = "" if format_ == "text" else f"{result.summary}\n"
+    code = ExitCode.ERRORS if result.failed else ExitCode.OK
+    return Result(code, result.text, format_findings(result.findings) + note + summary)

@@ -7,21 +7,15 @@ from collections.abc import Iterator, Sequence
 from jobgen.model.finding import Finding
 from jobgen.report.escape import visible
 from jobgen.report.shard_part import ShardPart
-from jobgen.report.summary import pluralize
 from jobgen.testing.evaluate import Outcome
+from jobgen.testing.summary import summarize
 
 
 def render(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:
     """Write the failures, and how many expectations there were."""
-    failed = [each for each in outcomes if each.message]
-    tests = {(each.test.file, each.test.name) for each in outcomes}
-    counts = f"{pluralize(len(outcomes), 'expectation')} of {pluralize(len(tests), 'test')}"
-    parts = [f"{len(failed)} failed"] if failed else []
-    parts += [f"{pluralize(len(errors), 'error')} elsewhere"] if errors else []
-    share = f"{shard.shard}: " if shard else ""
-    summary = f"{share}{counts}: {', '.join(parts) or 'all ok'}\n"
+    summary = f"{summarize(outcomes, errors, shard)}\n"
     groups: dict[tuple[object, ...], list[Outcome]] = {}
-    for each in failed:
+    for each in (each for each in outcomes if each.message):
         groups.setdefault((each.location, each.job, each.message, each.sources), []).append(each)
     return "".join(line for group in groups.values() for line in _list_lines(group)) + summary
 

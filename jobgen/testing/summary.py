@@ -1,0 +1,21 @@
+"""One line about a run of tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jobgen.model.finding import Finding
+from jobgen.report.shard_part import ShardPart
+from jobgen.report.summary import pluralize
+from jobgen.testing.evaluate import Outcome
+
+
+def summarize(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:
+    """Return how many expectations there were, and how many are not met."""
+    failed = sum(1 for each in outcomes if each.message)
+    tests = {(each.test.file, each.test.name) for each in outcomes}
+    counts = f"{pluralize(len(outcomes), 'expectation')} of {pluralize(len(tests), 'test')}"
+    parts = [f"{failed} failed"] if failed else []
+    parts += [f"{pluralize(len(errors), 'error')} elsewhere"] if errors else []
+    share = f"{shard.shard}: " if shard else ""
+    return f"{share}{counts}: {', '.join(parts) or 'all ok'}"
