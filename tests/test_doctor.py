@@ -9,12 +9,17 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 from shells import install_jobgen
+
+from jobgen import __version__
+from jobgen.cli.doctor.installation import EXTRAS
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = json.loads((ROOT / "docs/doctor_v1.json").read_text("utf-8"))
@@ -172,6 +177,52 @@ def test_a_repository_without_jobs(user: User) -> None:
     assert user.doctor()["jobs"]["facts"] == {"files": 1, "jobs": 1, "errors": 0}
 
 
+def test_jobs_are_looked_for_in_all_folders(user: User) -> None:
+    user.write({"jobgen.yaml": "", "charts/a.yaml": "kind: Deployment\n", "my jobs/deep/a.yaml": MANIFEST})
+    assert user.follow("jobs", "note")["next"] == "jobgen import 'my jobs/' -o jobs"
+    assert user.doctor()["jobs"]["facts"]["jobs"] == 1
+
+
+def test_an_example_is_added_where_there_is_nothing(user: User) -> None:
+    user.write({"jobgen.yaml": "# mine\n"})
+    assert user.run("jobgen lint").returncode == 3
+    check = user.follow("jobs", "note")
+    assert user.doctor()["jobs"]["facts"]["jobs"] == 1
+    assert (user.root / "jobgen.yaml").read_text() == "# mine\n"
+    assert user.run("jobgen lint").returncode == 0
+    shutil.rmtree(user.root / "jobs")
+    # The last line names the same: `jobgen lint` would find nothing.
+    assert user.run("jobgen doctor").stderr.endswith(f"; next: {check['next']}\n")
+
+
+def test_extras_are_those_of_the_package(owner: User) -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    tools = {"docs", "release", "dev"}
+    packages = {name: [re.match(r"[\w-]+", each)[0] for each in declared[name]] for name in declared.keys() - tools}
+    assert packages == {name: [package] for name, package in EXTRAS.items()}
+    check = owner.doctor()["jobgen"]
+    installed = {name: find_spec(package) is not None for name, package in EXTRAS.items()}
+    assert check["facts"]["extras"] == installed
+    assert check["found"].endswith("; extras: " + ", ".join(name for name in EXTRAS if installed[name]))
+
+
+@pytest.mark.parametrize(
+    ("install", "status"),
+    [
+        ("jobgen==0.1.0", "note"),
+        ("jobgen[lsp] == 0.1.0", "note"),
+        (f"jobgen=={__version__}", "ok"),
+        ("jobgen", "ok"),
+        ("jobgen # not jobgen==0.1.0", "ok"),
+    ],
+)
+def test_ci_with_another_version(owner: User, install: str, status: str) -> None:
+    owner.write({".gitlab-ci.yml": f"lint:\n  script:\n    - pip install {install}\n    - jobgen lint\n"})
+    check = owner.doctor()["CI"]
+    assert (check["status"], check["facts"]["files"]) == (status, [".gitlab-ci.yml"])
+    assert check["next"] == ("pip install 'jobgen==0.1.0'" if status == "note" else "")
+
+
 def test_a_tree_that_was_edited(owner: User) -> None:
     assert owner.run("jobgen render -o rendered").returncode == 0
     assert owner.doctor()["rendered tree"]["status"] == "ok"
@@ -189,6 +240,10 @@ def test_files_for_editors(owner: User) -> None:
     assert owner.doctor()["editor files"]["status"] == "ok"
     (owner.root / "schemas/jobgen.dev/trainingjob_v1.json").write_text("{}")
     assert owner.follow("editor files", "note")["facts"]["stale"] == ["schemas/jobgen.dev/trainingjob_v1.json"]
+    assert owner.doctor()["editor files"]["status"] == "ok"
+    (owner.root / "schemas/jobgen.dev/trainingjob_v1.json").unlink()
+    found = owner.follow("editor files", "note")["found"]
+    assert found == "1 file missing, such as schemas/jobgen.dev/trainingjob_v1.json"
     assert owner.doctor()["editor files"]["status"] == "ok"
 
 
@@ -263,7 +318,9 @@ def test_a_machine_without_git(owner: User) -> None:
 
 
 def test_hooks_are_installed(owner: User) -> None:
-    assert owner.doctor()["hooks"]["status"] == "ok"
+    assert owner.doctor()["hooks"]["found"] == "there is no .pre-commit-config.yaml"
+    owner.write({".pre-commit-config.yaml": "repos: []\n"})
+    assert owner.doctor()["hooks"]["found"] == "no hook of jobgen in .pre-commit-config.yaml"
     config = (ROOT / "jobgen/data/starter/pre-commit-config.yaml").read_text()
     owner.write({".pre-commit-config.yaml": config})
     owner.follow("hooks", "note")  # git init
@@ -300,7 +357,9 @@ def test_programs_of_the_repository_are_not_run(owner: User) -> None:
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_set_up(owner: User, shell: str) -> None:
     owner.environ["SHELL"] = f"/bin/{shell}"
-    (owner.home / ".config/fish/completions").mkdir(parents=True)
+    rc = {"bash": ".bashrc", "zsh": ".zshrc", "fish": ".config/fish/config.fish"}[shell]
+    if shell != "fish":
+        (owner.home / rc).write_text(f"# source <(jobgen completion {shell})\n")
     owner.follow("completion", "note")
     check = owner.doctor()["completion"]
     assert (check["status"], check["facts"]["shell"]) == ("ok", shell)
@@ -312,6 +371,23 @@ def test_completion_is_set_up(owner: User, shell: str) -> None:
         }
         done = subprocess.run([shell, "-c", loaded[shell]], env=owner.environ, capture_output=True, check=False)
         assert done.returncode == 0, done
+
+
+@pytest.mark.parametrize(
+    ("shell", "file"),
+    [
+        ("bash", ".local/share/bash-completion/completions/jobgen"),
+        ("zsh", ".zfunc/_jobgen"),
+        ("zsh", ".oh-my-zsh/custom/completions/_jobgen"),
+        ("fish", ".config/fish/completions/jobgen.fish"),
+    ],
+)
+def test_completion_by_a_script_in_a_file(owner: User, shell: str, file: str) -> None:
+    owner.environ["SHELL"] = f"/bin/{shell}"
+    owner.run(f"mkdir -p ~/{os.path.dirname(file)} && jobgen completion {shell} > ~/{file}")
+    check = owner.doctor()["completion"]
+    assert (check["status"], check["facts"]["file"]) == ("ok", f"~/{file}")
+    assert ("if its folder is in $fpath" in check["found"]) == (shell == "zsh")
 
 
 def test_a_hostile_repository_is_a_report(owner: User) -> None:

@@ -68,5 +68,7 @@ def _wrap(text: str, width: int | None, indent: int) -> list[str]:
 def _summarize(checks: Sequence[Check]) -> str:
     problems = [check for check in checks if check.status == PROBLEM]
     notes = sum(1 for check in checks if check.status == NOTE)
+    # Without a job there is nothing to lint.
+    advice = problems or [check for check in checks if check.name == "jobs" and check.status == NOTE]
     counts = f"{pluralize(len(problems), 'problem')}, {pluralize(notes, 'note')}"
-    return f"{counts}; next: {visible(problems[0].next)}" if problems else f"{counts}; next: jobgen lint"
+    return f"{counts}; next: {visible(advice[0].next) if advice else 'jobgen lint'}"

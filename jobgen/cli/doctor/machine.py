@@ -75,7 +75,8 @@ def check_hooks(root: Path, texts: Mapping[str, str]) -> Check:
     configured = "jobgen" in texts.get(HOOKS, "")
     facts = {"configured": configured, "installed": installed, "preCommit": number}
     if not configured:
-        return Check("hooks", f"no hook of jobgen in {HOOKS}", OK, facts=facts)
+        found = f"no hook of jobgen in {HOOKS}" if HOOKS in texts else f"there is no {HOOKS}"
+        return Check("hooks", found, OK, facts=facts)
     if installed:
         return Check("hooks", f"pre-commit runs those of {HOOKS}", facts=facts)
     if hook is None:

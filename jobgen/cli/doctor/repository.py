@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -13,22 +14,29 @@ from jobgen.cli.doctor import NOTE, PROBLEM, Check
 from jobgen.k8s.releases import format_release, list_releases, parse_release
 from jobgen.model.data import value_of
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.load_policies import load_policies
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.required_version import FIELD
 from jobgen.repo import layout
-from jobgen.repo.files import read_path
+from jobgen.repo.files import MANIFEST_SUFFIXES, read_path, read_start
 from jobgen.repo.lock import TREE
 from jobgen.repo.root import SETTINGS
 from jobgen.repo.tree_faults import find_tree_faults
+from jobgen.repo.walk import list_paths, walk_files
 from jobgen.report.summary import pluralize
 from jobgen.spec.overlay import Cluster
 
 _MAX_NAMES = 8
 _MAX_FAULTS = 1000
 _WRONG_VERSION = "wrong-jobgen-version"
+_ADD_EXAMPLE = 'example=$(mktemp -d) && jobgen init "$example" && cp -R "$example/jobs" .'
+_JOB = lazy_pattern(r"""(?m)^\s*["']?kind["']?: *["']?\w*Job\b""")
+_OWN_FOLDERS = frozenset(("jobs", "overlays", "policies", "rendered", "runtimes", "schemas", "teams", "tests"))
+_MAX_SEARCHED = 200
+_SEARCHED_BYTES = 10_000
 
 
 def check_settings(root: Path, project: ProjectConfig) -> Check:
@@ -76,8 +84,23 @@ def check_jobs(root: Path, project: ProjectConfig) -> Check:
     if errors:
         return Check("jobs", _describe(errors), PROBLEM, "jobgen lint", facts)
     if not jobs:
-        return Check("jobs", "there is no job in jobs/", NOTE, "jobgen import manifests/ -o jobs", facts)
+        folder = _find_manifests(root)
+        command = f"jobgen import {shlex.quote(folder)} -o jobs" if folder else _ADD_EXAMPLE
+        return Check("jobs", "there is no job in jobs/", NOTE, command, facts)
     return Check("jobs", f"{pluralize(len(jobs), 'job')} in {pluralize(len(entries), 'file')}", facts=facts)
+
+
+def _find_manifests(root: Path) -> str:
+    """A folder of the repository with the manifest of a job, among the first files; empty if none is found."""
+    for name in list_paths(str(root), ""):
+        if not name.endswith("/") or name[:-1] in _OWN_FOLDERS:
+            continue
+        files = islice(walk_files(root, name[:-1], MANIFEST_SUFFIXES), _MAX_SEARCHED)
+        if any(
+            _JOB.search(read_start(str(root / file.path), _SEARCHED_BYTES).decode("utf-8", "replace")) for file in files
+        ):
+            return name
+    return ""
 
 
 def check_policies(root: Path) -> Check:
@@ -152,8 +175,13 @@ def check_editor(root: Path) -> Check:
         return Check(
             "editor files", "none; editors do not know the fields of jobs", NOTE, "jobgen schema editor", facts
         )
-    if stale or len(found) < len(wanted):
-        return Check("editor files", "those of another version", NOTE, "jobgen schema editor", facts)
+    missing = [path for path in wanted if path not in found]
+    if stale or missing:
+        groups = {"of another version": stale, "missing": missing}
+        texts = (
+            f"{pluralize(len(paths), 'file')} {state}, such as {paths[0]}" for state, paths in groups.items() if paths
+        )
+        return Check("editor files", "; ".join(texts), NOTE, "jobgen schema editor", facts)
     return Check("editor files", "those of this version", facts=facts)
 
 

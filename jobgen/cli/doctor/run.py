@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from jobgen.cli.doctor import PROBLEM, Check, installation, machine, repository
+from jobgen import __version__
+from jobgen.cli.doctor import NOTE, PROBLEM, Check, installation, machine, repository, shell
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.pipeline import config
 from jobgen.repo import layout
 from jobgen.repo.files import MANIFEST_SUFFIXES, read_path
@@ -16,6 +18,7 @@ from jobgen.yamlio.read import read
 
 _WORKFLOWS = ".github/workflows/"
 _CI_FILES = (machine.HOOKS, ".gitlab-ci.yml")
+_PIN = lazy_pattern(r"(?m)^[^#\n]*?\bjobgen(?:\[[\w,. -]*\])? *== *([0-9][\w.!+]*)")
 
 
 def run_checks(directory: Path, environ: Mapping[str, str]) -> list[Check]:
@@ -31,7 +34,7 @@ def run_checks(directory: Path, environ: Mapping[str, str]) -> list[Check]:
         checks += _guard("git", lambda: [machine.check_git(root)])
         checks += _guard("hooks", lambda: [machine.check_hooks(root, texts), _check_ci(texts)])
     checks += _guard("programs", lambda: installation.check_programs(texts))
-    checks += _guard("completion", lambda: [installation.check_completion(environ)])
+    checks += _guard("completion", lambda: [shell.check_completion(environ)])
     return checks
 
 
@@ -75,9 +78,15 @@ def _read_settings(root: Path) -> Mapping[str, Any]:
 
 def _check_ci(texts: Mapping[str, str]) -> Check:
     users = [path for path, text in texts.items() if path != machine.HOOKS and "jobgen" in text]
+    facts = {"files": users}
+    for path in users:
+        pins = [pin for pin in _PIN.findall(texts[path]) if pin != __version__]
+        if pins:
+            found = f"{path} runs jobgen {pins[0]}, and this is {__version__}, so findings may differ"
+            return Check("CI", found, NOTE, f"pip install 'jobgen=={pins[0]}'", facts)
     if users:
-        return Check("CI", f"{', '.join(users)} runs jobgen", facts={"files": users})
-    return Check("CI", "no workflow of GitHub or GitLab names jobgen; docs/ci.md has one", facts={"files": []})
+        return Check("CI", f"{', '.join(users)} runs jobgen", facts=facts)
+    return Check("CI", "no workflow of GitHub or GitLab names jobgen; docs/ci.md has one", facts=facts)
 
 
 def _read_texts(root: Path) -> dict[str, str]:
