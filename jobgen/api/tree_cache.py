@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
 from pathlib import Path
 
 from jobgen import __version__, cache
+from jobgen.model.digest import blake2b
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.result_cache import FileStat, digest_files, is_racy, stat_file, to_file_stat
 from jobgen.repo import layout

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any
 
 from jobgen.k8s.workloads import find_workload
@@ -29,6 +28,9 @@ def run_hash(made: Mapping[str, Node], kind: Kind, attempt: int, salt: str = "")
     """Hash the fields that the pods of an object depend on, and the attempt, to eight characters."""
     projection = [VERSION, _api_group(made), kind.name, attempt, salt, project_pods(made, kind)]
     text = json.dumps(projection, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    # Imported late: it loads OpenSSL.
+    from hashlib import sha256
+
     return sha256(text.encode()).hexdigest()[:LENGTH]
 
 

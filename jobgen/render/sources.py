@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -93,7 +92,10 @@ def _name_object(job: JobSpec, name: str, source: dict[str, Any]) -> Node:
     if "data" not in source:
         return to_scalar(name)
     content = json.dumps(untraced(source["data"]), sort_keys=True, ensure_ascii=False)
-    digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_LENGTH]
+    # Imported late: it loads OpenSSL.
+    from hashlib import sha256
+
+    digest = sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_LENGTH]
     start = f"{value_of(job.metadata['name'])}-{name}"[:_MAX_START].rstrip("-.")
     return with_value(to_scalar(name), f"{start}-{digest}")
 
