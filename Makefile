@@ -4,12 +4,18 @@ BIN := .venv/bin
 
 .PHONY: demo compile test test-fast stress bench guard docs conformance dist sbom record-release vscode clean
 
-.venv/ready: pyproject.toml
+# jobgen and what it needs to run.
+.venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+# The tools of developers, too.
+.venv/ready: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
-demo: .venv/ready
+demo: .venv/installed
 	@echo '$$ jobgen render pytorch-simple -e prod'
 	@$(BIN)/jobgen render pytorch-simple -e prod
 	@echo
