@@ -682,6 +682,31 @@ def test_null_is_not_to_be_put_in_quotes(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ('"true"', "`true`, and must be true or false; remove the quotes"),
+        ('"yes"', "`yes`, and must be true or false"),
+        ("1", "`1`, and must be true or false"),
+    ],
+)
+def test_a_quoted_value_of_a_manifest_is_to_lose_its_quotes(tmp_path, value, expected):
+    job = PYTORCH.replace("namespace: ml}", "namespace: ml}", 1) + f"  runPolicy: {{suspend: {value}}}\n"
+    assert find_messages(tmp_path, "wrong-type", job) == [f"`suspend` is {expected}"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ('"80"', "`80`, and must be a whole number; remove the quotes"),
+        ('"http"', "`http`, and must be a whole number"),
+    ],
+)
+def test_a_quoted_value_of_a_job_is_to_lose_its_quotes(tmp_path, value, expected):
+    write_files(tmp_path, {"jobgen.yaml": b"", "jobs/bert.yaml": (SPEC + f"  ports: {{web: {value}}}\n").encode()})
+    assert f"`web` is {expected} [wrong-type]" in jobgen(tmp_path, "lint").stdout.decode()
+
+
 def test_migration_of_a_job_with_errors_shows_them(tmp_path):
     done = migrate(tmp_path, "trainer", SPEC + "  bogus: 1\n", prod="  namespace: ml\n")
 

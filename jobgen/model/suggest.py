@@ -111,6 +111,11 @@ def suggest_type(node: Node, wanted: str) -> SuggestedFix:
     return NO_FIX
 
 
+def describe_unquoting(node: Node, fix_steps: tuple[FixStep, ...]) -> str:
+    """Say that a string is right without quotes, if `suggest_type` writes it so; a message shows both the same."""
+    return "; remove the quotes" if fix_steps and isinstance(value_of(node), str) else ""
+
+
 def suggest_quantity(node: Node) -> SuggestedFix:
     """Write `16GB` or `4 gi` as a quantity; never safe, because the unit that was meant is unknown."""
     found = value_of(node)

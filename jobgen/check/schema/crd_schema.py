@@ -18,7 +18,7 @@ from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, TracedKey, TracedList, TracedScalar, is_null, locatable, type_of, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FINDINGS, Budget
-from jobgen.model.suggest import NO_FIX, did_you_mean, suggest_rename, suggest_type
+from jobgen.model.suggest import NO_FIX, describe_unquoting, did_you_mean, suggest_rename, suggest_type
 
 Check = Callable[[Node, str, Node, list[Problem]], None]
 """Checks a value. Parameters: the value, its name, the node to report if it has no location, the problems so far."""
@@ -359,10 +359,10 @@ def _accept_anything(value: Node, name: str, parent: Node, problems: list[Proble
 
 
 def _report_wrong_type(value: Node, name: str, parent: Node, expected: str) -> Problem:
-    is_scalar = isinstance(value_of(value), (bool, int, float)) and not isinstance(value, (dict, list))
-    quote = "; put it in quotes" if expected == "a string" and is_scalar else ""
-    message = f"`{name}` is {format_value(value)}, and must be {expected}{quote}"
     fix_steps, safe = suggest_type(value, expected)
+    is_scalar = isinstance(value_of(value), (bool, int, float)) and not isinstance(value, (dict, list))
+    hint = "; put it in quotes" if expected == "a string" and is_scalar else describe_unquoting(value, fix_steps)
+    message = f"`{name}` is {format_value(value)}, and must be {expected}{hint}"
     return Problem(
         "wrong-type", message, reported_node(value, parent), category="schema", fix_steps=fix_steps, safe=safe
     )

@@ -16,7 +16,15 @@ from jobgen.check.schema.field_places import find_block, find_foreign_word, find
 from jobgen.model.data import Node, TracedKey, TracedScalar, locatable, value_of
 from jobgen.model.finding import Problem, quoted_values
 from jobgen.model.limits import MAX_FINDINGS
-from jobgen.model.suggest import NO_FIX, did_you_mean, suggest_move, suggest_rename, suggest_type, suggest_value
+from jobgen.model.suggest import (
+    NO_FIX,
+    describe_unquoting,
+    did_you_mean,
+    suggest_move,
+    suggest_rename,
+    suggest_type,
+    suggest_value,
+)
 
 Check = Callable[[Node, str, Node, list[Problem]], None]
 """Checks a value. Parameters: the value, its name, the node to report if it has no location, the problems so far."""
@@ -242,7 +250,7 @@ def _report_type(value: Node, name: str, parent: Node, expected: str, types: lis
     written = value.written if type(value) is TracedScalar else ""
     shown = f"`{written}`, which YAML reads as {format_value(value)}" if written else format_value(value)
     fix_steps, safe = suggest_type(value, TYPE_NAMES["string"] if "string" in types else expected)
-    hint = "; quote it" if "string" in types and fix_steps else ""
+    hint = "; quote it" if "string" in types and fix_steps else describe_unquoting(value, fix_steps)
     message = f"`{key}` is {shown}, and must be {expected}{hint}"
     node = reported_node(value, parent)
     return Problem("wrong-type", message, node, fix_steps=fix_steps, safe=safe, evidence=evidence)
