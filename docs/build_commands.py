@@ -15,6 +15,7 @@ from jobgen.cli.app import cli
 PAGE = Path(__file__).parent / "commands.md"
 END = "<!-- end -->\n"
 _DEFAULT = re.compile(r"\[default: (.*?)\]")
+_CODE = re.compile(r"(`[^`]*`)")
 _CHOICES = re.compile(r"\[([\w-]+(?:\|[\w-]+)+)\]")
 
 
@@ -77,11 +78,14 @@ def _format_help(command: click.Command) -> str:
         text = paragraph.strip("\n")
         is_code = text.startswith("\b")
         paragraphs.append(
-            f"```text\n{text.lstrip(chr(8)).strip(chr(10))}\n```"
-            if is_code
-            else html.escape(" ".join(text.split()), quote=False)
+            f"```text\n{text.lstrip(chr(8)).strip(chr(10))}\n```" if is_code else _escape(" ".join(text.split()))
         )
     return "\n\n".join(paragraphs)
+
+
+def _escape(text: str) -> str:
+    """Escape HTML, except in code spans, where Markdown shows each character as it is."""
+    return "".join(part if part[:1] == "`" else html.escape(part, quote=False) for part in _CODE.split(text))
 
 
 def _format_option(parameter: click.Parameter, context: click.Context) -> Iterator[str]:
@@ -93,7 +97,7 @@ def _format_option(parameter: click.Parameter, context: click.Context) -> Iterat
     words = [_DEFAULT.sub(r"Default: `\1`.", text).replace("[required]", "Required.").replace("  ", " ")]
     if choices:
         words.append(f"One of {', '.join(f'`{choice}`' for choice in choices[1].split('|'))}.")
-    cells = (f"`{_CHOICES.sub('', names).strip()}`", html.escape(" ".join(filter(None, words)), quote=False))
+    cells = (f"`{_CHOICES.sub('', names).strip()}`", _escape(" ".join(filter(None, words))))
     yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 
 

@@ -173,3 +173,14 @@ def test_documented_settings_are_valid(tmp_path):
             (tmp_path / "jobgen.yaml").write_text(text)
 
             assert config.load(tmp_path).findings == (), page
+
+
+def test_code_spans_have_no_escaped_characters():
+    """Markdown shows them as they are written."""
+    pages = {path: re.sub(r"(?ms)^```.*?^```", "", path.read_text("utf-8")) for path in (ROOT / "docs").rglob("*.md")}
+    found = {path.name: re.findall(r"`[^`\n]*&(?:lt|gt|amp);[^`\n]*`", text) for path, text in pages.items()}
+    assert {name: spans for name, spans in found.items() if spans} == {}
+
+
+def test_completion_is_turned_on_by_its_command_only():
+    assert [path.name for path in (ROOT / "docs").rglob("*.md") if "_JOBGEN_COMPLETE" in path.read_text("utf-8")] == []
