@@ -2,18 +2,27 @@
 
 function __jobgen_complete
     set -l word (commandline -ct)
-    for line in (_JOBGEN_COMPLETE=fish command jobgen (commandline -opc) (string unescape -- "$word") 2>/dev/null </dev/null)
+    # A quote may still be open.
+    set -l plain (string unescape -- "$word"; or string unescape -- "$word\""; or string unescape -- "$word'")
+    for line in (_JOBGEN_COMPLETE=fish command jobgen (commandline -opc) "$plain" 2>/dev/null </dev/null)
         set -l parts (string split \t -- $line)
-        set -l lead (string match -r -- '^--[^=]*=' "$word")
-        set -l path (string replace -r -- '^--[^=]*=' '' "$word")
         switch $parts[1]
             case word part
                 printf '%s\t%s\n' $parts[2] "$parts[3]"
             case file
-                printf '%s\n' "$lead"(__fish_complete_path "$path")
+                __jobgen_complete_path "$word" '.*'
             case folder
-                printf '%s\n' "$lead"(__fish_complete_directories "$path")
+                __jobgen_complete_path "$word" '.*/'
         end
+    end
+end
+
+function __jobgen_complete_path -a word pattern
+    set -l lead (string match -r -- '^--[^=]*=' "$word")
+    set -l path (string replace -r -- '^--[^=]*=' '' "$word")
+    # fish completes paths after a command that it does not know, and reads quotes and escapes in them itself.
+    for found in (complete -C "__jobgen_no_command $path" | string replace -r -- '\t.*' '' | string match -r -- "^$pattern\$")
+        printf '%s\n' "$lead$found"
     end
 end
 
