@@ -160,3 +160,12 @@ def test_unusual_stdin_stdout_and_directory(shell: str, code: int, stderr: str, 
     done = subprocess.run(["bash", "-c", script], cwd=repo, capture_output=True, text=True, timeout=60, check=False)
 
     assert (done.returncode, done.stderr) == (code, stderr)
+
+
+def test_the_choices_of_a_missing_argument_are_one_line(tmp_path: Path) -> None:
+    done = jobgen(tmp_path, "completion")
+
+    assert done.returncode == 2
+    message, *rest = done.stderr.decode().splitlines()
+    assert message == "jobgen: missing argument '{bash|zsh|fish}'; choose one of bash, zsh, fish"
+    assert all(line.startswith("see: ") for line in rest)

@@ -17,6 +17,7 @@ from jobgen.cli.result import ExitCode, Result, error_result, to_result
 
 # The documentation of a command, in the text of its module.
 _HELP = re.compile(r'^def command\([^"]*"""(.+?)"""', re.MULTILINE | re.DOTALL)
+_CHOICES = re.compile(r"\. Choose from:(.*)", re.DOTALL)
 _NO_COMMAND = re.compile(r"No such command '(.*?)'(?=\.)")
 
 
@@ -97,10 +98,15 @@ def run_command(arguments: list[str]) -> Result | int:
 
 def _usage_error(error: click.UsageError) -> Result:
     """Return the error as one line, or the help if there are no arguments."""
-    message = _name_command(error) or error.format_message()
+    message = _name_command(error) or _CHOICES.sub(_join_choices, error.format_message())
     if message.startswith("Usage:"):
         return Result(ExitCode.USAGE, err=f"{message}\n")
     return error_result(ExitCode.USAGE, f"{message[:1].lower()}{message[1:].rstrip('.')}")
+
+
+def _join_choices(found: re.Match[str]) -> str:
+    """Write the choices of a missing argument or option in one line; click writes each in a line of its own."""
+    return f"; choose one of {' '.join(found[1].split())}"
 
 
 def _name_command(error: click.UsageError) -> str:
