@@ -41,13 +41,15 @@ HELP = {
 
 def list_imports(*arguments, folder=None, **environ):
     """Run jobgen in a process; return what it prints and all modules that it has imported."""
+    # Processes of xdist have COLUMNS, for which click formats the help.
+    inherited = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     process = subprocess.run(
         [sys.executable, "-P", "-c", RUN, *arguments],
         capture_output=True,
         text=True,
         check=True,
         cwd=folder,
-        env={**os.environ, **environ},
+        env={**inherited, **environ},
     )
     code, *modules = process.stderr.splitlines()[-1].split()
     return int(code), process.stdout, set(modules)
