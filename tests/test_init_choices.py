@@ -10,6 +10,7 @@ import pytest
 from findings import without_infos
 from gitrepository import Repository
 from jobgenprocess import run_jobgen_text
+from sharedfiles import shared_folder
 
 from jobgen.cli.starter import CI, PLATFORMS, list_supported
 from jobgen.pipeline import config
@@ -314,3 +315,125 @@ def test_imported_files_do_not_replace_others(tmp_path: Path, manifests: Path) -
     assert done.returncode == 1
     assert "new/jobs/bert.yaml: exists\n" in done.stderr
     assert contents(tmp_path / "new") == {"jobs/bert.yaml": b"mine: true\n"}
+
+
+TRAINJOB = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: bert, namespace: ml}
+spec:
+  runtimeRef: {name: torch-distributed}
+  trainer: {image: "registry.example.com/bert:1.2.3", numNodes: 2, resourcesPerNode: {limits: {cpu: 4, memory: 8Gi}}}
+"""
+
+
+def rendered_kinds(folder: Path) -> list[str]:
+    """Render a repository, and list environment and kind of each object."""
+    assert jobgen(folder, "render", "-o", "rendered").returncode == 0
+    found = (path.relative_to(folder / "rendered") for path in (folder / "rendered").rglob("*-*.yaml"))
+    return sorted(f"{path.parts[0]}/{path.name}" for path in found)
+
+
+def test_jobs_of_one_name_on_two_platforms_render_on_their_own(tmp_path: Path, manifests: Path) -> None:
+    (manifests / "new.yaml").write_text(TRAINJOB)
+    (manifests / "settings.yaml").write_text(
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: bert, namespace: ml}\nstringData: {a: b}\n"
+    )
+    done = jobgen(tmp_path, "init", "new", "--from", "manifests")
+
+    assert done.returncode == 0, done.stderr
+    assert "2 objects imported, 2 of other kinds kept" in done.stderr
+    check_repository(tmp_path / "new")
+    assert rendered_kinds(tmp_path / "new") == [
+        "kubeflow/configmap-settings.yaml",
+        "kubeflow/pytorchjob-bert.yaml",
+        "kubeflow/secret-bert.yaml",
+        "trainer/trainjob-bert.yaml",
+    ]
+
+
+def test_overlays_that_import_writes_exclude_paths_of_its_folder(tmp_path: Path, manifests: Path) -> None:
+    (manifests / "new.yaml").write_text(TRAINJOB)
+    (tmp_path / "jobgen.yaml").write_text("")
+    done = jobgen(tmp_path, "import", "manifests/deep/jobs.yaml", "manifests/new.yaml", "-o", "jobs/nlp")
+
+    assert "2 objects imported, 1 not\n" in done.stderr
+    assert rendered_kinds(tmp_path) == ["kubeflow/pytorchjob-bert.yaml", "trainer/trainjob-bert.yaml"]
+
+
+def test_jobs_of_one_name_on_two_platforms_need_new_overlays(tmp_path: Path, manifests: Path) -> None:
+    (manifests / "new.yaml").write_text(TRAINJOB)
+    for platform in ("kubeflow", "trainer"):
+        (tmp_path / f"overlays/{platform}").mkdir(parents=True)
+        (tmp_path / f"overlays/{platform}/overlay.yaml").write_text(
+            f"apiVersion: jobgen.dev/v1\nkind: Overlay\nmetadata: {{name: {platform}}}\n"
+            f"spec: {{cluster: {{platform: {platform}}}}}\n"
+        )
+    done = jobgen(tmp_path, "import", "manifests", "-o", "jobs")
+
+    assert done.returncode == 1
+    assert (
+        "manifests/new.yaml:1:1: not imported: `bert` is also a job of platform `kubeflow`"
+        " in manifests/deep/jobs.yaml:2, and the overlays of the repository would select both; rename one of them\n"
+    ) in done.stderr
+
+
+def test_second_object_of_a_name_is_left_out_unless_it_is_the_same(tmp_path: Path, manifests: Path) -> None:
+    (manifests / "prod.yaml").write_text(MANIFESTS.replace("1.2.3", "1.2.4").replace("info", "debug"))
+    (manifests / "same.yaml").write_text(MANIFESTS)
+    (manifests / "link.yaml").symlink_to("prod.yaml")
+    (manifests / "other-group.yaml").write_text(
+        "apiVersion: example.com/v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: ml}\n"
+    )
+    (manifests / "broken.yaml").write_text("a: [\n")
+    (manifests / "linked.yaml").symlink_to("broken.yaml")
+    done = jobgen(tmp_path, "init", "new", "--from", "manifests")
+    advice = "import each folder for its own environment, or rename one of them"
+
+    assert done.returncode == 1
+    for kind, line in (("PyTorchJob ml/bert", 2), ("ConfigMap ml/settings", 19)):
+        where = f"manifests/deep/jobs.yaml:{line}"
+        assert (
+            f"manifests/prod.yaml:{line}:1: not imported: `{kind}` is also in {where}, with other content; {advice}\n"
+        ) in done.stderr
+    assert "not imported: `ConfigMap ml/settings` would be rendered to the same file as `ConfigMap ml/" in done.stderr
+    assert "1 object imported, 1 of other kinds kept as manifests, 4 not imported\n" in done.stderr
+    check_repository(tmp_path / "new")
+
+
+def test_manifest_without_image_is_not_imported(tmp_path: Path, manifests: Path) -> None:
+    (manifests / "other.yaml").write_text(
+        MANIFESTS.partition("---\n")[0]
+        .replace("bert", "gpt")
+        .replace("- name: pytorch\n              image: registry.example.com/gpt:1.2.3 # pinned\n", "-\n")
+    )
+    done = jobgen(tmp_path, "init", "new", "--from", "manifests")
+
+    assert done.returncode == 1
+    assert (
+        "manifests/other.yaml:15:15: not imported: `containers[0]` of role `Master` requires `image`; set it\n"
+    ) in done.stderr
+    check_repository(tmp_path / "new")
+
+
+@pytest.mark.parametrize("folder", ["GenericJob", "MPIJob"])
+def test_public_manifests_make_a_repository_that_renders(tmp_path: Path, folder: str) -> None:
+    done = jobgen(tmp_path, "init", "new", "--from", str(shared_folder("corpus") / folder))
+    rendered = jobgen(tmp_path / "new", "render", "-o", "rendered")
+
+    assert done.returncode == 1
+    assert rendered.returncode == 0, rendered.stderr
+
+
+def test_render_names_a_container_without_name_and_image(tmp_path: Path) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/gpt.yaml").write_text(
+        "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: gpt}\nspec:\n  pytorchReplicaSpecs:\n"
+        "    Master:\n      template:\n        spec:\n          containers:\n            - command: [a]\n"
+    )
+    done = jobgen(tmp_path, "render")
+
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        "jobs/gpt.yaml:10:15: error: `containers[0]` of role `Master` requires `image`; set it"
+    )

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from jobgen.k8s.nodes import get_path
 from jobgen.model.data import Location, Node, value_of
 from jobgen.model.digest import blake2b
 from jobgen.model.finding import Finding, Identity, Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.locate import locate
+from jobgen.pipeline.missing_images import find_missing_images
 from jobgen.pipeline.trace import Job, JobRef, Tracer
 from jobgen.render.build import build_objects, identity_of, is_spec, job_attributes
 from jobgen.render.expand import Expander
@@ -20,7 +20,6 @@ from jobgen.repo import layout
 from jobgen.repo.files import FileEntry, read_file
 from jobgen.spec.merge import Deletion
 from jobgen.spec.overlay import EMPTY_PATCH, Environment, JobAttributes, Overlay, Patch, PatchName, list_ancestors
-from jobgen.spec.replicas import find_template
 
 if TYPE_CHECKING:
     from jobgen.check.checker import Checker
@@ -49,9 +48,6 @@ class Rendered(NamedTuple):
     """0 is the object of the job itself; its companions count up from 1."""
     job_digest: str = ""
     """The digest of the data of its job, if the run needs it."""
-
-
-_CONTAINER_FIELDS = ("containers", "initContainers")
 
 
 class OverlayUse(NamedTuple):
@@ -235,16 +231,7 @@ class EnvironmentRunner:
 
     def find_missing_images(self, made: Mapping[str, Node]) -> list[Problem]:
         """Report containers of a job without an image. The pods of some kinds get theirs from a runtime."""
-        api_version, name = str(value_of(made.get("apiVersion"))), str(value_of(made.get("kind")))
-        kind = next((kind for kind in self._project.kinds if kind.describes(api_version, name)), None)
-        items = kind.list_items(made) if kind else ()
-        pods = [get_path(find_template(each.data, kind.replicas), "spec") for each in items] if kind else []
-        containers = [each for pod in pods for field in _CONTAINER_FIELDS for each in _children(get_path(pod, field))]
-        lacking = (each for each in containers if isinstance(each, dict) and not value_of(each.get("image")))
-        return [
-            Problem("missing-pod-field", f"container `{value_of(name)}` requires `image`; set it", name, category="pod")
-            for name in (each.get("name") for each in lacking)
-        ]
+        return find_missing_images(made, self._project.kinds)
 
     def marker(self, mapping: Any, key: str) -> Marker:
         """The marker of a mapping of its overlays, by which a record says that it took effect."""
@@ -281,11 +268,6 @@ class EnvironmentRunner:
                 used.hits.setdefault((name, str(deletion.key)), where)
             else:
                 used.misses.append(((name, str(deletion.key)), where))
-
-
-def _children(tree: Node) -> Iterable[Node]:
-    """The values of a mapping, or the items of a list."""
-    return tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
 
 
 def _list_blocks(project: ProjectConfig, environment: Environment) -> Iterator[tuple[str, Any]]:

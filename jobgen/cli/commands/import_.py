@@ -13,19 +13,15 @@ from jobgen.cli.options import force_option, output_option
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.cli.terminal import read_stdin
 from jobgen.cli.write_files import write_new_files
+from jobgen.convert.importing.arrange import OtherObject, arrange_files, find_platforms
 from jobgen.convert.importing.collect import ImportedManifest, SkippedManifest, collect_manifests
-from jobgen.convert.importing.extract_overlay import build_overlay, extract_overlay
-from jobgen.convert.importing.format_yaml import format_document
-from jobgen.convert.importing.import_job import ImportedSpec, rewrite_document
+from jobgen.convert.importing.duplicates import drop_linked_copies, leave_out_duplicates
 from jobgen.convert.importing.server_fields import remove_server_fields
 from jobgen.convert.migrate.rewrite import rewrite_job
-from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.repo import layout
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.files import File, FileEntry
 from jobgen.repo.named_paths import find_files, find_manifests
@@ -74,20 +70,22 @@ def import_manifests(
         return error_result(ExitCode.USAGE, message)
     root = find_root((directory / output if output else directory).resolve())
     project = config.load(root or directory.resolve())
-    found = list(collect_manifests(_entries(directory, paths, stdin), project.kinds))
-    imported = list(_remove_duplicates(each for each in found if isinstance(each, ImportedManifest)))
+    entries = drop_linked_copies(_entries(directory, paths, stdin))
+    found = list(leave_out_duplicates(collect_manifests(entries, project.kinds), has_overlays=bool(project.overlays)))
+    imported = [each for each in found if isinstance(each, ImportedManifest)]
     skipped = [each for each in found if isinstance(each, SkippedManifest)]
     notes = "".join(_format_notes(each) for each in found)
     if not imported:
         return error_result(ExitCode.NOTHING_TO_DO, "there is nothing to import", notes)
-    files, documents = _make_files([each.spec for each in imported], project, factor=factor)
+    home = root or (directory / output).resolve().parent if output else directory
+    folder = os.path.relpath((directory / output).resolve(), home) if output else "jobs"
+    files, documents = arrange_files([each.spec for each in imported], [], project, folder, factor=factor)
     code = ExitCode.ERRORS if skipped else ExitCode.OK
     total = f"{pluralize(len(imported), 'object')} imported{f', {len(skipped)} not' if skipped else ''}\n"
     if output is None:
         notes += "".join(_NEEDS.format(name=name) for name in _find_missing_platforms(imported, project))
         overlays = [content for path, content in files.items() if factor and path.startswith("overlays/")]
         return Result(code, "---\n".join([*overlays, *documents]), notes + total)
-    home = root or (directory / output).resolve().parent
     error = write_new_files(
         {_target(home, directory / output, path): each for path, each in files.items()}, home, force=force
     )
@@ -119,25 +117,28 @@ class Converted(NamedTuple):
 def convert_folder(directory: Path, source: str, root: Path) -> Converted:
     """Convert all manifests of a folder for a new repository; objects of other kinds are kept as they are."""
     project = config.load(root)
-    entries = list(find_files(directory, source))
-    found = list(collect_manifests((entry for entry in entries if not entry.skipped), project.kinds))
-    imported = list(_remove_duplicates(each for each in found if isinstance(each, ImportedManifest)))
-    # The names come from a manifest, so they are untrusted.
-    skipped = (each for each in found if isinstance(each, SkippedManifest) and each.name)
-    others = [each for each in skipped if _FILE.fullmatch(f"{each.kind}-{each.name}".lower())]
-    names = dict.fromkeys(each.name for each in others)
-    files, _ = _make_files([each.spec for each in imported], project, list(names), factor=False)
+    entries = drop_linked_copies(find_files(directory, source))
+    collected = collect_manifests((entry for entry in entries if not entry.skipped), project.kinds)
+    found = list(leave_out_duplicates(collected, has_overlays=bool(project.overlays)))
+    imported = [each for each in found if isinstance(each, ImportedManifest)]
+    others = [each for each in found if isinstance(each, SkippedManifest) and _is_copied(each)]
+    copies: list[OtherObject] = []
     notes = ""
     for each in others:
-        path = f"jobs/{each.kind}-{each.name}.yaml".lower()
         text, removed = _clean_other(each)
-        files[path] = f"{files[path]}---\n{text}" if path in files else text
+        copies.append(OtherObject(f"{each.kind}-{each.name}".lower(), each.name, text))
         notes += visible(f"{each.location.file}:{each.location.line}: left out: {removed}") + "\n" if removed else ""
-    kept = {id(each) for each in others}
-    rest = [_explain_kustomization(each) for each in found if id(each) not in kept]
+    files, _ = arrange_files([each.spec for each in imported], copies, project)
+    copied = set(map(id, others))
+    rest = [_explain_kustomization(each) for each in found if id(each) not in copied]
     notes += "".join(_format_notes(each) for each in rest) + _list_unread(entries)
     left_out = sum(isinstance(each, SkippedManifest) for each in rest)
     return Converted(files, len(imported), len(others), left_out, notes)
+
+
+def _is_copied(each: SkippedManifest) -> bool:
+    """Whether an object of another kind is copied. Its name comes from a manifest, so it is untrusted."""
+    return bool(each.name) and _FILE.fullmatch(f"{each.kind}-{each.name}".lower()) is not None
 
 
 def _clean_other(each: SkippedManifest) -> tuple[str, str]:
@@ -167,16 +168,6 @@ def _list_unread(entries: Iterable[FileEntry]) -> str:
     return "".join(f"{count} files and folders not read: {reason}\n" for reason, count in sorted(counts.items()))
 
 
-def _remove_duplicates(imported: Iterable[ImportedManifest]) -> Iterator[ImportedManifest]:
-    """Yield each object once: an export next to its manifest has the same data."""
-    seen: dict[str, list[object]] = {}
-    for each in imported:
-        known = seen.setdefault(each.spec.name, [])
-        if each.spec.document not in known:
-            known.append(each.spec.document)
-            yield each
-
-
 def _format_notes(each: ImportedManifest | SkippedManifest) -> str:
     """Return the notes about one manifest."""
     where = f"{each.location.file}:{each.location.line}"
@@ -194,63 +185,9 @@ def _format_notes(each: ImportedManifest | SkippedManifest) -> str:
     return "".join(f"{visible(line)}\n" for line in lines)
 
 
-def _make_files(
-    specs: Sequence[ImportedSpec], project: ProjectConfig, others: Sequence[str] = (), *, factor: bool
-) -> tuple[dict[str, str], list[str]]:
-    """Return the files to write, `jobs/<name>.yaml` and `overlays/<env>/overlay.yaml`, and the texts of the jobs.
-
-    The first overlay also selects `others`, the names of objects that are no jobs, and manifests that stay as they are.
-    """
-    platforms = list(dict.fromkeys(spec.kind.platform for spec in specs if spec.is_spec))
-    if not project.overlays:
-        # Without overlays all objects are selected; with the first one, only those that it lists.
-        others = [*others, *(_find_name(spec) for spec in specs if not spec.is_spec)]
-    texts = {id(spec): spec.text for spec in specs}
-    files: dict[str, str] = {}
-    for platform in platforms:
-        jobs = [spec for spec in specs if spec.is_spec and spec.kind.platform == platform]
-        if factor and len(jobs) > 1:
-            name = "imported" if len(platforms) == 1 else f"imported-{platform}"
-            overlay, reduced = extract_overlay(name, platform, jobs, project.kinds)
-            files[f"overlays/{name}/overlay.yaml"] = format_document(overlay)
-            texts.update(
-                (id(job), rewrite_document(job.text, document))
-                for job, document in zip(jobs, reduced, strict=True)
-                if document != job.document
-            )
-        elif platform not in _find_platforms(project) and (project.overlays or set(platforms) != {DEFAULT_PLATFORM}):
-            # If there is any overlay, jobs of Kubeflow need one too; it also lists the existing jobs.
-            existing = _find_job_names(project) if platform == DEFAULT_PLATFORM and not project.overlays else []
-            overlay = build_overlay(platform, platform, [*existing, *(job.name for job in jobs), *others])
-            others = ()
-            files[f"overlays/{platform}/overlay.yaml"] = format_document(overlay)
-    for spec in specs:
-        path = f"jobs/{spec.name}.yaml"
-        # Jobs of the same name share a file.
-        files[path] = f"{files[path]}---\n{texts[id(spec)]}" if path in files else texts[id(spec)]
-    return files, list(texts.values())
-
-
-def _find_name(spec: ImportedSpec) -> str:
-    """Return the name of a manifest that stays as it is, which need not be that of its file."""
-    metadata = spec.document["metadata"]
-    return str(metadata.get("name", spec.name)) if isinstance(metadata, dict) else spec.name
-
-
-def _find_job_names(project: ProjectConfig) -> list[str]:
-    """Return the names of the existing jobs."""
-    return [job.document.name for job in read_jobs(layout.find_jobs(project.root), project.frameworks, [])]
-
-
-def _find_platforms(project: ProjectConfig) -> set[str]:
-    """Return the platforms of the environments."""
-    problems: list[Problem] = []
-    return {project.environment(name, problems).cluster.platform for name in project.overlays}
-
-
 def _find_missing_platforms(imported: Sequence[ImportedManifest], project: ProjectConfig) -> list[str]:
     """Return the platforms of jobs that no environment has."""
-    known = {DEFAULT_PLATFORM, *_find_platforms(project)}
+    known = {DEFAULT_PLATFORM, *find_platforms(project)}
     return sorted({each.spec.kind.platform for each in imported if each.spec.is_spec} - known)
 
 

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from jobgen.convert.importing.comments import find_comments
 from jobgen.convert.importing.import_job import (
     ImportedSpec,
+    ImportFailure,
     add_comments,
     import_manifest,
     keep_manifest,
     rewrite_document,
 )
 from jobgen.convert.importing.patch import find_duplicate_items
-from jobgen.convert.importing.server_fields import find_placeholders
+from jobgen.convert.importing.server_fields import find_placeholders, remove_server_fields
 from jobgen.convert.importing.services import HostService, ServiceKey, get_key, is_service, match_services
-from jobgen.model.data import Location, TracedList, location_of, value_of
+from jobgen.model.data import Location, Plain, TracedList, location_of, value_of
 from jobgen.model.finding import Finding
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted
 from jobgen.pipeline import config
+from jobgen.pipeline.missing_images import find_missing_images
 from jobgen.render.build import is_spec, manifest_errors, split_list
 from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.spec.kinds import Kind
@@ -42,6 +45,8 @@ class SkippedManifest(NamedTuple):
     """The name of an object of another kind, which can be copied as it is."""
     text: str = ""
     """The text of that object."""
+    manifest: Mapping[str, Plain] = MappingProxyType({})
+    """The data of that object."""
 
 
 class ImportedManifest(NamedTuple):
@@ -95,7 +100,7 @@ def _import_document(
             imported = _import_object(item, traced_item, location, kinds, lines, item_bounds)
             if isinstance(imported, SkippedManifest) and imported.name:
                 text = _copy_text(lines, bounds, item)
-                imported = imported._replace(text=text)
+                imported = imported._replace(text=text, manifest=remove_server_fields(item)[0])
             yield _add_service(imported, services)
         elif service.spec is None:
             note = f"the pods of `{service.job}` have their names from this Service; it is kept as a manifest"
@@ -160,17 +165,25 @@ def _import_object(
     )
     spec = import_manifest(item, kind, kinds)
     if not isinstance(spec, ImportedSpec):
-        for node, name in find_duplicate_items(traced):
-            reason = f"`{value_of(node)}` occurs twice in `{name}`, which a spec cannot express; delete one of them"
-            return SkippedManifest(location_of(node) or location, reason)
-        details = [
-            f"`{format_dotted(path)}`: {to_inline_yaml(expected)} would become {to_inline_yaml(actual)}"
-            for path, expected, actual in spec.differences
-        ]
-        problem = f": {spec.problems[0]}" if spec.problems else ""
-        return SkippedManifest(location, f"no spec renders to exactly this object{problem}", tuple(details))
+        return _explain_failure(spec, traced, location)
+    missing = find_missing_images(traced, kinds)
+    if missing:
+        return SkippedManifest(missing[0].location or location, missing[0].message)
     comments = find_comments(lines, traced, *bounds)
     return ImportedManifest(location, add_comments(spec, traced, comments, kinds), notes)
+
+
+def _explain_failure(failure: ImportFailure, traced: Any, location: Location) -> SkippedManifest:
+    """Say why no spec renders to an object."""
+    for node, name in find_duplicate_items(traced):
+        reason = f"`{value_of(node)}` occurs twice in `{name}`, which a spec cannot express; delete one of them"
+        return SkippedManifest(location_of(node) or location, reason)
+    details = [
+        f"`{format_dotted(path)}`: {to_inline_yaml(expected)} would become {to_inline_yaml(actual)}"
+        for path, expected, actual in failure.differences
+    ]
+    problem = f": {failure.problems[0]}" if failure.problems else ""
+    return SkippedManifest(location, f"no spec renders to exactly this object{problem}", tuple(details))
 
 
 def _name_other(item: Any, traced: Any) -> str:
