@@ -168,10 +168,11 @@ def test_documented_example_applies_a_delta(folders):
     for side, replicas in (("old", 1), ("new", 3)):
         home = folders / side
         (home / "jobs").mkdir()
-        (home / "jobs/bert.yaml").write_text(
-            "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: bert, namespace: ml}\n"
-            f"spec: {{framework: jax, image: 'a:1', roles: {{worker: {{replicas: {replicas}}}}}}}\n"
-        )
+        for name, metadata in (("bert", "name: bert, namespace: ml"), ("gpt", "name: gpt")):
+            (home / f"jobs/{name}.yaml").write_text(
+                f"apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {{{metadata}}}\n"
+                f"spec: {{framework: jax, image: 'a:1', roles: {{worker: {{replicas: {replicas}}}}}}}\n"
+            )
         done = subprocess.run(
             [*run, "render", "--format", "json"], cwd=home, capture_output=True, text=True, check=True
         )
@@ -182,4 +183,7 @@ def test_documented_example_applies_a_delta(folders):
     ran = subprocess.run([sys.executable, "-c", example], cwd=folders, capture_output=True, text=True, check=False)
 
     assert ran.stderr == ""
-    assert ran.stdout == "JAXJob ml/bert is now as in new.json\n"
+    assert sorted(ran.stdout.splitlines()) == [
+        "JAXJob gpt is now as in new.json",
+        "JAXJob ml/bert is now as in new.json",
+    ]
