@@ -287,3 +287,10 @@ def test_names_in_texts(tmp_path: Path, text: str, names: list[str]) -> None:
 
 def test_names_of_policies_are_not_those_of_bindings(repository: Path) -> None:
     assert list_policies(repository) == ["max-age"]
+
+
+def test_kinds_that_migrate_refuses_are_not_offered():
+    words = read_table()["commands"]["migrate"]["options"]["--to"]["words"]
+
+    assert {"TrainJob", "PyTorchJob", "jobset"} <= set(words)
+    assert not {"TrainingRuntime", "ClusterTrainingRuntime"} & set(words)

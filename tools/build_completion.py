@@ -79,8 +79,11 @@ def _describe_values(parameter: click.Parameter) -> dict[str, Any]:
     name = _name_values(parameter)
     if name in ("KIND", "KIND|PLATFORM"):
         kinds = config.load(TABLE.parent).kinds
-        platforms = {kind.platform for kind in kinds} if name == "KIND|PLATFORM" else set()
-        return {"words": sorted({kind.name for kind in kinds} | platforms)}
+        if name == "KIND":
+            return {"words": sorted({kind.name for kind in kinds})}
+        # Nothing can be converted to a runtime, which has no framework.
+        jobs = [kind for kind in kinds if kind.frameworks]
+        return {"words": sorted({kind.name for kind in jobs} | {kind.platform for kind in jobs})}
     if name.startswith("running="):
         return {"words": ["running=all", "running=none"]}
     if name not in _TAKES and name not in _FREE:
