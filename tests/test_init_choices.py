@@ -437,3 +437,29 @@ def test_render_names_a_container_without_name_and_image(tmp_path: Path) -> None
     assert done.stderr.startswith(
         "jobs/gpt.yaml:10:15: error: `containers[0]` of role `Master` requires `image`; set it"
     )
+
+
+def test_old_versions_are_listed_with_what_changes_them(tmp_path: Path, manifests: Path) -> None:
+    job = MANIFESTS.partition("---\n")[0]
+    (manifests / "old.yaml").write_text(job.replace("kubeflow.org/v1", "kubeflow.org/v1beta1").replace("bert", "old"))
+    (manifests / "xgboost.yaml").write_text(
+        job.replace("kubeflow.org/v1\nkind: PyTorchJob", "xgboostjob.kubeflow.org/v1\nkind: XGBoostJob")
+    )
+    listed = jobgen(tmp_path, "init", "first", "--from", "manifests").stderr
+    jobgen(tmp_path, "lint", "manifests", "--fix-unsafe")
+    done = jobgen(tmp_path, "init", "second", "--from", "manifests")
+    advice = "known versions: `kubeflow.org/v1`; `jobgen lint --fix-unsafe` changes the version, then import it again\n"
+
+    assert f"`kubeflow.org/v1beta1` `PyTorchJob` is not a kind that jobgen knows; {advice}" in listed
+    assert "`XGBoostJob` is not a kind that jobgen knows; known versions: `kubeflow.org/v1`\n" in listed
+    assert "2 objects imported, 1 of other kinds kept as manifests, 1 not imported\n" in done.stderr
+
+
+def test_gitops_is_declared_only_if_it_is_chosen(tmp_path: Path, manifests: Path) -> None:
+    without = jobgen(tmp_path, "init", "without", "--from", "manifests")
+    chosen = jobgen(tmp_path, "init", "chosen", "--from", "manifests", "--gitops", "argocd")
+    advice = "replace `https://git.example.com/jobs.git` in gitops/argocd.yaml before you apply it\n"
+
+    assert "gitops" not in (tmp_path / "without/jobgen.yaml").read_text()
+    assert "cluster: {gitops: argocd}\n" in (tmp_path / "chosen/jobgen.yaml").read_text()
+    assert (advice in without.stderr, advice in chosen.stderr) == (False, True)

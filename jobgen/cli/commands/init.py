@@ -93,6 +93,8 @@ def init(directory: Path, folder: Path, choices: Choices, *, force: bool) -> Res
     lines = "".join(f"{path} written\n" for path in stale)
     notes = _describe_import(converted) if converted else ""
     code = ExitCode.ERRORS if converted and converted.left_out else ExitCode.OK
+    if _EXAMPLE_URL.encode() in wanted.get("gitops/argocd.yaml", b""):
+        notes += f"there is no remote `origin`: replace `{_EXAMPLE_URL}` in gitops/argocd.yaml before you apply it\n"
     return Result(code, err=f"{lines}{notes}{pluralize(len(stale), 'file')}; {_describe_next(choices)}")
 
 
@@ -121,7 +123,8 @@ def _make_files(folder: Path, choices: Choices, converted: Converted | None) -> 
     gitops = choices.gitops or "argocd"
     if converted:
         envs = sorted({path.split("/")[1] for path in converted.files if path.startswith("overlays/")})
-        settings = f"cluster: {{gitops: {gitops}}}\n" + (f"environments: [{', '.join(envs)}]\n" if envs else "")
+        settings = f"cluster: {{gitops: {gitops}}}\n" if choices.gitops else ""
+        settings += f"environments: [{', '.join(envs)}]\n" if envs else ""
         texts = {**make_frame(settings, choices.ci), **converted.files}
     else:
         default = PLATFORMS[choices.platform or "kubeflow"].framework

@@ -203,5 +203,8 @@ def _find_kind(item: Any, kinds: Sequence[Kind]) -> Kind | str:
     versions = sorted(str(kind.api_version) for kind in kinds if name in (kind.name, *kind.aliases))
     if versions:
         known = ", ".join(f"`{each}`" for each in versions)
-        return f"`{api_version}` `{name}` is not a kind that jobgen knows; known versions: {known}"
+        group = api_version.rpartition("/")[0]
+        is_old = any(each.rpartition("/")[0] == group for each in versions)
+        advice = "; `jobgen lint --fix-unsafe` changes the version, then import it again" if is_old else ""
+        return f"`{api_version}` `{name}` is not a kind that jobgen knows; known versions: {known}{advice}"
     return f"`{api_version}` `{name}` is not a kind that jobs are rendered as; {_COPY}"
