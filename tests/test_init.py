@@ -112,7 +112,7 @@ def test_init_twice_changes_nothing_and_adds_another_framework(tmp_path: Path) -
 
     assert (again.returncode, again.stderr.splitlines()[-1]) == (
         0,
-        "0 files; next: `jobgen lint`, `pre-commit install`",
+        "0 files; next: `jobgen lint`, `git init`, `pre-commit install`",
     )
     assert more.stderr.startswith("jobs/mpi.yaml written\n1 file;")
     assert contents(tmp_path) == {**before, "jobs/mpi.yaml": (tmp_path / "jobs/mpi.yaml").read_bytes()}

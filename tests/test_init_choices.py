@@ -104,7 +104,10 @@ def test_gitops_files_are_what_the_command_prints(tmp_path: Path, engine: str) -
     assert written == printed.stdout
     assert "ml/jobs/rendered" in written
     assert "password" not in written
-    assert f"and apply gitops/{engine}.yaml to the cluster" in done.stderr
+    assert (
+        f"; next: `jobgen lint`, `pre-commit install`; then `jobgen render -o rendered`, and apply gitops/{engine}.yaml"
+        in (done.stderr)
+    )
     assert f"gitops: {engine}\n" in (repository.folder / "ml/jobs/overlays/base/overlay.yaml").read_text()
 
 

@@ -23,7 +23,6 @@ from jobgen.repo.shipped import find_shipped
 from jobgen.report.escape import visible
 from jobgen.report.summary import pluralize
 
-_NEXT = "next: `jobgen lint`, `pre-commit install`\n"
 _CREDENTIALS = lazy_pattern(r"(?<=://)[^/@]*@")
 _EXAMPLE_URL = "https://git.example.com/jobs.git"
 
@@ -95,7 +94,7 @@ def init(directory: Path, folder: Path, choices: Choices, *, force: bool) -> Res
     code = ExitCode.ERRORS if converted and converted.left_out else ExitCode.OK
     if _EXAMPLE_URL.encode() in wanted.get("gitops/argocd.yaml", b""):
         notes += f"there is no remote `origin`: replace `{_EXAMPLE_URL}` in gitops/argocd.yaml before you apply it\n"
-    return Result(code, err=f"{lines}{notes}{pluralize(len(stale), 'file')}; {_describe_next(choices)}")
+    return Result(code, err=f"{lines}{notes}{pluralize(len(stale), 'file')}; {_describe_next(folder, choices)}")
 
 
 def _find_fault(directory: Path, choices: Choices) -> str:
@@ -159,11 +158,17 @@ def _describe_import(converted: Converted) -> str:
     return f"{converted.notes}{', '.join(counts)}\n"
 
 
-def _describe_next(choices: Choices) -> str:
+def _describe_next(folder: Path, choices: Choices) -> str:
+    """Say what to run next; hooks need a Git repository."""
+    try:
+        git.find_prefix(folder)
+        steps = "next: `jobgen lint`, `pre-commit install`"
+    except git.GitError:
+        steps = "next: `jobgen lint`, `git init`, `pre-commit install`"
     if not choices.gitops:
-        return _NEXT
+        return f"{steps}\n"
     engine = f"gitops/{choices.gitops}.yaml"
-    return f"{_NEXT.rstrip()}; then `jobgen render -o rendered`, and apply {engine} to the cluster\n"
+    return f"{steps}; then `jobgen render -o rendered`, and apply {engine} to the cluster\n"
 
 
 def _find_conflicts(folder: Path, wanted: dict[str, bytes], *, force: bool) -> Iterator[str]:
