@@ -83,6 +83,16 @@ _REASONS = {
 """Why rules without a page of their own report something, and what to do: the same for all of a category."""
 
 
+_DISAGREEMENT = (
+    "Both use the same schema, so one of them reads it wrongly, or it uses something that jobgen does not evaluate."
+    " If the schema is one of the repository, in `schemas/`, compare it with the CustomResourceDefinition of the"
+    " cluster: correct it if it differs, or import it again with `jobgen schema import`. If the schema is right, or"
+    " comes with jobgen, report the disagreement as a bug of jobgen, with the object and the message."
+)
+_OWN_REASONS = {"jsonschema-disagrees": _DISAGREEMENT, "kubeconform-disagrees": _DISAGREEMENT}
+"""The same for single rules, where the text of their category does not help."""
+
+
 class RuleDoc(NamedTuple):
     """The documentation of a rule or a policy."""
 
@@ -115,6 +125,10 @@ def all_docs(root: Folder | None) -> dict[str, RuleDoc]:
     return {**policy_docs(root), **all_rule_docs()}
 
 
+def _find_reason(doc: RuleDoc) -> str:
+    return _OWN_REASONS.get(doc.name) or _REASONS.get((doc.category, doc.severity), "")
+
+
 @cache
 def all_rule_docs() -> dict[str, RuleDoc]:
     """Every rule by name, ordered by category and name."""
@@ -123,7 +137,7 @@ def all_rule_docs() -> dict[str, RuleDoc]:
 
     docs = [RuleDoc(*rule) for rule in BUILTIN_RULES]
     docs += [RuleDoc(name, "pod", Severity.ERROR, _to_sentence(summary)) for name, summary in POD_RULES.items()]
-    docs = [doc._replace(text=doc.text or fill(_REASONS.get((doc.category, doc.severity), ""), 110)) for doc in docs]
+    docs = [doc._replace(text=doc.text or fill(_find_reason(doc), 110)) for doc in docs]
     for rule in all_rules():
         summary, _, text = (rule.check.__doc__ or "").strip().partition("\n")
         docs.append(RuleDoc(rule.name, rule.category, rule.severity, summary, dedent(text).strip()))
