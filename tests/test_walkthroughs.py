@@ -107,7 +107,7 @@ def test_a_command_with_another_output_or_exit_code_is_noticed(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(
         "```yaml\n# jobs/a.yaml\na: 1\n```\n\n"
-        "```console\n$ cat jobs/a.yaml\na: 1\n$ cd jobs; ls\nb.yaml\n$ pwd\n...\n```\n"
+        "```console\n$ cat jobs/a.yaml\n# jobs/a.yaml\na: 1\n$ cd jobs; ls\nb.yaml\n$ pwd\n...\n```\n"
         "<!-- fails -->\n```console\n$ true\n```\n"
     )
     folder = tmp_path / "work"
@@ -115,7 +115,7 @@ def test_a_command_with_another_output_or_exit_code_is_noticed(tmp_path):
     same, different, moved, succeeds = commands = list(run_page(page, folder))
 
     assert [each.is_as_shown for each in commands] == [True, False, True, False]
-    assert (same.printed, different.printed, moved.printed) == ("a: 1\n", "a.yaml\n", f"{folder}/jobs\n")
+    assert (same.printed, different.printed, moved.printed) == ("# jobs/a.yaml\na: 1\n", "a.yaml\n", f"{folder}/jobs\n")
     assert succeeds.code == 0
 
     accept_outputs(page, commands)

@@ -76,7 +76,8 @@ def run_page(page: Path, folder: Path) -> Iterator[Command]:
         if block["language"] == "yaml" and named:
             path = current / named[1]
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(block["text"][named.end() :], "utf-8")
+            # With the comment, as a reader copies the block.
+            path.write_text(block["text"], "utf-8")
         if block["language"] != "console":
             continue
         commands = list(_COMMAND.finditer(block["text"]))
