@@ -58,8 +58,9 @@ def check_version(project: ProjectConfig, written: Mapping[str, Any]) -> Check:
     facts = {"required": required, "met": True}
     if any(each.rule == _WRONG_VERSION for each in project.findings):
         found = f"{required}, and this is {__version__}"
-        return Check(FIELD, found, PROBLEM, f"pip install 'jobgen{required}'", {**facts, "met": False})
-    return Check(FIELD, f"{required}, met by {__version__}" if required else "none", facts=facts)
+        command = f"pip install 'jobgen{required}'"
+        return Check(name=FIELD, found=found, status=PROBLEM, next=command, facts={**facts, "met": False})
+    return Check(name=FIELD, found=f"{required}, met by {__version__}" if required else "none", facts=facts)
 
 
 def check_environments(project: ProjectConfig) -> Check:
