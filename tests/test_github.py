@@ -78,6 +78,8 @@ def test_a_run_goes_on_if_nothing_can_be_installed(tmp_path):
     assert done.stderr.splitlines() == [
         "chromium could not be installed; the tests of the HTML page are skipped",
         "neovim could not be installed; the tests with Neovim are skipped",
+        "zsh could not be installed; the tests of its completion are skipped",
+        "fish could not be installed; the tests of its completion are skipped",
         "npm ci has failed; the tests of the VS Code extension are skipped",
     ]
 

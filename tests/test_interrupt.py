@@ -35,7 +35,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (root / "overlays" / name / "overlay.yaml").write_text(OVERLAY.format(name=name))
     (root / "jobs").mkdir()
     (root / "jobgen.yaml").write_text("")
-    for number in range(1800):
+    for number in range(5000):
         (root / f"jobs/{number}.yaml").write_text(JOB.format(number=number))
     return root
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from jobgen.cli.commands.import_ import import_manifests
-from jobgen.cli.commands.init import init
+from jobgen.cli.commands.init import Choices, init
 from jobgen.cli.commands.render import render
 from jobgen.cli.commands.schema import import_crds, write_editor_files
 from jobgen.cli.result import ExitCode, Result
@@ -183,7 +183,7 @@ def editor(root: Path, _: Path) -> Result:
 def begin(root: Path, _: Path) -> Result:
     shutil.rmtree(root / "jobs")
     (root / "l").rename(root / "jobs")
-    return init(root, (), "none", force=True)
+    return init(root, root, Choices(ci="none"), force=True)
 
 
 @pytest.mark.parametrize("act", [render_tree, import_schema, import_jobs, editor, begin])

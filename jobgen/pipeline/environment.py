@@ -12,7 +12,6 @@ from jobgen.model.finding import Finding, Identity, Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.locate import locate
-from jobgen.pipeline.missing_images import find_missing_images
 from jobgen.pipeline.trace import Job, JobRef, Tracer
 from jobgen.render.build import build_objects, identity_of, is_spec, job_attributes
 from jobgen.render.expand import Expander
@@ -231,6 +230,9 @@ class EnvironmentRunner:
 
     def find_missing_images(self, made: Mapping[str, Node]) -> list[Problem]:
         """Report containers of a job without an image. The pods of some kinds get theirs from a runtime."""
+        # Imported late: a lint has a rule for this.
+        from jobgen.pipeline.missing_images import find_missing_images
+
         return find_missing_images(made, self._project.kinds)
 
     def marker(self, mapping: Any, key: str) -> Marker:
