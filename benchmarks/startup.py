@@ -2,7 +2,7 @@
 
     python benchmarks/startup.py
 
-Each row stands beside `python -c pass`, or beside kubeconform for the same file if it is on PATH.
+Each row stands beside a Python process that does nothing, or beside kubeconform for the same file if it is on PATH.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def measure() -> Iterator[Measurement]:
         file = min((folder / "varied").rglob("*.yaml"))
         python = fastest(TIMES, sys.executable, "-c", "pass", folder=folder, cache=folder).seconds
         shown = fastest(TIMES, *JOBGEN, "--help", folder=folder, cache=folder).seconds
-        yield from with_target("jobgen --help", shown, HELP, "python -c pass", python)
-        yield from with_target("completion of a command in bash", complete(folder), HELP, "python -c pass", python)
+        yield from with_target("jobgen --help", shown, HELP, "an empty Python", python)
+        yield from with_target("completion of a command in bash", complete(folder), HELP, "an empty Python", python)
         theirs = kubeconform_seconds(TIMES, folder, str(file.relative_to(folder)))
         new = min(lint_new_file(folder, file, number) for number in range(TIMES)).seconds
         for row in with_target("one new file, from process start", new, NEW_FILE):

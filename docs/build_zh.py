@@ -1,7 +1,7 @@
 """Keep the Chinese pages in step with their English sources, and write docs/zh/rules.md.
 
 The first line of a translated page names its source and the digest of the prose that was translated. Blocks of code are
-those of the source, so whoever runs the source's commands runs them for both pages.
+those of the source, so the test that runs the source's commands covers both pages.
 
 `python docs/build_zh.py` copies the blocks, writes the version of jobgen, and reports sources whose prose has changed.
 `python docs/build_zh.py PAGE...` also records that these pages are translated; `--check` writes nothing.

@@ -107,7 +107,7 @@ class Commit:
     def read_ahead(self, files: Sequence[tuple[str, Entry]], limit: int) -> Iterator[tuple[str, Entry]]:
         """Yield files after many of them have been read at once, because each answer of Git takes time.
 
-        One that is larger than the limit, or not valid, is left to whoever asks for it.
+        One that is larger than the limit, or not valid, is read by `read_file`, which reports it.
         """
         for start in range(0, len(files), _AHEAD):
             batch = files[start : start + _AHEAD]

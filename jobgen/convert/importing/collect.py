@@ -108,7 +108,7 @@ def _import_document(
 
 
 def _copy_text(lines: list[str], bounds: tuple[int, int], item: Any) -> str:
-    """The text of a document, with its comments; an item of a List is written anew."""
+    """The text of a document, with its comments; an item of a List is written from its data."""
     text = "\n".join(lines[bounds[0] - 1 : bounds[1]]).strip("\n") + "\n"
     return text if [document.data for document in read(text.encode(), "").documents] == [item] else to_yaml(item)
 
