@@ -1493,3 +1493,48 @@ def test_name_of_a_sweep_in_a_patch_gets_the_pattern_of_its_members(tmp_path):
 
     assert finding["rule"] == "patch-matches-nothing"
     assert finding["message"].endswith("`bert` is a sweep; write `bert-*`")
+
+
+SWEEP_OBJECT = "apiVersion: example.com/v1\nkind: Sweep\nmetadata: {name: %s}\nspec: {trials: 3}\n"
+
+
+def lint_with_schema(folder: Path, spec: dict[str, Any], **defs: Any) -> list[str]:
+    """The messages about two objects of a kind whose `spec` has this schema."""
+    schema = {"type": "object", "properties": {"spec": spec}, "$defs": defs}
+    write_all(folder, {f"jobs/{name}.yaml": SWEEP_OBJECT % name for name in "ab"})
+    write_all(folder, {"jobgen.yaml": "", "schemas/example.com/sweep_v1.json": json.dumps(schema)})
+    return [f"{each['rule']}: {each['message']}" for each in lint_report(folder)[1]["findings"]]
+
+
+@pytest.mark.parametrize(
+    ("word", "spec"),
+    [
+        ("if", {"if": {"required": ["trials"]}}),
+        ("const", {"properties": {"trials": {"const": 5}}}),
+        ("uniqueItems", {"properties": {"seeds": {"items": {"type": "array", "uniqueItems": True}}}}),
+        ("propertyNames", {"additionalProperties": {"propertyNames": {"maxLength": 3}}}),
+        ("dependentRequired", {"allOf": [{"dependentRequired": {"trials": ["seed"]}}]}),
+        ("patternProperties", {"$ref": "#/$defs/any"}),
+        ("required beside $ref", {"$ref": "#/$defs/any", "required": ["seed"]}),
+    ],
+)
+def test_a_keyword_that_is_not_evaluated_is_reported_once(tmp_path: Path, word: str, spec: dict[str, Any]) -> None:
+    (message,) = lint_with_schema(tmp_path, spec, **({"any": {word: {"^x": {}}}} if "$ref" in spec else {}))
+
+    assert message.startswith(f"ignored-schema-keyword: the schema `schemas/example.com/sweep_v1.json` has `{word}`")
+
+
+def test_names_of_properties_and_keywords_without_demand_are_no_ignored_keywords(tmp_path: Path) -> None:
+    spec = {"properties": {"if": {"type": "string"}, "const": {"type": "array", "uniqueItems": False}}}
+
+    assert lint_with_schema(tmp_path, spec) == []
+
+
+def test_all_alternatives_beside_null_are_evaluated(tmp_path: Path) -> None:
+    options = [{"type": "string"}, {"type": "integer"}, {"type": "null"}]
+
+    assert lint_with_schema(tmp_path, {"properties": {"trials": {"anyOf": options}}}) == []
+    found = lint_with_schema(tmp_path, {"properties": {"trials": {"anyOf": [options[0], options[2]]}}})
+    assert [each.partition(":")[0] for each in found] == ["wrong-type"] * 2
+    found = lint_with_schema(tmp_path, {"properties": {"trials": {"anyOf": [options[1], options[2]], "minimum": 4}}})
+    assert [each.partition(":")[0] for each in found] == ["out-of-range"] * 2

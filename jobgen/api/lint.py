@@ -214,12 +214,12 @@ def finish_findings(
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """Return one finding for each fault, and the findings that they stand for too."""
     from jobgen.report.duplicates import merge_duplicates
-    from jobgen.report.unchecked import group_missing_schemas
+    from jobgen.report.unchecked import group_by_kind
 
     kept = merge_duplicates(findings, mandatory)
     listed = {_key_of(finding) for finding in kept}
     merged = [finding for finding in findings if _key_of(finding) not in listed]
-    kept, uncounted = group_missing_schemas(kept)
+    kept, uncounted = group_by_kind(kept)
     return tuple(kept), (*merged, *uncounted)
 
 

@@ -122,6 +122,7 @@ _WARNINGS = {
     "meta": {
         "change-not-analyzed": "A change that cannot be assessed, because the jobs could not be rendered before it.",
         "expired-suppression": "A suppression comment whose end date has passed.",
+        "ignored-schema-keyword": "An object whose schema in the repository has a keyword that is not evaluated.",
         "jsonschema-disagrees": "An object that jobgen accepts and jsonschema rejects, or the other way round.",
         "jsonschema-failed": "An object that jsonschema could not check.",
         "kubeconform-disagrees": "An object that jobgen accepts and kubeconform rejects, or the other way round.",

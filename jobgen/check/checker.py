@@ -28,6 +28,7 @@ from jobgen.check.schema.untrusted import (
     BrokenSchemaError,
     compile_untrusted,
     compile_untrusted_admission,
+    list_ignored_keywords,
     read_untrusted,
 )
 from jobgen.check.validation import find_metadata_format, validate_object
@@ -400,10 +401,12 @@ def _compile_own_schema(schema: File, release: Release) -> _SchemaCheck:
     except BrokenSchemaError as error:
         reason = finding.message if finding else str(error)
         return lambda obj: [_report_broken_schema(path, reason, obj)]
+    ignored = list_ignored_keywords(content)
 
     def check_or_report(obj: Mapping[str, Node]) -> list[Problem]:
         try:
-            return check(obj)
+            found = check(obj)
+            return [_report_ignored_keywords(path, ignored, obj), *found] if ignored else found
         except BrokenSchemaError as error:
             return [_report_broken_schema(path, str(error), obj)]
 
@@ -413,6 +416,13 @@ def _compile_own_schema(schema: File, release: Release) -> _SchemaCheck:
 def _report_broken_schema(path: str, reason: str, obj: Mapping[str, Node]) -> Problem:
     message = f"the schema `{path}` cannot be used: {reason}"
     return Problem("broken-schema", message, obj.get("kind"), category="meta")
+
+
+def _report_ignored_keywords(path: str, ignored: Sequence[str], obj: Mapping[str, Node]) -> Problem:
+    words = ", ".join(f"`{word}`" for word in ignored)
+    message = f"the schema `{path}` has {words}, which is not evaluated, because a CRD cannot have it"
+    message += "; write an `x-kubernetes-validations` rule instead"
+    return Problem("ignored-schema-keyword", message, obj.get("kind"), category="meta", severity=Severity.WARNING)
 
 
 def _run_stage(obj: Mapping[str, Node], find: Callable[[], Iterable[Problem]]) -> list[Problem]:

@@ -1,4 +1,4 @@
-"""Reports kinds without a schema once for each kind, with the number of objects that were not checked."""
+"""Reports kinds whose schema is missing or not evaluated in full once for each kind, not for each object."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Iterable
 
 from jobgen.model.finding import UNCHECKED, Finding
 
+_GROUPED = frozenset(("ignored-schema-keyword", "missing-schema"))
 
-def group_missing_schemas(findings: Iterable[Finding]) -> tuple[list[Finding], list[Finding]]:
-    """Return the findings with the first of each kind without a schema, and those that it stands for."""
+
+def group_by_kind(findings: Iterable[Finding]) -> tuple[list[Finding], list[Finding]]:
+    """Return the findings with the first about the schema of each kind, and those that it stands for."""
     shown: list[Finding] = []
     groups: dict[tuple[object, ...], list[Finding]] = {}
     first: dict[int, tuple[object, ...]] = {}
     for finding in findings:
-        if finding.rule != "missing-schema":
+        if finding.rule not in _GROUPED:
             shown.append(finding)
             continue
         key = (finding.message, finding.severity)

@@ -84,7 +84,7 @@ class _Compiler:
     def _shape(self, schema: dict[str, Any]) -> Check:
         if "$ref" in schema:
             return self._ref(schema["$ref"])
-        if "anyOf" in schema and schema["anyOf"][-1] == {"type": "null"}:
+        if schema.keys() == {"anyOf"} and len(schema["anyOf"]) == 2 and schema["anyOf"][1] == {"type": "null"}:
             return _unless_null(self.check(schema["anyOf"][0]))
         checks = [self._typed(schema)] if "type" in schema else list(self._untyped(schema))
         checks += compile_constraints(schema, is_untrusted=self.budget is not None, release=self.release)

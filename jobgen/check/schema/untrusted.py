@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from jobgen.check.schema.admitted import Admission, compile_admission
 from jobgen.check.schema.constraints import BadPatternError
 from jobgen.check.schema.crd_schema import compile_structural
+from jobgen.check.schema.ignored_keywords import find_ignored_keywords
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, Plain
 from jobgen.model.finding import Problem
@@ -34,6 +35,11 @@ def compile_untrusted(text: bytes, release: Release = NEWEST_RELEASE) -> Callabl
         return _run(lambda: check_value(value))
 
     return check
+
+
+def list_ignored_keywords(text: bytes) -> list[str]:
+    """The keywords of a schema that its check does not evaluate; the schema has been compiled."""
+    return find_ignored_keywords(json.loads(text))
 
 
 def read_untrusted(text: bytes) -> dict[str, Any] | None:
