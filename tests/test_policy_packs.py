@@ -20,6 +20,7 @@ from jobgen.pipeline.load_policies import load_policies
 from jobgen.pipeline.policy_types import list_resources
 from jobgen.repo import layout
 from jobgen.repo.policy_packs import PACK_NAMES, PACKS
+from jobgen.repo.shipped import find_shipped
 from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
@@ -389,3 +390,17 @@ def test_large_job_is_within_the_costs_that_the_api_server_allows(jobs, containe
 
     assert "resource-requests" in found
     assert f"the job has {jobs * containers * 8} GPUs" in found["max-gpus"]
+
+
+@pytest.mark.parametrize("is_checkout", [True, False])
+def test_packs_of_a_checkout_of_jobgen_are_off_for_an_installed_jobgen(tmp_path, is_checkout):
+    """A repository may have a folder with this name, too; its policies are in force."""
+    root = repository(tmp_path)
+    pack = next((find_shipped("policies") / "packs/cost").glob("*.yaml"))
+    write(root / "policies/packs/cost" / pack.name, pack.read_text("utf-8"))
+    if is_checkout:
+        write(root / "jobgen/repo/policy_packs.py", "")
+
+    own = [file.path for file in layout.read_own_policies(root)]
+
+    assert own == ([] if is_checkout else [f"policies/packs/cost/{pack.name}"])

@@ -281,8 +281,10 @@ def _find_policies(root: Folder) -> Iterator[FileEntry]:
     if isinstance(root, Path) and is_home(root):
         yield from _find_shipped_policies(root)
         return
+    # In a checkout of jobgen, packs are as little in force as those of the jobgen that is installed.
+    others = (f"{_POLICY_TESTS}/", policy_packs.FOLDER) if _is_checkout(root) else (f"{_POLICY_TESTS}/",)
     for entry in walk_files(root, POLICIES, MANIFEST_SUFFIXES):
-        if entry.finding or not entry.path.startswith(f"{_POLICY_TESTS}/"):
+        if entry.finding or not entry.path.startswith(others):
             yield entry
 
 
@@ -299,6 +301,11 @@ def _find_shipped_policies(home: Path) -> Iterator[FileEntry]:
 def is_home(root: Folder) -> bool:
     """Whether a repository is the one that the shipped policies are in."""
     return find_shipped("policies").parent == root
+
+
+def _is_checkout(root: Folder) -> bool:
+    """Whether a repository is a checkout of jobgen, which the jobgen that runs may not come from."""
+    return (root / "jobgen/repo/policy_packs.py").is_file()
 
 
 def read_settings(root: Folder) -> File | None:
