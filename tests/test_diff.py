@@ -254,6 +254,24 @@ def test_folders_of_manifests_need_no_repository(tmp_path):
     assert told(between(tmp_path, format_="json")) == [("changed", "in-place", "", "a")]
 
 
+def test_reason_of_a_change_is_that_of_the_spec_if_metadata_has_the_same_effect(tmp_path):
+    for folder, replicas in (("old", 1), ("new", 3)):
+        job = {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "PyTorchJob",
+            "metadata": {"name": "a", "namespace": "ml", "annotations": {"workers": str(replicas)}},
+            "spec": {
+                "pytorchReplicaSpecs": {"Worker": {"replicas": replicas, "template": {"spec": {"containers": []}}}}
+            },
+        }
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "job.json").write_text(json.dumps(job))
+
+    result = between(tmp_path, tmp_path / "old", tmp_path / "new")
+
+    assert "pods are added or removed" in result.out.split("\n")[1]
+
+
 def test_single_revision_is_compared_with_the_work_tree(repository):
     write(repository, "jobs/bert.yaml", spec(image="x:2"))
     before = run(repository, "status", "--porcelain"), sorted(os.listdir(repository / ".git"))

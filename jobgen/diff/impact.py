@@ -112,7 +112,9 @@ def assess_change(old: Snapshot, new: Snapshot, before: Rendered, after: Rendere
         FieldImpact(narrow_change(change), _assess_field(change, old_manifest, new_manifest, rejections))
         for change in changes
     )
-    worst = select_worst(field.outcome for field in fields)
+    # Of equal effects, that of the spec counts: it says what happens to pods.
+    ordered = sorted(fields, key=lambda field: field.change.path[:1] == ("metadata",))
+    worst = select_worst(field.outcome for field in ordered)
     stops = worst.effect in (Effect.STOPS_RUNNING, Effect.RESTART) and _may_be_running(old_manifest)
     return impact._replace(fields=fields, outcome=worst, stops=stops)
 

@@ -54,6 +54,11 @@ def entries(report: Report) -> list[ReportEntry]:
     return _merge(Suppressed(finding, "", "") for finding in report.findings)
 
 
+def group_findings(findings: Iterable[Finding]) -> list[ReportEntry]:
+    """Return findings as entries, in the order of the first finding of each."""
+    return list(map(_make_entry, _group(Suppressed(finding, "", "") for finding in findings)))
+
+
 def suppressed_entries(report: Report) -> list[ReportEntry]:
     """Return the suppressed findings, by location."""
     return _merge(report.suppressed)

@@ -7,25 +7,25 @@ from collections.abc import Iterable
 
 from jobgen.model.finding import Finding, Severity
 from jobgen.report import Report
-from jobgen.report.entries import RANK, count_entries, count_suppressed_entries
+from jobgen.report.entries import RANK, ReportEntry, count_entries, count_suppressed_entries, group_findings
 from jobgen.report.escape import visible
 
 
 def format_findings(findings: Iterable[Finding]) -> str:
-    """Return one line for each finding, followed by its related locations."""
-    return "".join(_format_finding(finding) for finding in findings)
+    """Return one line for each finding, with all its environments, followed by its related locations."""
+    return "".join(map(_format_entry, group_findings(findings)))
 
 
-def _format_finding(finding: Finding) -> str:
-    env = f" (in {finding.env})" if finding.env else ""
-    lines = [f"{finding.location}: {finding.severity.value}: {finding.message}{env} [{finding.rule}]"]
+def _format_entry(entry: ReportEntry) -> str:
+    finding = entry.finding
+    lines = [f"{finding.location}: {finding.severity.value}: {entry.message} [{finding.rule}]"]
     lines += [f"    {related.location}: {related.message}" for related in finding.related]
     return "".join(f"{visible(line)}\n" for line in lines)
 
 
 def count_severities(findings: Iterable[Finding]) -> str:
-    """Return `2 errors, 1 warning`; empty without findings."""
-    return _format_counts(Counter(finding.severity for finding in findings))
+    """Return `2 errors, 1 warning`; empty without findings. One in several environments counts once, as in a lint."""
+    return _format_counts(Counter(entry.finding.severity for entry in group_findings(findings)))
 
 
 def _format_counts(counts: Counter[Severity]) -> str:
