@@ -92,10 +92,11 @@ def run_page(page: Path, folder: Path) -> Iterator[Command]:
 
 
 def accept_outputs(page: Path, commands: list[Command]) -> None:
-    """Write what commands printed into their page."""
+    """Write what commands printed into their page; an output with `...` stays if it fits."""
     text = page.read_text("utf-8")
     for command in reversed(commands):
-        if not fits(command.shown, command.printed):
+        is_cut = re.search(r"^\.\.\.$", command.shown, re.MULTILINE) is not None
+        if not fits(command.shown, command.printed) or not is_cut:
             before, after = text[: command.position], text[command.position + len(command.shown) :]
             text = f"{before}{command.printed}{after}"
     page.write_text(text, "utf-8")
