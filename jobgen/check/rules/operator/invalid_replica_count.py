@@ -6,7 +6,7 @@ from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.nodes import as_integer
 from jobgen.k8s.objects import Role
 from jobgen.k8s.operators import choose_severity, describe_rejection, is_operator_since
-from jobgen.model.finding import Severity
+from jobgen.model.finding import Severity, pluralize
 from jobgen.spec.replicas import RoleDescription, find_count
 
 
@@ -14,8 +14,9 @@ from jobgen.spec.replicas import RoleDescription, find_count
 def invalid_replica_count(role: Role) -> Iterator[Violation]:
     """A role with more or fewer pods than the operator supports, such as two masters.
 
-    Operators require exactly one Master or Launcher, and at least one Worker where there are Workers, and reject the
-    job otherwise. A second Chief of TensorFlow is started, and both train as if they were alone.
+    Operators require exactly one Master or Launcher, and reject the job otherwise. mpi-operator also rejects
+    `replicas: 0` of the Worker, and so does training-operator 1.9 or later for a PyTorchJob; it accepts that in other
+    kinds, such as MPIJob `v1`. A second Chief of TensorFlow is started, and both train as if they were alone.
 
     Set a supported number of replicas.
     """
@@ -38,10 +39,11 @@ def invalid_replica_count(role: Role) -> Iterator[Violation]:
     consequence = f"; {describe_rejection(role.manifest)}" if checked and bounded else ""
     severity = choose_severity(role.manifest) if checked or described is None else Severity.WARNING
     if one:
-        message = f"`numNodes` must be {wanted}, got {written}"
+        # A job spec has the number as `replicas`, a manifest as `numNodes`.
+        message, evidence = f"the job has {pluralize(written, 'node')} but needs {wanted}", ("numNodes",)
     else:
-        message = f"`{role.replica_type}` has `replicas: {written}` but needs {wanted}"
-    yield Violation(node, f"{message}{consequence}", severity=severity)
+        message, evidence = f"`{role.replica_type}` has `replicas: {written}` but needs {wanted}", None
+    yield Violation(node, f"{message}{consequence}", severity=severity, evidence=evidence)
 
 
 def _describe_bounds(role: Role, described: RoleDescription | None, written: int) -> str:

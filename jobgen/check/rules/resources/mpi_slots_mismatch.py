@@ -20,13 +20,14 @@ def mpi_slots_mismatch(manifest: Manifest) -> Iterator[Violation]:
     """`mpirun -np` with a number other than the number of slots: workers times `slotsPerWorker`.
 
     With more processes than slots, Open MPI stops: `There are not enough slots available`. With fewer, some workers
-    hold GPUs that are never used.
+    hold GPUs that are never used. With `replicas: 0` of the workers, the hostfile is empty, and Open MPI starts all
+    processes in the launcher.
 
     Remove `-np`, which uses all slots, or keep it in line with the replicas.
     """
     launcher, worker = manifest.find_role("launcher"), manifest.find_role("worker")
     main = launcher.pod.main_container if launcher else None
-    if not main or not launcher or not worker or not worker.count:
+    if not main or not launcher or not worker or worker.count < 0:
         return
     if not any(_LITERAL.search(as_text(word)) for word in main.command_line):
         return
@@ -43,20 +44,30 @@ def mpi_slots_mismatch(manifest: Manifest) -> Iterator[Violation]:
     hosts = worker.count + _is_launcher_worker(manifest, launcher)
     most = max(counts, key=lambda word: int(word.text))
     # Other MPI implementations place the remaining processes on the first hosts again.
-    if int(most.text) > hosts * per and as_text(manifest.spec.get("mpiImplementation")) in ("", "OpenMPI"):
-        yield Violation(most.node, _format_message(most, hosts, per, "so mpirun fails; remove it"))
+    if not hosts:
+        # mpi-operator rejects a job without workers; `invalid-replica-count` reports that.
+        if int(most.text) > 1 and _is_of_training_operator(manifest):
+            effect = "but the job has no workers, so all of them run in the launcher; set `replicas` of the workers"
+            yield Violation(most.node, f"`{most.text}` processes, {effect}")
+    elif int(most.text) > hosts * per and as_text(manifest.spec.get("mpiImplementation")) in ("", "OpenMPI"):
+        yield Violation(most.node, _format_message(most, hosts, per, "so mpirun fails"))
     elif int(most.text) < hosts * per and worker.pod.gpus and len(counts) == len(calls):
-        yield Violation(most.node, _format_message(most, hosts, per, "so some GPUs stay idle; remove it"))
+        yield Violation(most.node, _format_message(most, hosts, per, "so some GPUs stay idle"))
 
 
 def _format_message(count: Argument, hosts: int, per: int, effect: str) -> str:
     slots = pluralize(hosts * per, "slot")
-    return f"`{count.text}` processes for {slots} ({pluralize(hosts, 'host')}, {per} per host), {effect}"
+    advice = "remove the option, and mpirun starts one process on each slot"
+    return f"`{count.text}` processes for {slots} ({pluralize(hosts, 'host')}, {per} per host), {effect}; {advice}"
+
+
+def _is_of_training_operator(manifest: Manifest) -> bool:
+    return manifest.kind is not None and value_of(manifest.kind.api_version) == "kubeflow.org/v1"
 
 
 def _is_launcher_worker(manifest: Manifest, launcher: Role) -> bool:
     """Whether the operator also writes the launcher into the hostfile."""
-    if manifest.kind and value_of(manifest.kind.api_version) == "kubeflow.org/v1":
+    if _is_of_training_operator(manifest):
         return any("gpu" in str(name) for container in launcher.pod.containers for name in container.limits)
     return value_of(manifest.spec.get("runLauncherAsWorker")) is True
 
