@@ -178,6 +178,9 @@ def test_what_is_not_imported_is_listed_with_its_reason(tmp_path: Path, manifest
     (manifests / "broken.yaml").write_text("a: [\n")
     (manifests / "kustomization.yaml").write_text("resources: [deep/jobs.yaml]\n")
     (manifests / "notes.txt").write_text("text\n")
+    (manifests / "empty.yaml").write_text("")
+    (manifests / "comment.yaml").write_text("# later\n---\n")
+    (manifests / "list.yaml").write_text("apiVersion: v1\nkind: List\nitems: []\n")
     done = jobgen(tmp_path, "init", "new", "--from", "manifests")
 
     assert done.returncode == 1
@@ -186,6 +189,9 @@ def test_what_is_not_imported_is_listed_with_its_reason(tmp_path: Path, manifest
         "manifests/kustomization.yaml:1:1: not imported: a kustomization is not built; run `kubectl kustomize",
         "manifests/link.yaml:1:1: not imported: a symbolic link that leads out",
         "manifests/notes.txt: not read: ",
+        "manifests/empty.yaml:1:1: nothing to import: the file holds no object\n",
+        "manifests/comment.yaml:1:1: nothing to import: the file holds no object\n",
+        "manifests/list.yaml:1:1: nothing to import: the `List` has no items\n",
         "1 object imported, 1 of other kinds kept as manifests, 3 not imported\n",
     ):
         assert line in done.stderr
@@ -360,9 +366,10 @@ def test_jobs_of_one_name_on_two_platforms_render_on_their_own(tmp_path: Path, m
 
 
 def test_overlays_that_import_writes_exclude_paths_of_its_folder(tmp_path: Path, manifests: Path) -> None:
+    """Also if the name of the folder has characters that mean something in a pattern."""
     (manifests / "new.yaml").write_text(TRAINJOB)
     (tmp_path / "jobgen.yaml").write_text("")
-    done = jobgen(tmp_path, "import", "manifests/deep/jobs.yaml", "manifests/new.yaml", "-o", "jobs/nlp")
+    done = jobgen(tmp_path, "import", "manifests/deep/jobs.yaml", "manifests/new.yaml", "-o", "jobs/[nlp]*")
 
     assert "2 objects imported, 1 not\n" in done.stderr
     assert rendered_kinds(tmp_path) == ["kubeflow/pytorchjob-bert.yaml", "trainer/trainjob-bert.yaml"]
@@ -403,6 +410,8 @@ def test_second_object_of_a_name_is_left_out_unless_it_is_the_same(tmp_path: Pat
         assert (
             f"manifests/prod.yaml:{line}:1: not imported: `{kind}` is also in {where}, with other content; {advice}\n"
         ) in done.stderr
+    assert "manifests/same.yaml:2:1: nothing to import: the same object is in manifests/deep/jobs.yaml:2\n" in done.stderr
+    assert "manifests/link.yaml: not read: a symbolic link to another of these files\n" in done.stderr
     assert "not imported: `ConfigMap ml/settings` would be rendered to the same file as `ConfigMap ml/" in done.stderr
     assert "1 object imported, 1 of other kinds kept as manifests, 4 not imported\n" in done.stderr
     check_repository(tmp_path / "new")

@@ -15,7 +15,7 @@ from jobgen.cli.terminal import read_stdin
 from jobgen.cli.write_files import write_new_files
 from jobgen.convert.importing.arrange import OtherObject, arrange_files, find_platforms
 from jobgen.convert.importing.collect import ImportedManifest, SkippedManifest, collect_manifests
-from jobgen.convert.importing.duplicates import drop_linked_copies, leave_out_duplicates
+from jobgen.convert.importing.duplicates import skip_linked_copies, leave_out_duplicates
 from jobgen.convert.importing.server_fields import remove_server_fields
 from jobgen.convert.migrate.rewrite import rewrite_job
 from jobgen.model.lazy_re import lazy_pattern
@@ -70,10 +70,10 @@ def import_manifests(
         return error_result(ExitCode.USAGE, message)
     root = find_root((directory / output if output else directory).resolve())
     project = config.load(root or directory.resolve())
-    entries = drop_linked_copies(_entries(directory, paths, stdin))
+    entries = [entry for entry in skip_linked_copies(_entries(directory, paths, stdin)) if not entry.skipped]
     found = list(leave_out_duplicates(collect_manifests(entries, project.kinds), has_overlays=bool(project.overlays)))
     imported = [each for each in found if isinstance(each, ImportedManifest)]
-    skipped = [each for each in found if isinstance(each, SkippedManifest)]
+    skipped = [each for each in found if _is_lost(each)]
     notes = "".join(_format_notes(each) for each in found)
     if not imported:
         return error_result(ExitCode.NOTHING_TO_DO, "there is nothing to import", notes)
@@ -117,7 +117,7 @@ class Converted(NamedTuple):
 def convert_folder(directory: Path, source: str, root: Path) -> Converted:
     """Convert all manifests of a folder for a new repository; objects of other kinds are kept as they are."""
     project = config.load(root)
-    entries = drop_linked_copies(find_files(directory, source))
+    entries = skip_linked_copies(find_files(directory, source))
     collected = collect_manifests((entry for entry in entries if not entry.skipped), project.kinds)
     found = list(leave_out_duplicates(collected, has_overlays=bool(project.overlays)))
     imported = [each for each in found if isinstance(each, ImportedManifest)]
@@ -132,8 +132,13 @@ def convert_folder(directory: Path, source: str, root: Path) -> Converted:
     copied = set(map(id, others))
     rest = [_explain_kustomization(each) for each in found if id(each) not in copied]
     notes += "".join(_format_notes(each) for each in rest) + _list_unread(entries)
-    left_out = sum(isinstance(each, SkippedManifest) for each in rest)
+    left_out = sum(map(_is_lost, rest))
     return Converted(files, len(imported), len(others), left_out, notes)
+
+
+def _is_lost(each: ImportedManifest | SkippedManifest) -> bool:
+    """Whether an object is not imported, so that the import is incomplete."""
+    return isinstance(each, SkippedManifest) and each.is_lost
 
 
 def _is_copied(each: SkippedManifest) -> bool:
@@ -173,7 +178,8 @@ def _format_notes(each: ImportedManifest | SkippedManifest) -> str:
     where = f"{each.location.file}:{each.location.line}"
     if isinstance(each, SkippedManifest):
         shown = [*each.details[:_MAX_SHOWN], *(["…"] if len(each.details) > _MAX_SHOWN else [])]
-        lines = [f"{each.location}: not imported: {each.reason}", *(f"  {detail}" for detail in shown)]
+        verdict = "not imported" if each.is_lost else "nothing to import"
+        lines = [f"{each.location}: {verdict}: {each.reason}", *(f"  {detail}" for detail in shown)]
     else:
         removed = each.spec.removed
         lines = [f"{location}: {note}" for location, note in each.notes]

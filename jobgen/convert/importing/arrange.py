@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from glob import escape
 from typing import Any
 
 from jobgen.convert.importing.extract_overlay import build_overlay, extract_overlay
@@ -127,11 +128,12 @@ def _choose_paths(placed: Sequence[_Placed]) -> list[str]:
 def _select(overlay: Any, platform: str, placed: Sequence[_Placed], paths: Sequence[str]) -> None:
     """Let an overlay select its objects by name, except for those of other overlays with the same name."""
     names = {*overlay["spec"]["jobs"]["names"], *(each.name for each in placed if each.platform == platform)}
-    overlay["spec"]["jobs"] = {"names": sorted(names)}
+    # Both are patterns, and the name of a folder or of a manifest may hold `*` or `[`.
+    overlay["spec"]["jobs"] = {"names": sorted(map(escape, names))}
     pairs = zip(placed, paths, strict=True)
     excluded = sorted({path for each, path in pairs if each.platform != platform and each.name in names})
     if excluded:
-        overlay["spec"]["jobs"]["exclude"] = {"paths": excluded}
+        overlay["spec"]["jobs"]["exclude"] = {"paths": list(map(escape, excluded))}
 
 
 def _find_name(spec: ImportedSpec) -> str:

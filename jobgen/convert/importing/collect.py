@@ -47,6 +47,8 @@ class SkippedManifest(NamedTuple):
     """The text of that object."""
     manifest: Mapping[str, Plain] = MappingProxyType({})
     """The data of that object."""
+    is_lost: bool = True
+    """Whether something is missing in the result; False if there is no object, or it is imported from elsewhere."""
 
 
 class ImportedManifest(NamedTuple):
@@ -70,6 +72,8 @@ def collect_manifests(
     services = match_services(objects, kinds)
     for file, documents, findings in read_files:
         yield from (SkippedManifest(finding.location, finding.message) for finding in findings)
+        if not (documents or findings):
+            yield SkippedManifest(Location(file.path), "the file holds no object", is_lost=False)
         for position, document in enumerate(documents):
             yield from _import_document(file, position, document, kinds, services)
 
@@ -86,6 +90,8 @@ def _import_document(
     lines = file.content.decode("utf-8").replace("\r\n", "\n").split("\n")
     bounds = find_bounds(lines, document.location.line)
     items, traced_items = split_list(document.data), split_list(traced)
+    if not items:
+        yield SkippedManifest(document.location, f"the `{document.data.get('kind')}` has no items", is_lost=False)
     is_single = len(items) == 1 and items[0] is document.data
     listed = None if is_single else traced.get("items")
     starts = listed.item_locations if isinstance(listed, TracedList) else []

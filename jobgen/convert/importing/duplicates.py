@@ -12,18 +12,20 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.render.build import identity_of
 from jobgen.repo.files import FileEntry
 
+_LINKED = "a symbolic link to another of these files"
 _RENAME = "rename one of them"
 _ADVICE = f"import each folder for its own environment, or {_RENAME}"
 
 
-def drop_linked_copies(entries: Iterable[FileEntry]) -> list[FileEntry]:
-    """Return each file once: a symbolic link to another one of the files is not a second file."""
+def skip_linked_copies(entries: Iterable[FileEntry]) -> list[FileEntry]:
+    """Read each file once: a symbolic link to another one of the files is not a second file."""
     listed = list(entries)
     files = {os.path.realpath(entry.full) for entry in listed if entry.full and not os.path.islink(entry.full)}
     return [
-        entry
+        entry._replace(skipped=_LINKED)
+        if entry.full and os.path.islink(entry.full) and os.path.realpath(entry.full) in files
+        else entry
         for entry in listed
-        if not (entry.full and os.path.islink(entry.full) and os.path.realpath(entry.full) in files)
     ]
 
 
@@ -47,8 +49,9 @@ def leave_out_duplicates(
             (one for one in known if one.platform == own.platform or not (one.platform and own.platform)), None
         )
         if first is not None:
-            if first.manifest != own.manifest:
-                yield SkippedManifest(each.location, _explain_duplicate(own, first))
+            is_same = first.manifest == own.manifest
+            reason = f"the same object is in {first.place}" if is_same else _explain_duplicate(own, first)
+            yield SkippedManifest(each.location, reason, is_lost=not is_same)
             continue
         other = by_name.setdefault(own.job, own) if own.job else own
         if has_overlays and other.platform != own.platform:
