@@ -277,12 +277,50 @@ def test_names_of_jobs_are_those_that_are_read(folder: str) -> None:
         ("kind: Overlay\nmetadata: {name: no}\n", []),
         ("kind: X\nspec: {metadata: {name: no}}\n", []),
         ("- kind: X\n", []),
+        (
+            "kind: List\nitems:\n- kind: X\n  metadata:\n    name: yes-1\n- {kind: X, metadata: {name: yes-2}}\n",
+            ["yes-1", "yes-2"],
+        ),
+        ("kind: PyTorchJobList\nitems: [{kind: X, metadata: {name: yes-1}}, null, 1]\n", ["yes-1"]),
+        ("kind: List\nmetadata: {name: no}\nitems: []\n---\nkind: X\nmetadata: {name: yes-1}\n", ["yes-1"]),
+        ("kind: List\nitems: [\n", []),
     ],
 )
 def test_names_in_texts(tmp_path: Path, text: str, names: list[str]) -> None:
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs/a.yaml").write_bytes(text.encode())
     assert list_jobs(tmp_path) == names
+
+
+def test_names_in_json(tmp_path: Path) -> None:
+    (tmp_path / "jobs").mkdir()
+    item = {"kind": "X", "metadata": {"name": "yes-1"}}
+    (tmp_path / "jobs/a.json").write_text(json.dumps({"kind": "List", "items": [item]}))
+    (tmp_path / "jobs/b.json").write_text(json.dumps({"kind": "X", "metadata": {"name": "yes-2"}}))
+    (tmp_path / "jobs/c.json").write_text("[1]")
+    assert list_jobs(tmp_path) == ["yes-1", "yes-2"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "environments", "teams"),
+    [
+        ("", ["dev", "prod"], ["vision"]),
+        ("environments: [prod]\nteams: {nlp: {folders: [jobs/nlp]}}\n", ["prod"], ["nlp", "vision"]),
+        ("environments: 1\nteams: [nlp]\n", ["dev", "prod"], ["vision"]),
+        ("environments: [\n", ["dev", "prod"], ["vision"]),
+    ],
+)
+def test_environments_and_teams(tmp_path: Path, settings: str, environments: list[str], teams: list[str]) -> None:
+    """What other overlays extend is no environment, and the settings may hold teams."""
+    for name, spec in (("base", "{}"), ("dev", "{extends: [base]}"), ("prod", "{extends: [base, prod]}")):
+        (tmp_path / "overlays" / name).mkdir(parents=True)
+        (tmp_path / "overlays" / name / "overlay.yaml").write_text(f"kind: Overlay\nspec: {spec}\n")
+    (tmp_path / "teams").mkdir()
+    (tmp_path / "teams/vision.yaml").write_text("")
+    (tmp_path / "jobgen.yaml").write_text(settings)
+
+    assert list_words(ask(tmp_path, "jobgen", "render", "-e", "")) == environments
+    assert list_words(ask(tmp_path, "jobgen", "teams", "")) == teams
 
 
 def test_names_of_policies_are_not_those_of_bindings(repository: Path) -> None:

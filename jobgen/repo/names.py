@@ -1,16 +1,17 @@
-"""The names that a repository shows without being parsed: its environments, teams, jobs and policies.
+"""The names that a repository shows: its environments, teams, jobs and policies.
 
-They complete command lines. So nothing is rendered or reported, and what is broken has no name.
+They complete command lines. So nothing is rendered or reported, what is broken has no name, and only settings, lists,
+JSON and overlays that extend others are parsed; other names are found in the text.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_WALKED_FILES
@@ -20,6 +21,7 @@ from jobgen.repo.walk import walk_files
 
 _DOCUMENTS = lazy_pattern(r"^---", re.MULTILINE)
 _KIND = lazy_pattern(r"""^kind[ ]*:[ ]*["']?(\w+)""", re.MULTILINE)
+_LIST = lazy_pattern(r"""^["']?kind["']?[ ]*:[ ]*["']?\w*List\b""", re.MULTILINE)
 _METADATA = lazy_pattern(r"^metadata[ ]*:[ \t]*(?:(\{)|(?:#.*)?\n(?:[ ]*(?:#.*)?\n)*([ ]+))", re.MULTILINE)
 _INNER = lazy_pattern(r"\{[^{}]*\}")
 _NAME = (
@@ -33,15 +35,26 @@ _NO_JOBS = ("Overlay", "Team")
 
 
 def list_environments(root: Path) -> list[str]:
-    """The environments: folders of overlays/ with a file."""
-    paths = (entry.path.split("/") for entry in walk_files(root, "overlays", MANIFEST_SUFFIXES))
-    return sorted({parts[1] for parts in paths if len(parts) > 2})
+    """The environments: those of the settings, or else the folders of overlays/ that no other overlay extends."""
+    listed = _read_settings(root).get("environments")
+    if isinstance(listed, list):
+        return sorted({name for name in listed if isinstance(name, str)})
+    found: set[str] = set()
+    extended: set[str] = set()
+    for entry in walk_files(root, "overlays", MANIFEST_SUFFIXES):
+        parts = entry.path.split("/")
+        if len(parts) > 2:
+            found.add(parts[1])
+            extended |= _find_extended(entry) - {parts[1]}
+    return sorted(found - extended or found)
 
 
 def list_teams(root: Path) -> list[str]:
-    """The teams that have a file."""
+    """The teams that have a file, and those of the settings."""
     paths = (entry.path for entry in walk_files(root, "teams", MANIFEST_SUFFIXES))
-    return sorted({os.path.basename(path).rpartition(".")[0] for path in paths})
+    listed = _read_settings(root).get("teams")
+    written = map(str, listed) if isinstance(listed, dict) else ()
+    return sorted({*(os.path.basename(path).rpartition(".")[0] for path in paths), *written})
 
 
 def list_jobs(root: Path) -> list[str]:
@@ -56,11 +69,12 @@ def list_policies(root: Path) -> list[str]:
 
 
 def _find_names(entries: Iterable[FileEntry]) -> Iterator[tuple[str, str]]:
-    """Yield the kind and the name of each document."""
+    """Yield the kind and the name of each object."""
     for entry in islice(entries, MAX_WALKED_FILES):
-        text = read_file(entry).content.decode("utf-8", "replace").replace("\r\n", "\n")
-        if entry.path.endswith(".json"):
-            yield from _find_json_name(text)
+        content = read_file(entry).content
+        text = content.decode("utf-8", "replace").replace("\r\n", "\n")
+        if entry.path.endswith(".json") or _LIST.search(text):
+            yield from (pair for document in _read_documents(content) for pair in _list_objects(document))
             continue
         for document in _DOCUMENTS.split(text):
             kind, name = _KIND.search(document), _find_name(document)
@@ -82,9 +96,33 @@ def _find_name(document: str) -> str:
     return name["name"] if name else ""
 
 
-def _find_json_name(text: str) -> Iterator[tuple[str, str]]:
-    try:
-        data = json.loads(text)
-        yield str(data["kind"]), str(data["metadata"]["name"])
-    except (ValueError, RecursionError, LookupError, TypeError):
-        return
+def _list_objects(document: Any) -> Iterator[tuple[str, str]]:
+    """Yield the kind and the name of an object, or of the items of a list."""
+    items = document.get("items")
+    is_list = isinstance(items, list) and str(document.get("kind")).endswith("List")
+    for each in items if is_list else [document]:
+        metadata = each.get("metadata") if isinstance(each, dict) else None
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        if isinstance(name, str) and name:
+            yield str(each.get("kind")), name
+
+
+def _find_extended(entry: FileEntry) -> set[str]:
+    """The names of the overlays that a file extends; few files do."""
+    content = read_file(entry).content
+    specs = [document.get("spec") for document in _read_documents(content)] if b"extends" in content else []
+    listed = [spec.get("extends") for spec in specs if isinstance(spec, dict)]
+    return {name for names in listed if isinstance(names, list) for name in names if isinstance(name, str)}
+
+
+def _read_settings(root: Path) -> dict[str, Any]:
+    """The settings; empty if there are none, or they are broken."""
+    file = layout.read_settings(root)
+    return next(_read_documents(file.content), {}) if file else {}
+
+
+def _read_documents(content: bytes) -> Iterator[dict[str, Any]]:
+    """Read the mappings of a file exactly, which takes longer than a search in its text."""
+    from jobgen.yamlio.read import read
+
+    return (document.data for document in read(content, "").documents if isinstance(document.data, dict))
