@@ -207,20 +207,56 @@ def test_extras_are_those_of_the_package(owner: User) -> None:
 
 
 @pytest.mark.parametrize(
-    ("install", "status"),
+    ("install", "pin"),
     [
-        ("jobgen==0.1.0", "note"),
-        ("jobgen[lsp] == 0.1.0", "note"),
-        (f"jobgen=={__version__}", "ok"),
-        ("jobgen", "ok"),
-        ("jobgen # not jobgen==0.1.0", "ok"),
+        ("jobgen==0.1.0", "==0.1.0"),
+        ("jobgen[lsp] == 0.1.0", "==0.1.0"),
+        ("'jobgen==0.1.*'", "==0.1.*"),
+        ("jobgen==0.1.0rc1", "==0.1.0rc1"),
+        ("jobgen~=0.1.4", "~=0.1.4"),
+        ("'jobgen >= 0.1, <0.2'", ">=0.1,<0.2"),
+        ("git+https://git.example.com/tools/jobgen@v0.1.0", "==0.1.0"),
+        ("git+https://git.example.com/tools/jobgen.git@0.1.0", "==0.1.0"),
+        (f"jobgen=={__version__}", ""),
+        (f"jobgen~={__version__}", ""),
+        ("'jobgen>=0.1'", ""),
+        ("jobgen", ""),
+        ("jobgen # not jobgen==0.1.0", ""),
+        ("my-jobgen==0.1.0 jobgen-rules==0.1.0", ""),
+        ("git+https://git.example.com/tools/jobgen@main", ""),
     ],
 )
-def test_ci_with_another_version(owner: User, install: str, status: str) -> None:
+def test_ci_that_installs_another_version(owner: User, install: str, pin: str) -> None:
     owner.write({".gitlab-ci.yml": f"lint:\n  script:\n    - pip install {install}\n    - jobgen lint\n"})
     check = owner.doctor()["CI"]
-    assert (check["status"], check["facts"]["files"]) == (status, [".gitlab-ci.yml"])
-    assert check["next"] == ("pip install 'jobgen==0.1.0'" if status == "note" else "")
+    assert (check["status"], check["facts"]["files"]) == ("note" if pin else "ok", [".gitlab-ci.yml"])
+    assert check["next"] == (f"pip install 'jobgen{pin}'" if pin else "")
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        (".github/workflows/a.yaml", "jobs: {a: {steps: [{uses: your-organization/jobgen@TAG}]}}\n"),
+        (".github/workflows/a.yaml", "jobs: {a: {container: registry.example.com/tools/jobgen:TAG}}\n"),
+        (".gitlab-ci.yml", "a: {image: 'registry.example.com:5000/jobgen:TAG'}\n"),
+        (".gitlab-ci.yml", "include: [{project: tools/jobgen, ref: TAG, file: ci/gitlab.yml}]\n"),
+        (".gitlab-ci.yml", 'jobgen: {variables: {JOBGEN_VERSION: "TAG"}}\n'),
+        (
+            ".pre-commit-config.yaml",
+            "repos:\n- repo: https://git.example.com/tools/jobgen\n  hooks: [{id: jobgen-lint}]\n  rev: TAG\n",
+        ),
+        (".pre-commit-config.yaml", "repos: [{rev: TAG, repo: 'git@git.example.com:jobgen.git'}]\n"),
+    ],
+)
+def test_ci_or_hooks_at_a_tag(owner: User, file: str, text: str) -> None:
+    for tag, status in (("v0.1.0", "note"), ("0.1", "note"), (f"v{__version__}", "ok"), (__version__[:3], "ok")):
+        owner.write({file: text.replace("TAG", tag)})
+        check = owner.doctor()["CI"]
+        assert check["status"] == status, check
+        assert check["found"].startswith(f"{file} runs jobgen 0.1") == (status == "note")
+    for other in ("main", "3f786850e387550fdab836ed7e6dc881de23001b", "latest"):
+        owner.write({file: text.replace("TAG", other)})
+        assert owner.doctor()["CI"]["status"] == "ok"
 
 
 def test_a_tree_that_was_edited(owner: User) -> None:

@@ -410,7 +410,9 @@ def test_second_object_of_a_name_is_left_out_unless_it_is_the_same(tmp_path: Pat
         assert (
             f"manifests/prod.yaml:{line}:1: not imported: `{kind}` is also in {where}, with other content; {advice}\n"
         ) in done.stderr
-    assert "manifests/same.yaml:2:1: nothing to import: the same object is in manifests/deep/jobs.yaml:2\n" in done.stderr
+    assert (
+        "manifests/same.yaml:2:1: nothing to import: the same object is in manifests/deep/jobs.yaml:2\n" in done.stderr
+    )
     assert "manifests/link.yaml: not read: a symbolic link to another of these files\n" in done.stderr
     assert "not imported: `ConfigMap ml/settings` would be rendered to the same file as `ConfigMap ml/" in done.stderr
     assert "1 object imported, 1 of other kinds kept as manifests, 4 not imported\n" in done.stderr

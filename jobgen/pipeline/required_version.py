@@ -21,11 +21,11 @@ def find_version_problem(settings: Mapping[Any, Node]) -> Iterator[Problem]:
     required = value_of(settings.get(FIELD))
     if not isinstance(required, str):
         return  # Absent, or an error of the schema.
-    met = [_is_met(part, __version__) for part in required.split(",")]
-    if None in met:
+    met = is_met(required, __version__)
+    if met is None:
         message = f"`{FIELD}` is `{required}`, which is not a list of conditions; write one such as `>=0.2,<0.3`"
         yield Problem("invalid-value", message, settings[FIELD])
-    elif not all(met):
+    elif not met:
         message = (
             f"this is jobgen `{__version__}`, and the repository requires `{required}`; install such a version, "
             f"for example with `pip install 'jobgen{required}'`"
@@ -33,7 +33,13 @@ def find_version_problem(settings: Mapping[Any, Node]) -> Iterator[Problem]:
         yield Problem("wrong-jobgen-version", message, settings[FIELD], category="meta")
 
 
-def _is_met(condition: str, version: str) -> bool | None:
+def is_met(conditions: str, version: str) -> bool | None:
+    """Whether a version meets all conditions of a list; None if one of them is not a condition."""
+    met = [_meets(part, version) for part in conditions.split(",")]
+    return None if None in met else all(met)
+
+
+def _meets(condition: str, version: str) -> bool | None:
     """Whether a version meets a condition; None if it is not a condition."""
     found = _CONDITION.fullmatch(condition)
     if not found:

@@ -15,7 +15,7 @@ from jobgen.cli.terminal import read_stdin
 from jobgen.cli.write_files import write_new_files
 from jobgen.convert.importing.arrange import OtherObject, arrange_files, find_platforms
 from jobgen.convert.importing.collect import ImportedManifest, SkippedManifest, collect_manifests
-from jobgen.convert.importing.duplicates import skip_linked_copies, leave_out_duplicates
+from jobgen.convert.importing.duplicates import leave_out_duplicates, skip_linked_copies
 from jobgen.convert.importing.server_fields import remove_server_fields
 from jobgen.convert.migrate.rewrite import rewrite_job
 from jobgen.model.lazy_re import lazy_pattern

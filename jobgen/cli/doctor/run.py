@@ -8,7 +8,7 @@ from typing import Any
 
 from jobgen import __version__
 from jobgen.cli.doctor import NOTE, PROBLEM, Check, installation, machine, repository, shell
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.cli.doctor.pins import find_other_versions
 from jobgen.pipeline import config
 from jobgen.repo import layout
 from jobgen.repo.files import MANIFEST_SUFFIXES, read_path
@@ -18,7 +18,6 @@ from jobgen.yamlio.read import read
 
 _WORKFLOWS = ".github/workflows/"
 _CI_FILES = (machine.HOOKS, ".gitlab-ci.yml")
-_PIN = lazy_pattern(r"(?m)^[^#\n]*?\bjobgen(?:\[[\w,. -]*\])? *== *([0-9][\w.!+]*)")
 
 
 def run_checks(directory: Path, environ: Mapping[str, str]) -> list[Check]:
@@ -79,11 +78,10 @@ def _read_settings(root: Path) -> Mapping[str, Any]:
 def _check_ci(texts: Mapping[str, str]) -> Check:
     users = [path for path, text in texts.items() if path != machine.HOOKS and "jobgen" in text]
     facts = {"files": users}
-    for path in users:
-        pins = [pin for pin in _PIN.findall(texts[path]) if pin != __version__]
-        if pins:
-            found = f"{path} runs jobgen {pins[0]}, and this is {__version__}, so findings may differ"
-            return Check("CI", found, NOTE, f"pip install 'jobgen=={pins[0]}'", facts)
+    for path, text in texts.items():
+        for pin in find_other_versions(text):
+            found = f"{path} runs jobgen {pin.removeprefix('==')}, and this is {__version__}, so findings may differ"
+            return Check("CI", found, NOTE, f"pip install 'jobgen{pin}'", facts)
     if users:
         return Check("CI", f"{', '.join(users)} runs jobgen", facts=facts)
     return Check("CI", "no workflow of GitHub or GitLab names jobgen; docs/ci.md has one", facts=facts)
