@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from jobgenprocess import run_jobgen_text
+from jobgenprocess import run_jobgen, run_jobgen_text
 
 from jobgen.cli import pages
 from jobgen.cli.completion.table import read_table
@@ -174,6 +174,8 @@ def test_rules_are_links_on_a_terminal(repository: Path) -> None:
     [
         ({}, True, True),
         ({"NO_COLOR": "1"}, False, True),
+        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False, True),
+        ({"TERM": "dumb", "FORCE_COLOR": "1"}, True, False),
         ({"FORCE_HYPERLINK": "0"}, True, False),
         ({"TERM": "dumb"}, False, False),
         ({"TERM": "linux"}, True, False),
@@ -195,6 +197,23 @@ def test_variables_decide_about_colors_and_links(
 
 def test_a_pipe_has_no_links(repository: Path) -> None:
     assert "\x1b" not in run_jobgen_text(repository, "lint").stdout
+
+
+@pytest.mark.parametrize(
+    ("environ", "colors"),
+    [
+        ({"FORCE_COLOR": "1"}, True),
+        ({"FORCE_COLOR": ""}, False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": ""}, True),
+    ],
+)
+@pytest.mark.parametrize("command", ["lint", "doctor"])
+def test_a_pipe_has_colors_if_they_are_forced(
+    repository: Path, command: str, environ: dict[str, str], colors: bool
+) -> None:
+    done = run_jobgen(repository, command, env={**os.environ, **environ})
+    assert (b"\x1b[" in done.stdout) == colors
 
 
 @pytest.fixture

@@ -31,8 +31,10 @@ def is_narrower_than(columns: int) -> bool:
 
 
 def has_color() -> bool:
-    """Whether the standard output is a terminal whose user wants colors."""
-    return terminal_width() is not None and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    """Whether the user wants colors: NO_COLOR and FORCE_COLOR decide it, else a terminal has them."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (terminal_width() is not None and os.environ.get("TERM") != "dumb")
 
 
 def find_error_terminal() -> int | None:
