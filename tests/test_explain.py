@@ -505,6 +505,22 @@ def test_completion_lists_fields_of_the_spec_and_of_the_object(example):
         assert explain_name(example, "bert", field, ["prod"], "text").code == 0, field
 
 
+@pytest.mark.parametrize("side", ["limits", "requests"])
+def test_amount_of_one_side_is_explained_by_its_short_path(side, example):
+    """The list has the short path also for an amount that is set for limits or requests alone."""
+    resources = f"resources: {{memory: 4Gi, {side}: {{nvidia.com/gpu: 2}}}}"
+    write(example, {"jobs/bert.yaml": JOB.replace("resources: {memory: 4Gi}", resources)})
+    fields = list_fields(example, "bert", ["prod"])
+
+    assert "roles.worker.resources.gpu" in fields
+    result = explain_name(example, "bert", "roles.worker.resources.gpu", ["prod"], "text")
+    assert result.code == 0, result.err
+    assert result.out.startswith("roles.worker.resources.gpu = 2\n")
+    assert f'resources.{side}["nvidia.com/gpu"]\n' in result.out
+    missing = explain_name(example, "bert", "roles.worker.resources.nothing", ["prod"], "text")
+    assert (missing.code, missing.out) == (3, "")
+
+
 def written_leaves(node, path=()):
     """Every scalar of a spec as its author wrote it."""
     if isinstance(node, (dict, list)):

@@ -119,20 +119,33 @@ def _explain_for_roles(marked: MarkedSpec, path: tuple[Step, ...]) -> Iterator[_
 
 def _explain_role(marked: MarkedSpec, name: str, path: tuple[Step, ...], written: Any) -> Iterator[_Leaf]:
     gpu_resource = marked.spec.cluster.gpu_resource
-    fields = _role_fields(marked.spec.roles[name])
+    # A path that names `limits` or `requests` is shown as it is.
+    is_long = "limits" in path or "requests" in path
+    failure, found = None, False
     for steps in expand_path(path, written, gpu_resource):
         try:
-            found = [
-                _Leaf(name, leaf.path, leaf.path, _find_in_joined(marked, name, leaf))
-                for leaf in explain_path(fields, steps)
-            ]
-        except NoSuchFieldError:
-            found = list(_explain_template(marked, name, steps))
-            if not found:
-                raise
-        # A path that names `limits` or `requests` is shown as it is.
-        is_long = "limits" in path or "requests" in path
-        yield from (leaf if is_long else leaf._replace(short=shorten_path(leaf.path, gpu_resource)) for leaf in found)
+            leaves = _explain_expanded(marked, name, steps)
+        except NoSuchFieldError as error:
+            # An amount may be set for one of the two sides only.
+            failure = error
+            continue
+        found = True
+        yield from (leaf if is_long else leaf._replace(short=shorten_path(leaf.path, gpu_resource)) for leaf in leaves)
+    if failure and not found:
+        raise failure
+
+
+def _explain_expanded(marked: MarkedSpec, name: str, steps: tuple[Step, ...]) -> list[_Leaf]:
+    try:
+        return [
+            _Leaf(name, leaf.path, leaf.path, _find_in_joined(marked, name, leaf))
+            for leaf in explain_path(_role_fields(marked.spec.roles[name]), steps)
+        ]
+    except NoSuchFieldError:
+        found = list(_explain_template(marked, name, steps))
+        if not found:
+            raise
+        return found
 
 
 def _find_in_joined(marked: MarkedSpec, name: str, leaf: ExplainedValue) -> tuple[ExplainedSpecValue, ...]:
