@@ -318,7 +318,8 @@ def test_reports_keep_their_structure_and_rules_their_attributes(repositories, t
 
 
 def rule_attributes(rule: dict[str, Any]) -> str:
-    """Return what SARIF says about a rule except for its texts."""
-    rest = {key: value for key, value in without_texts(rule).items() if key not in ("id", "name", "properties")}
+    """Return what SARIF says about a rule except for its texts and the address of its page."""
+    apart = ("id", "name", "properties", "helpUri")
+    rest = {key: value for key, value in without_texts(rule).items() if key not in apart}
     tags, *others = rule["properties"].pop("tags"), *sorted(rule["properties"].items())
     return f"{' '.join(tags)} {' '.join(f'{key}={value}' for key, value in others)} {digest(rest)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -214,6 +215,22 @@ def test_a_pipe_has_colors_if_they_are_forced(
 ) -> None:
     done = run_jobgen(repository, command, env={**os.environ, **environ})
     assert (b"\x1b[" in done.stdout) == colors
+
+
+def test_sarif_has_the_page_of_each_shipped_rule(repository: Path) -> None:
+    (repository / "policies").mkdir()
+    (repository / "policies/own.yaml").write_text(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: own-policy}\n"
+        "spec: {matchConstraints: {resourceRules: [{apiGroups: ['*'], apiVersions: ['*'], operations: ['*'],"
+        " resources: ['*']}]}, validations: [{expression: 'true'}]}\n"
+    )
+    [run] = json.loads(run_jobgen_text(repository, "lint", "--format", "sarif").stdout)["runs"]
+    addresses = {rule["id"]: rule.get("helpUri") for rule in run["tool"]["driver"]["rules"]}
+
+    assert addresses.pop("own-policy") is None
+    assert len(addresses) > 200
+    assert addresses == {name: f"{pages.SITE}/rules.md#{name}" for name in addresses}
+    assert set(addresses) <= list_anchors("rules.md")
 
 
 @pytest.fixture

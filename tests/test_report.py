@@ -48,7 +48,13 @@ RULES = {
     "gpu-request-limit-mismatch": RuleText(
         "pod", ERROR, "GPU requests and limits differ", "Make them equal.\n\nThe `kubelet` insists."
     ),
-    "mutable-image-tag": RuleText("image", WARNING, "an image is not pinned by digest", "Pin it."),
+    "mutable-image-tag": RuleText(
+        "image",
+        WARNING,
+        "an image is not pinned by digest",
+        "Pin it.",
+        "https://example.com/rules.md#mutable-image-tag",
+    ),
     "privileged-container": RuleText("security", ERROR, "a container is privileged", "Drop `privileged`."),
     "never-seen": RuleText("spec", INFO, "a rule that found nothing", ""),
 }
@@ -350,6 +356,7 @@ def assert_valid_sarif_rule(rule):
     assert all(rule[part] for part in ("id", "name"))
     assert all(0 < len(rule[part]["text"]) <= 1024 for part in ("shortDescription", "fullDescription"))
     assert all(rule["help"][part] for part in ("text", "markdown"))
+    assert rule.get("helpUri", "https://").startswith("https://")
     assert rule["defaultConfiguration"]["level"] in ("note", "warning", "error")
     assert rule["properties"]["precision"] in ("very-high", "high", "medium", "low")
     assert rule["properties"]["problem.severity"] in ("error", "warning", "recommendation")
@@ -563,6 +570,9 @@ FINDINGS = st.builds(
     st.lists(WORDS, max_size=2).map(tuple),
     st.none() | st.builds(Fix, st.just(()), st.booleans()),
 )
+RULE_TEXTS = st.builds(
+    RuleText, WORDS, st.sampled_from(Severity), WORDS, WORDS, page=st.sampled_from(["", "https://a"])
+)
 HOSTILE_REPORTS = st.builds(
     Report,
     st.lists(FINDINGS, max_size=6),
@@ -570,7 +580,7 @@ HOSTILE_REPORTS = st.builds(
     NUMBER,
     NUMBER,
     st.lists(WORDS, max_size=2),
-    st.dictionaries(NAMES, st.builds(RuleText, WORDS, st.sampled_from(Severity), WORDS, WORDS), max_size=2),
+    st.dictionaries(NAMES, RULE_TEXTS, max_size=2),
     WORDS.map(lambda line: lambda _: [line] * 6),
     st.booleans(),
     st.just(80),

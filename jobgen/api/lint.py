@@ -280,10 +280,17 @@ def _lint_cached(request: LintRequest, memory: RunMemory | None) -> LintRun:
 
 def _read_rule_texts(root: Path, rules: Sequence[str]) -> dict[str, RuleText]:
     from jobgen.check.rule_docs import all_docs
+    from jobgen.report.pages import name_rule_page
 
-    docs = all_docs(root)
+    docs, shipped = all_docs(root), all_docs(None)
     return {
-        name: RuleText(doc.category, doc.severity, doc.summary, doc.text or doc.summary)
+        name: RuleText(
+            doc.category,
+            doc.severity,
+            doc.summary,
+            doc.text or doc.summary,
+            name_rule_page(name) if name in shipped else "",
+        )
         for name in rules
         if (doc := docs.get(name))
     }

@@ -6,9 +6,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from jobgen.cli.result import ExitCode, Result
+from jobgen.report.pages import SITE, name_rule_page
 
-SITE = "https://github.com/jobgen/jobgen/blob/main/docs"
-"""Where the pages of docs/ are."""
 ISSUES = "https://github.com/jobgen/jobgen/issues"
 # Their messages go to other programs.
 _WITHOUT_PAGES = frozenset(("cmp", "fn", "lsp", "mcp"))
@@ -81,7 +80,7 @@ def link_rules(environ: Mapping[str, str], *, is_terminal: bool) -> Callable[[st
     from jobgen.cli.completion.table import read_table
 
     names = frozenset(read_table()["rules"])
-    return lambda rule: f"{SITE}/rules.md#{rule}" if rule in names else ""
+    return lambda rule: name_rule_page(rule) if rule in names else ""
 
 
 def shows_links(environ: Mapping[str, str], *, is_terminal: bool) -> bool:

@@ -29,6 +29,8 @@ class RuleText(NamedTuple):
     severity: Severity
     summary: str
     help: str
+    page: str = ""
+    """The address of the section about it; empty for a policy of the user."""
 
 
 def _no_lines(_: str) -> Sequence[str]:

@@ -103,6 +103,7 @@ def _rule(name: str, rule: RuleText) -> dict[str, Any]:
         "shortDescription": {"text": _shorten(summary)},
         "fullDescription": {"text": _shorten(guide.partition("\n\n")[0])},
         "help": {"text": guide, "markdown": guide},
+        **({"helpUri": rule.page} if rule.page else {}),
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
         "properties": properties,
     }
