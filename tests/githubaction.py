@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gitrepository import Repository
+from jobgenprocess import install_jobgen
 
 from jobgen.yamlio.read import read
 
@@ -41,9 +42,10 @@ class Runner:
     def __init__(self, repository: Repository, api: str = "http://127.0.0.1:9", *, can_upload: bool = True) -> None:
         self.repository, self.can_upload = repository, can_upload
         self.temporary = repository.folder.parent / "runner"
-        (self.temporary / "jobgen").mkdir(parents=True, exist_ok=True)
-        if not (self.temporary / "jobgen/bin").exists():
-            (self.temporary / "jobgen/bin").symlink_to(Path(sys.executable).parent)
+        binaries = self.temporary / "jobgen/bin"
+        if not binaries.exists():
+            install_jobgen(binaries)
+            (binaries / "python").symlink_to(sys.executable)
         self.environ = {
             **repository.environ,
             "RUNNER_TEMP": str(self.temporary),

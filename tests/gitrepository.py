@@ -7,18 +7,25 @@ import subprocess
 import sys
 from pathlib import Path
 
+from jobgenprocess import install_jobgen
+
 
 class Repository:
     """A folder under Git."""
 
     def __init__(self, folder: Path, home: Path) -> None:
-        self.folder = folder
-        binaries = str(Path(sys.executable).parent)
+        self.folder, self.home = folder, home
+        install_jobgen(home / "bin")
+        binaries = f"{home / 'bin'}{os.pathsep}{Path(sys.executable).parent}"
         quiet = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "PRE_COMMIT_HOME": str(home)}
         people = {f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "PRE_COMMIT"))}
         self.environ = {**kept, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}", **quiet, **people}
         self.run("git", "init", "--quiet", "--initial-branch=main")
+
+    def use_installed_jobgen(self) -> None:
+        """Let `jobgen` be the installed program, which starts Python, rather than one that asks a server."""
+        (self.home / "bin/jobgen").unlink()
 
     def run(self, *words: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -2,28 +2,35 @@
 
 Starting an interpreter, importing jobgen and reading the shipped kinds and policies costs more than most commands.
 `run_commands` runs several commands in one child process. `run_jobgen` forks a process for each command from one that
-has done all this. Nothing here names a module of jobgen.
+has done all this, and so does the program that `install_jobgen` writes. Nothing here names a module of jobgen.
 """
 
 from __future__ import annotations
 
 import atexit
 import base64
+import contextlib
 import functools
 import gc
 import io
 import json
+import marshal
 import os
 import runpy
+import select
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
+
+import jobgenclient
+from jobgenclient import Request
 
 ROOT = Path(__file__).parent.parent
 WARM_UP = (
@@ -94,8 +101,14 @@ def run_jobgen(
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         stdin.write(given)
         stdin.seek(0)
-        request = {"arguments": words, "cwd": str(cwd), "env": dict(os.environ if env is None else env)}
-        code = _start_server(limit).run(request, [stdin.fileno(), out.fileno(), err.fileno()], timeout)
+        files = (stdin.fileno(), out.fileno(), err.fileno())
+        request = Request(_start_server(limit).address, words, str(cwd), os.environ if env is None else env, files)
+        try:
+            code = request.wait(timeout)
+        except TimeoutError:
+            os.kill(request.process, signal.SIGKILL)
+            request.wait()
+            raise subprocess.TimeoutExpired(["jobgen"], timeout) from None
         out.seek(0)
         err.seek(0)
         return subprocess.CompletedProcess(["jobgen", *words], code, out.read(), err.read())
@@ -107,72 +120,86 @@ def run_jobgen_text(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[s
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
+def install_jobgen(folder: Path) -> None:
+    """Write a program `jobgen` that runs each command as `run_jobgen` does, for scripts, hooks and shells."""
+    folder.mkdir(parents=True, exist_ok=True)
+    words = (sys.executable, "-IS", jobgenclient.__file__, _start_server(None).address)
+    (folder / "jobgen").write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    (folder / "jobgen").chmod(0o755)
+
+
 class _Server:
-    """A process that has run jobgen, and forks a process for each command. It serves one command at a time."""
+    """A process that has run jobgen, and forks a process for each command. It ends with this process."""
 
     def __init__(self, limit: Callable[[], None] | None) -> None:
-        self.connection, other = socket.socketpair()
+        self.folder = tempfile.TemporaryDirectory(prefix="jobgen-server-")
+        self.address = str(Path(self.folder.name, "socket"))
         # What decides the encoding of standard streams is the same on every machine.
         kept = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME")}
-        with other:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(self.address)
+            listener.listen(128)
             self.process = subprocess.Popen(
-                [sys.executable, __file__, str(other.fileno())],
+                [sys.executable, __file__, str(listener.fileno())],
                 env=kept,
-                pass_fds=[other.fileno()],
-                stdin=subprocess.DEVNULL,
+                pass_fds=[listener.fileno()],
+                stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 preexec_fn=limit,  # noqa: PLW1509
             )
         atexit.register(self.close, os.getpid())
 
-    def run(self, request: dict[str, object], files: list[int], timeout: float) -> int:
-        """Return the exit code of a command; if a signal ended it, the negative number of the signal."""
-        text = json.dumps(request).encode()
-        socket.send_fds(self.connection, [len(text).to_bytes(4, "big")], files)
-        self.connection.sendall(text)
-        process = self._receive(None)
-        try:
-            return self._receive(timeout)
-        except TimeoutError:
-            os.kill(process, signal.SIGKILL)
-            self._receive(None)
-            raise subprocess.TimeoutExpired(["jobgen"], timeout) from None
-
-    def _receive(self, timeout: float | None) -> int:
-        self.connection.settimeout(timeout)
-        answer = self.connection.recv(4)
-        assert answer, "the process that runs jobgen has ended"
-        return int.from_bytes(answer, "big", signed=True)
-
     def close(self, process: int) -> None:
         """End the process and wait for it, so that its CPU time is that of a child."""
         if os.getpid() == process:
-            self.connection.close()
-            self.process.wait()
+            self.process.communicate()
+            self.folder.cleanup()
 
 
 _start_server = functools.cache(_Server)
 
 
-def _serve(connection: socket.socket) -> None:
+def _serve(listener: socket.socket) -> None:
+    """Run commands for all who ask, several at a time, until standard input ends."""
     for arguments in WARM_UP:
         run_here(arguments)
     gc.collect()
     gc.freeze()  # forked processes share what is never looked at again
+    running: dict[int, socket.socket] = {}
+    signalled, signals = socket.socketpair()
+    signals.setblocking(False)
+    signal.set_wakeup_fd(signals.fileno(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
     while True:
-        size, files, _, _ = socket.recv_fds(connection, 4, 3)
-        if not size:
+        ready, _, _ = select.select([0, listener, signalled], [], [])
+        if 0 in ready:
             return
-        request = json.loads(connection.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL))
-        process = os.fork()
-        if not process:
-            connection.close()
-            _run_and_exit(files, **request)
-        for file in files:
-            os.close(file)
-        connection.sendall(process.to_bytes(4, "big"))
-        _, status = os.waitpid(process, 0)
-        connection.sendall(os.waitstatus_to_exitcode(status).to_bytes(4, "big", signed=True))
+        if listener in ready:
+            asking, _ = listener.accept()
+            process = _start(asking, (listener, signalled, signals, *running.values()))
+            running[process] = asking
+            asking.sendall(process.to_bytes(4, "big"))
+        if signalled in ready:
+            signalled.recv(4096)
+        while running and (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            with contextlib.suppress(BrokenPipeError), running.pop(ended[0]) as asking:
+                asking.sendall(os.waitstatus_to_exitcode(ended[1]).to_bytes(4, "big", signed=True))
+
+
+def _start(asking: socket.socket, others: Iterable[socket.socket]) -> int:
+    """Fork a process that runs the command that is asked for; return its number."""
+    size, files, _, _ = socket.recv_fds(asking, 4, 3)
+    request = marshal.loads(asking.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL))
+    process = os.fork()
+    if not process:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for each in (asking, *others):
+            each.close()
+        _run_and_exit(files, *request)
+    for file in files:
+        os.close(file)
+    return process
 
 
 def _run_and_exit(files: list[int], arguments: list[str], cwd: str, env: dict[str, str]) -> NoReturn:

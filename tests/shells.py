@@ -8,11 +8,11 @@ import re
 import select
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from jobgenprocess import install_jobgen
 
 _READY = "ready>"
 _STARTS = {
@@ -99,14 +99,6 @@ class Shell:
         self.process.kill()
         self.process.wait()
         os.close(self.controller)
-
-
-def install_jobgen(folder: Path) -> None:
-    """Write a program `jobgen` that runs this checkout."""
-    folder.mkdir(parents=True, exist_ok=True)
-    program = folder / "jobgen"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m jobgen "$@"\n')
-    program.chmod(0o755)
 
 
 def make_environment(programs: Path, home: Path) -> dict[str, str]:

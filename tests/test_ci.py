@@ -69,6 +69,7 @@ def script(repository: Repository) -> subprocess.CompletedProcess[str]:
 
 
 def test_documented_script_passes_for_a_valid_repository(repository: Repository) -> None:
+    repository.use_installed_jobgen()
     done = script(repository)
 
     assert done.returncode == 0, done.stdout + done.stderr

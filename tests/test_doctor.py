@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jobgenprocess import install_jobgen
 from jsonschema import Draft202012Validator
-from shells import install_jobgen
 
 from jobgen import __version__
 from jobgen.cli.doctor.installation import EXTRAS
@@ -47,14 +47,20 @@ IDENTITY = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com"}
 IDENTITY |= {name.replace("AUTHOR", "COMMITTER"): value for name, value in IDENTITY.items()}
 
 
+def write_program(path: Path, script: str) -> None:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
 class User:
-    """Someone with a repository, a home folder, and jobgen on PATH."""
+    """Someone with a repository, a home folder, and on PATH jobgen and a stand-in for kubectl, which starts slowly."""
 
     def __init__(self, folder: Path) -> None:
         self.root, self.home = folder / "repository", folder / "home"
         self.root.mkdir()
         self.home.mkdir()
         install_jobgen(folder / "bin")
+        write_program(folder / "bin/kubectl", "echo Client Version: v1.33.0")
         path = f"{folder / 'bin'}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
         self.environ = {"PATH": path, "HOME": str(self.home), "SHELL": "/bin/bash", **IDENTITY}
 
@@ -110,6 +116,7 @@ def test_a_folder_without_a_repository(user: User) -> None:
 
 def test_what_is_found(owner: User) -> None:
     owner.write({"teams/vision.yaml": "apiVersion: jobgen.dev/v1\nkind: Team\nspec: {folders: [jobs/vision]}\n"})
+    (owner.home.parent / "bin/kubectl").unlink()
     facts = {name: check["facts"] for name, check in owner.doctor().items()}
 
     assert facts["jobgen"]["python"] == ".".join(map(str, sys.version_info[:3]))
@@ -122,6 +129,8 @@ def test_what_is_found(owner: User) -> None:
     assert facts["policies"]["ownFiles"] == 0
     git = subprocess.run(["git", "version"], capture_output=True, text=True, check=True).stdout
     assert git == f"git version {facts['git']['version']}\n"
+    kubectl = owner.run("kubectl version --client").stdout
+    assert facts["kubectl"]["version"] in kubectl.partition("\n")[0].split()
 
 
 def test_a_repository_without_settings(user: User) -> None:
@@ -376,15 +385,13 @@ def test_programs_that_ci_uses(owner: User) -> None:
         "problem",
         "go install github.com/yannh/kubeconform/cmd/kubeconform@latest",
     )
-    (programs / "kubeconform").write_text("#!/bin/sh\necho v0.7.0\n")
-    (programs / "kubeconform").chmod(0o755)
+    write_program(programs / "kubeconform", "echo v0.7.0")
     check = owner.doctor()["kubeconform"]
     assert (check["status"], check["facts"]["version"]) == ("ok", "v0.7.0")
 
 
 def test_programs_of_the_repository_are_not_run(owner: User) -> None:
-    owner.write({"kubeconform": "#!/bin/sh\ntouch ran\n"})
-    (owner.root / "kubeconform").chmod(0o755)
+    write_program(owner.root / "kubeconform", "touch ran")
     owner.environ["PATH"] = f".:{owner.home.parent / 'bin'}:/usr/bin:/bin"
     assert owner.doctor()["kubeconform"]["facts"]["path"] == ""
     assert not (owner.root / "ran").exists()

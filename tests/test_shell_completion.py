@@ -6,13 +6,13 @@ import json
 import os
 import runpy
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import click
 import pytest
-from shells import Shell, install_jobgen, make_environment
+from jobgenprocess import install_jobgen, run_jobgen
+from shells import Shell, make_environment
 
 from jobgen.api.project import load
 from jobgen.cli.app import cli
@@ -169,15 +169,8 @@ def run_fish(folder: Path, programs: Path, command: str) -> list[str]:
 
 def ask(folder: Path, *words: str, shell: str = "zsh") -> subprocess.CompletedProcess[str]:
     """Ask as the scripts do."""
-    return subprocess.run(
-        [sys.executable, "-m", "jobgen", *words],
-        cwd=folder,
-        env={**os.environ, "_JOBGEN_COMPLETE": shell},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-    )
+    done = run_jobgen(folder, *words, env={**os.environ, "_JOBGEN_COMPLETE": shell}, timeout=30)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def list_words(done: subprocess.CompletedProcess[str]) -> list[str]:
