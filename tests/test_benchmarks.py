@@ -84,20 +84,29 @@ def test_files_from_templates_have_the_requested_share_of_faults(tmp_path):
         assert len({finding["rule"] for finding in findings}) >= 3
 
 
-def test_varied_manifests_have_no_errors_and_few_warnings(tmp_path):
-    write_varied(tmp_path / "varied", 400)
-    findings = find_problems(tmp_path, "varied")
+@pytest.fixture(scope="module")
+def varied(tmp_path_factory):
+    """A folder with 400 varied manifests without faults."""
+    folder = tmp_path_factory.mktemp("varied")
+    write_varied(folder / "varied", 400)
+    return folder
 
-    assert [finding for finding in findings if finding["severity"] == "error"] == []
-    assert len(findings) <= 400 * 0.05
+
+@pytest.fixture(scope="module")
+def problems(varied):
+    return find_problems(varied, "varied")
 
 
-def test_varied_manifests_are_of_all_kinds_and_no_two_have_one_shape(tmp_path):
-    write_varied(tmp_path / "varied", 400)
-    objects = [each for text in files_below(tmp_path / "varied").values() for each in objects_in(text)]
+def test_varied_manifests_have_no_errors_and_few_warnings(problems):
+    assert [finding for finding in problems if finding["severity"] == "error"] == []
+    assert len(problems) <= 400 * 0.05
+
+
+def test_varied_manifests_are_of_all_kinds_and_no_two_have_one_shape(varied):
+    objects = [each for text in files_below(varied / "varied").values() for each in objects_in(text)]
     jobs = [each for each in objects if each["kind"] not in COMPANIONS]
     shapes = Counter(map(shape_of, jobs))
-    described = {(str(kind.api_version), kind.name) for kind in config.load(tmp_path).kinds}
+    described = {(str(kind.api_version), kind.name) for kind in config.load(varied).kinds}
 
     assert len(jobs) == 400
     assert {(each["apiVersion"], each["kind"]) for each in jobs} == described
@@ -113,10 +122,9 @@ def test_varied_manifests_follow_from_their_seed(tmp_path):
     assert not set(files_below(tmp_path / "one").values()) & set(files_below(tmp_path / "other").values())
 
 
-def test_varied_manifests_have_the_requested_share_of_faults_of_many_rules(tmp_path):
-    write_varied(tmp_path / "clean", 400)
+def test_varied_manifests_have_the_requested_share_of_faults_of_many_rules(tmp_path, problems):
     write_varied(tmp_path / "faulty", 400, faults=0.25)
-    clean = {finding["rule"] for finding in find_problems(tmp_path, "clean")}
+    clean = {finding["rule"] for finding in problems}
     findings = [finding for finding in find_problems(tmp_path, "faulty") if finding["rule"] not in clean]
     files = {finding["file"] for finding in findings}
 
