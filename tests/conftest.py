@@ -43,6 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # time; `--stress` looks for new data.
     settings.register_profile(
         "jobgen",
+        max_examples=1_000 if config.getoption("--stress") else 40,
         deadline=None,
         derandomize=not config.getoption("--stress"),
         suppress_health_check=[HealthCheck.too_slow],

@@ -144,14 +144,14 @@ TREES = st.recursive(
 
 
 @given(TREES, SCALARS)
-@settings(max_examples=75)
+@settings(max_examples=40)
 def test_any_tree_yields_problems_without_crashing(tree, policy):
     for template in (tree, {"metadata": tree, "spec": tree}):
         assert_documented(validate_pod_template(template, policy, POD))
 
 
 @given(st.data())
-@settings(max_examples=125)
+@settings(max_examples=60)
 def test_wrong_types_yield_problems_without_crashing(data):
     case = data.draw(st.sampled_from(CASES))
     template = untraced(data.draw(st.sampled_from(templates(case))))

@@ -52,7 +52,7 @@ def apply(old, text):
     return old + Delta(json.loads(text), raise_errors=True)
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=70, derandomize=True, deadline=None)
 @given(OBJECTS, OBJECTS)
 def test_delta_leads_from_the_old_object_to_the_new_one(old, new):
     before = canonical(old)
@@ -61,7 +61,7 @@ def test_delta_leads_from_the_old_object_to_the_new_one(old, new):
     assert canonical(old) == before
 
 
-@settings(max_examples=80, derandomize=True, deadline=None)
+@settings(max_examples=40, derandomize=True, deadline=None)
 @given(st.lists(TREES, max_size=5), st.randoms(use_true_random=False))
 def test_delta_reorders_lists(items, random):
     shuffled = random.sample(items, len(items))

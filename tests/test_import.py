@@ -317,7 +317,7 @@ manifests = st.builds(
 )
 
 
-@settings(max_examples=75)
+@settings(max_examples=30)
 @given(manifests)
 def test_any_imported_manifest_renders_to_itself(manifest):
     spec = import_manifest(manifest, kind_of(manifest), PROJECT.kinds)
@@ -345,13 +345,13 @@ def meaning(tree, name="", holder=""):
     return type(tree).__name__, tree
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.dictionaries(st.sampled_from("abcdef"), trees), st.dictionaries(st.sampled_from("abcdef"), trees))
 def test_patch_between_two_trees(base, wanted):
     assert is_equivalent(merge(base, create_patch(base, wanted), []), wanted)
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(templates, templates)
 def test_patch_between_two_templates(base, wanted):
     assert is_equivalent(merge(base, create_patch(base, wanted), []), wanted)

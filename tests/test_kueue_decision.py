@@ -19,7 +19,7 @@ API = "kueue.x-k8s.io/v1beta2"
 CLUSTER = Cluster(kueue={"version": "0.19"}, operators={"kueue": "0.19"})
 FAIR = Cluster(kueue={"version": "0.19", "fairSharing": True}, operators={"kueue": "0.19"})
 FLAVORS, PRIORITIES = ("a", "b"), ("low", "high")
-RANDOM = settings(max_examples=25)
+RANDOM = settings(max_examples=15)
 
 amounts = st.integers(1, 12)
 limits = st.none() | st.integers(0, 4)

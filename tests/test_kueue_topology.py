@@ -429,7 +429,7 @@ def placements(draw, modes=MODE_NAMES):
 gates = st.builds(TopologyGates, profile_mixed=st.booleans(), balanced_placement=st.booleans())
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(clusters(), placements(), gates)
 def test_all_pods_have_a_place_and_no_node_gets_too_many(gpus, requests, options):
     found = find_assignments(make_snapshot(gpus, gates=options), requests)
@@ -444,7 +444,7 @@ def test_all_pods_have_a_place_and_no_node_gets_too_many(gpus, requests, options
     assert all(used[name] <= gpus[name] for name in gpus)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(clusters(), placements(), gates)
 def test_required_levels_and_slices_are_not_crossed(gpus, requests, options):
     found = find_assignments(make_snapshot(gpus, gates=options), requests)
@@ -463,7 +463,7 @@ def test_required_levels_and_slices_are_not_crossed(gpus, requests, options):
         assert len({name[: LEVELS.index(topology.required) + 1] for name in hosts}) == 1
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(clusters(), placements(modes=["required"]), st.integers(0, 11))
 def test_a_new_node_keeps_required_placements_possible(gpus, requests, number):
     assume(len(gpus) > 1)
@@ -477,7 +477,7 @@ def test_a_new_node_keeps_required_placements_possible(gpus, requests, number):
     assert not any(isinstance(each, Failure) for each in after.values())
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(clusters(), st.lists(placements(), min_size=2, max_size=4))
 def test_counts_that_are_kept_are_those_of_a_new_snapshot(gpus, workloads):
     kept, usage = make_snapshot(gpus), []
@@ -493,7 +493,7 @@ def test_counts_that_are_kept_are_those_of_a_new_snapshot(gpus, workloads):
                 kept.add_usage(values, request.requests, count)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(clusters(), placements(), st.lists(st.sampled_from(_HOSTS), max_size=12), gates)
 def test_the_same_request_after_each_change_of_usage(gpus, requests, hosts, options):
     kept = make_snapshot(gpus, gates=options)

@@ -12,7 +12,7 @@ from jobgen.pipeline import config
 from jobgen.pipeline.run import Run
 from jobgen.spec.merge import LIST_KEYS, merge
 
-laws = settings(derandomize=True, max_examples=60)
+laws = settings(derandomize=True, max_examples=40)
 
 WORDS = st.sampled_from(["a", "b", "c"])
 KEYS = st.lists(st.sampled_from(["word", "map", "list", "env", "ports", "containers"]), max_size=3, unique=True)

@@ -205,7 +205,7 @@ def routes(draw):
     return migrate_job(document, source, source, framework, PROJECT.kinds).document, source, target, framework
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(routes())
 def test_every_dropped_field_is_reported(route):
     document, source, target, framework = route
@@ -234,7 +234,7 @@ def texts(value):
     return [value] if isinstance(value, str) and value.startswith("t") and value.endswith("x") else []
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(routes())
 def test_migrated_job_can_be_rendered(route):
     document, source, target, framework = route

@@ -27,7 +27,7 @@ STEPS = st.lists(KEYS | st.integers(0, 99) | NAMED, max_size=5).map(tuple)
 POINTER_KEYS = KEYS.filter(lambda key: not re.match(r"\[.*=", key, re.DOTALL))
 POINTER_STEPS = st.lists(POINTER_KEYS | NAMED, max_size=5).map(tuple)
 
-laws = settings(derandomize=True, max_examples=250)
+laws = settings(derandomize=True, max_examples=100)
 
 
 @laws

@@ -298,7 +298,7 @@ def count(tree, wanted):
 
 
 @given(st.dictionaries(st.sampled_from("abcde"), TREES, max_size=4))
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_tree_without_culprits_passes(tree):
     def fails(part):
         return count(part, "bad") > 0
@@ -312,7 +312,7 @@ def test_tree_without_culprits_passes(tree):
 
 
 @given(st.dictionaries(st.sampled_from("abcde"), TREES, max_size=4), st.integers(1, 3))
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_removing_one_of_many_culprits_leaves_the_others(tree, allowed):
     path = find_first_failing_part(Trials(tree, lambda part: count(part, "bad") > allowed), max_evaluations=10_000)
 
@@ -320,7 +320,7 @@ def test_removing_one_of_many_culprits_leaves_the_others(tree, allowed):
 
 
 @given(TREES, st.functions(like=lambda tree: None, returns=st.booleans(), pure=False))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_culprit_search_ends_for_any_predicate(tree, fails):
     asked = 0
 
@@ -367,7 +367,7 @@ def shipped_policies():
 
 
 @given(st.sampled_from(KINDS), TREES, TREES)
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_policies_accept_any_tree(evaluator, kind, metadata, inner):
     api_version, name, field = kind
     made = {"apiVersion": api_version, "kind": name, "metadata": metadata, "spec": {field: inner}}
@@ -382,7 +382,7 @@ POLICIES = [document for path in (*CASES, *SHIPPED) for document in documents(pa
 
 
 @given(st.data())
-@settings(max_examples=75)
+@settings(max_examples=40)
 def test_mutated_policies_compile_or_are_reported(data):
     document = deepcopy(data.draw(st.sampled_from(POLICIES)))
     tree = document

@@ -45,34 +45,42 @@ def with_more_zeros(quantity):
     return f"{sign}{number}{'' if '.' in number else '.'}000{suffix}"
 
 
-@laws(50)
-@given(st.lists(QUANTITIES, min_size=20, max_size=40))
+@laws(8)
+@given(st.lists(QUANTITIES, min_size=40, max_size=60))
 def test_quantities_are_printed_as_by_kubectl(quantities):
     ours = [canonicalize_quantity(quantity) for quantity in quantities]
 
     assert ours == printed_by_kubectl([with_more_zeros(quantity) for quantity in quantities])
 
 
-@laws(20)
-@given(st.lists(QUANTITIES, min_size=20, max_size=40))
+@laws(5)
+@given(st.lists(QUANTITIES, min_size=40, max_size=60))
 def test_quantities_printed_by_kubectl_are_equal(quantities):
     assert [canonicalize_quantity(text) for text in printed_by_kubectl(quantities)] == list(
         map(canonicalize_quantity, quantities)
     )
 
 
-@laws(300)
+@laws(150)
 @given(ANY)
 def test_canonical_quantity_is_unchanged(quantity):
     assert canonicalize_quantity(canonicalize_quantity(quantity)) == canonicalize_quantity(quantity)
 
 
-@pytest.mark.parametrize("word", WORDS)
-def test_quantities_refused_by_kubectl_are_refused(word):
-    with pytest.raises(AssertionError, match="quantit"):
-        printed_by_kubectl([word])
+def refused_by_kubectl(quantities, folder):
+    """The quantities that kubectl does not read, each as a limit of a pod in a file of its own."""
+    for number, quantity in enumerate(quantities):
+        limits = json.dumps({"example.com/q": quantity})
+        pod = POD.replace(b"image: i", f"image: i, resources: {{limits: {limits}}}".encode())
+        (folder / f"{number}.yaml").write_bytes(pod)
+    done = kubectl.run(["set", "env", "--local", "-f", str(folder), "A=b", "-o", "json"])
+    found = re.findall(r'unable to decode "\S*/(\d+)\.yaml": .*quantit', done.stderr.decode())
+    return [quantities[number] for number in sorted(map(int, found))]
 
-    assert canonicalize_quantity(word) is None
+
+def test_quantities_refused_by_kubectl_are_refused(tmp_path):
+    assert refused_by_kubectl(["1", *WORDS, "1Ki"], tmp_path) == WORDS
+    assert [word for word in WORDS if canonicalize_quantity(word) is not None] == []
 
 
 # kubectl reads them as nought, but the pattern in every CRD's schema asks for a digit.
@@ -126,7 +134,7 @@ def test_huge_exponents_are_fast():
     assert list(map(canonicalize_quantity, spellings)) == ["10e999999999", "1e-9", "0", None, None]
 
 
-@laws(300)
+@laws(150)
 @given(ANY)
 def test_the_canonical_text_has_the_same_value(quantity):
     assert to_milli(canonicalize_quantity(quantity)) == to_milli(quantity)

@@ -197,7 +197,7 @@ def mutate(draw, node):
             node[key[:-1]] = node.pop(key, None)
 
 
-@settings(derandomize=True, max_examples=250)
+@settings(derandomize=True, max_examples=120)
 @given(mutations())
 def test_checks_agree_with_a_json_schema_validator(mutation):
     name, document = mutation
@@ -228,7 +228,7 @@ def edges(node):
     yield from [*words, *(word + "x" for word in words), *versions, *WORDS, None, True, 0, 1.5, [], {}]
 
 
-@settings(derandomize=True, max_examples=150)
+@settings(derandomize=True, max_examples=80)
 @given(mutations())
 def test_traced_documents_have_the_same_errors_with_locations(mutation):
     name, document = mutation
@@ -291,7 +291,7 @@ def test_unknown_field_suggests_the_nearest(word, meant):
     assert (word in problem.message, "did you mean" in problem.message) == (True, meant is not None)
 
 
-@settings(derandomize=True, max_examples=150)
+@settings(derandomize=True, max_examples=80)
 @given(st.sampled_from([field for field in FIELDS if len(field) > 3]), st.data())
 def test_field_with_a_missing_letter_is_recognized(field, data):
     at = data.draw(st.integers(1, len(field) - 1))

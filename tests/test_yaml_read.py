@@ -29,7 +29,7 @@ UNREAD = {"invalid-encoding", "nesting-too-deep"}
 
 
 def laws(examples):
-    return settings(derandomize=True, max_examples=examples // 2)
+    return settings(derandomize=True, max_examples=examples)
 
 
 def assert_read_as_kubectl_reads(contents):
@@ -54,13 +54,13 @@ def spelt(data):
     return json.dumps(data, sort_keys=True)
 
 
-@laws(30)
+@laws(8)
 @given(st.lists(yamltexts.scalars(), min_size=60, max_size=100))
 def test_values_are_read_as_by_kubectl(scalars):
     assert_read_as_kubectl_reads([f"{kubectl.HEADER}x: {scalar}\n".encode() for scalar in scalars])
 
 
-@laws(25)
+@laws(6)
 @given(st.lists(yamltexts.scalars(), min_size=60, max_size=100))
 def test_keys_are_read_as_by_kubectl(scalars):
     assert_read_as_kubectl_reads([f"{kubectl.HEADER}x:\n  {scalar}: v\n".encode() for scalar in scalars])
@@ -91,7 +91,7 @@ def test_key_length_limit_is_that_of_kubectl():
     assert_read_as_kubectl_reads([f"{kubectl.HEADER}{text}".encode() for text in texts])
 
 
-@laws(50)
+@laws(12)
 @given(st.lists(yamltexts.TEXTS, min_size=10, max_size=25))
 def test_documents_are_read_as_by_kubectl(texts):
     assert_read_as_kubectl_reads([f"{kubectl.HEADER}{text}".encode() for text in texts])
@@ -113,7 +113,7 @@ FIRST = ["", "", "", "---\n", "---#c\n", "# c\n", "\n", "\ufeff", "---\n---\n", 
 TAILS = ["", "", "x: 1\n", "x: |\n  a", "x: a", "x: [\n", "x: 1\n...\n", "# c\n"]
 
 
-@laws(20)
+@laws(6)
 @given(
     st.lists(
         st.tuples(
@@ -157,7 +157,7 @@ BEHIND_JSON = [
 ]
 
 
-@laws(30)
+@laws(8)
 @given(
     st.lists(
         st.lists(st.tuples(st.sampled_from(JSON_VALUES), st.sampled_from(BEHIND_JSON)), min_size=1, max_size=3),
@@ -172,19 +172,19 @@ def test_json_streams_are_read_as_by_kubectl(streams):
     assert_read_as_kubectl_reads(contents)
 
 
-@laws(4000)
+@laws(800)
 @given(yamltexts.edited(yamltexts.REAL))
 def test_fast_reader_agrees_with_exact_reader_on_edited_manifests(text):
     assert_sure_is_right(text)
 
 
-@laws(3000)
+@laws(600)
 @given(yamltexts.heaps() | yamltexts.edited(yamltexts.heaps()))
 def test_fast_reader_agrees_with_exact_reader_on_fragments(text):
     assert_sure_is_right(text)
 
 
-@laws(300)
+@laws(80)
 @given(yamltexts.documents())
 def test_fast_reader_agrees_with_exact_reader_on_documents(text):
     assert_sure_is_right(text)
@@ -301,7 +301,7 @@ def test_fast_reader_reads_most_manifests_of_this_repository():
     assert len(sure) > 0.7 * len(yamltexts.REAL_DOCUMENTS)
 
 
-@laws(600)
+@laws(150)
 @given(yamltexts.documents() | yamltexts.edited(yamltexts.REAL))
 def test_traced_read_equals_plain_read_with_locations(text):
     bare, traced = (read(text.encode(), "case.yaml", traced=traced) for traced in (False, True))
@@ -429,7 +429,7 @@ def test_alias_limit_is_that_of_kubectl(nodes):
     assert [reading.refused for reading in kubectl.read([content(few), content(many)])] == [False, True]
 
 
-@laws(400)
+@laws(200)
 @given(st.binary(max_size=60) | st.text('{}[]",:\\u0d8e+-. \n', max_size=30).map(str.encode))
 def test_any_bytes_are_documents_findings_or_blank(content):
     for traced in (False, True):
@@ -469,7 +469,7 @@ def test_excessive_depth_and_size_are_findings():
 NOTHING_TO_QUOTE = re.compile("a tab indents|a (?:list|mapping) cannot be|this is a list|not YAML: |behind the end")
 
 
-@laws(300)
+@laws(80)
 @given(yamltexts.TEXTS)
 def test_messages_of_generated_texts_are_plain_sentences(text):
     for finding in read(text.encode(), "case.yaml").findings:

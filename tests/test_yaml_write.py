@@ -62,7 +62,7 @@ def spelt(data):
     return json.dumps(data, sort_keys=True)
 
 
-@laws(40)
+@laws(12)
 @given(st.lists(OBJECTS, min_size=10, max_size=20))
 def test_written_yaml_is_read_back_by_kubectl(objects):
     head = {"apiVersion": "v1", "kind": "Case", "metadata": {"name": "case"}}
@@ -72,7 +72,7 @@ def test_written_yaml_is_read_back_by_kubectl(objects):
     assert [spelt(reading.objects) for reading in readings] == [spelt([whole_as_integers(one)]) for one in wrapped]
 
 
-@laws(700)
+@laws(250)
 @given(OBJECTS)
 def test_written_yaml_is_read_back_as_yaml_1_1(value):
     text = to_yaml({"x": value})
@@ -82,13 +82,13 @@ def test_written_yaml_is_read_back_as_yaml_1_1(value):
     assert spelt(document.data) == spelt(whole_as_integers({"x": value}))
 
 
-@laws(200)
+@laws(100)
 @given(OBJECTS)
 def test_written_yaml_is_read_back_as_yaml_1_2(value):
     assert spelt(YAML(typ="safe", pure=True).load(to_yaml({"x": value}))) == spelt({"x": value})
 
 
-@laws(120)
+@laws(60)
 @given(OBJECTS, st.randoms(use_true_random=False))
 def test_key_order_in_memory_does_not_matter(value, random):
     assert to_yaml(shuffled(value, random)) == to_yaml(value)
@@ -103,7 +103,7 @@ def shuffled(value, random):
     return value
 
 
-@laws(120)
+@laws(60)
 @given(OBJECTS)
 def test_written_yaml_has_no_trailing_space_and_one_final_newline(value):
     for text in (to_yaml({"x": value}), to_json({"x": value})):
@@ -111,13 +111,13 @@ def test_written_yaml_has_no_trailing_space_and_one_final_newline(value):
         assert text.endswith("\n")
 
 
-@laws(120)
+@laws(60)
 @given(OBJECTS)
 def test_written_json_is_the_same_object(value):
     assert spelt(json.loads(to_json(value))) == spelt(value)
 
 
-@laws(100)
+@laws(50)
 @given(st.lists(OBJECTS.map(lambda value: {"x": value}), max_size=3))
 def test_written_stream_is_read_back(objects):
     text = "---\n".join(map(to_yaml, objects))
