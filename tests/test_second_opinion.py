@@ -7,6 +7,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from findings import without_infos
@@ -72,7 +73,7 @@ def test_disagreement_with_kubeconform_is_reported(binary, tmp_path):
     (group / "jaxjob_v1.json").write_text(json.dumps(schema))
 
     out = lint_paths(tmp_path, (), (), format_="json", kubeconform=True).out
-    [finding] = without_infos(json.loads(out)["findings"])
+    [finding] = [each for each in json.loads(out)["findings"] if each["rule"] != "ignored-schema-keyword"]
 
     assert (finding["rule"], finding["category"], finding["file"]) == (
         "kubeconform-disagrees",
@@ -188,6 +189,93 @@ def test_both_tools_can_disagree(binary, tmp_path):
     assert {"jsonschema-disagrees", "kubeconform-disagrees"} <= {
         result["ruleId"] for result in sarif["runs"][0]["results"]
     }
+
+
+# A condition, which jobgen does not evaluate, about a count and about a name with a slash.
+CONDITIONS: dict[str, Any] = {"properties": {"metadata": {}, "spec": {}}}
+for at, name, condition in (
+    (["metadata", "annotations"], "a.example.com/b", {"maxLength": 2}),
+    (["spec", "jaxReplicaSpecs", "Worker"], "replicas", {"maximum": 2}),
+):
+    schema = CONDITIONS
+    for step in (*at, name):
+        schema = schema.setdefault("properties", {}).setdefault(step, {})
+    schema |= {"if": True, "then": condition}
+OVERLAY = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+spec:
+  cluster: {platform: kubeflow}
+  patches:
+    - match: {names: [patched]}
+      merge: {roles: {worker: {replicas: 4}}}
+"""
+
+
+def test_disagreement_points_at_the_field(tmp_path):
+    """Also in an item of a List, in the overlay that sets a value, and if the name of the field has a slash."""
+    if not REAL:
+        pytest.skip("kubeconform is not on PATH, and only the real one has paths")
+    write_schema(tmp_path, CONDITIONS)
+    spec = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: patched, namespace: ml}\nspec:\n"
+    item = (JOB % ("listed", "")).replace("replicas: 1", "replicas: 5")
+    annotated = (JOB % ("annotated", "")).replace("ml}", "ml, annotations: {a.example.com/b: long}}")
+    indented = "".join(f"    {line}\n" for line in item.splitlines()).replace("    a", "  - a", 1)
+    for path, text in {
+        "jobs/patched.yaml": f'{spec}  framework: jax\n  image: "a:1"\n  roles: {{worker: {{replicas: 1}}}}\n',
+        "jobs/list.yaml": f"apiVersion: v1\nkind: List\nitems:\n{indented}",
+        "jobs/annotated.yaml": annotated,
+        "overlays/prod/overlay.yaml": OVERLAY,
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    _, found = second_opinion(tmp_path)
+    replicas = "/spec/jaxReplicaSpecs/Worker/replicas"
+
+    for tool in ("jsonschema", "kubeconform"):
+        places = [
+            (each["file"], each["line"], each["pointer"]) for each in found if each["rule"] == f"{tool}-disagrees"
+        ]
+        assert places == [
+            ("jobs/annotated.yaml", 3, "/metadata/annotations/a.example.com~1b"),
+            ("jobs/list.yaml", 10, replicas),
+            ("overlays/prod/overlay.yaml", 7, replicas),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "message"),
+    [
+        ("echo garbage; exit 3", 4, "kubeconform could not be run: garbage"),
+        ("printf '\\377\\376'", 4, "kubeconform could not be run: "),
+        ("echo '{\"resources\": null}'", 4, "kubeconform could not be run: "),
+        ("echo '{\"resources\": [1]}'", 4, "kubeconform printed something else than a result: 1"),
+        ('echo \'{"resources": [{"filename": "a", "status": "statusValid"}]}\'', 4, "something else than"),
+        ("kill -9 $$", 4, "kubeconform could not be run: exit -9"),
+    ],
+)
+def test_kubeconform_that_fails_is_an_error(monkeypatch, tmp_path, script, code, message):
+    install_kubeconform(monkeypatch, tmp_path / "bin", script)
+    (tmp_path / "good.yaml").write_text(JOB % ("good", ""))
+    done = lint_paths(tmp_path, ["good.yaml"], (), format_="text", kubeconform=True)
+
+    assert done.code == code
+    assert message in done.err
+
+
+def test_object_about_which_kubeconform_says_nothing_is_a_finding(monkeypatch, tmp_path):
+    install_kubeconform(monkeypatch, tmp_path / "bin", "echo '{\"resources\": []}'")
+    (tmp_path / "good.yaml").write_text(JOB % ("good", ""))
+    done = lint_paths(tmp_path, ["good.yaml"], (), format_="concise", kubeconform=True)
+
+    assert "warning: kubeconform could not check it: it said nothing about it [kubeconform-failed]\n" in done.out
+
+
+def install_kubeconform(monkeypatch, folder, script):
+    folder.mkdir()
+    (folder / "kubeconform").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "kubeconform").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
 
 def test_severity_of_a_disagreement_can_be_set(without_kubeconform, tmp_path):

@@ -56,4 +56,4 @@ def check_folder(folder: Path, numbers: Sequence[int]) -> dict[int, Verdict]:
     if len(results) != len(numbers):
         reason = done.stderr.strip()[-_MAX_REASON:] or f"exit {done.returncode}"
         raise ToolError(f"jsonschema checked {len(results)} of {len(numbers)} objects: {reason}")
-    return {number: Verdict(status, message) for number, status, message in results}
+    return {number: Verdict(*verdict) for number, *verdict in results}

@@ -58,18 +58,21 @@ def _open_schema(path: Path) -> Validator | str:
     return extend(kind, {"pattern": _check_pattern})(schema, registry=Registry())
 
 
-def _check(validator: Validator | str, obj: Any) -> tuple[str, str]:
+def _check(validator: Validator | str, obj: Any) -> tuple[str, str, list[str | int]]:
+    """Return the status, the message and the path of the field at fault."""
     if isinstance(validator, str):
-        return "failed", validator
+        return "failed", validator, []
     try:
         error = best_match(validator.iter_errors(obj))
     except re.error as fault:
-        return "failed", f"the pattern `{fault.pattern!s}` of its schema is not one that Python knows: {fault}"
+        return "failed", f"the pattern `{fault.pattern!s}` of its schema is not one that Python knows: {fault}", []
     except Unresolvable as fault:
-        return "failed", f"its schema has a reference that leads nowhere: {fault}"
+        return "failed", f"its schema has a reference that leads nowhere: {fault}", []
     except (RecursionError, MemoryError) as fault:
-        return "failed", f"its schema needs too much memory: {type(fault).__name__}"
-    return ("valid", "") if error is None else ("invalid", f"{_point(error)}: {error.message}")
+        return "failed", f"its schema needs too much memory: {type(fault).__name__}", []
+    if error is None:
+        return "valid", "", []
+    return "invalid", f"{_point(error)}: {error.message}", list(error.absolute_path)
 
 
 def _point(error: ValidationError) -> str:

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from shutil import which
-from typing import Any
+from typing import Any, Literal
 
 from jobgen.api.errors import ToolError
 from jobgen.api.verdict import Verdict, limit_time
@@ -17,7 +17,11 @@ _MISSING = (
     " or with `brew install kubeconform` or `go install github.com/yannh/kubeconform/cmd/kubeconform@latest`"
 )
 _MAX_REASON = 300
-_STATUS = {"statusValid": "valid", "statusInvalid": "invalid", "statusError": "failed"}
+_STATUS: dict[str, Literal["valid", "invalid", "failed"]] = {
+    "statusValid": "valid",
+    "statusInvalid": "invalid",
+    "statusError": "failed",
+}
 
 
 def find_missing() -> str:
@@ -32,17 +36,25 @@ def check_folder(folder: Path, numbers: Sequence[int]) -> dict[int, Verdict]:
         ToolError: kubeconform failed, or took too long.
 
     """
-    return {
-        int(Path(result["filename"]).stem): Verdict(_STATUS[result["status"]], _message(result))  # type: ignore[arg-type]
-        for result in _run(folder, limit_time(len(numbers)))
-        if result["status"] in _STATUS
-    }
+    found = dict.fromkeys(numbers, Verdict("failed", "it said nothing about it"))
+    for result in _run(folder, limit_time(len(numbers))):
+        try:
+            number, status = int(Path(result["filename"]).stem), _STATUS.get(result["status"], "failed")
+            found[number] = Verdict(status, _message(result), _find_path(result))
+        except (LookupError, TypeError, ValueError, AttributeError):
+            raise ToolError(f"kubeconform printed something else than a result: {str(result)[:_MAX_REASON]}") from None
+    return found
 
 
 def _message(result: dict[str, Any]) -> str:
     """Return the errors of a result without the path of the schema, which differs in each run."""
     errors = [f"{error['path'] or '/'}: {error['msg']}" for error in result.get("validationErrors") or ()]
-    return "; ".join(errors) or str(result["msg"])
+    return "; ".join(errors) or str(result["msg"] or result["status"])
+
+
+def _find_path(result: dict[str, Any]) -> list[str]:
+    """Return the path of the first error, in which slashes of names are not escaped."""
+    return next((str(error["path"]).split("/")[1:] for error in result.get("validationErrors") or ()), [])
 
 
 def _run(folder: Path, seconds: float) -> list[dict[str, Any]]:
@@ -53,15 +65,21 @@ def _run(folder: Path, seconds: float) -> list[dict[str, Any]]:
         command += ["-schema-location", place]
     try:
         done = subprocess.run(  # noqa: S603 -- a fixed command
-            [*command, str(folder / "objects")], capture_output=True, text=True, check=False, timeout=seconds
+            [*command, str(folder / "objects")],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+            timeout=seconds,
         )
     except subprocess.TimeoutExpired:
         raise ToolError(f"kubeconform did not finish within {seconds:.0f} seconds") from None
     except OSError as error:
         raise ToolError(f"kubeconform could not be run: {error.strerror}") from None
     try:
-        results: list[dict[str, Any]] = json.loads(done.stdout)["resources"]
-    except (ValueError, KeyError, TypeError):
+        results: list[dict[str, Any]] = list(json.loads(done.stdout)["resources"])
+    except (ValueError, KeyError, TypeError, RecursionError):
         reason = (done.stderr or done.stdout).strip()[:_MAX_REASON] or f"exit {done.returncode}"
         raise ToolError(f"kubeconform could not be run: {reason}") from None
     return results

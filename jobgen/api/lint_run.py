@@ -236,6 +236,7 @@ def _check_objects(run: Run, tools: Sequence[str]) -> tuple[int, list[Opinion]]:
     if not tools:
         return sum(1 for _ in run), []
 
+    from jobgen.api.locate_disagreements import locate_disagreements
     from jobgen.api.second_opinion import CheckedObject, find_disagreements
 
     checkers = {name: EnvironmentRunner(run.project, name).checker for name in run.environments}
@@ -245,7 +246,7 @@ def _check_objects(run: Run, tools: Sequence[str]) -> tuple[int, list[Opinion]]:
         schema = checker.read_json_schema(checker.manifest(made.object))
         objects.append(CheckedObject(made, schema, partial(checker.find_schema_problems, made.object)))
     found, opinions = find_disagreements(objects, run.findings, tools)
-    run.findings += filter(None, map(run.project.apply_severity, found))
+    run.findings += filter(None, map(run.project.apply_severity, locate_disagreements(run, found)))
     return len(objects), opinions
 
 

@@ -35,6 +35,14 @@ class CheckedObject(NamedTuple):
     """What its schema refuses, as jobgen reads it."""
 
 
+class Disagreement(NamedTuple):
+    """A finding about an object, and the path of the field that it is about; empty if that is not known."""
+
+    made: Rendered
+    finding: Finding
+    path: Sequence[str | int] = ()
+
+
 class Opinion(NamedTuple):
     """How much another tool checked."""
 
@@ -74,14 +82,14 @@ def find_missing(tool: str) -> str:
 
 def find_disagreements(
     objects: Sequence[CheckedObject], findings: Sequence[Finding], tools: Iterable[str]
-) -> tuple[list[Finding], list[Opinion]]:
+) -> tuple[list[Disagreement], list[Opinion]]:
     """Report objects that only one of jobgen and another tool rejects, and how much each tool checked.
 
     Raises:
         ToolError: A tool failed.
 
     """
-    found: list[Finding] = []
+    found: list[Disagreement] = []
     opinions: list[Opinion] = []
     verdicts = _check_objects(objects, [tool for tool in tools if not find_missing(tool)])
     for tool in tools:
@@ -93,7 +101,7 @@ def find_disagreements(
 
 def _compare(
     tool: str, verdicts: Iterable[tuple[CheckedObject, Verdict]], findings: Iterable[Finding]
-) -> Iterator[Finding]:
+) -> Iterator[Disagreement]:
     ours: dict[tuple[str, Identity | None], list[Finding]] = {}
     for finding in findings:
         if finding.category in ("yaml", "schema"):
@@ -105,15 +113,18 @@ def _compare(
         reported = ours.get((made.env or made.location.file, made.identity), [])
         errors = [finding for finding in reported if finding.severity is Severity.ERROR]
         if verdict.status == "failed":
-            yield _finding(made, _FAILED[tool], f"{tool} could not check it: {_shorten(verdict.message)}")
+            message = f"{tool} could not check it: {_shorten(verdict.message)}"
+            yield Disagreement(made, _finding(made, _FAILED[tool], message))
         elif verdict.status == "invalid" and not reported:
             message = f"{tool} rejects `{made.identity}`, but jobgen does not: {_shorten(verdict.message)}"
-            yield _finding(made, _DISAGREES[tool], message)
+            yield Disagreement(made, _finding(made, _DISAGREES[tool], message), verdict.path)
         elif verdict.status == "valid":
             missed = list(_select_expressible(errors, checked)) if errors else []
             if missed:
                 message = f"jobgen rejects `{made.identity}`, but {tool} does not: {_shorten(missed[0].message)}"
-                yield _finding(made, _DISAGREES[tool], message)
+                finding = _finding(made, _DISAGREES[tool], message)
+                same = ("location", "pointer", "place")
+                yield Disagreement(made, finding._replace(**{name: getattr(missed[0], name) for name in same}))
 
 
 def _select_expressible(findings: Iterable[Finding], checked: CheckedObject) -> Iterator[Finding]:

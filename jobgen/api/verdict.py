@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from jobgen.model.named_tuple import NamedTuple
@@ -17,6 +18,8 @@ class Verdict(NamedTuple):
 
     status: Literal["valid", "invalid", "failed"]
     message: str = ""
+    path: Sequence[str | int] = ()
+    """The field at fault; empty if it is the object itself, or unknown."""
 
 
 def limit_time(objects: int) -> float:
