@@ -148,8 +148,7 @@ def manifests(tmp_path: Path) -> Path:
     return tmp_path / "manifests"
 
 
-@pytest.mark.parametrize("ci", CI)
-@pytest.mark.parametrize("gitops", GITOPS)
+@pytest.mark.parametrize(("gitops", "ci"), list(zip(GITOPS, CI, strict=True)))
 def test_manifests_are_imported_and_render_to_the_same(tmp_path: Path, manifests: Path, gitops: str, ci: str) -> None:
     before = contents(manifests)
     done = jobgen(tmp_path, "init", "new", "--from", "manifests", "--ci", ci, *gitops_option(gitops))

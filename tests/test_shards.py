@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jobgenprocess import run_jobgen_text
 from jsonschema import Draft202012Validator
 
 import jobgen
@@ -147,8 +148,7 @@ def describe(finding: jobgen.Finding) -> tuple[object, ...]:
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "jobgen", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    return run_jobgen_text(folder, *arguments)
 
 
 @pytest.fixture(scope="module")

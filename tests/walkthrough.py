@@ -68,9 +68,9 @@ def mask(text: str) -> str:
     return _CHANGING.sub("#", text)
 
 
-def run_page(page: Path, folder: Path) -> Iterator[Command]:
-    """Write the files of a page and run its commands."""
-    current, environment = folder, make_environment(folder)
+def run_page(page: Path, folder: Path, programs: Path = Path(sys.executable).parent) -> Iterator[Command]:
+    """Write the files of a page and run its commands, with the `jobgen` of a folder."""
+    current, environment = folder, make_environment(folder, programs)
     for block in _BLOCK.finditer(page.read_text("utf-8")):
         named = _FILE.match(block["text"])
         if block["language"] == "yaml" and named:
@@ -102,14 +102,14 @@ def accept_outputs(page: Path, commands: list[Command]) -> None:
     page.write_text(text, "utf-8")
 
 
-def make_environment(folder: Path) -> dict[str, str]:
+def make_environment(folder: Path, programs: Path) -> dict[str, str]:
     """Return an environment in which Git has an author, no other settings, and a fixed time."""
     home = folder.parent / f"{folder.name}-home"
     home.mkdir(exist_ok=True)
     (home / ".gitconfig").write_text("[user]\nname = Ada\nemail = ada@example.com\n[init]\ndefaultBranch = main\n")
     return {
-        # The jobgen of this Python comes first.
-        "PATH": os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"])),
+        # The tools of this Python come before those of the system.
+        "PATH": os.pathsep.join((str(programs), os.path.dirname(sys.executable), os.environ["PATH"])),
         "HOME": str(home),
         "XDG_CACHE_HOME": str(home / ".cache"),
         "LC_ALL": "C.UTF-8",
