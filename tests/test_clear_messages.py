@@ -85,3 +85,123 @@ def test_a_job_for_a_platform_whose_operator_the_cluster_lacks(case, tmp_path):
         " if the cluster has it, write `platforms: [kubeflow, trainer]` in `cluster`"
     )
     assert [(each["line"], each["message"]) for each in found] == [(6, expected)] * refused
+
+
+# Values of overlays that are wrong for some jobs
+
+
+def text_of(folder: Path) -> str:
+    """The text report of the files of a folder."""
+    return lint_paths(folder, (), (), format_="text", today=TODAY).out
+
+
+DEFAULTS = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+metadata: {name: prod}
+spec:
+  cluster: {platforms: [kubeflow, trainer]}
+  defaults:
+    - MATCHmerge:
+        restartPolicy: OnFailure
+        runPolicy: {cleanPodPolicy: Running, backoffLimit: 3}
+"""
+
+
+def test_a_default_that_one_job_does_not_support_names_the_job(tmp_path):
+    files = {"jobs/bert.yaml": JOB, "jobs/llama.yaml": NODES}
+    found = lint_files(tmp_path, {**files, "overlays/prod/overlay.yaml": DEFAULTS.replace("MATCH", "")})
+    assert [each["line"] for each in found] == [8, 9, 9]
+    match = "match: {exclude: {kinds: [TrainJob]}}"
+    assert all(f"set it in a block of `defaults` with `{match}` instead" in each["message"] for each in found)
+    assert text_of(tmp_path).count("instead (TrainJob llama in prod) [unsupported-by-kind]") == 3
+    fixed = DEFAULTS.replace("MATCH", f"{match}\n      ")
+    assert lint_files(tmp_path, {**files, "overlays/prod/overlay.yaml": fixed}) == []
+
+
+def test_many_jobs_of_one_value_of_an_overlay_are_not_all_named(tmp_path):
+    files = {f"jobs/j{n}.yaml": JOB.replace("name: bert", f"name: j{n}") for n in range(6)}
+    lint_files(tmp_path, {**files, **overlay("{patches: [{merge: {nodeSelector: {a: 'b c'}}}]}")})
+    assert "(PyTorchJob j0, PyTorchJob j1, PyTorchJob j2 and 3 others in prod)" in text_of(tmp_path)
+
+
+POLICY = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: own}
+spec:
+  matchConstraints:
+    resourceRules:
+      - {apiGroups: [kubeflow.org], apiVersions: [v1], operations: [CREATE], resources: ["*"]}
+  validations:
+    - expression: object.spec.pytorchReplicaSpecs.Worker.replicas < 9
+      message: too many workers
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: own}
+spec: {policyName: own, validationActions: [Deny]}
+"""
+
+
+def test_a_policy_that_cannot_be_evaluated_is_reported_at_the_job(tmp_path):
+    job = JOB.replace("pytorch", "tensorflow").replace("master", "chief")
+    files = {"jobs/bert.yaml": job, "policies/own.yaml": POLICY}
+    found = lint_files(tmp_path, {**files, **overlay("{defaults: {runPolicy: {cleanPodPolicy: Running}}}")})
+    [found] = [each for each in found if each["rule"] == "own"]
+    assert (found["file"], found["line"], found["column"]) == ("jobs/bert.yaml", 3, 18)
+    assert found["message"] == "policy `own` could not be evaluated: no such key: `pytorchReplicaSpecs`"
+
+
+# What --fix changed
+
+
+def fix(folder: Path, files: dict[str, str], how: str = "safe") -> str:
+    """Write files, fix them, and return what is said about the changes."""
+    lint_files(folder, files)
+    told = lint_paths(folder, (), (), format_="text", fix=how, today=TODAY).err
+    return told[: told.index(" checked by")].rpartition("\n")[0]
+
+
+def test_a_fix_says_what_it_changed(tmp_path):
+    told = fix(tmp_path, {"jobs/bert.yaml": JOB.replace("gpu: 8", "gpus: 8")})
+    assert told == "1 finding fixed in 1 file\n  jobs/bert.yaml:8: `gpus` -> `gpu`"
+
+
+MOVED = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: gpt, namespace: ml}
+spec:
+  cleanPodPolicy: All
+  pytorchReplicaSpecs:
+    Master:
+      replicas: 1
+      template:
+        spec:
+          containers:
+            - name: pytorch
+              image: registry.example.com/gpt:2.1.0
+              env: [{name: API_TOKEN, value: hunter2-and-more}, {name: A, value: 1.10}]
+"""
+
+
+def test_a_fix_says_what_it_moved_and_shows_no_secret(tmp_path):
+    told = fix(tmp_path, {"jobs/gpt.yaml": MOVED}, "unsafe")
+    assert "  jobs/gpt.yaml:5: removed `cleanPodPolicy: All`\n" in told
+    assert "added `runPolicy: {cleanPodPolicy: All}`" in told
+    assert "  jobs/gpt.yaml:14: `1.10` -> `'1.10'`" in told or '`"1.10"`' in told
+    assert "hunter2" not in told
+
+
+def test_many_changes_are_counted(tmp_path):
+    files = {f"jobs/j{n:02}.yaml": JOB.replace("name: bert", f"name: j{n:02}") for n in range(30)}
+    told = fix(tmp_path, {name: text.replace("gpu: 8", "gpus: 8") for name, text in files.items()})
+    assert told.count("`gpus` -> `gpu`") == 20
+    assert told.endswith("\n  and 10 more")
+
+
+def test_a_request_that_differs_from_its_limit_has_two_right_answers(tmp_path):
+    job = JOB.replace("gpu: 8", "requests: {gpu: 8}, limits: {gpu: 4}")
+    assert fix(tmp_path, {"jobs/bert.yaml": job}) == "0 findings fixed in 0 files"
+    assert "jobs/bert.yaml:8: `8` -> `4`" in fix(tmp_path, {"jobs/bert.yaml": job}, "unsafe")

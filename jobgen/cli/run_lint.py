@@ -141,6 +141,7 @@ def _describe_empty_shard(result: LintResult) -> str:
 def _fix(request: LintRequest, fix: str, *, diff: bool, fsync: bool) -> Result:
     """Fix findings, or show the changes."""
     from jobgen.api.fix import CHANGED, compute_fixes, format_diff, write_fixes
+    from jobgen.api.fix_changes import describe_changes
     from jobgen.repo.root import find_root
 
     check_request(request)
@@ -152,6 +153,7 @@ def _fix(request: LintRequest, fix: str, *, diff: bool, fsync: bool) -> Result:
     done = [file for file in fixes.files if file.path not in skipped]
     count = pluralize(sum(file.findings for file in done), "finding")
     lines = [f"{count} {'fixable' if diff else 'fixed'} in {pluralize(len(done), 'file')}"]
+    lines += [] if diff else [f"  {change}" for change in describe_changes(done)]
     lines += [f"{path} was not fixed completely: it would have more errors than before" for path in fixes.limited]
     lines += [f"{path} {reason}; it was not changed" for path, reason in (*fixes.failed, *skipped.items())]
     failed = fixes.failed or any(reason != CHANGED for reason in skipped.values())

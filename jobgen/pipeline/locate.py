@@ -29,7 +29,7 @@ def locate(problem: Problem, file: str, fallback: Location | None = None) -> Fin
     """The finding of a problem, at the location of its node."""
     related = [Related(location, text) for node, text in problem.related if (location := location_of(node))]
     related += _name_policy(problem)
-    related += _list_overridden(problem.node)
+    related += _list_overridden(problem.node) if problem.at is None else ()
     location = problem.location or fallback or Location(file)
     return Finding(
         problem.rule,

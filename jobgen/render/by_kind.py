@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jobgen.model.data import Node, TracedKey, TracedScalar, value_of, with_value
+from jobgen.model.data import Node, TracedScalar, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import format_dotted
@@ -17,6 +17,7 @@ from jobgen.render.pod import build_pod_template
 from jobgen.render.prepare import complete_item, finish, prepare
 from jobgen.render.set_path import set_path
 from jobgen.render.trainjob import render_nodes
+from jobgen.render.unsupported import evidence_of_block, suggest_block
 from jobgen.spec.kinds import FieldMapping, Kind
 from jobgen.spec.merge import Deletion, merge
 from jobgen.spec.normalize import NOT_RENDERED
@@ -105,8 +106,10 @@ def _report_unsupported(where: tuple[str, Any], field: FieldMapping | None, job:
     if field is None:
         advice = kind.unsupported.get(path)
         similar = did_you_mean(path, _list_siblings(path, kind)) if "." in path else ""
-        hint = _suggest_patch(key) or (f"; {advice}" if advice else similar)
-        return Problem("unsupported-by-kind", f"{kind.name} does not support `{path}`{hint}", key)
+        start, block = f"{kind.name} does not support `{path}`", suggest_block(key, job)
+        hint = block or (f"; {advice}" if advice else similar)
+        evidence = evidence_of_block(start, key) if block else None
+        return Problem("unsupported-by-kind", f"{start}{hint}", key, evidence=evidence)
     declared = job.cluster.find_version(kind.operator)
     shown = path if field.at[0] == "item" else format_dotted(field.at)
     message = f"{kind.operator} {declared} does not support `{shown}`: it {field.versions}"
@@ -117,18 +120,6 @@ def _list_siblings(path: str, kind: Kind) -> list[str]:
     """The fields that can be meant instead of an unknown one; a common block does not make names similar."""
     name = path.rpartition(".")[2]
     return [known for known in kind.fields if find_closest(name, [known.rpartition(".")[2]])]
-
-
-def _suggest_patch(key: Any) -> str:
-    """How to set a field of the defaults of an overlay or of a team that only some platforms support."""
-    layer = key.layer if type(key) is TracedKey else ""
-    if not layer.startswith("defaults of "):
-        return ""
-    # Defaults of a team have no `match`.
-    block = (
-        "a block of the `defaults` of an overlay" if layer.startswith("defaults of team ") else "a block of `defaults`"
-    )
-    return f"; it is among the {layer}: set it in {block} with `match: {{platforms: […]}}` instead"
 
 
 def _is_for_other_platform(path: str, job: JobSpec) -> bool:

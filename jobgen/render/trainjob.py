@@ -11,6 +11,7 @@ from jobgen.model.path import NamedItem
 from jobgen.render.expand import JobSpec
 from jobgen.render.join_roles import merge_templates
 from jobgen.render.set_path import set_path
+from jobgen.render.unsupported import suggest_block
 from jobgen.spec.kinds import TemplateShape
 
 
@@ -20,12 +21,11 @@ def render_nodes(job: JobSpec, templates: dict[str, Any], resource: dict[str, An
     assert kind.template is not None, "schemas/kind.json ties the shape `one` to a template"
     for name, role in job.roles.items():
         if "restartPolicy" in role.replica:
+            node = role.replica["restartPolicy"]
+            start = f"{kind.name} does not support `restartPolicy` of role `{name}`"
+            hint = suggest_block(node, job) or "; remove it"
             problems.append(
-                Problem(
-                    "unsupported-by-kind",
-                    f"{kind.name} does not support `restartPolicy` of role `{name}`",
-                    role.replica["restartPolicy"],
-                )
+                Problem("unsupported-by-kind", f"{start}{hint}", node, evidence=("restartPolicy", str(name)))
             )
     nodes = [name for name in templates if not kind.roles[name].launches]
     if not nodes:

@@ -13,6 +13,9 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.report import Report, Suppressed
 
 Value = TypeVar("Value", str, Identity)
+_LAYERS = ("overlays/", "teams/")
+"""Folders of files whose values apply to several jobs."""
+_MAX_NAMED = 3
 RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
 
@@ -31,10 +34,17 @@ class ReportEntry(NamedTuple):
     @property
     def message(self) -> str:
         """The message, with the objects and environments it applies to."""
-        several = f"{len(self.subjects)} objects" if len(self.objects) > 1 and len(self.subjects) > 1 else ""
         within = f"in {', '.join(self.environments)}" if self.environments else ""
-        where = " ".join(filter(None, (several, within)))
+        where = " ".join(filter(None, (self._name_objects(), within)))
         return f"{self.finding.message} ({where})" if where else self.finding.message
+
+    def _name_objects(self) -> str:
+        """The objects, if there are several, or if the location does not show which one it is."""
+        subjects = self.subjects
+        if self.finding.location.file.startswith(_LAYERS):
+            few = subjects[:_MAX_NAMED] if len(subjects) > _MAX_NAMED + 1 else subjects
+            return ", ".join(few) + (f" and {len(subjects) - len(few)} others" if len(few) < len(subjects) else "")
+        return f"{len(subjects)} objects" if len(subjects) > 1 else ""
 
     @property
     def subjects(self) -> list[str]:

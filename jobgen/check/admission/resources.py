@@ -165,8 +165,8 @@ def _validate_request(name: str, request: Node, limit: Node, resources: Mapping[
         if resource_class is _HUGEPAGES:
             pod.report(_HUGEPAGES_RULE, message, request)
         else:
-            # Safe: the API server rejects every pod of the job, so the fix changes no running pod.
-            pod.report("gpu-request-limit-mismatch", message, request, ((FixStep("set", request, limit),), True))
+            # Unsafe: either of the two numbers may be the one that was meant.
+            pod.report("gpu-request-limit-mismatch", message, request, ((FixStep("set", request, limit),), False))
     elif requested > limited:
         message = f"{subject}, more than its limit `{value_of(limit)}`; lower the request"
         pod.report("request-exceeds-limit", message, request, ((FixStep("set", request, limit),), False))

@@ -18,12 +18,15 @@ from jobgen.check.policy.parse import Binding, Policy, Validation
 from jobgen.check.rule_runner import report_exception
 from jobgen.check.schema.admitted import Admission
 from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
-from jobgen.model.data import Node, Plain, TracedScalar, untraced, value_of
+from jobgen.model.data import Node, Plain, TracedScalar, location_of, untraced, value_of
 from jobgen.model.finding import Problem, Severity, quoted_values
 from jobgen.model.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from jobgen.check.policy.mutate import MutatingPolicy
+
+_MISSING_KEY = "no such key: "
+"""How the message of an evaluation that reads a missing field starts."""
 
 
 class SchemaSource(NamedTuple):
@@ -355,16 +358,24 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
 
         causes = list(locate_failures(subject, context, validation.expression))
     for node, obj in causes:
-        evidence = None
+        evidence, at = None, None
         if error or validation is None:
             message = f"policy `{name}` could not be evaluated: {error}"
+            at = _find_author(node, subject, error)
         else:
             # The message is about the whole object, as that of the API server; the evidence is about this part of it.
             message = context.message(validation)
             part = context.with_part(obj).message(validation) if len(causes) > 1 else message
             part = original_policy_message(name, part)
             evidence = quoted_values(part) if part != message else None
-        yield Problem(name, message, node, category="policy", severity=severity, evidence=evidence)
+        yield Problem(name, message, node, category="policy", severity=severity, evidence=evidence, at=at)
+
+
+def _find_author(node: Node, subject: AdmissionSubject, error: str) -> Node:
+    """The name of the object, if a key is missing and the value beside it, which is not at fault, is of an overlay."""
+    name = _name_node(subject)
+    own, found = location_of(name), location_of(node)
+    return name if _MISSING_KEY in error and own and found and own.file != found.file else None
 
 
 def _name_node(subject: AdmissionSubject) -> Node:
