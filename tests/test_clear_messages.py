@@ -205,3 +205,60 @@ def test_a_request_that_differs_from_its_limit_has_two_right_answers(tmp_path):
     job = JOB.replace("gpu: 8", "requests: {gpu: 8}, limits: {gpu: 4}")
     assert fix(tmp_path, {"jobs/bert.yaml": job}) == "0 findings fixed in 0 files"
     assert "jobs/bert.yaml:8: `8` -> `4`" in fix(tmp_path, {"jobs/bert.yaml": job}, "unsafe")
+
+
+# Amounts and fields
+
+
+AMOUNTS = {
+    "gpu: 0.5": "`gpu` is `0.5`, and must be a whole number; a container gets whole devices",
+    'gpu: "0.5"': "`nvidia.com/gpu` must be a whole number; a container gets whole devices",
+    "gpu: two": "`nvidia.com/gpu` is `two`, and must be a whole number such as `1`",
+    "gpu: 8, memory: 32GB": "`memory` is `32GB`, and must be a quantity such as `32G` or `32Gi`",
+    "gpu: 8, memory: 64kb": "`memory` is `64kb`, and must be a quantity such as `64k` or `64Ki`",
+    "gpu: 8, memory: much": "`memory` is `much`, and must be a quantity such as `500Mi` or `4Gi`",
+    "gpu: 8, cpu: few": "`cpu` is `few`, and must be a quantity such as `500m` or `4`",
+}
+
+
+@pytest.mark.parametrize("amount", AMOUNTS)
+def test_an_amount_is_explained_by_its_resource(amount, tmp_path):
+    job = JOB.replace("cpu: 8, memory: 64Gi, gpu: 8", amount)
+    assert {each["message"] for each in lint_files(tmp_path, {"jobs/bert.yaml": job})} == {AMOUNTS[amount]}
+
+
+def test_amounts_of_a_manifest_are_explained_by_their_resource(tmp_path):
+    text = MOVED.replace("  cleanPodPolicy: All\n", "").replace(
+        "env: [{name: API_TOKEN, value: hunter2-and-more}, {name: A, value: 1.10}]",
+        "resources: {limits: {nvidia.com/gpu: two, memory: 32GB}}",
+    )
+    found = lint_files(tmp_path, {"jobs/gpt.yaml": text})
+    assert [each["message"] for each in found] == [
+        "`nvidia.com/gpu` is `two`, and must be a whole number such as `1`",
+        "`memory` is `32GB`, and must be a quantity such as `32G` or `32Gi`",
+    ]
+
+
+def test_fields_that_are_indented_too_little_are_one_finding(tmp_path):
+    job = JOB.replace("    master", "  master").replace("    worker", "  worker")
+    [found] = lint_files(tmp_path, {"jobs/bert.yaml": job})
+    message = "`master` belongs to `roles`, which has no value; indent what belongs to `roles` below it"
+    assert (found["line"], found["message"], found["rule"]) == (11, message, "unknown-field")
+
+
+def test_a_misspelled_field_after_an_empty_one_is_not_to_be_indented(tmp_path):
+    job = JOB.replace("  shm: 8Gi\n", "  env:\n").replace("  roles:", "  rolse:")
+    messages = [each["message"] for each in lint_files(tmp_path, {"jobs/bert.yaml": job})]
+    assert "`rolse` is not a field of a job; did you mean `roles`?" in messages
+    assert not any("indent" in message for message in messages)
+
+
+def test_the_path_of_a_volume_is_where_it_is_mounted(tmp_path):
+    job = JOB.replace("shm: 8Gi", "volumes: {data: {pvc: d, path: /data}}")
+    [found] = lint_files(tmp_path, {"jobs/bert.yaml": job})
+    assert found["message"] == "`path` is not a field of a volume; write `mountPath`"
+
+
+def test_shared_memory_of_a_job_spec_is_a_field(tmp_path):
+    [found] = lint_files(tmp_path, {"jobs/bert.yaml": JOB.replace("  shm: 8Gi\n", "")})
+    assert found["message"] == "8 GPUs share the default 64 MiB of `/dev/shm`; set `shm`, such as `shm: 8Gi`"

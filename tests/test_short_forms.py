@@ -60,7 +60,7 @@ CONTAINERS = {
     ),
     "no quantity": (
         f"fetch: {{{FETCH}, resources: {{memory: 4 GB}}}}",
-        "9: `memory` is `4 GB`, which is not a quantity; write one such as `500m` or `4Gi` [invalid-quantity]",
+        "9: `memory` is `4 GB`, and must be a quantity such as `4G` or `4Gi` [invalid-quantity]",
     ),
     "two sources": (
         f"fetch: {{{FETCH}, env: {{A: {{secretKeyRef: {{name: a, key: b}}, fieldRef: {{fieldPath: c}}}}}}}}",

@@ -125,3 +125,19 @@ def suggest_quantity(node: Node) -> SuggestedFix:
     suffix = parts[2] if parts[2].lower() in _SUFFIXES else parts[2].lower().removesuffix("b")
     meant = f"{parts[1]}{_SUFFIXES.get(suffix.lower(), '?')}"
     return ((FixStep("set", node, meant),), False) if canonicalize_quantity(meant) else NO_FIX
+
+
+def describe_quantities(name: str, node: Node) -> str:
+    """Say what amounts of a resource look like: devices are whole numbers, only CPUs are divided into thousandths."""
+    steps, _ = suggest_quantity(node)
+    meant = str(steps[0].value) if steps else ""
+    if "/" in name:
+        return "a whole number such as `1`"
+    if meant and meant[-1] in "kMGTPE":
+        return f"a quantity such as `{meant}` or `{meant.replace('k', 'K')}i`"
+    return "a quantity such as `500m` or `4`" if name == "cpu" else "a quantity such as `500Mi` or `4Gi`"
+
+
+def quantity_evidence(name: str, found: object) -> tuple[str, ...]:
+    """Return the values of the message about a quantity in the first release."""
+    return (name, str(found), "500m", "4Gi")

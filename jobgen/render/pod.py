@@ -8,7 +8,7 @@ from typing import Any
 from jobgen.model.data import Node, ValidFields, location_of, to_scalar, value_of, with_value
 from jobgen.model.finding import FixStep, Problem
 from jobgen.model.quantity import canonicalize_quantity
-from jobgen.model.suggest import find_key, suggest_quantity
+from jobgen.model.suggest import describe_quantities, find_key, quantity_evidence, suggest_quantity
 
 CONTAINER_FIELDS = frozenset(("image", "imagePullPolicy", "command", "args", "workingDir", "envFrom", "ports"))
 POD_FIELDS = frozenset(("nodeSelector", "tolerations", "affinity", "imagePullSecrets"))
@@ -140,9 +140,12 @@ def render_quantity(value: Node, name: str, problems: list[Problem]) -> Node:
         text = str(found)
         rendered = canonicalize_quantity(text)
         if rendered is None:
-            message = f"`{name}` is `{text}`, which is not a quantity; write one such as `500m` or `4Gi`"
+            message = f"`{name}` is `{text}`, and must be {describe_quantities(name, value)}"
             fix_steps, safe = suggest_quantity(value)
-            problems.append(Problem("invalid-quantity", message, value, fix_steps=fix_steps, safe=safe))
+            evidence = quantity_evidence(name, text)
+            problems.append(
+                Problem("invalid-quantity", message, value, fix_steps=fix_steps, safe=safe, evidence=evidence)
+            )
             return value
         if len(_quantities) < _MAX_QUANTITIES:
             _quantities[found] = rendered

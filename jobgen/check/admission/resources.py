@@ -23,7 +23,14 @@ from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.quantity import to_int64, to_milli
-from jobgen.model.suggest import did_you_mean, suggest_entry, suggest_quantity, suggest_rename
+from jobgen.model.suggest import (
+    describe_quantities,
+    did_you_mean,
+    quantity_evidence,
+    suggest_entry,
+    suggest_quantity,
+    suggest_rename,
+)
 
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
 _HUGEPAGES_PREFIX = "hugepages-"
@@ -101,8 +108,8 @@ def validate_quantity(key: str, value: Node, owner: Mapping[str, Node], pod: Val
     milli = to_milli(value)
     if milli is None:
         if type(found) is str:
-            message = f"`{key}` is `{found}`, which is not a quantity; write it like `500m` or `4Gi`"
-            pod.report("invalid-quantity", message, value, suggest_quantity(value))
+            message = f"`{key}` is `{found}`, and must be {describe_quantities(key, value)}"
+            pod.report("invalid-quantity", message, value, suggest_quantity(value), quantity_evidence(key, found))
     elif milli < 0:
         pod.report("negative-quantity", f"`{key}` must be at least 0, got `{found}`", value)
 
@@ -120,7 +127,9 @@ def _validate_resource_list(resources: Mapping[str, Node], pod: Validation) -> b
         if resource_class is _UNKNOWN:
             _report_unknown(name, resources, pod)
         elif resource_class is _EXTENDED and milli is not None and (to_int64(value, -3) or 0) % 1000:
-            pod.report("fractional-device", f"`{name}` must be an integer, got `{value_of(value)}`", value)
+            # A rendered object has `500m` where `0.5` was written, so the message shows no value.
+            message = f"`{name}` must be a whole number; a container gets whole devices"
+            pod.report("fractional-device", message, value, values=(name, str(value_of(value))))
         elif resource_class is _HUGEPAGES:
             has_hugepages = True
             _validate_hugepages(name, value, milli, pod)

@@ -11,8 +11,8 @@ from jobgen.check.schema.decoded_forms import FORMS, Form
 from jobgen.check.schema.own_formats import format_value, reported_node
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, untraced, value_of
-from jobgen.model.finding import Problem
-from jobgen.model.suggest import NO_FIX, did_you_mean, suggest_quantity, suggest_value
+from jobgen.model.finding import Problem, quoted_values
+from jobgen.model.suggest import describe_quantities, did_you_mean, suggest_quantity, suggest_value
 
 Check = Callable[[Node, str, Node, list[Problem]], None]
 
@@ -146,19 +146,11 @@ def _pattern(pattern: str, matches: Callable[[str], object], *, is_quantity: boo
         found = value_of(value)
         if not isinstance(found, str) or matches(found):
             return
-        rule, must = ("invalid-quantity", "be a quantity like `500m` or `4Gi`") if is_quantity else ("", "")
-        message = f"`{name}` is {format_value(value)}, and must {must or f'match `{pattern}`'}"
-        fix_steps, safe = suggest_quantity(value) if is_quantity else NO_FIX
-        problems.append(
-            Problem(
-                rule or "invalid-value",
-                message,
-                reported_node(value, parent),
-                category="schema",
-                fix_steps=fix_steps,
-                safe=safe,
-            )
-        )
+        if is_quantity:
+            problems.append(_report_quantity(value, name, parent))
+            return
+        message = f"`{name}` is {format_value(value)}, and must match `{pattern}`"
+        problems.append(Problem("invalid-value", message, reported_node(value, parent), category="schema"))
 
     return check
 
@@ -168,12 +160,23 @@ def _form(form: Form) -> Check:
         found = value_of(value)
         if not isinstance(found, str) or form.is_valid(found):
             return
+        if form.rule == "invalid-quantity":
+            problems.append(_report_quantity(value, name, parent))
+            return
         message = f"`{name}` is {format_value(value)}, and must {form.expected}"
-        fix_steps, safe = suggest_quantity(value) if form.rule == "invalid-quantity" else NO_FIX
-        node = reported_node(value, parent)
-        problems.append(Problem(form.rule, message, node, category="schema", fix_steps=fix_steps, safe=safe))
+        problems.append(Problem(form.rule, message, reported_node(value, parent), category="schema"))
 
     return check
+
+
+def _report_quantity(value: Node, name: str, parent: Node) -> Problem:
+    message = f"`{name}` is {format_value(value)}, and must be {describe_quantities(name, value)}"
+    evidence = quoted_values(f"`{name}` is {format_value(value)}, and must be a quantity like `500m` or `4Gi`")
+    fix_steps, safe = suggest_quantity(value)
+    node = reported_node(value, parent)
+    return Problem(
+        "invalid-quantity", message, node, category="schema", fix_steps=fix_steps, safe=safe, evidence=evidence
+    )
 
 
 def _enum(allowed: list[Any]) -> Check:

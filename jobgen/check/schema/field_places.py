@@ -62,7 +62,14 @@ _PATCH_WORDS = {
     "target": "`match`",
     "when": "`match`",
 }
+_VOLUME_WORDS = {
+    "claim": "`pvc`",
+    "claimName": "`pvc`",
+    "mount": "`mountPath`",
+    "path": "`mountPath`",
+}
 _FOREIGN_WORDS: Mapping[str, Mapping[str, str]] = {
+    "a volume": _VOLUME_WORDS,
     JOB: _JOB_WORDS,
     ROLE: _JOB_WORDS,
     OVERLAY: _OVERLAY_WORDS,

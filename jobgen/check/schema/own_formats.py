@@ -52,6 +52,9 @@ TYPE_NAMES = {
 _Field = TypeVar("_Field")
 
 
+_INDENT = "; indent what belongs to `{}` below it"
+
+
 class LazyFields(dict[str, _Field | None], Generic[_Field]):
     """The checks of a mapping's fields, each compiled when first used, because most documents use few of them."""
 
@@ -171,17 +174,9 @@ def _mapping(
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         if not isinstance(value, dict):
             return
-        for key, child in value.items():
-            check_value = fields[key]
-            if problems and len(problems) >= MAX_FINDINGS:
-                return
-            if check_value is None and type(key) is TracedKey and key.written:
-                # Reported as an ambiguous key.
-                continue
-            if check_value is None:
-                problems.append(report(key, name, value))
-            else:
-                check_value(child, key, key, problems)
+        _check_fields(value, name, fields, report, problems)
+        if problems and len(problems) >= MAX_FINDINGS:
+            return
         for key in required:
             if key not in value:
                 problems.append(
@@ -191,6 +186,50 @@ def _mapping(
             problems.append(Problem("missing-field", f"{title} is empty", parent))
 
     return check
+
+
+def _check_fields(
+    value: Mapping[str, Node],
+    name: str,
+    fields: LazyFields[Check],
+    report: Callable[[str, str, Any], Problem],
+    problems: list[Problem],
+) -> None:
+    # The last field, if it has no value, and the range of its problems.
+    empty: tuple[str, int, int] | None = None
+    for key, child in value.items():
+        check_value = fields[key]
+        if problems and len(problems) >= MAX_FINDINGS:
+            return
+        if check_value is not None:
+            before = len(problems)
+            check_value(child, key, key, problems)
+            empty = (key, before, len(problems)) if value_of(child) is None else None
+        elif type(key) is not TracedKey or not key.written:
+            # Others are reported as ambiguous keys.
+            problem = report(key, name, value)
+            if empty and not problem.fix_steps and _fits_below(fields[empty[0]], empty[0], key, child):
+                _report_indentation(problem, key, empty, problems)
+            else:
+                problems.append(problem)
+
+
+def _fits_below(check_value: Check | None, name: str, key: str, child: Node) -> bool:
+    """Whether a field would be valid inside another one, which has no value."""
+    found: list[Problem] = []
+    if check_value:
+        check_value({key: child}, name, name, found)
+    return check_value is not None and not found
+
+
+def _report_indentation(problem: Problem, key: str, empty: tuple[str, int, int], problems: list[Problem]) -> None:
+    """Report fields that stand beside the field that they belong to, once, in place of what follows from that."""
+    above, start, end = empty
+    values = quoted_values(problem.message) if problem.evidence is None else problem.evidence
+    if len(problems) > start and problems[start].message.endswith(_INDENT.format(above)):
+        return
+    message = f"`{key}` belongs to `{above}`, which has no value{_INDENT.format(above)}"
+    problems[start:end] = [problem._replace(message=message, evidence=values)]
 
 
 def _items(check_value: Check) -> Check:
@@ -249,6 +288,10 @@ def _report_type(value: Node, name: str, parent: Node, expected: str, types: lis
     key = (name.written if type(name) is TracedKey else "") or name
     written = value.written if type(value) is TracedScalar else ""
     shown = f"`{written}`, which YAML reads as {format_value(value)}" if written else format_value(value)
+    if isinstance(value_of(value), float) and "integer" in types and (name == "gpu" or "/" in name):
+        # A quoted fraction of a device would be refused, too.
+        message = f"`{key}` is {shown}, and must be a whole number; a container gets whole devices"
+        return Problem("wrong-type", message, reported_node(value, parent), evidence=evidence)
     fix_steps, safe = suggest_type(value, TYPE_NAMES["string"] if "string" in types else expected)
     hint = "; quote it" if "string" in types and fix_steps else describe_unquoting(value, fix_steps)
     message = f"`{key}` is {shown}, and must be {expected}{hint}"

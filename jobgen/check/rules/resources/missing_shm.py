@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.objects import Container, Role
-from jobgen.model.data import value_of
+from jobgen.model.data import TracedScalar, value_of
+from jobgen.model.finding import quoted_values
 
 
 @rule("role", WARNING, kinds=("PyTorchJob", "PyTorchTrainingJob"))
@@ -28,9 +29,16 @@ def missing_shm(role: Role) -> Iterator[Violation]:
         return
     if not _mounts_shm(main):
         node = main.device_node
-        yield Violation(
-            node, f"{main.gpus} GPUs share the default 64 MiB of `/dev/shm`; mount an `emptyDir` with `medium: Memory`"
-        )
+        start = f"{main.gpus} GPUs share the default 64 MiB of `/dev/shm`"
+        mount = f"{start}; mount an `emptyDir` with `medium: Memory`"
+        message = f"{start}; set `shm`, such as `shm: 8Gi`" if _is_of_spec(role) else mount
+        yield Violation(node, message, evidence=quoted_values(mount))
+
+
+def _is_of_spec(role: Role) -> bool:
+    """Whether the object is rendered from a job spec, which has `shm`: its kind comes from the kind description."""
+    kind = role.manifest.object["kind"]
+    return isinstance(kind, TracedScalar) and kind.layer.startswith("kind ")
 
 
 def _mounts_shm(container: Container) -> bool:
