@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from findings import without_infos
 
+from jobgen.cli.pages import find_page
 from jobgen.cli.run_lint import lint_paths
 
 TODAY = "2025-01-31"
@@ -262,3 +263,35 @@ def test_the_path_of_a_volume_is_where_it_is_mounted(tmp_path):
 def test_shared_memory_of_a_job_spec_is_a_field(tmp_path):
     [found] = lint_files(tmp_path, {"jobs/bert.yaml": JOB.replace("  shm: 8Gi\n", "")})
     assert found["message"] == "8 GPUs share the default 64 MiB of `/dev/shm`; set `shm`, such as `shm: 8Gi`"
+
+
+# What to write instead
+
+
+EXAMPLES = {
+    ("command: [torchrun, train.py]", "command: torchrun train.py"): (
+        '`command` is `torchrun train.py`, and must be a list: `["torchrun", "train.py"]`'
+    ),
+    ("command: [torchrun, train.py]", "command: cd /x && torchrun train.py"): (
+        "`command` is `cd /x && torchrun train.py`, and must be a list"
+    ),
+    ("name: bert", "name: ResNet_50"): (
+        "`name` is `ResNet_50`, and must be lower-case letters, digits, `-` and `.`, such as `resnet-50`"
+    ),
+    ("name: bert", "name: ___"): "`name` is `___`, and must be lower-case letters, digits, `-` and `.`",
+    ("image: registry", "image: https://registry"): (
+        "`https://registry.example.com/bert:1.4.2` is not a valid image name: `https:` is not a valid registry;"
+        " remove `https://`"
+    ),
+}
+
+
+@pytest.mark.parametrize("edit", EXAMPLES)
+def test_a_message_shows_what_to_write(edit, tmp_path):
+    found = lint_files(tmp_path, {"jobs/bert.yaml": JOB.replace(*edit)})
+    assert {each["message"] for each in found} == {EXAMPLES[edit]}
+
+
+def test_a_misspelled_option_leads_to_the_page_of_the_command():
+    message = "jobgen: no such option '--formt'. (Did you mean one of: '--format', '--kubeconform'?)"
+    assert find_page("lint", message).endswith("/docs/lint.md")

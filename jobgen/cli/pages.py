@@ -55,7 +55,8 @@ def find_page(command: str, message: str, code: int = ExitCode.USAGE) -> str:
     if command in _WITHOUT_PAGES:
         return ""
     usual = _COMMANDS.get(command, f"commands.md#jobgen-{command}" if command else "commands.md")
-    known = (page for pattern, page in _MESSAGES if re.search(pattern, message))
+    # A misspelled option names others, which have nothing to do with the error.
+    known = (page for pattern, page in _MESSAGES if re.search(pattern, message) and "no such option" not in message)
     page = next(known, "" if code == ExitCode.INTERNAL_ERROR else usual)
     return page if page in ("", ISSUES) else f"{SITE}/{page}"
 

@@ -204,16 +204,22 @@ def _find_field_problems(impact: Impact, new: Snapshot) -> Iterator[Finding]:
         by_location.setdefault(location, field)
     severity = choose_severity(new.manifest(impact.new))
     for location, field in by_location.items():
-        found = _field_finding(field, impact, location, len(ignored) - 1)
+        others = [format_dotted(other.change.path) for other in ignored if other is not field]
+        found = _field_finding(field, impact, location, others)
         yield found._replace(severity=severity or found.severity)
 
 
-def _field_finding(field: FieldImpact, impact: Impact, location: Location, more: int) -> Finding:
+def _list_others(others: list[str]) -> str:
+    return others[0] if len(others) == 1 else f"{len(others)} other fields"
+
+
+def _field_finding(field: FieldImpact, impact: Impact, location: Location, others: list[str]) -> Finding:
     path, old, new = field.change.path, field.change.old, field.change.new
     reason, where = field.outcome.reason, format_pointer(path)
     if field.outcome.effect is Effect.NO_EFFECT:
-        others = f" and {more} other field{'s' if more > 1 else ''}" if more > 0 else ""
-        message = f"the change of `{format_dotted(path)}`{others} has no effect on a running job: {reason}"
+        # The values of a fingerprint are those in backticks: the first field, not the others.
+        more = f" and {_list_others(others)}" if others else ""
+        message = f"the change of `{format_dotted(path)}`{more} has no effect on a running job: {reason}"
         return _finding("edit-without-effect", Severity.WARNING, message, impact, location, where)
     if path in _QUEUE_PATHS:
         before, after = (f"`{value}`" if value else "no queue" for value in (old, new))

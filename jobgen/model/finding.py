@@ -142,6 +142,7 @@ class Finding(NamedTuple):
         return self.fix is not None
 
 
+_AFTER_AN = ("A", "E", "I", "O", "MPI", "MX", "XGB")
 UNCHECKED = "its fields were not checked"
 """What a finding about a kind without a schema says of one object."""
 
@@ -149,6 +150,11 @@ UNCHECKED = "its fields were not checked"
 def pluralize(count: int, noun: str) -> str:
     """Return a count with its noun: `1 GPU`, `2 GPUs`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def add_article(noun: str) -> str:
+    """Return a noun with its article: `a TFJob`, `an MPIJob`."""
+    return f"{'an' if noun.startswith(_AFTER_AN) else 'a'} {noun}"
 
 
 def quoted_values(message: str) -> tuple[str, ...]:

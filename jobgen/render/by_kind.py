@@ -17,7 +17,6 @@ from jobgen.render.pod import build_pod_template
 from jobgen.render.prepare import complete_item, finish, prepare
 from jobgen.render.set_path import set_path
 from jobgen.render.trainjob import render_nodes
-from jobgen.render.unsupported import evidence_of_block, suggest_block
 from jobgen.spec.kinds import FieldMapping, Kind
 from jobgen.spec.merge import Deletion, merge
 from jobgen.spec.normalize import NOT_RENDERED
@@ -104,6 +103,8 @@ def _report_unsupported(where: tuple[str, Any], field: FieldMapping | None, job:
     """Report a field that the kind does not have, or that the declared version of its operator does not have."""
     (path, key), kind = where, job.kind
     if field is None:
+        from jobgen.render.unsupported import evidence_of_block, suggest_block
+
         advice = kind.unsupported.get(path)
         similar = did_you_mean(path, _list_siblings(path, kind)) if "." in path else ""
         start, block = f"{kind.name} does not support `{path}`", suggest_block(key, job)

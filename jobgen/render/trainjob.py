@@ -11,7 +11,6 @@ from jobgen.model.path import NamedItem
 from jobgen.render.expand import JobSpec
 from jobgen.render.join_roles import merge_templates
 from jobgen.render.set_path import set_path
-from jobgen.render.unsupported import suggest_block
 from jobgen.spec.kinds import TemplateShape
 
 
@@ -21,6 +20,8 @@ def render_nodes(job: JobSpec, templates: dict[str, Any], resource: dict[str, An
     assert kind.template is not None, "schemas/kind.json ties the shape `one` to a template"
     for name, role in job.roles.items():
         if "restartPolicy" in role.replica:
+            from jobgen.render.unsupported import suggest_block
+
             node = role.replica["restartPolicy"]
             start = f"{kind.name} does not support `restartPolicy` of role `{name}`"
             hint = suggest_block(node, job) or "; remove it"

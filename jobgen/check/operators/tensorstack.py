@@ -10,6 +10,7 @@ from jobgen.check.rules import WARNING, Violation
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
+from jobgen.model.finding import add_article
 from jobgen.model.suggest import did_you_mean, find_key
 
 OPERATOR = "tensorstack"
@@ -49,7 +50,8 @@ def _check_shape(manifest: Manifest) -> Violations:
     moved = _OLD_FIELDS.get(manifest.kind_name, {})
     old = [key for key in manifest.spec if key in moved]
     if old and "replicaSpecs" not in manifest.spec:
-        message = f"{join_names(old, 'and')} are of the shape that {manifest.kind_name} had before March 2025"
+        verb = "are" if len(old) > 1 else "is"
+        message = f"{join_names(old, 'and')} {verb} of the shape that {manifest.kind_name} had before March 2025"
         yield Violation(old[0], f"{message}; a newer platform requires `replicaSpecs`")
         return
     for key in old:
@@ -62,7 +64,7 @@ def _check_replica_specs(manifest: Manifest) -> Violations:
     specs = _list_replica_specs(manifest)
     if not specs and not any(key in old for key in manifest.spec):
         node = find_key(manifest.spec, "replicaSpecs") or find_key(manifest.object, "spec")
-        message = f"a {manifest.kind_name} requires at least one item in `replicaSpecs`; add one"
+        message = f"{add_article(manifest.kind_name)} requires at least one item in `replicaSpecs`; add one"
         yield Violation(node or manifest.object.get("kind"), message)
     for spec in specs:
         yield from out_of_bounds("replicas", spec.get("replicas"), 0)
@@ -80,7 +82,9 @@ def _check_launched_roles(manifest: Manifest) -> Violations:
         names = [as_text(container.get("name")) for container in containers]
         if kind == "worker" and "worker" not in names:
             node = containers[0].get("name") if containers else find_key(spec, "template") or spec
-            yield Violation(node, f"the workers of a {manifest.kind_name} require a container `worker`; name it so")
+            yield Violation(
+                node, f"the workers of {add_article(manifest.kind_name)} require a container `worker`; name it so"
+            )
 
 
 def _check_launcher(manifest: Manifest) -> Violations:

@@ -52,6 +52,8 @@ TYPE_NAMES = {
 _Field = TypeVar("_Field")
 
 
+_MAX_NAME = 253
+_MAX_WORDS = 10
 _INDENT = "; indent what belongs to `{}` below it"
 
 
@@ -294,9 +296,19 @@ def _report_type(value: Node, name: str, parent: Node, expected: str, types: lis
         return Problem("wrong-type", message, reported_node(value, parent), evidence=evidence)
     fix_steps, safe = suggest_type(value, TYPE_NAMES["string"] if "string" in types else expected)
     hint = "; quote it" if "string" in types and fix_steps else describe_unquoting(value, fix_steps)
+    if name in ("command", "args") and expected == TYPE_NAMES["array"] and isinstance(value_of(value), str):
+        hint = _list_words(str(value_of(value)))
     message = f"`{key}` is {shown}, and must be {expected}{hint}"
     node = reported_node(value, parent)
     return Problem("wrong-type", message, node, fix_steps=fix_steps, safe=safe, evidence=evidence)
+
+
+def _list_words(command: str) -> str:
+    """Return a command as a list, if it needs no shell and is short."""
+    words = command.split()
+    is_plain = 0 < len(words) <= _MAX_WORDS and not re.search(r"""["'\\$|&;<>()`*?#~=%!\[\]{},]""", command)
+    listed = ", ".join(f'"{word}"' for word in words)
+    return f": `[{listed}]`" if is_plain else ""
 
 
 def _any_of(options: list[tuple[frozenset[type], Check]]) -> Check:
@@ -353,13 +365,20 @@ def _text(schema: Any) -> Check:
                 )
             )
         elif pattern and not pattern.search(found):
+            message = f"`{name}` is {format_value(value)}, and must {must}"
+            meant = _write_as_name(found) if "lower-case" in must else ""
+            hint = f", such as `{meant}`" if meant and pattern.search(meant) and len(meant) <= most else ""
+            evidence = quoted_values(message) if hint else None
             problems.append(
-                Problem(
-                    "invalid-value", f"`{name}` is {format_value(value)}, and must {must}", reported_node(value, parent)
-                )
+                Problem("invalid-value", f"{message}{hint}", reported_node(value, parent), evidence=evidence)
             )
 
     return check
+
+
+def _write_as_name(text: str) -> str:
+    """The name that was probably meant: `resnet-50` for `ResNet_50`."""
+    return re.sub(r"[^a-z0-9.]+", "-", text[:_MAX_NAME].lower()).strip("-.")
 
 
 def _range(least: int | None, most: int | None) -> Check:

@@ -12,7 +12,7 @@ from jobgen.convert.migrate.migrate_sweep import migrate_sweep
 from jobgen.convert.migrate.rewrite import find_line, rewrite_job
 from jobgen.convert.migrate.with_runtimes import migrate_with_runtimes
 from jobgen.model.data import value_of
-from jobgen.model.finding import pluralize
+from jobgen.model.finding import add_article, pluralize
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.read_jobs import read_jobs
@@ -203,7 +203,7 @@ def select_target(origin: MigrationSource, project: ProjectConfig, target: str) 
         # Volcano has a Job, too; without its platform, `Job` is that of Kubernetes.
         return min(other, key=lambda kind: kind.platform != "kubernetes")
     if able:
-        return f"it is already a {origin.kind.name} of `{origin.kind.platform}`"
+        return f"it is already {add_article(origin.kind.name)} of `{origin.kind.platform}`"
     serving = {kind.platform for kind in project.kinds if target_framework(origin.framework, kind)}
     elsewhere = sorted(serving - {origin.kind.platform})
     hint = f"; it can be converted to {' or '.join(f'`{name}`' for name in elsewhere)}" if elsewhere else ""

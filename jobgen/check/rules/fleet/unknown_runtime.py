@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from jobgen.check.rules import WARNING, Fact, FactViolation, rule
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Manifest
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.finding import quoted_values
+from jobgen.model.suggest import did_you_mean, find_closest
 from jobgen.spec.overlay import Cluster
 
 _CLUSTER, _OWN = "ClusterTrainingRuntime", "TrainingRuntime"
 # The runtimes that Trainer installs; those of torchtune share a prefix.
+_CUTOFF = 0.85
 _SHIPPED = frozenset(
     """torch-distributed torch-distributed-with-cache deepspeed-distributed mlx-distributed jax-distributed
     xgboost-distributed""".split()
@@ -51,5 +53,9 @@ def unknown_runtime(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolati
             message = f"`{name}` is a {other.value[1]}; set `kind: {other.value[1]}` in `runtimeRef`"
             yield FactViolation(fact, message, ((other, "the runtime"),))
         elif kind in kinds:
-            hint = did_you_mean(name, [other_name for _, _, other_name in known])
-            yield FactViolation(fact, f"the repository has no {kind} `{name}`{hint}")
+            names = [other_name for _, _, other_name in known]
+            start = f"the repository has no {kind} `{name}`"
+            # Names of runtimes share words, such as `torch`, so a name must be very close to be meant.
+            close = find_closest(name, names, _CUTOFF)
+            hint = f"; did you mean `{close}`?" if close else ""
+            yield FactViolation(fact, f"{start}{hint}", evidence=quoted_values(start + did_you_mean(name, names)))

@@ -7,6 +7,7 @@ from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.kueue import QUEUE_LABEL, get_kueue_queue, is_mpi_v1
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node
+from jobgen.model.finding import add_article
 from jobgen.spec.kinds import parse_version
 
 _SUSPENDS_SINCE = "1.7.0"
@@ -62,8 +63,9 @@ def _check_other_kind(manifest: Manifest, queue: Node) -> Iterator[Violation]:
     elif name in _WITHOUT_KUEUE:
         yield Violation(queue, f"Kueue does not manage {_WITHOUT_KUEUE[name]}; remove the label `{QUEUE_LABEL}`")
     elif name in _MANAGED_SINCE and _is_before(declared, _MANAGED_SINCE[name]):
-        message = f"Kueue {declared} does not manage a {manifest.kind_name}; use {_MANAGED_SINCE[name]} or later"
-        yield Violation(queue, message)
+        start, end = f"Kueue {declared} does not manage", f"use {_MANAGED_SINCE[name]} or later"
+        evidence = (f"{start} a {manifest.kind_name}; {end}",)
+        yield Violation(queue, f"{start} {add_article(manifest.kind_name)}; {end}", evidence=evidence)
 
 
 def _is_before(declared: str, since: str) -> bool:
