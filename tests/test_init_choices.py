@@ -37,12 +37,13 @@ def gitops_option(engine: str) -> list[str]:
 def test_every_combination_is_a_repository_without_findings(tmp_path: Path, platform: str, framework: str) -> None:
     """What lint and render read does not depend on the CI, so equal repositories are linted once.
 
-    Frameworks other than that of the platform are tried with one CI for each engine.
+    The framework of a platform is tried with all engines and CIs. The others are tried with Argo CD, which most rules
+    about GitOps are for, and one CI.
     """
     seen: set[str] = set()
     is_default = framework == PLATFORMS[platform].framework
-    for gitops, single in zip(GITOPS, CI, strict=True):
-        for ci, files in CI.items() if is_default else [(single, CI[single])]:
+    for gitops in GITOPS if is_default else ["argocd"]:
+        for ci, files in CI.items() if is_default else [*CI.items()][:1]:
             folder = tmp_path / f"{gitops or 'default'}-{ci}"
             words = ["--platform", platform, "--framework", framework, "--ci", ci, *gitops_option(gitops)]
             done = jobgen(tmp_path, "init", folder.name, *words)
@@ -54,7 +55,7 @@ def test_every_combination_is_a_repository_without_findings(tmp_path: Path, plat
             if key not in seen:
                 seen.add(key)
                 check_repository(folder)
-    assert len(seen) == 2
+    assert len(seen) == (2 if is_default else 1)
 
 
 def check_repository(folder: Path) -> None:
