@@ -330,6 +330,30 @@ def test_imported_files_do_not_replace_others(tmp_path: Path, manifests: Path) -
     assert contents(tmp_path / "new") == {"jobs/bert.yaml": b"mine: true\n"}
 
 
+def test_second_run_completes_the_first(tmp_path: Path, manifests: Path) -> None:
+    """A run that was killed leaves any part of its files, of which none may be in the way."""
+    (manifests / "new.yaml").write_text(TRAINJOB)
+    (manifests / "other.yaml").write_text(TRAINJOB.replace("bert", "gpt"))
+    words = ("init", "new", "--from", "manifests", "--gitops", "argocd")
+    first = jobgen(tmp_path, *words)
+    files = contents(tmp_path / "new")
+
+    assert (first.returncode, jobgen(tmp_path, *words).returncode) == (0, 0), first.stderr
+    for lost in files:
+        (tmp_path / "new" / lost).unlink(missing_ok=True)
+        done = jobgen(tmp_path, *words)
+        assert done.returncode == 0, done.stderr
+        assert contents(tmp_path / "new") == files
+
+
+def test_command_for_a_kustomization_is_quoted(tmp_path: Path, manifests: Path) -> None:
+    (manifests / "a b").mkdir()
+    (manifests / "a b/kustomization.yaml").write_text("resources: [deep/jobs.yaml]\n")
+    done = jobgen(tmp_path, "init", "new", "--from", "manifests")
+
+    assert "run `kubectl kustomize 'manifests/a b' | jobgen import - -o jobs`\n" in done.stderr
+
+
 TRAINJOB = """\
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob

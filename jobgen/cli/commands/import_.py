@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -22,10 +23,12 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
+from jobgen.repo import layout
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.files import File, FileEntry
 from jobgen.repo.named_paths import find_files, find_manifests
 from jobgen.repo.root import find_root
+from jobgen.repo.scratch import open_scratch
 from jobgen.report.escape import visible
 from jobgen.report.summary import pluralize
 from jobgen.spec.overlay import DEFAULT_PLATFORM
@@ -115,8 +118,21 @@ class Converted(NamedTuple):
 
 
 def convert_folder(directory: Path, source: str, root: Path) -> Converted:
-    """Convert all manifests of a folder for a new repository; objects of other kinds are kept as they are."""
+    """Convert all manifests of a folder for a new repository; objects of other kinds are kept as they are.
+
+    What an earlier run has written, perhaps not all of it, does not change the result.
+    """
     project = config.load(root)
+    written = {entry.path for entry in layout.find_jobs(root)} | {file.path for _, file in layout.read_overlays(root)}
+    if written:
+        with open_scratch() as empty:
+            fresh = _convert_folder(directory, source, project._replace(root=empty, overlays={}))
+        if written <= fresh.files.keys():
+            return fresh
+    return _convert_folder(directory, source, project)
+
+
+def _convert_folder(directory: Path, source: str, project: ProjectConfig) -> Converted:
     entries = skip_linked_copies(find_files(directory, source))
     collected = collect_manifests((entry for entry in entries if not entry.skipped), project.kinds)
     found = list(leave_out_duplicates(collected, has_overlays=bool(project.overlays)))
@@ -159,8 +175,8 @@ def _explain_kustomization(each: ImportedManifest | SkippedManifest) -> Imported
     """Say what to do about a kustomization, which other programs build."""
     folder, _, name = each.location.file.rpartition("/")
     if isinstance(each, SkippedManifest) and name.lower().partition(".")[0] == "kustomization":
-        reason = f"a kustomization is not built; run `kubectl kustomize {folder or '.'} | jobgen import - -o jobs`"
-        return each._replace(reason=reason)
+        command = f"kubectl kustomize {shlex.quote(folder or '.')} | jobgen import - -o jobs"
+        return each._replace(reason=f"a kustomization is not built; run `{command}`")
     return each
 
 
