@@ -327,6 +327,16 @@ def test_git_from_nothing_to_a_commit(owner: User) -> None:
     assert (check["status"], check["facts"]["commits"]) == ("ok", True)
 
 
+def test_a_git_repository_that_cannot_be_read(owner: User) -> None:
+    """It is not one that is missing: `git init` would not help."""
+    (owner.root / ".git").mkdir()
+    (owner.root / ".git/HEAD").write_text("garbage\n")
+    assert "cannot read the repository" in owner.follow("git", "problem", code=128)["found"]
+    shutil.rmtree(owner.root / ".git")
+    (owner.root / ".git").write_text("gitdir: /nowhere\n")
+    assert "/nowhere" in owner.follow("git", "problem", code=128)["found"]
+
+
 def test_a_shallow_clone(owner: User) -> None:
     owner.run("git init -b main && git add . && git commit -m a && git commit -m b --allow-empty")
     shutil.move(owner.root, owner.root.with_name("origin"))

@@ -266,6 +266,8 @@ def test_what_is_not_paged(repository: Path, pager: str) -> None:
         ([], {"PAGER": "cat"}),
         ([], {"PAGER": "/no/such/program"}),
         ([], {"PAGER": "'open"}),
+        ([], {"PAGER": "false"}),
+        ([], {"PAGER": "sh -c 'exit 127'"}),
     ):
         terminal = explain_long(repository, *options, **environ)
         assert (terminal.finish(), "paged by" in terminal.shown) == (0, False)

@@ -12,6 +12,7 @@ from shutil import get_terminal_size
 _DEFAULT = "less -FRX"
 _LESS = "FRX"
 """Options of less: end if it fits on the screen, show colors, and leave the text there."""
+_SIGNALED = 128
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -53,7 +54,8 @@ def _run_pager(command: list[str], text: str, environ: Mapping[str, str], mask: 
         if pager.poll() is None:
             pager.terminate()
         pager.wait()
-    return True
+    # One that fails may have shown nothing. Codes above 128 are those of signals, with which a user ends it.
+    return not 0 < pager.returncode < _SIGNALED
 
 
 def find_pager(environ: Mapping[str, str]) -> list[str]:

@@ -66,6 +66,15 @@ def is_refused(folder: Path) -> bool:
     return done is not None and done.returncode != 0 and b"safe.directory" in done.stderr
 
 
+def find_fault(folder: Path) -> str:
+    """Why Git cannot read the repository of a folder, in its own words; empty if it can, or there is none."""
+    has_data = any(os.path.lexists(parent / ".git") for parent in (folder, *folder.parents))
+    done = _run(folder, "rev-parse", "--show-toplevel")
+    if not has_data or done is None or done.returncode == 0:
+        return ""
+    return os.fsdecode(done.stderr).strip().partition("\n")[0].removeprefix("fatal: ")
+
+
 def has_commit(folder: Path) -> bool:
     """Whether a repository has a commit."""
     done = _run(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")

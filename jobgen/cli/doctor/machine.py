@@ -51,6 +51,10 @@ def check_git(root: Path) -> Check:
     if git.is_refused(root):
         found = f"{number}, which refuses the repository: another user owns it"
         return Check("git", found, PROBLEM, f"git config --global --add safe.directory {shlex.quote(str(root))}", facts)
+    fault = git.find_fault(root)
+    if fault:
+        found = f"{number}, which cannot read the repository, so `diff` has no revisions: {fault}"
+        return Check("git", found, PROBLEM, f"git -C {shlex.quote(str(root))} status", facts)
     tree = git.find_work_tree(root)
     if tree is None:
         return Check(
