@@ -15,7 +15,7 @@ from jobgen.api.errors import UsageError, check_names
 from jobgen.api.lint import LintResult, lint_request
 from jobgen.api.lint_files import LintRequest, resolve_files
 from jobgen.api.lint_shard import digest_entry, digest_layers
-from jobgen.pipeline.encoded_results import decode_parts
+from jobgen.pipeline.decoded_results import decode_parts
 from jobgen.pipeline.file_result import FileParts
 
 

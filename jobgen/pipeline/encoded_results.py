@@ -13,9 +13,7 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.file_result import FileParts, FileResult
 
 if TYPE_CHECKING:
-    from jobgen.check.rules import Fact
     from jobgen.pipeline.environment import OverlayUse
-    from jobgen.pipeline.object_summary import ObjectSummary
 
 Encoded = list[Any]
 """A value as JSON data: the fields of named tuples in order."""
@@ -42,15 +40,6 @@ def encode_parts(parts: FileParts, path: str) -> EncodedParts | None:
     return None if contains_secret(plain) else plain
 
 
-def decode_parts(plain: EncodedParts, path: str) -> FileParts | None:
-    """Decode results; None if the file had another path, because locations contain it."""
-    known_path, outlines, facts = plain
-    if known_path != path:
-        return None
-    pairs = zip(outlines, facts, strict=True)
-    return tuple(decode_outline(outline, _decode_facts(rows, path)) for outline, rows in pairs)
-
-
 def _encode_outline(part: FileResult) -> Encoded:
     return [
         [[each.env, each.object if isinstance(each.object, tuple) else None, *each[2:]] for each in part.made],
@@ -63,41 +52,6 @@ def _encode_outline(part: FileResult) -> Encoded:
         part.dependent,
         part.jobs,
     ]
-
-
-def decode_outline(plain: Encoded, rows: list[tuple[str, Fact]]) -> FileResult:
-    """Decode a result that has these facts."""
-    # A lint of unchanged files decodes findings only, and does not need these modules.
-    from jobgen.pipeline.environment import Rendered
-    from jobgen.report.suppress import Suppression
-
-    made, findings, names, used, comments, unchecked, skipped, dependent, jobs = plain
-    return FileResult(
-        [
-            Rendered(env, _decode_summary(summary), Identity(*who), Location(*location), *where)
-            for env, summary, who, location, *where in made
-        ],
-        [decode_finding(each) for each in findings],
-        set(names),
-        _decode_use(*used),
-        rows,
-        [
-            Suppression(Location(*location), tuple(rules), line, reason, until)
-            for location, rules, line, reason, until in comments
-        ],
-        list(unchecked),
-        list(skipped),
-        list(dependent),
-        [(name, position, item) for name, position, item in jobs],
-    )
-
-
-def _decode_summary(plain: Encoded | None) -> ObjectSummary | None:
-    if plain is None:
-        return None
-    from jobgen.pipeline.object_summary import ObjectSummary
-
-    return ObjectSummary(*plain)
 
 
 def _encode_facts(part: FileResult, path: str) -> Encoded:
@@ -115,33 +69,9 @@ def _encode_facts(part: FileResult, path: str) -> Encoded:
     return found
 
 
-def _decode_facts(plain: Encoded, path: str) -> list[tuple[str, Fact]]:
-    from jobgen.check.rules import Fact
-    from jobgen.pipeline.trace import JobRef
-
-    found: list[tuple[str, Fact]] = []
-    for env, position, item, companion, rows in plain:
-        job = JobRef(env, path, position, item, companion)
-        found += [(rule, Fact(unpack(value), tuple(steps), job)) for rule, value, steps in rows]
-    return found
-
-
 def _encode_use(used: OverlayUse) -> Encoded:
     hits, misses = ([[marker, where] for marker, where in pairs] for pairs in (used.hits.items(), used.misses))
     return [sorted(used.patches), hits, misses, used.own_misses]
-
-
-def _decode_use(patches: Encoded, hits: Encoded, misses: Encoded, own_misses: Encoded) -> OverlayUse:
-    from jobgen.pipeline.environment import OverlayUse
-    from jobgen.pipeline.trace import JobRef
-
-    return OverlayUse(
-        {(overlay, place) for overlay, place in patches},
-        {(name, key): JobRef(*where) for (name, key), where in hits},
-        [((name, key), JobRef(*where)) for (name, key), where in misses],
-        [JobRef(*where) for where in own_misses],
-        [],
-    )
 
 
 def encode_finding(found: Finding) -> Encoded:
@@ -217,7 +147,8 @@ def pack(value: Any) -> Any:
 def unpack(data: Any) -> Any:
     """Return the value that `pack` turned into JSON data."""
     if type(data) is list:
-        return tuple(map(unpack, data))
+        # Most items are scalars, and calls for them would take most of the time.
+        return tuple([unpack(each) if type(each) in (list, dict) else each for each in data])
     if type(data) is not dict:
         return data
     ((name, items),) = data.items()

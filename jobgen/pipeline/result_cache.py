@@ -15,7 +15,7 @@ from jobgen import cache
 from jobgen.k8s.device_catalog import may_concern_devices
 from jobgen.model.digest import blake2b
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.pipeline.encoded_results import Encoded, EncodedParts, decode_outline, decode_parts, encode_parts
+from jobgen.pipeline.encoded_results import Encoded, EncodedParts, encode_parts
 from jobgen.pipeline.file_result import FileParts
 from jobgen.repo.drafts import has_draft
 from jobgen.repo.files import File, FileEntry, read_file
@@ -28,6 +28,7 @@ FileStat = tuple[int, int, int, int]
 _RACY_NS = 2_000_000_000
 
 _MAX_FILES = 300_000
+_DECODER = json.JSONDecoder()
 
 
 class Record(NamedTuple):
@@ -42,37 +43,42 @@ class Record(NamedTuple):
     concerns_devices: bool
     """Whether the file may be one of these."""
     path: str
-    outlines: bytes
-    facts: bytes
+    outlines: str
+    facts: str
     """The results as JSON. Most runs decode those of some files only."""
 
     def decode(self, path: str) -> FileParts | None:
         """Decode the results; None if the file had another path."""
+        # A lint of unchanged files decodes nothing, and does not need this module.
+        from jobgen.pipeline.decoded_results import decode_parts
+
         if path != self.path:
             return None
-        return decode_parts(EncodedParts(path, json.loads(self.outlines), json.loads(self.facts)), path)
+        return decode_parts(EncodedParts(path, _load(self.outlines), _load(self.facts)), path)
 
     def decode_summaries(self, path: str) -> FileParts | None:
         """Decode the results without facts, findings and comments, which only checks need."""
+        from jobgen.pipeline.decoded_results import decode_outline
+
         if path != self.path:
             return None
-        outlines = (decode_outline(outline, []) for outline in json.loads(self.outlines))
+        outlines = (decode_outline(outline, []) for outline in _load(self.outlines))
         return tuple(part._replace(findings=[], comments=[]) for part in outlines)
 
 
 def _write_records(records: dict[str, Record]) -> bytes:
     """The records as the content of an entry: a line of JSON with all but the results, then the results."""
     index = {name: [*each[:-2], len(each.outlines), len(each.facts)] for name, each in records.items()}
-    written = json.dumps(index, separators=(",", ":")).encode()
-    return b"".join((written, b"\n", *(part for each in records.values() for part in each[-2:])))
+    parts = (part for each in records.values() for part in each[-2:])
+    return "".join((_dump(index), "\n", *parts)).encode()
 
 
 def _read_records(content: bytes) -> dict[str, Record]:
     """The records of an entry; none if it is damaged."""
-    line, _, results = content.partition(b"\n")
     found: dict[str, Record] = {}
     start = 0
     try:
+        line, _, results = content.decode("ascii").partition("\n")
         for name, (stat, time_ns, digest, depends_on, devices, path, *lengths) in json.loads(line).items():
             middle, end = start + lengths[0], start + lengths[0] + lengths[1]
             parts = results[start:middle], results[middle:end]
@@ -211,8 +217,14 @@ def make_record(
     return Record(stat, time_ns, digest, depends_on, devices, file.path, _dump(plain.outlines), _dump(plain.facts))
 
 
-def _dump(plain: Encoded) -> bytes:
-    return json.dumps(plain, separators=(",", ":")).encode()
+def _dump(plain: Encoded | dict[str, Encoded]) -> str:
+    return json.dumps(plain, separators=(",", ":"))
+
+
+def _load(text: str) -> Encoded:
+    """Read what `_dump` wrote: without the spaces that `json.loads` looks for, which takes longer than a short text."""
+    plain: Encoded = _DECODER.raw_decode(text)[0]
+    return plain
 
 
 def _decode_record(known: Record, path: str, device_digest: Callable[[], str]) -> FileParts | None:

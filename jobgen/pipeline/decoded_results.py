@@ -1,0 +1,80 @@
+"""Decode the results of files that `encoded_results` encoded.
+
+A lint with a filled cache decodes the results of all files, and one of unchanged files decodes none. So this module
+imports what results are made of, and `encoded_results` does not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobgen.check.rules import Fact
+from jobgen.model.data import Location
+from jobgen.model.finding import Identity
+from jobgen.pipeline.encoded_results import Encoded, EncodedParts, decode_finding, unpack
+from jobgen.pipeline.environment import OverlayUse, Rendered
+from jobgen.pipeline.file_result import FileParts, FileResult
+from jobgen.pipeline.trace import JobRef
+from jobgen.report.suppress import Suppression
+
+if TYPE_CHECKING:
+    from jobgen.pipeline.object_summary import ObjectSummary
+
+
+def decode_parts(plain: EncodedParts, path: str) -> FileParts | None:
+    """Decode results; None if the file had another path, because locations contain it."""
+    known_path, outlines, facts = plain
+    if known_path != path:
+        return None
+    pairs = zip(outlines, facts, strict=True)
+    return tuple(decode_outline(outline, _decode_facts(rows, path)) for outline, rows in pairs)
+
+
+def decode_outline(plain: Encoded, rows: list[tuple[str, Fact]]) -> FileResult:
+    """Decode a result that has these facts."""
+    made, findings, names, used, comments, unchecked, skipped, dependent, jobs = plain
+    return FileResult(
+        [
+            Rendered(env, _decode_summary(summary), Identity(*who), Location(*location), *where)
+            for env, summary, who, location, *where in made
+        ],
+        [decode_finding(each) for each in findings],
+        set(names),
+        _decode_use(*used),
+        rows,
+        [
+            Suppression(Location(*location), tuple(rules), line, reason, until)
+            for location, rules, line, reason, until in comments
+        ],
+        unchecked,
+        skipped,
+        dependent,
+        [(name, position, item) for name, position, item in jobs],
+    )
+
+
+def _decode_summary(plain: Encoded | None) -> ObjectSummary | None:
+    if plain is None:
+        return None
+    # Only jobs have summaries.
+    from jobgen.pipeline.object_summary import ObjectSummary
+
+    return ObjectSummary(*plain)
+
+
+def _decode_facts(plain: Encoded, path: str) -> list[tuple[str, Fact]]:
+    found: list[tuple[str, Fact]] = []
+    for env, position, item, companion, rows in plain:
+        job = JobRef(env, path, position, item, companion)
+        found += [(rule, Fact(unpack(value), tuple(steps), job)) for rule, value, steps in rows]
+    return found
+
+
+def _decode_use(patches: Encoded, hits: Encoded, misses: Encoded, own_misses: Encoded) -> OverlayUse:
+    return OverlayUse(
+        {(overlay, place) for overlay, place in patches},
+        {(name, key): JobRef(*where) for (name, key), where in hits},
+        [((name, key), JobRef(*where)) for (name, key), where in misses],
+        [JobRef(*where) for where in own_misses],
+        [],
+    )
