@@ -21,6 +21,7 @@ from jobgen.cli.commands.schema import import_crds, write_editor_files
 from jobgen.cli.result import ExitCode, Result
 from jobgen.cli.run_lint import BASELINE, lint_paths
 from jobgen.repo import git
+from jobgen.repo.root import find_files_of_other_repositories
 from jobgen.report.formats import format_names
 
 SECRET = "hunter2"
@@ -305,3 +306,36 @@ def test_security_page_names_existing_tests() -> None:
 
     assert len(named) > 20
     assert [name for file, name in named if f"def {name}(" not in (tests / file).read_text()] == []
+
+
+def is_of_other_repository(file: Path, root: Path) -> bool:
+    """The definition: of the folders above a file, without links, the nearest that decides."""
+    for folder in file.resolve().parents:
+        if folder == root.resolve():
+            return False
+        if (folder / "jobgen.yaml").is_file() or folder.name == "jobs":
+            return True
+    return False
+
+
+def test_files_of_other_repositories_are_found_through_links(tmp_path, monkeypatch):
+    root, other, loose = (tmp_path / name for name in ("root", "other", "loose"))
+    folders = [root / "jobs" / "a", root, other / "jobs" / "b" / "c", other / "docs", loose / "x", loose / "jobs" / "y"]
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "one.yaml").write_text("a: 1\n")
+    for repository in (root, other):
+        (repository / "jobgen.yaml").write_text("")
+    (loose / "to-jobs").symlink_to(other / "jobs" / "b")
+    (loose / "to-docs").symlink_to(other / "docs")
+    (loose / "x" / "linked.yaml").symlink_to(other / "docs" / "one.yaml")
+    (other / "docs" / "away.yaml").symlink_to(loose / "x" / "one.yaml")
+    (tmp_path / "alias").symlink_to(loose)
+    files = [str(path) for path in tmp_path.rglob("*.yaml")]
+    files += [str(tmp_path / "alias" / below) for below in ("x/one.yaml", "to-jobs/c/one.yaml", "to-docs/one.yaml")]
+    files += [str(loose / "x" / ".." / "jobs" / "y" / "one.yaml"), "x/one.yaml", "to-docs/one.yaml", "./x/linked.yaml"]
+    monkeypatch.chdir(loose)
+    found = find_files_of_other_repositories(files, root)
+    expected = {file for file in files if is_of_other_repository(Path(file), root)}
+    assert found == expected
+    assert 0 < len(expected) < len(files)

@@ -49,25 +49,43 @@ def exists_as(path: Folder, check: Callable[[str], bool]) -> bool:
 
 def find_files_of_other_repositories(files: Iterable[str], root: Folder) -> set[str]:
     """The files that belong to the jobs of a repository other than `root`, and were found from outside of it."""
-    top = str(root.resolve())
-    known: dict[str, bool] = {}
+    known = {str(root.resolve()): False}
+    parents: dict[str, str] = {}
     found: set[str] = set()
+    by_folder: dict[str, list[str]] = {}
     for file in files:
         folder = os.path.dirname(os.path.realpath(file) if os.path.islink(file) else file)
-        if folder not in known:
-            known[folder] = _is_in_other_repository(os.path.realpath(folder), top)
-        if known[folder]:
-            found.add(file)
+        by_folder.setdefault(folder, []).append(file)
+    for folder, several in by_folder.items():
+        if _is_in_other_repository(_resolve_folder(folder, parents), known):
+            found.update(several)
     return found
 
 
-def _is_in_other_repository(folder: str, top: str) -> bool:
-    for each in (folder, *map(str, Path(folder).parents)):
-        if each == top:
-            return False
-        if has_settings(Path(each)) or os.path.basename(each) == "jobs":
-            return True
-    return False
+def _resolve_folder(folder: str, parents: dict[str, str]) -> str:
+    """The path of a folder without links. Those of its siblings differ in their names only."""
+    parent, name = os.path.split(folder)
+    if name in ("", ".", "..") or os.path.islink(folder):
+        return os.path.realpath(folder)
+    if parent not in parents:
+        parents[parent] = os.path.realpath(parent)
+    return os.path.join(parents[parent], name)
+
+
+def _is_in_other_repository(folder: str, known: dict[str, bool]) -> bool:
+    """Whether a folder is in another repository, unless this is `known` of it or of a folder above it."""
+    passed: list[str] = []
+    while folder not in known:
+        passed.append(folder)
+        above = os.path.dirname(folder)
+        if os.path.basename(folder) == "jobs" or (is_file(f"{folder}/{SETTINGS}") and has_settings(Path(folder))):
+            known[folder] = True
+        elif above == folder:
+            known[folder] = False
+        else:
+            folder = above
+    known.update(dict.fromkeys(passed, known[folder]))
+    return known[folder]
 
 
 def is_source_folder(root: Path, folder: Path) -> bool:
