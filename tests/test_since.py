@@ -357,6 +357,23 @@ def test_fault_of_several_jobs_is_new_for_another_owner(repository):
     assert [each["file"] for each in found_now] == ["jobs/b.yaml"]
 
 
+def test_change_is_one_entry_for_all_environments_and_jobs(repository):
+    base = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n  defaults: {{env: {{A: '{value}'}}}}\n"
+    write(repository, "overlays/base/o.yaml", base.format(value=1))
+    for env in ("dev", "prod"):
+        write(repository, f"overlays/{env}/o.yaml", OVERLAY.format(env=env, defaults="") + "  extends: [base]\n")
+    for name in ("b", "c"):
+        write(repository, f"jobs/{name}.yaml", SPEC.format(name=name, image="b:1"))
+    commit(repository)
+    write(repository, "overlays/base/o.yaml", base.format(value=2))
+    text = lint_paths(repository, (), (), format_="text", since="HEAD").out
+    (line,) = (line for line in text.splitlines() if "[edit-without-effect]" in line)
+    assert line.startswith("overlays/base/o.yaml:")
+    assert "; affects `PyTorchJob a` and 2 more (in dev, prod)" in line
+    listed = json.loads(lint_paths(repository, (), (), format_="json", since="HEAD").out)["findings"]
+    assert [(one["env"], one["object"]["namespace"]) for one in listed] == [("dev", "ml-dev"), ("prod", "ml-prod")]
+
+
 def read_findings(folder, **options):
     return json.loads(lint_paths(folder, (), (), format_="json", **options).out)["findings"]
 

@@ -15,7 +15,7 @@ from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.operators import choose_severity
 from jobgen.model.data import Location
-from jobgen.model.finding import Finding, Severity
+from jobgen.model.finding import Finding, Severity, quoted_values
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted, format_pointer
 from jobgen.pipeline.memory import RunMemory
@@ -132,13 +132,33 @@ def _sort_findings(problems: Iterable[tuple[Rank, Finding]]) -> list[Finding]:
 
 
 def _merge_findings(found: Iterable[Finding]) -> Iterator[Finding]:
-    """Merge findings that differ only in their object: name the first object and count the others."""
-    groups: dict[tuple[str, Location, str, str], list[Finding]] = {}
+    """Merge findings that differ only in their object: one for each environment, with the same message in all.
+
+    A report shows these as one. The message names the first object and counts the others.
+    """
+    groups: dict[tuple[str, Location, str, Severity], dict[str, list[Finding]]] = {}
     for one in found:
-        groups.setdefault((one.rule, one.location, one.message, one.env), []).append(one)
-    for first, *others in groups.values():
-        more = f" and {len(others)} more" if others else ""
-        yield first._replace(message=f"{first.message}; affects `{first.object}`{more}")
+        group = groups.setdefault((one.rule, one.location, one.message, one.severity), {})
+        group.setdefault(one.env, []).append(one)
+    for group in groups.values():
+        affected = _name_objects(list(group.values()))
+        for first, *_ in group.values():
+            # The fingerprint has the object of the finding.
+            evidence = quoted_values(f"{first.message}; affects `{first.object}`")
+            yield first._replace(message=f"{first.message}; affects {affected}", evidence=evidence)
+
+
+def _name_objects(groups: Sequence[Sequence[Finding]]) -> str:
+    """Name the first object, and count the others: an object of several environments once.
+
+    A namespace that differs between environments is left out.
+    """
+    objects = [[one.object for one in group if one.object] for group in groups]
+    count = max(len({one._replace(namespace="") for several in objects for one in several}), *map(len, objects))
+    first = objects[0][0]
+    is_same = all(several[0].namespace == first.namespace for several in objects)
+    more = f" and {count - 1} more" if count > 1 else ""
+    return f"`{first if is_same else first._replace(namespace='')}`{more}"
 
 
 def _find_problems(impact: Impact, changes: ChangeSet) -> Iterator[Finding]:
