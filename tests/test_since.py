@@ -484,9 +484,10 @@ def test_since_is_the_same_with_and_without_results_in_memory(name, processes, t
         if not text:
             (tmp_path / path).unlink()
     request, memory = LintRequest(tmp_path), RunMemory()
-    expected = findings_since(request, "HEAD~", run_lint(request))
+    expected = findings_since(request, "HEAD~", run_lint(request)).new
+    found = findings_since(request, "HEAD~", lint_with_memory(request, memory), memory).new
 
-    assert findings_since(request, "HEAD~", lint_with_memory(request, memory), memory) == expected
+    assert found._replace(contents=None) == expected
     assert bool(expected.findings) == (name != "a job that cannot be rendered")
 
 

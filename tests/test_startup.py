@@ -159,7 +159,7 @@ NOT_FOR_A_LINT = {
     "textwrap",
     "yaml",
 }
-MOST_MODULES = 204
+MOST_MODULES = 205
 """The most modules of jobgen, beside rules, that a lint of one manifest imports. Raise it only for what all need."""
 
 

@@ -156,16 +156,11 @@ def lint_request(
     request: LintRequest, *, since: str = "", baseline: str = "", prune_baseline: bool = False
 ) -> LintResult:
     """Check what a request names; the arguments and exceptions are those of `lint`."""
-    check_request(request)
-    memory = _make_memory() if since and request.stdin is None and not request.other_tools else None
-    linted = _lint_cached(request, memory)
-    # A hook may name only files that the settings exclude.
-    if _is_empty(request, linted) and not (request.paths and EXCLUDED in linted.skipped):
-        raise NotFoundError("there is nothing to lint here")
+    linted, memory = _lint_all(request, is_compared=bool(since))
     if since:
         from jobgen.api.since import findings_since
 
-        linted = findings_since(request, since, linted, memory)
+        linted = findings_since(request, since, linted, memory).new
     findings, known, pruned = linted.findings, list[Suppressed](), 0
     if baseline:
         from jobgen.api.baseline import apply_baseline
@@ -174,7 +169,37 @@ def lint_request(
         findings, known, pruned = apply_baseline(
             request, baseline, linted, prune=prune_baseline, all_findings=all_findings
         )
-    kept, merged = finish_findings(findings, linted.mandatory)
+    shard = _pack_shard(request, linted, baseline) if request.shard else None
+    return _to_result(request, linted._replace(findings=findings), known)._replace(pruned=pruned, shard=shard)
+
+
+def lint_twice(request: LintRequest, since: str) -> tuple[LintResult, LintResult, tuple[Finding, ...]]:
+    """Check what a request names, now and at a revision.
+
+    Returns the whole lint, that with new findings only, and the findings that are gone.
+    """
+    from jobgen.api.since import findings_since
+
+    linted, memory = _lint_all(request, is_compared=True)
+    now = _to_result(request, linted, ())
+    compared = findings_since(request, since, linted, memory, (*now.findings, *now.merged))
+    return now, _to_result(request, compared.new, ()), tuple(compared.gone)
+
+
+def _lint_all(request: LintRequest, *, is_compared: bool) -> tuple[LintRun, RunMemory | None]:
+    """Lint; to compare it with another revision, also return a memory with what was read."""
+    check_request(request)
+    memory = _make_memory() if is_compared and request.stdin is None and not request.other_tools else None
+    linted = _lint_cached(request, memory)
+    # A hook may name only files that the settings exclude.
+    if _is_empty(request, linted) and not (request.paths and EXCLUDED in linted.skipped):
+        raise NotFoundError("there is nothing to lint here")
+    return linted, memory
+
+
+def _to_result(request: LintRequest, linted: LintRun, known: Sequence[Suppressed]) -> LintResult:
+    """Return what is shown of a lint; the baseline has the findings that are `known`."""
+    kept, merged = finish_findings(linted.findings, linted.mandatory)
     by_comment = [Suppressed(each.finding, each.suppression.reason) for each in linted.suppressed]
     by_exception = [Suppressed(each.finding, each.reason, "exception") for each in linted.accepted]
     return LintResult(
@@ -188,9 +213,7 @@ def lint_request(
         request.directory,
         linted.skipped,
         merged,
-        pruned,
-        _pack_shard(request, linted, baseline) if request.shard else None,
-        tuple(linted.opinions),
+        opinions=tuple(linted.opinions),
     )
 
 
@@ -262,12 +285,12 @@ def _make_memory() -> RunMemory:
 
 
 def _lint_cached(request: LintRequest, memory: RunMemory | None) -> LintRun:
-    """Lint, or return the last result if nothing has changed. With a memory, it has the results of all files then."""
+    """Lint, or return the last result if nothing has changed. With a memory, it is known then what was read."""
     inputs = lint_cache.read_inputs(request)
     # The key of a whole lint does not name the shard.
     is_whole = request.shard is None and request.known is None
-    known = lint_cache.get(inputs) if memory is None and is_whole else None
-    if known is not None:
+    known = lint_cache.get(inputs) if is_whole else None
+    if known is not None and (memory is None or known.contents is not None):
         return known
     from jobgen.api.lint_run import lint_with_memory, run_lint
 

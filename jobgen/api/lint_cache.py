@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jobgen import cache
-from jobgen.api.lint_files import LintFiles, LintRequest, LintRun, resolve_files
+from jobgen.api.lint_files import LintContents, LintFiles, LintRequest, LintRun, resolve_files
 from jobgen.model.digest import blake2b
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.pipeline.encoded_results import contains_secret, decode_finding, encode_finding
+from jobgen.pipeline.encoded_results import Encoded, contains_secret, decode_finding, encode_finding
 from jobgen.pipeline.result_cache import FileStat, digest_files, is_racy, stat_file, to_file_stat
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.lock import TREE
 from jobgen.report.coverage import Coverage
+
+if TYPE_CHECKING:
+    from jobgen.model.finding import Finding
 
 
 class LintInputs(NamedTuple):
@@ -72,7 +77,7 @@ def get(inputs: LintInputs | None) -> LintRun | None:
     kept = cache.get_data(inputs.key) if inputs and inputs.settled else None
     if inputs is None or kept is None or kept[0] != inputs.digest:
         return None
-    _, findings, counts, environments, rules, root, mandatory, skipped, coverage = kept
+    _, findings, counts, environments, rules, root, mandatory, skipped, coverage, contents = kept
     return LintRun(
         findings=[decode_finding(each) for each in findings],
         suppressed=[],
@@ -87,6 +92,7 @@ def get(inputs: LintInputs | None) -> LintRun | None:
         coverage=Coverage(coverage[0], *map(frozenset, coverage[1:])),
         cacheable=True,
         skipped=skipped,
+        contents=_decode_contents(contents),
     )
 
 
@@ -94,14 +100,56 @@ def put(inputs: LintInputs | None, linted: LintRun) -> None:
     """Cache a lint of inputs that were read before it."""
     if inputs is None or not inputs.settled or not linted.cacheable:
         return
-    try:
-        findings = [encode_finding(found) for found in linted.findings]
-    except TypeError:
-        # The fix of a finding is more than plain data.
-        return
-    if contains_secret(findings):
+    findings = _encode_findings(linted.findings)
+    if findings is None:
         return
     counts = (linted.files, linted.objects)
     rest = (linted.environments, sorted(linted.rules), str(linted.root), sorted(linted.mandatory), dict(linted.skipped))
     coverage = [linted.coverage[0], *map(sorted, linted.coverage[1:])]
-    cache.put_data(inputs.key, (inputs.digest, findings, counts, *rest, coverage))
+    contents = _encode_contents(linted.contents)
+    cache.put_data(inputs.key, (inputs.digest, findings, counts, *rest, coverage, contents))
+
+
+class OldLint(NamedTuple):
+    """What `--since` needs to know of the lint of a commit."""
+
+    findings: Sequence[Finding]
+    contents: LintContents | None
+
+
+def get_old(request: LintRequest) -> OldLint | None:
+    """Return the cached lint of a commit: its content never changes."""
+    kept = cache.get_data(_make_old_key(request)) if cache.is_enabled() else None
+    return None if kept is None else OldLint([decode_finding(each) for each in kept[0]], _decode_contents(kept[1]))
+
+
+def put_old(request: LintRequest, linted: OldLint) -> None:
+    """Cache the lint of a commit."""
+    findings = _encode_findings(linted.findings) if cache.is_enabled() else None
+    if findings is not None:
+        cache.put_data(_make_old_key(request), (findings, _encode_contents(linted.contents)))
+
+
+def _make_old_key(request: LintRequest) -> str:
+    assert request.committed is not None
+    commit, path = request.committed
+    where = (commit.top.object, path, str(request.directory.resolve()), str(len(request.paths)))
+    return cache.make_key("old lint", *where, *request.paths, *request.envs, request.today)
+
+
+def _encode_findings(findings: Sequence[Finding]) -> list[Encoded] | None:
+    """Encode findings; None if they cannot be stored."""
+    try:
+        encoded = [encode_finding(found) for found in findings]
+    except TypeError:
+        # The fix of a finding is more than plain data.
+        return None
+    return None if contains_secret(encoded) else encoded
+
+
+def _encode_contents(contents: LintContents | None) -> Encoded | None:
+    return contents and [contents.digests, sorted(contents.dated), sorted(contents.devices)]
+
+
+def _decode_contents(plain: Encoded | None) -> LintContents | None:
+    return LintContents(plain[0], frozenset(plain[1]), frozenset(plain[2])) if plain else None

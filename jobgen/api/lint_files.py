@@ -84,6 +84,17 @@ class LintFiles(NamedTuple):
         return file.startswith("jobs/") and is_excluded(file, self.patterns)
 
 
+class LintContents(NamedTuple):
+    """What a lint read, to compare it with another one. All of it can be rendered."""
+
+    digests: Mapping[str, str]
+    """The digests of the files of jobs, by path, and of the layers, under an empty path."""
+    dated: frozenset[str]
+    """The files whose objects depend on the date."""
+    devices: frozenset[str]
+    """The files that may define devices, on which the objects of other files depend."""
+
+
 class LintRun(NamedTuple):
     """The outcome of a lint."""
 
@@ -111,6 +122,8 @@ class LintRun(NamedTuple):
     """The results of the files of a shard, and whether they are files by themselves."""
     opinions: Sequence[Opinion] = ()
     """How much other tools checked."""
+    contents: LintContents | None = None
+    """What was read, if a memory knows it, and if nothing prevents a render."""
 
 
 def resolve_files(request: LintRequest) -> LintFiles:

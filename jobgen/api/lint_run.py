@@ -10,7 +10,15 @@ from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobgen.api.lint_files import STDIN, LintFiles, LintRequest, LintRun, resolve_files, select_findings
+from jobgen.api.lint_files import (
+    STDIN,
+    LintContents,
+    LintFiles,
+    LintRequest,
+    LintRun,
+    resolve_files,
+    select_findings,
+)
 from jobgen.api.project import select_environments
 from jobgen.check.builtin_rules import CHANGE_RULES
 from jobgen.check.rule_docs import rule_categories, rule_names
@@ -117,7 +125,12 @@ def lint_with_memory(
     files = files or resolve_files(request)
     if files.root is None or files.standalone is not None:
         return run_lint(request, files, layers)
-    return run_lint(request, files, layers or digest_files(layout.read_inputs(files.root)), memory)
+    linted = run_lint(request, files, layers or digest_files(layout.read_inputs(files.root)), memory)
+    digests = memory.list_contents() if linted.rendered else None
+    if digests is None:
+        return linted
+    shown = {path: digest.hex() for path, digest in digests.items()}
+    return linted._replace(contents=LintContents(shown, memory.list_dated(), memory.list_devices()))
 
 
 def finish_file(

@@ -7,7 +7,8 @@ from functools import cache, partial
 from pathlib import Path
 
 from jobgen.api.errors import NotFoundError, UsageError, check_names
-from jobgen.api.lint import LintResult, lint
+from jobgen.api.lint import LintResult, lint, lint_twice
+from jobgen.api.lint_files import LintRequest
 from jobgen.api.page_head import describe_repository, make_title
 from jobgen.api.project import Project, ProjectPath, open_project, select_environments
 from jobgen.check.builtin_rules import UNREADABLE_RULES
@@ -133,16 +134,10 @@ def _find_findings(
     project: Project, environments: Sequence[str], since: str
 ) -> tuple[LintResult, frozenset[Finding] | None, tuple[Finding, ...]]:
     """Lint; with a revision, return also which findings are new since then, and which ones it had that are gone."""
-    linted = lint(project, environments=environments)
     if not since:
-        return linted, None, ()
-    from jobgen.api.lint_files import LintRequest
-    from jobgen.api.since import findings_gone_since
-
-    request = LintRequest(project.root, (), environments, today=project.today)
-    new = lint(project, environments=environments, since=since)
-    gone = findings_gone_since(request, since, (*linted.findings, *linted.merged))
-    return linted, frozenset(new.findings), tuple(gone)
+        return lint(project, environments=environments), None, ()
+    linted, new, gone = lint_twice(LintRequest(project.root, (), environments, today=project.today), since)
+    return linted, frozenset(new.findings), gone
 
 
 def _read_code_owners(root: Path, prefix: str) -> Callable[[str], str]:

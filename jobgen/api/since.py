@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from jobgen.api import lint_cache
 from jobgen.api.errors import JobgenError, UsageError
-from jobgen.api.lint_files import LintFiles, LintRequest, LintRun, resolve_files, select_findings, split_paths
+from jobgen.api.lint_cache import OldLint
+from jobgen.api.lint_files import (
+    LintContents,
+    LintFiles,
+    LintRequest,
+    LintRun,
+    resolve_files,
+    select_findings,
+    split_paths,
+)
 from jobgen.api.lint_run import lint_with_memory, run_lint
 from jobgen.api.pair_findings import Side, find_new
 from jobgen.check.builtin_rules import UNREAD_RULES
@@ -28,10 +38,26 @@ _MAX_SEARCHED = 20_000
 """The number of files up to which a commit is searched for the old paths of moved manifests."""
 
 
-def findings_since(request: LintRequest, revision: str, now: LintRun, memory: RunMemory | None = None) -> LintRun:
-    """Return the lint with only the findings that were not there at a revision, and those about the change.
+class Compared(NamedTuple):
+    """A lint compared with that of a revision."""
+
+    new: LintRun
+    """The lint with only the findings that were not there at the revision, and those about the change."""
+    gone: list[Finding]
+    """The findings of the revision that are not there any more."""
+
+
+def findings_since(
+    request: LintRequest,
+    revision: str,
+    now: LintRun,
+    memory: RunMemory | None = None,
+    shown: Sequence[Finding] | None = None,
+) -> Compared:
+    """Compare a lint with that of a revision.
 
     `memory` has the results of files in the lint: those of files that are the same at the revision are used again.
+    `shown` are the findings of the lint as they are shown, if it matters which ones are gone.
 
     Raises:
         UsageError: Standard input is linted, or there is no such revision.
@@ -40,57 +66,38 @@ def findings_since(request: LintRequest, revision: str, now: LintRun, memory: Ru
     if request.stdin is not None:
         raise UsageError("standard input has no revisions; remove `-` or `--since`")
     try:
-        return _compare(request, revision, now, memory)
+        return _compare(request, revision, now, memory, shown)
     except git.GitError as error:
         raise UsageError(str(error)) from error
 
 
-def findings_gone_since(request: LintRequest, revision: str, now: Sequence[Finding]) -> list[Finding]:
-    """Return the findings of a revision that are not among those of now.
-
-    Raises:
-        UsageError: There is no such revision.
-
-    """
-    try:
-        commit = git.resolve_commit(request.directory, revision)
-        today = request.today or git.read_commit_date(request.directory)
-        with open_commit(request.directory, commit) as old:
-            root = find_root(old.resolve()) or old
-            then = _request_commit(request, old, today)
-            before = _lint_old(then) if then.envs or not request.envs else None
-            return find_new(Side(before.findings if before else [], (root, old)), Side(now, (request.directory,)))
-    except git.GitError as error:
-        raise UsageError(str(error)) from error
-
-
-def _request_commit(request: LintRequest, old: CommitPath, today: str) -> LintRequest:
+def _request_commit(request: LintRequest, old: CommitPath) -> LintRequest:
     """Return the request for the same files and environments at a commit, as far as it has them."""
     root = find_root(old.resolve()) or old
     envs = [env for env in request.envs if (root / "overlays" / env).is_dir()]
+    today = request.today or git.read_commit_date(request.directory)
     return request._replace(committed=old, paths=_list_old_paths(request, old), envs=envs, today=today)
 
 
-def _compare(request: LintRequest, revision: str, now: LintRun, memory: RunMemory | None) -> LintRun:
+def _compare(
+    request: LintRequest, revision: str, now: LintRun, memory: RunMemory | None, shown: Sequence[Finding] | None
+) -> Compared:
     commit = git.resolve_commit(request.directory, revision)
-    today = request.today or git.read_commit_date(request.directory)
     with open_commit(request.directory, commit) as old:
         root = find_root(old.resolve()) or old
-        then = _request_commit(request, old, today)
-        days = request.today or git.read_commit_date(request.directory, commit), today
+        then = _request_commit(request, old)
+        days = request.today or old.commit.date, then.today
         check = partial(check_change, old, request.directory, request.envs, days, memory=memory)
         before, found = _lint_and_check(request, then, now, memory, check)
         changes = select_findings(found, request)
         # Where nothing can be linted at the revision, all findings are new. That a named path is not read is never old.
         known = before.findings if before else []
+        gone = find_new(Side(known, (root, old)), Side(shown, (request.directory,))) if shown is not None else []
         known = [each for each in known if each.rule not in UNREAD_RULES or each.location.file not in then.paths]
         new = find_new(Side(now.findings, (now.root, request.directory)), Side(known, (root, old)))
-    kept, suppressed, _ = apply_suppressions(changes, now.comments, now.mandatory, now.today or today)
-    findings = [*new, *kept]
-    return now._replace(
-        findings=sorted(findings, key=lambda found: (found.location, found.rule, found.message, found.env)),
-        suppressed=[*now.suppressed, *suppressed],
-    )
+    kept, suppressed, _ = apply_suppressions(changes, now.comments, now.mandatory, now.today or then.today)
+    findings = sorted([*new, *kept], key=lambda found: (found.location, found.rule, found.message, found.env))
+    return Compared(now._replace(findings=findings, suppressed=[*now.suppressed, *suppressed]), gone)
 
 
 def _list_old_paths(request: LintRequest, old: CommitPath) -> list[str]:
@@ -122,50 +129,39 @@ def _lint_and_check(
     now: LintRun,
     memory: RunMemory | None,
     check: Callable[[ChangedFiles | None], list[Finding]],
-) -> tuple[LintRun | None, list[Finding]]:
+) -> tuple[OldLint | None, list[Finding]]:
     """Lint the old side, and find the problems of the change, in another process if both take long."""
     if request.envs and not then.envs:
         return None, check(None)
-    contents = _list_contents(memory, now)
+    known = lint_cache.get_old(then) if memory else None
+    if known:
+        return known, check(_find_changed(now.contents, known.contents))
     try:
         files = resolve_files(then)
     except JobgenError:
         return None, check(None)
-    likely = _predict_changed(contents, files)
+    likely = _predict_changed(now.contents, files)
     if likely is None:
-        before = _lint_old(then, memory, files)
-        return before, check(_find_changed(contents, _list_contents(memory, before)))
+        before = _lint_old(then, now, memory, files)
+        return before, check(_find_changed(now.contents, before and before.contents))
     with run_beside(lambda: check(likely), len(files.jobs)) as wait:
-        before = _lint_old(then, memory, files)
-        changed = _find_changed(contents, _list_contents(memory, before))
+        before = _lint_old(then, now, memory, files)
+        changed = _find_changed(now.contents, before and before.contents)
         return before, wait() if changed == likely else check(changed)
 
 
-class _Contents(NamedTuple):
-    """The digests of the files of a revision, and the files that are compared in any case."""
-
-    digests: Mapping[str, bytes]
-    dated: frozenset[str]
-    devices: frozenset[str]
-
-
-def _list_contents(memory: RunMemory | None, linted: LintRun | None) -> _Contents | None:
-    """Return what the last lint read, if all of it can be rendered."""
-    digests = memory.list_contents() if memory and linted and linted.rendered else None
-    return _Contents(digests, memory.list_dated(), memory.list_devices()) if memory and digests is not None else None
-
-
-def _predict_changed(now: _Contents | None, before: LintFiles) -> ChangedFiles | None:
+def _predict_changed(now: LintContents | None, before: LintFiles) -> ChangedFiles | None:
     """Return the files that may be rendered differently, if the old side can be rendered and has the same layers."""
     if now is None or before.root is None or before.standalone is not None:
         return None
-    if digest_files(layout.read_inputs(before.root)) != now.digests[""]:
+    layers = digest_files(layout.read_inputs(before.root)).hex()
+    if layers != now.digests[""]:
         return None
-    digests = {entry.path: digest_entry(entry) for entry in before.jobs if entry.finding is None}
-    return _find_changed(now, _Contents({"": now.digests[""], **digests}, frozenset(), frozenset()))
+    digests = {entry.path: digest_entry(entry).hex() for entry in before.jobs if entry.finding is None}
+    return _find_changed(now, LintContents({"": layers, **digests}, frozenset(), frozenset()))
 
 
-def _find_changed(now: _Contents | None, before: _Contents | None) -> ChangedFiles | None:
+def _find_changed(now: LintContents | None, before: LintContents | None) -> ChangedFiles | None:
     """Return the files that may be rendered differently at two revisions; None if one cannot be rendered."""
     if now is None or before is None:
         return None
@@ -177,8 +173,16 @@ def _find_changed(now: _Contents | None, before: _Contents | None) -> ChangedFil
     return ChangedFiles(changed | now.dated | before.dated | devices, devices, has_same_layers=True)
 
 
-def _lint_old(request: LintRequest, memory: RunMemory | None = None, files: LintFiles | None = None) -> LintRun | None:
+def _lint_old(request: LintRequest, now: LintRun, memory: RunMemory | None, files: LintFiles) -> OldLint | None:
+    """Lint a commit, and cache the result; None if it cannot be linted."""
     try:
-        return lint_with_memory(request, memory, files) if memory else run_lint(request, files)
+        if memory is None:
+            return OldLint(run_lint(request, files).findings, None)
+        # Results were stored for the files on disk.
+        memory.home = now.root
+        linted = lint_with_memory(request, memory, files)
     except JobgenError:
         return None
+    before = OldLint(linted.findings, linted.contents)
+    lint_cache.put_old(request, before)
+    return before

@@ -49,14 +49,14 @@ def check_change(
     """Find what a change of a jobs repository would do to running jobs; nothing if the new side cannot be rendered.
 
     `days` are the dates of the old and the new side, by which jobs expire. Severities follow the new side's settings.
-    With `changed`, only these files are compared; if both sides have the same layers, `memory` has them.
+    With `changed`, only these files are compared; if both sides have the same layers, `memory` may have them.
     """
     root = find_root(new_folder.resolve())
     if root is None or (changed is not None and not changed.paths):
         return []
     old_root = find_root(old_folder.resolve()) or old_folder
     if changed is not None:
-        known = memory if changed.has_same_layers else None
+        known = memory if memory and memory.project and changed.has_same_layers else None
         old_side = open_side(old_root, "old", envs, days[0], known)
         return _check_files(old_side, open_side(root, "new", envs, days[1], known), changed)
     old, new = (

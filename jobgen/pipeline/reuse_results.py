@@ -33,11 +33,11 @@ def process_entries(
     if run.summarized and run.memory and _can_reuse(run, runners):
         return _process_unsummarized(run, runners, tracer, entries)
     can_cache = _can_cache(run, runners)
+    if can_cache and run.memory and run.memory.home and isinstance(run.project.root, CommitPath):
+        return _process_committed(run, runners, tracer, entries)
     # What is in memory is newer than what is on disk.
     if can_cache and (run.memory is None or run.memory.is_empty):
         return _process_changed(run, runners, tracer, entries)
-    if can_cache and run.memory and run.memory.home and isinstance(run.project.root, CommitPath):
-        return _process_committed(run, runners, tracer, entries)
     return parallel_map(entries, lambda share: process_files(run, runners, tracer, share, len(entries)))
 
 
