@@ -161,11 +161,6 @@ class ResultCache:
         """Store the result of a file."""
         self._new[_name(entry)] = record
 
-    def find_replaced(self, entry: FileEntry) -> Record | None:
-        """The record of a file before another one was noted."""
-        name = _name(entry)
-        return self._known.get(name) if name in self._new else None
-
     def save(self) -> None:
         """Write new results to the cache."""
         if self._new:
@@ -193,28 +188,15 @@ class FileSnapshot:
 
     def record(self, parts: FileParts, device_digest: Callable[[], str]) -> Record | FileParts:
         """The results as a record; the results themselves if they cannot be cached."""
-        if self._stat is None or self._content is None:
+        if self._stat is None or self._content is None or any(part.used.days for part in parts):
             return parts
-        file = File(self.entry.path, self._content)
-        return make_record(file, parts, device_digest, self._stat, self._time_ns) or parts
-
-
-_NO_STAT: FileStat = (0, 0, 0, 0)
-"""The stat of the file of a commit."""
-
-
-def make_record(
-    file: File, parts: FileParts, device_digest: Callable[[], str], stat: FileStat = _NO_STAT, time_ns: int = 0
-) -> Record | None:
-    """The results of a file as a record; None if they cannot be cached."""
-    if any(part.used.days for part in parts):
-        return None
-    depends_on = device_digest() if any(part.dependent for part in parts) else ""
-    plain = encode_parts(parts, file.path)
-    if plain is None:
-        return None
-    digest, devices = digest_content(file.content), may_concern_devices(file.content)
-    return Record(stat, time_ns, digest, depends_on, devices, file.path, _dump(plain.outlines), _dump(plain.facts))
+        path, content = self.entry.path, self._content
+        depends_on = device_digest() if any(part.dependent for part in parts) else ""
+        plain = encode_parts(parts, path)
+        if plain is None:
+            return parts
+        known = self._stat, self._time_ns, digest_content(content), depends_on, may_concern_devices(content)
+        return Record(*known, path, _dump(plain.outlines), _dump(plain.facts))
 
 
 def _dump(plain: Encoded | dict[str, Encoded]) -> str:

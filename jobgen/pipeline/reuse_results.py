@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,18 @@ from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.file_result import FileParts
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.pipeline.process_files import discard_object, process_files
-from jobgen.pipeline.result_cache import FileSnapshot, Record, ResultCache, digest_files, open_results
+from jobgen.pipeline.result_cache import (
+    FileSnapshot,
+    Record,
+    ResultCache,
+    digest_content,
+    digest_files,
+    open_results,
+)
 from jobgen.pipeline.trace import Tracer
 from jobgen.repo import layout
-from jobgen.repo.commit import CommitPath
-from jobgen.repo.files import FileEntry
+from jobgen.repo.commit import CommitPath, Folder
+from jobgen.repo.files import FileEntry, read_file
 
 if TYPE_CHECKING:
     from jobgen.pipeline.run_state import RunState
@@ -95,14 +103,12 @@ def _process_unsummarized(
     run: RunState, runners: Sequence[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
 ) -> list[FileParts]:
     """Process files without checks; of those that a lint has rendered, the summaries of objects may be enough."""
-    from jobgen.pipeline.commit_results import CommitResults
-
     assert run.memory is not None
     home = run.memory.home or run.project.root
-    results = CommitResults(home, run.environments, run.layers, None)
+    results = open_results(home, run.environments, run.layers)
     is_whole = [runner.name for runner in runners] == list(run.environments)
     wanted = run.summarized if is_whole else frozenset()
-    known = [results.find_summaries(entry) if entry.path in wanted else None for entry in entries]
+    known = [_find_summaries(results, home, entry) if entry.path in wanted else None for entry in entries]
     others = [entry for entry, parts in zip(entries, known, strict=True) if parts is None]
     found = iter(parallel_map(others, lambda share: process_files(run, runners, tracer, share, len(others))))
     return [next(found) if parts is None else parts for parts in known]
@@ -114,24 +120,38 @@ def _process_committed(
     tracer: Tracer,
     entries: Sequence[FileEntry],
 ) -> list[FileParts]:
-    """Process files of a commit in some environments; take those results from the cache that are known there."""
-    from jobgen.pipeline.commit_results import CommitResults
-
+    """Process files of a commit in some environments; take the results that a lint of equal files on disk stored."""
     assert run.memory is not None
     assert run.memory.home is not None
-    results = CommitResults(run.memory.home, run.environments, run.layers, run.memory.find_linted(run.layers))
+    home = run.memory.home
+    # The lint of the files on disk may have replaced what was stored before it.
+    results = run.memory.find_linted(run.layers) or open_results(home, run.environments, run.layers)
     device_digest = functools.cache(lambda: results.digest_device_files(list(layout.find_jobs(run.project.root))))
-    known = [results.find(entry, device_digest) for entry in entries]
-    numbers = [number for number, parts in enumerate(known) if parts is None]
-    changed = [entries[number] for number in numbers]
-    found = parallel_map(changed, lambda share: process_files(run, runners, tracer, share, len(entries)))
-    is_whole = [runner.name for runner in runners] == list(run.environments)
-    for entry, parts in zip(changed, found, strict=True) if is_whole else ():
-        results.note(entry, parts, device_digest)
-    results.save()
+    known = [_find_committed(results, home, entry, device_digest) for entry in entries]
+    changed = [entry for entry, parts in zip(entries, known, strict=True) if parts is None]
+    found = iter(parallel_map(changed, lambda share: process_files(run, runners, tracer, share, len(entries))))
     wanted = [0, *(1 + list(run.environments).index(runner.name) for runner in runners)]
-    processed = iter(found)
-    return [next(processed) if parts is None else tuple(parts[each] for each in wanted) for parts in known]
+    return [next(found) if parts is None else tuple(parts[each] for each in wanted) for parts in known]
+
+
+def _find_committed(
+    results: ResultCache, home: Folder, entry: FileEntry, device_digest: Callable[[], str]
+) -> FileParts | None:
+    """The stored results of a file of a commit; None if it must be processed."""
+    if entry.content is None or entry.finding is not None:
+        return None
+    return results.find_content(_place_on_disk(home, entry), digest_content(entry.content), device_digest)
+
+
+def _find_summaries(results: ResultCache, home: Folder, entry: FileEntry) -> FileParts | None:
+    """The stored results of a file with the summaries of its objects; None if they are not known, or do not suffice."""
+    file = read_file(entry)
+    return None if file.finding else results.find_summarized(_place_on_disk(home, entry), digest_content(file.content))
+
+
+def _place_on_disk(home: Folder, entry: FileEntry) -> FileEntry:
+    """The file on disk at the same path, under which results are stored."""
+    return entry._replace(full=os.path.join(str(home), entry.path), content=None)
 
 
 def _process_to_records(
