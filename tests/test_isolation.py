@@ -24,6 +24,7 @@ from jobgen.repo import git
 from jobgen.repo.root import find_files_of_other_repositories
 from jobgen.report.formats import format_names
 
+ROOT = Path(__file__).parent.parent
 SECRET = "hunter2"
 JOB = (
     "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: a}\nspec: {framework: pytorch, image: 'a:latest'}\n"
@@ -59,7 +60,10 @@ def outside(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    root = tmp_path / "repository"
+    return write_repository(tmp_path / "repository")
+
+
+def write_repository(root: Path) -> Path:
     for folder in ("jobs", "overlays/prod", "policies", "schemas/example.com"):
         (root / folder).mkdir(parents=True)
     (root / "jobgen.yaml").write_text("")
@@ -199,24 +203,33 @@ def test_no_command_writes_through_a_symlink(
     assert state(outside) == before
 
 
-@pytest.fixture
-def watched(repository: Path) -> Iterator[list[str]]:
-    """What the process does beyond reading and writing files, by Python's audit events."""
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
+    """The lists to which events are added. Python cannot remove a hook, and calls it at each event: one is enough."""
     # Modules that are imported now do not show up as code that a repository executes.
-    shutil.copytree(Path(__file__).parent.parent / "policies", repository / "policies", dirs_exist_ok=True)
+    root = write_repository(tmp_path_factory.mktemp("first") / "repository")
+    shutil.copytree(ROOT / "policies", root / "policies", dirs_exist_ok=True)
     for options in ({}, {"fix": "unsafe", "diff": True}):
-        lint(repository, **options)
-    seen: list[str] = []
-    active = True
+        lint(root, **options)
+    lists: list[list[str]] = []
     told = ("os.exec", "os.system", "os.posix_spawn", "os.spawn", "subprocess.Popen", "socket.", "pickle.", "exec")
 
     def watch(event: str, arguments: tuple[object, ...]) -> None:
-        if active and event.startswith(told) and not _is_ours(event, arguments):
-            seen.append(f"{event} {arguments!r:.200}")
+        if lists and event.startswith(told) and not _is_ours(event, arguments):
+            lists[-1].append(f"{event} {arguments!r:.200}")
 
     sys.addaudithook(watch)
+    return lists
+
+
+@pytest.fixture
+def watched(repository: Path, recorded: list[list[str]]) -> Iterator[list[str]]:
+    """What the process does beyond reading and writing files, by Python's audit events."""
+    shutil.copytree(ROOT / "policies", repository / "policies", dirs_exist_ok=True)
+    seen: list[str] = []
+    recorded.append(seen)
     yield seen
-    active = False
+    recorded.remove(seen)
 
 
 def _is_ours(event: str, arguments: tuple[object, ...]) -> bool:
