@@ -295,3 +295,48 @@ def test_a_message_shows_what_to_write(edit, tmp_path):
 def test_a_misspelled_option_leads_to_the_page_of_the_command():
     message = "jobgen: no such option '--formt'. (Did you mean one of: '--format', '--kubeconform'?)"
     assert find_page("lint", message).endswith("/docs/lint.md")
+
+
+# Syntax errors
+
+
+SYNTAX = {
+    ("shm: 8Gi", "shm:8Gi"): (9, 3, "`shm:8Gi` has no space after its colon; write `shm: 8Gi`"),
+    ("shm: 8Gi", "shm"): (9, 3, "`shm` has no colon; write a key and its value as `key: value`"),
+    ("    worker", "   worker"): (
+        12,
+        4,
+        "`worker: {replicas: 3}` is not aligned with the keys beside it; correct its indentation",
+    ),
+    ("train.py]", "train.py"): (7, 12, "this `[` is not closed; write `]` at its end"),
+    ("gpu: 8}", "gpu: 8"): (8, 14, "this `{` is not closed; write `}` at its end"),
+    ("replicas: 3}", "replicas: 3"): (12, 13, "this `{` is not closed; write `}` at its end"),
+    ("replicas: 3}", "replicas: [3,"): (12, 24, "this `[` is not closed; write `]` at its end"),
+    ("memory: 64Gi, ", "memory: 64Gi "): (8, 39, "`,` or `}` is missing before `: 8}`"),
+    ("shm: 8Gi", "env: x\n  - ..."): (
+        10,
+        3,
+        "`- ...` is an item of a list among the keys of a mapping; indent it below its key",
+    ),
+    ("shm: 8Gi", "description: second: try"): (
+        9,
+        22,
+        "a second `: ` in one line at `: try`; quote the value if it is text",
+    ),
+    ("  image", "\u00a0 image"): (
+        6,
+        1,
+        "`U+00A0` is not a space of YAML, though it looks like one; indent with spaces",
+    ),
+}
+
+
+@pytest.mark.parametrize("edit", SYNTAX)
+def test_a_syntax_error_says_what_to_do(edit, tmp_path):
+    [found] = lint_files(tmp_path, {"jobs/bert.yaml": JOB.replace(*edit)})
+    assert (found["line"], found["column"], found["message"]) == SYNTAX[edit]
+
+
+def test_an_odd_space_in_a_block_of_text_is_no_error(tmp_path):
+    job = JOB.replace("shm: 8Gi", "shm: 8Gi\n  description: |\n    a\n    \u00a0b")
+    assert lint_files(tmp_path, {"jobs/bert.yaml": job}) == []

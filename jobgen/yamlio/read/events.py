@@ -52,11 +52,13 @@ _BEGINNINGS = ("while scanning a simple key", "while scanning a quoted scalar")
 class NotYamlError(Exception):
     """The text is not YAML: why, and from which character on."""
 
-    def __init__(self, reason: str, at: int, rule: str = SYNTAX) -> None:
+    def __init__(self, reason: str, at: int, rule: str = SYNTAX, advice: tuple[str, int] | None = None) -> None:
         super().__init__(reason)
         self.rule = rule
         self.reason = reason
         self.at = at
+        self.advice = advice
+        """What to do, and the character that causes it, if libyaml's message does not say that."""
 
 
 class YamlText:
@@ -167,7 +169,11 @@ class YamlText:
             return NotYamlError(f"{quote(rest)} touches a tag; put a space between them", at, UNKNOWN_TAG)
         found = f" at {quote(rest)}" if rest else ""
         context = f" {error.context}" if error.context else ""
-        return NotYamlError(f"not YAML{found}: {error.problem}{context}", at)
+        # Imported late: most texts are YAML.
+        from jobgen.yamlio.read.syntax_advice import advise
+
+        advice = advise(error, self.text, at)
+        return NotYamlError(f"not YAML{found}: {error.problem}{context}", at, advice=advice)
 
 
 def _replace_quote(escape: re.Match[str]) -> str:

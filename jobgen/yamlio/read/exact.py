@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedMapping, TracedScalar, value_of
-from jobgen.model.finding import Finding, Related, Severity
+from jobgen.model.finding import Finding, Related, Severity, quoted_values
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_DEPTH, MAX_FINDINGS, MAX_NODES, TOO_MANY_FINDINGS, allowed_alias_share
 from jobgen.model.named_tuple import NamedTuple
@@ -81,8 +81,7 @@ def compose(
         except _RejectedError as rejected:
             return None, [*builder.findings, builder.explain_template(rejected.finding)]
         except libyaml.NotYamlError as error:
-            finding = builder.finding(error.rule, builder.span(error.at, error.at), error.reason)
-            return None, [*builder.findings, builder.explain_template(finding)]
+            return None, [*builder.findings, builder.explain_syntax(error)]
 
 
 class _Builder:
@@ -163,6 +162,15 @@ class _Builder:
     def explain_template(self, finding: Finding) -> Finding:
         """The finding, or one about template text if its line has any."""
         return _explain_template(finding, *self.source.line(finding.location.line - self.offset))
+
+    def explain_syntax(self, error: libyaml.NotYamlError) -> Finding:
+        """The finding of a syntax error: about template text, with what to do about it, or with libyaml's message."""
+        finding = self.finding(error.rule, self.span(error.at, error.at), error.reason)
+        explained = self.explain_template(finding)
+        if explained is not finding or error.advice is None:
+            return explained
+        message, at = error.advice
+        return finding._replace(message=message, location=self.span(at, at), evidence=quoted_values(error.reason))
 
     def reject(self, rule: str, event: Any, message: str) -> _RejectedError:
         return _RejectedError(self.finding(rule, self.location(event), message))
