@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from findings import without_infos
 
+from jobgen import cache
 from jobgen.check.checker import Checker
 from jobgen.cli.commands.render import render
 from jobgen.cli.run_lint import lint_paths
@@ -192,6 +193,77 @@ def test_nested_repository_is_linted_whole_or_not_at_all(tmp_path):
         2,
         "jobgen: `ml` is another jobs repository; lint it with `jobgen -C ml lint`\n",
     )
+
+
+OVERLAY = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {namespace: ml}\n"
+JOB = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: a}\nspec: {framework: pytorch, image: a:1}\n"
+
+
+def write_repository(folder):
+    for path, text in {"jobgen.yaml": "", "jobs/a.yaml": JOB, "overlays/prod/overlay.yaml": OVERLAY}.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("paths", "message"),
+    [
+        ([], "`ml` is another jobs repository; lint it with `jobgen -C ml lint`"),
+        (["."], "`ml` is another jobs repository; lint it with `jobgen -C ml lint`"),
+        (["ml/jobs"], "`ml/jobs` is in another jobs repository, `ml`; lint it with `jobgen -C ml lint jobs`"),
+        (
+            ["ml/overlays/prod"],
+            "`ml/overlays/prod` is in another jobs repository, `ml`; lint it with `jobgen -C ml lint overlays/prod`",
+        ),
+        (["ml/jobgen.yaml"], "`ml/jobgen.yaml` is in another jobs repository, `ml`; lint it with `jobgen -C ml lint`"),
+    ],
+)
+@pytest.mark.parametrize("cached", [True, False])
+def test_folder_above_a_repository_says_where_to_lint(tmp_path, paths, message, cached):
+    write_repository(tmp_path / "ml")
+    if cached:
+        cache.enable(tmp_path.with_name("cache"), "")
+    try:
+        done = lint_paths(tmp_path, paths, (), format_="text")
+    finally:
+        cache.disable()
+
+    assert (done.code, done.err) == (2, f"jobgen: {message}\n")
+    assert lint_paths(tmp_path / "ml", (), (), format_="text").code == 0
+
+
+def test_folder_above_several_repositories_names_them(tmp_path):
+    for name in ("a b", "c/d", "e", "f", "g"):
+        write_repository(tmp_path / name)
+    (tmp_path / "services").mkdir()
+    (tmp_path / "services/manifest.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+
+    done = lint_paths(tmp_path, (), (), format_="text")
+    assert done.code == 2
+    assert done.err == (
+        "jobgen: `a b`, `c/d`, `e` and 2 more are other jobs repositories; lint each of them, the first with "
+        "`jobgen -C 'a b' lint`; to lint other manifests, name their folders\n"
+    )
+    assert lint_paths(tmp_path, ["services"], (), format_="text").code == 0
+
+
+def test_files_of_other_repositories_that_are_rendered_or_objects_are_linted(tmp_path):
+    write_repository(tmp_path / "ml")
+    for path in ("ml/rendered/prod/a.yaml", "k8s/tools/jobgen.yaml"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+
+    done = lint_paths(tmp_path, ["ml/rendered"], (), format_="text")
+    assert (done.code, done.err[:20]) == (0, "1 object of 1 file c"), done
+    assert lint_paths(tmp_path, ["k8s"], (), format_="text").code == 0
+
+
+def test_commands_above_a_repository_name_it(tmp_path):
+    write_repository(tmp_path / "team/a b")
+
+    done = render(tmp_path, (), (), None, format_="yaml")
+    assert done.code == 2
+    assert done.err.endswith(", and no jobs/ here; `team/a b` is one: use `jobgen -C 'team/a b'`\n")
 
 
 def test_lint_of_many_paths_with_many_findings_is_fast(tmp_path):

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from jobgen.api import lint_cache
 from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names, check_shard
-from jobgen.api.lint_files import LintRequest, LintRun, resolve_files
+from jobgen.api.lint_files import LintFiles, LintRequest, LintRun, resolve_files
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.redact import redact_lines
 from jobgen.repo.files import EXCLUDED
 from jobgen.repo.named_paths import read_lines
-from jobgen.repo.root import find_root, has_settings
+from jobgen.repo.root import SETTINGS, find_root, find_settings
 from jobgen.report import Report, RuleText, Suppressed, formats
 
 if TYPE_CHECKING:
@@ -260,11 +260,10 @@ def check_request(request: LintRequest) -> None:
     """Raise a UsageError if a folder or tool does not exist, a path is in another repository, or a date is invalid."""
     if not request.directory.is_dir():
         raise UsageError(f"there is no folder `{request.directory}`")
-    root = find_root(request.directory.resolve())
-    for path in request.paths:
-        inside = (request.directory / path).resolve()
-        if inside != root and has_settings(inside):
-            raise UsageError(f"`{path}` is another jobs repository; lint it with `jobgen -C {path} lint`")
+    if _names_other_repository(request):
+        from jobgen.api.other_repositories import check_paths
+
+        check_paths(request)
     if request.today:
         from jobgen.api.project import check_date
 
@@ -278,6 +277,14 @@ def check_request(request: LintRequest) -> None:
             raise UsageError(missing)
 
 
+def _names_other_repository(request: LintRequest) -> bool:
+    """Whether a path may be in a jobs repository other than that of the folder."""
+    full = [(request.directory / path).resolve() for path in request.paths]
+    folders = {*full, *(path.parent for path in full)}
+    root = find_root(request.directory.resolve())
+    return any(find_settings(folder) not in (None, root) for folder in folders)
+
+
 def _make_memory() -> RunMemory:
     from jobgen.pipeline.memory import RunMemory
 
@@ -287,6 +294,8 @@ def _make_memory() -> RunMemory:
 def _lint_cached(request: LintRequest, memory: RunMemory | None) -> LintRun:
     """Lint, or return the last result if nothing has changed. With a memory, it is known then what was read."""
     inputs = lint_cache.read_inputs(request)
+    files, layers = (inputs.files, inputs.layers) if inputs else (resolve_files(request), b"")
+    _check_files(request, files)
     # The key of a whole lint does not name the shard.
     is_whole = request.shard is None and request.known is None
     known = lint_cache.get(inputs) if is_whole else None
@@ -294,11 +303,18 @@ def _lint_cached(request: LintRequest, memory: RunMemory | None) -> LintRun:
         return known
     from jobgen.api.lint_run import lint_with_memory, run_lint
 
-    files, layers = (inputs.files, inputs.layers) if inputs else (None, b"")
     linted = lint_with_memory(request, memory, files, layers) if memory else run_lint(request, files, layers)
     if is_whole:
         lint_cache.put(inputs, linted)
     return linted
+
+
+def _check_files(request: LintRequest, files: LintFiles) -> None:
+    """Raise a UsageError if a folder contains other jobs repositories."""
+    if any(entry.path.endswith(SETTINGS) for entry in files.standalone or ()):
+        from jobgen.api.other_repositories import check_files
+
+        check_files(request, files)
 
 
 def _read_rule_texts(root: Path, rules: Sequence[str]) -> dict[str, RuleText]:

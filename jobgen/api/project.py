@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.repo import layout
 from jobgen.repo.root import SETTINGS, find_root
+from jobgen.repo.walk import find_repositories
 from jobgen.report.summary import count_severities
 from jobgen.report.suppress import is_date
 
@@ -66,8 +68,16 @@ def find_repository(folder: Path) -> Path:
         raise UsageError(f"there is no folder `{folder}`")
     root = find_root(folder.resolve())
     if root is None:
-        raise UsageError("no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here")
+        below = _find_below(folder)
+        hint = f"; `{below}` is one: use `jobgen -C {shlex.quote(below)}`" if below else ""
+        raise UsageError(f"no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here{hint}")
     return root
+
+
+def _find_below(folder: Path) -> str:
+    """The nearest jobs repository below a folder; empty if none is found."""
+    found = find_repositories(folder, 1)
+    return str(found[0].relative_to(folder)) if found else ""
 
 
 def open_project(project: ProjectPath) -> Project:

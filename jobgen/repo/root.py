@@ -28,11 +28,19 @@ def find_root(start: CommitPath) -> CommitPath | None: ...
 def find_root(start: Folder) -> Folder | None: ...
 def find_root(start: Folder) -> Folder | None:
     """The nearest folder at or above `start` with a jobgen.yaml; otherwise `start` if it has jobs/ or overlays/."""
+    folder = find_settings(start)
+    if folder is not None:
+        return folder
+    return start if any(exists_as(start / name, is_folder) for name in ("jobs", "overlays")) else None
+
+
+def find_settings(start: Folder) -> Folder | None:
+    """The nearest folder at or above `start` with a jobgen.yaml."""
     folder: Folder
     for folder in (start, *start.parents):
         if has_settings(folder):
             return folder
-    return start if any(exists_as(start / name, is_folder) for name in ("jobs", "overlays")) else None
+    return None
 
 
 def has_settings(folder: Folder) -> bool:
