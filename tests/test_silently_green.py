@@ -1276,6 +1276,42 @@ def test_misspelled_group_of_an_overlay_is_an_error(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("folder", "meant"),
+    [
+        ("job", "jobs"),
+        ("Jobs", "jobs"),
+        ("jbos", "jobs"),
+        ("overlay", "overlays"),
+        ("overlays_", "overlays"),
+        ("team", "teams"),
+    ],
+)
+def test_misspelled_folder_with_objects_of_jobgen_is_an_error(tmp_path, folder, meant):
+    text = JOB.replace("name: a", "name: b") if meant == "jobs" else OVERLAY
+    repository(tmp_path, **{"jobs/a.yaml": JOB, f"{folder}/prod/b.yaml": text})
+
+    [finding] = lint(tmp_path)
+    assert (finding["rule"], finding["severity"], finding["file"]) == ("unread-file", "error", f"{folder}/prod/b.yaml")
+    assert f"jobgen reads `{meant}/`, not `{folder}/`" in finding["message"]
+    (tmp_path / "jobgen.yaml").write_text(f"exclude: [{folder}/]\n")
+    assert lint(tmp_path) == []
+
+
+def test_folders_with_other_names_or_objects_are_no_misspelling(tmp_path):
+    other = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\n"
+    repository(tmp_path, **{"jobs/a.yaml": JOB, "examples/b.yaml": JOB, "job/c.yaml": other, "job/README.md": "x"})
+
+    assert lint(tmp_path) == []
+
+
+def test_policies_in_a_misspelled_folder_are_an_error(tmp_path):
+    policy = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: a}\n"
+    repository(tmp_path, **{"jobs/a.yaml": JOB, "policy/a.yaml": policy})
+
+    assert [each[:2] for each in rules(tmp_path)] == [("unread-file", "policy/a.yaml")]
+
+
 def test_training_job_of_another_group_is_a_manifest(tmp_path):
     other = (
         "apiVersion: sagemaker.services.k8s.aws/v1alpha1\nkind: TrainingJob\nmetadata: {name: a}\nspec: {roleARN: x}\n"

@@ -140,6 +140,10 @@ def resolve_files(request: LintRequest) -> LintFiles:
         jobs = [entry for entry in sources if _is_job(entry) or (entry.finding and entry.finding.rule == "unread-file")]
         jobs += _find_unread(root, repository, sources)
     patterns = read_patterns(root) if root is not None else ()
+    if whole and isinstance(root, Path) and (not request.paths or REPOSITORY_FOLDERS[0] in repository):
+        from jobgen.repo.misnamed_folders import find_misnamed
+
+        jobs += find_misnamed(root, patterns)
     if patterns and whole:
         skipped[EXCLUDED] += sum(_is_job(entry) and is_excluded(entry.path, patterns) for entry in jobs)
     if not standalone and request.stdin is None and root is not None:
