@@ -269,7 +269,9 @@ def test_fix_that_reveals_more_errors_is_dropped_for_its_file_only(loose):
     (loose / "much.yaml").write_text(text)
     told = apply_fixes(loose)
 
-    assert "much.yaml was not fixed completely: it would have more errors than before\n" in told.err
+    assert (
+        "much.yaml was not fixed completely: it would have more errors than before, the first: much.yaml:" in told.err
+    )
     assert (loose / "much.yaml").read_text() == text
     assert (loose / "bert.yaml").read_text() == MENDED
 
@@ -280,8 +282,20 @@ def test_safe_fixes_are_kept_if_unsafe_ones_reveal_more_errors(loose):
     (loose / "old.yaml").write_text(text.replace("name: pytorch", "name: a") + "status: {}\n")
     told = apply_fixes(loose, fix="unsafe")
 
-    assert "old.yaml was not fixed completely: it would have more errors than before\n" in told.err
+    [line] = [line for line in told.err.splitlines() if line.startswith("old.yaml was not fixed completely")]
+    assert re.search(r"than before, the first: old\.yaml:\d+:\d+: .* \[[a-z-]+\]$", line)
     assert (loose / "old.yaml").read_text() == text.replace("name: pytorch", "name: a")
+
+
+def test_files_of_another_repository_are_not_fixed(loose):
+    (loose / "ml/jobs").mkdir(parents=True)
+    (loose / "ml/jobgen.yaml").write_text("")
+    (loose / "bert.yaml").rename(loose / "ml/jobs/bert.yaml")
+    text = (loose / "ml/jobs/bert.yaml").read_text()
+
+    told = apply_fixes(loose)
+    assert (told.code, told.err) == (2, "jobgen: `ml` is another jobs repository; lint it with `jobgen -C ml lint`\n")
+    assert (loose / "ml/jobs/bert.yaml").read_text() == text
 
 
 def test_standard_input_and_files_outside_are_not_fixed(loose):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import unified_diff
 from pathlib import Path
 
 from jobgen.api.errors import JobgenError, UsageError
 from jobgen.api.lint_files import LintRequest, LintRun
 from jobgen.api.lint_run import run_lint
-from jobgen.model.finding import Severity, TextEdit
+from jobgen.model.finding import Finding, Severity, TextEdit
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.atomic import replace_file, sync_folders
 from jobgen.repo.drafts import edited
@@ -47,6 +47,8 @@ class FixResult(NamedTuple):
     """Files in which some fixes were not applied, because they would lead to more errors."""
     failed: tuple[tuple[str, str], ...] = ()
     """Files that were not fixed, each with the reason."""
+    revealed: Mapping[str, str] = {}
+    """The first of the errors that the fixes of a limited file would lead to."""
 
 
 class FixLevels(NamedTuple):
@@ -54,6 +56,8 @@ class FixLevels(NamedTuple):
 
     default: int
     files: dict[str, int]
+    revealed: dict[str, str]
+    """The first error that the fixes of a file led to."""
 
     def level(self, path: str) -> int:
         """Return the level of a file."""
@@ -123,27 +127,41 @@ def compute_fixes(request: LintRequest, *, unsafe: bool) -> FixResult:
         raise UsageError(f"`{outside[0]}` is outside of {base}; run `--fix` in its folder")
     drafts = _Drafts(base)
     with edited(drafts.contents):
-        linted, levels = _fix_all(request, drafts, FixLevels(_ALL if unsafe else _SAFE, {}))
+        linted, levels = _fix_all(request, drafts, FixLevels(_ALL if unsafe else _SAFE, {}, {}))
     files = [
         FixedFile(path, drafts.originals[path], drafts.contents[os.path.realpath(base / path)], count)
         for path, count in sorted(drafts.fixed.items())
     ]
     changed = [file for file in files if file.old != file.new]
-    return FixResult(changed, linted, tuple(sorted(levels.files)), tuple(sorted(drafts.failed.items())))
+    limited = tuple(sorted(levels.files))
+    return FixResult(changed, linted, limited, tuple(sorted(drafts.failed.items())), levels.revealed)
 
 
 def _fix_all(request: LintRequest, drafts: _Drafts, levels: FixLevels) -> tuple[LintRun, FixLevels]:
     linted = run_lint(request)
     before = _count_errors(linted, drafts)
+    known = {(finding.location.file, finding.rule, finding.message) for finding in linted.findings}
     while True:
         after = _fix_repeatedly(linted, request, drafts, levels)
         more = _count_errors(after, drafts) - before if after else Counter({(SETTINGS, ""): 1})
         if after and not more:
             return after, levels
+        new = [each for each in _list_errors(after) if (each.location.file, each.rule, each.message) not in known]
         for path in _find_causes({path for path, _ in more}, after, drafts):
             drafts.revert(path)
             levels.lower(path)
+            if after and new:
+                own = (each for each in new if drafts.path_of(after, each.location.file) == path)
+                levels.revealed.setdefault(path, _describe_error(next(own, new[0])))
         linted = run_lint(request)
+
+
+def _list_errors(linted: LintRun | None) -> list[Finding]:
+    return [finding for finding in linted.findings if finding.severity is Severity.ERROR] if linted else []
+
+
+def _describe_error(finding: Finding) -> str:
+    return f"{finding.location}: {finding.message} [{finding.rule}]"
 
 
 def _find_causes(paths: set[str], linted: LintRun | None, drafts: _Drafts) -> set[str]:
@@ -176,7 +194,7 @@ def _fix_repeatedly(linted: LintRun, request: LintRequest, drafts: _Drafts, leve
 
 def _count_errors(linted: LintRun, drafts: _Drafts) -> Counter[tuple[str, str]]:
     """Count the errors of each file; in overlays, which affect many jobs, also by rule."""
-    errors = [finding for finding in linted.findings if finding.severity is Severity.ERROR]
+    errors = _list_errors(linted)
     paths = [drafts.path_of(linted, finding.location.file) for finding in errors]
     return Counter(
         (path, finding.rule if path.startswith(_OVERLAYS) else "") for path, finding in zip(paths, errors, strict=True)

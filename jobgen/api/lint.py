@@ -295,7 +295,7 @@ def _lint_cached(request: LintRequest, memory: RunMemory | None) -> LintRun:
     """Lint, or return the last result if nothing has changed. With a memory, it is known then what was read."""
     inputs = lint_cache.read_inputs(request)
     files, layers = (inputs.files, inputs.layers) if inputs else (resolve_files(request), b"")
-    _check_files(request, files)
+    check_files(request, files)
     # The key of a whole lint does not name the shard.
     is_whole = request.shard is None and request.known is None
     known = lint_cache.get(inputs) if is_whole else None
@@ -309,12 +309,12 @@ def _lint_cached(request: LintRequest, memory: RunMemory | None) -> LintRun:
     return linted
 
 
-def _check_files(request: LintRequest, files: LintFiles) -> None:
+def check_files(request: LintRequest, files: LintFiles) -> None:
     """Raise a UsageError if a folder contains other jobs repositories."""
     if any(entry.path.endswith(SETTINGS) for entry in files.standalone or ()):
-        from jobgen.api.other_repositories import check_files
+        from jobgen.api.other_repositories import refuse_repositories
 
-        check_files(request, files)
+        refuse_repositories(request, files)
 
 
 def _read_rule_texts(root: Path, rules: Sequence[str]) -> dict[str, RuleText]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import shlex
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from jobgen.api.errors import UsageError
 from jobgen.api.lint_files import LintFiles, LintRequest, is_repository_file, split_paths
@@ -23,16 +25,16 @@ def check_paths(request: LintRequest) -> None:
         if inside != root and has_settings(inside):
             raise UsageError(f"`{path}` is another jobs repository; lint it with `{_make_command(path)}`")
         other = find_settings(inside.parent)
-        if other is None or other == root:
+        if not isinstance(other, Path) or other == root:
             continue
         below = inside.relative_to(other).as_posix()
         if is_repository_file(below):
-            shown = posixpath.normpath(posixpath.join(path, *[".."] * len(below.split("/"))))
+            shown = os.path.relpath(other, request.directory.resolve())
             command = _make_command(shown, *(() if below == SETTINGS else (below,)))
             raise UsageError(f"`{path}` is in another jobs repository, `{shown}`; lint it with `{command}`")
 
 
-def check_files(request: LintRequest, files: LintFiles) -> None:
+def refuse_repositories(request: LintRequest, files: LintFiles) -> None:
     """Raise a UsageError if a folder contains other jobs repositories."""
     entries = files.standalone or ()
     found = [posixpath.dirname(entry.path) or "." for entry in entries if _is_settings(entry)]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from jobgen.api.errors import JobgenError
-from jobgen.api.lint import LintResult, check_request, lint
-from jobgen.api.lint_files import LintRequest
+from jobgen.api.lint import LintResult, check_files, check_request, lint
+from jobgen.api.lint_files import LintRequest, resolve_files
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
 from jobgen.cli.terminal import has_color, read_stdin, terminal_width
 from jobgen.model.finding import Severity
@@ -145,6 +145,7 @@ def _fix(request: LintRequest, fix: str, *, diff: bool, fsync: bool) -> Result:
     from jobgen.repo.root import find_root
 
     check_request(request)
+    check_files(request, resolve_files(request))
     fixes = compute_fixes(request._replace(kubeconform=False, second_opinion=False), unsafe=fix == "unsafe")
     skipped: dict[str, str] = {}
     if not diff:
@@ -154,11 +155,17 @@ def _fix(request: LintRequest, fix: str, *, diff: bool, fsync: bool) -> Result:
     count = pluralize(sum(file.findings for file in done), "finding")
     lines = [f"{count} {'fixable' if diff else 'fixed'} in {pluralize(len(done), 'file')}"]
     lines += [] if diff else [f"  {change}" for change in describe_changes(done)]
-    lines += [f"{path} was not fixed completely: it would have more errors than before" for path in fixes.limited]
+    lines += [_explain_limited(path, fixes.revealed.get(path, "")) for path in fixes.limited]
     lines += [f"{path} {reason}; it was not changed" for path, reason in (*fixes.failed, *skipped.items())]
     failed = fixes.failed or any(reason != CHANGED for reason in skipped.values())
     code = ExitCode.INTERNAL_ERROR if failed else ExitCode.ERRORS if diff and done else ExitCode.OK
     return Result(code, format_diff(fixes.files) if diff else "", "".join(f"{visible(line)}\n" for line in lines))
+
+
+def _explain_limited(path: str, revealed: str) -> str:
+    """Say why some fixes of a file were not applied, with the first error that they lead to."""
+    text = f"{path} was not fixed completely: it would have more errors than before"
+    return f"{text}, the first: {revealed}" if revealed else text
 
 
 def _write_baseline(request: LintRequest, file: str, result: LintResult, *, fsync: bool) -> Result:
