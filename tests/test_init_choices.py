@@ -156,7 +156,7 @@ def test_manifests_are_imported_and_render_to_the_same(tmp_path: Path, manifests
     files = contents(tmp_path / "new")
 
     assert done.returncode == 0, done.stderr
-    assert "1 object imported, 1 of other kinds kept as manifests\n" in done.stderr
+    assert "1 object imported, 1 of other kinds kept as manifests in jobs/\n" in done.stderr
     assert contents(manifests) == before
     check_repository(tmp_path / "new")
     compared = json.loads(jobgen(tmp_path, "diff", "--folders", "manifests", "new/rendered", "--format", "json").stdout)
@@ -192,7 +192,7 @@ def test_what_is_not_imported_is_listed_with_its_reason(tmp_path: Path, manifest
         "manifests/empty.yaml:1:1: nothing to import: the file holds no object\n",
         "manifests/comment.yaml:1:1: nothing to import: the file holds no object\n",
         "manifests/list.yaml:1:1: nothing to import: the `List` has no items\n",
-        "1 object imported, 1 of other kinds kept as manifests, 3 not imported\n",
+        "1 object imported, 1 of other kinds kept as manifests in jobs/, 3 not imported\n",
     ):
         assert line in done.stderr
     assert not (tmp_path / "new/jobs/outside.yaml").exists()
@@ -235,7 +235,7 @@ def test_manifests_that_are_no_jobs_are_selected_beside_jobs(tmp_path: Path, man
     linted = jobgen(tmp_path, "-C", "new", "lint")
 
     assert done.returncode == 0, done.stderr
-    assert "`ClusterTrainingRuntime` is not a job; it is kept as a manifest" in done.stderr
+    assert "`ClusterTrainingRuntime` is not a job; it is kept as a manifest, in jobs/" in done.stderr
     assert "job-without-environment" not in linted.stdout
     assert "kind: ClusterTrainingRuntime" in jobgen(tmp_path, "-C", "new", "render").stdout
 
@@ -426,7 +426,7 @@ def test_second_object_of_a_name_is_left_out_unless_it_is_the_same(tmp_path: Pat
     (manifests / "broken.yaml").write_text("a: [\n")
     (manifests / "linked.yaml").symlink_to("broken.yaml")
     done = jobgen(tmp_path, "init", "new", "--from", "manifests")
-    advice = "import each folder for its own environment, or rename one of them"
+    advice = "import each folder as an environment with `--environment NAME=FOLDER`, or rename one of them"
 
     assert done.returncode == 1
     for kind, line in (("PyTorchJob ml/bert", 2), ("ConfigMap ml/settings", 19)):
@@ -439,7 +439,7 @@ def test_second_object_of_a_name_is_left_out_unless_it_is_the_same(tmp_path: Pat
     )
     assert "manifests/link.yaml: not read: a symbolic link to another of these files\n" in done.stderr
     assert "not imported: `ConfigMap ml/settings` would be rendered to the same file as `ConfigMap ml/" in done.stderr
-    assert "1 object imported, 1 of other kinds kept as manifests, 4 not imported\n" in done.stderr
+    assert "1 object imported, 1 of other kinds kept as manifests in jobs/, 4 not imported\n" in done.stderr
     check_repository(tmp_path / "new")
 
 
@@ -490,11 +490,12 @@ def test_old_versions_are_listed_with_what_changes_them(tmp_path: Path, manifest
     listed = jobgen(tmp_path, "init", "first", "--from", "manifests").stderr
     jobgen(tmp_path, "lint", "manifests", "--fix-unsafe")
     done = jobgen(tmp_path, "init", "second", "--from", "manifests")
-    advice = "known versions: `kubeflow.org/v1`; `jobgen lint --fix-unsafe` changes the version, then import it again\n"
+    advice = "known versions: `kubeflow.org/v1`; `jobgen lint --fix-unsafe` changes the version if the rest fits; "
 
     assert f"`kubeflow.org/v1beta1` `PyTorchJob` is not a kind that jobgen knows; {advice}" in listed
-    assert "`XGBoostJob` is not a kind that jobgen knows; known versions: `kubeflow.org/v1`\n" in listed
-    assert "2 objects imported, 1 of other kinds kept as manifests, 1 not imported\n" in done.stderr
+    assert "XGBoostJob" not in listed
+    assert (tmp_path / "first/jobs/xgboostjob-bert.yaml").is_file()
+    assert "2 objects imported, 2 of other kinds kept as manifests in jobs/\n" in done.stderr
 
 
 def test_gitops_is_declared_only_if_it_is_chosen(tmp_path: Path, manifests: Path) -> None:

@@ -40,7 +40,7 @@ _TAKES: dict[str, list[str]] = {
     "TEST|FILE": ["file"],
 }
 """The sorts of names that a parameter takes, by its name in the usage."""
-_FREE = {"DATE", "DURATION", "FORMAT=FILE", "I/N", "NAME", "ROOT", "URL"}
+_FREE = {"DATE", "DURATION", "FORMAT=FILE", "I/N", "NAME", "NAME=FOLDER", "ROOT", "URL"}
 """Parameters that cannot be completed."""
 
 

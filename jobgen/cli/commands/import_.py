@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import os
-import shlex
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
+from jobgen.cli.import_environments import convert_environments, find_environment_folders, parse_environments
+from jobgen.cli.imported_notes import (
+    Converted,
+    clean_other,
+    explain_kustomization,
+    format_all_notes,
+    format_notes,
+    is_copied,
+    is_lost,
+    list_unread,
+)
 from jobgen.cli.options import force_option, output_option
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.cli.terminal import read_stdin
@@ -17,40 +26,53 @@ from jobgen.cli.write_files import write_new_files
 from jobgen.convert.importing.arrange import OtherObject, arrange_files, find_platforms
 from jobgen.convert.importing.collect import ImportedManifest, SkippedManifest, collect_manifests
 from jobgen.convert.importing.duplicates import leave_out_duplicates, skip_linked_copies
-from jobgen.convert.importing.server_fields import remove_server_fields
-from jobgen.convert.migrate.rewrite import rewrite_job
-from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.repo import layout
 from jobgen.repo.atomic import links_outside
-from jobgen.repo.files import File, FileEntry
+from jobgen.repo.files import FileEntry
 from jobgen.repo.named_paths import find_files, find_manifests
 from jobgen.repo.root import find_root
 from jobgen.repo.scratch import open_scratch
 from jobgen.report.escape import visible
 from jobgen.report.summary import pluralize
 from jobgen.spec.overlay import DEFAULT_PLATFORM
-from jobgen.yamlio.read import read
 
-_FILE = lazy_pattern(r"[a-z0-9][a-z0-9.-]{0,200}")
-_MAX_SHOWN = 8
-_MAX_UNREAD = 20
 _NEEDS = "jobs of platform `{name}` need `cluster: {{platform: {name}}}` in an overlay\n"
 
 
 @click.command("import")
-@click.argument("manifests", nargs=-1, required=True, metavar="MANIFEST...")
+@click.argument("manifests", nargs=-1, metavar="[MANIFEST...]")
 @output_option
+@click.option(
+    "--environment",
+    "environments",
+    multiple=True,
+    metavar="NAME=FOLDER",
+    help="Import a folder as an environment; what differs becomes a patch.",
+)
 @click.option("--factor", is_flag=True, help="Move what all jobs have in common to an overlay.")
 @force_option
 @click.pass_obj
-def command(directory: Path, manifests: tuple[str, ...], output: str | None, factor: bool, force: bool) -> Result:
+def command(
+    directory: Path,
+    manifests: tuple[str, ...],
+    output: str | None,
+    environments: tuple[str, ...],
+    factor: bool,
+    force: bool,
+) -> Result:
     """Convert manifests to job specs that render to the same manifests.
 
     MANIFEST is a file or a folder; `-` reads standard input.
     """
+    if environments:
+        if manifests or factor:
+            message = "`--environment` names the folders to import; remove `--factor` and other manifests"
+            return error_result(ExitCode.USAGE, message)
+        return import_environments(directory, environments, output, force=force)
+    if not manifests:
+        return error_result(ExitCode.USAGE, "name a manifest or a folder to import")
     stdin = read_stdin() if "-" in manifests else None
     return import_manifests(directory, manifests, output, factor=factor, force=force, stdin=stdin)
 
@@ -76,13 +98,15 @@ def import_manifests(
     entries = [entry for entry in skip_linked_copies(_entries(directory, paths, stdin)) if not entry.skipped]
     found = list(leave_out_duplicates(collect_manifests(entries, project.kinds), has_overlays=bool(project.overlays)))
     imported = [each for each in found if isinstance(each, ImportedManifest)]
-    skipped = [each for each in found if _is_lost(each)]
-    notes = "".join(_format_notes(each) for each in found)
+    skipped = [each for each in found if is_lost(each)]
     if not imported:
+        notes = "".join(format_notes(each) for each in found)
         return error_result(ExitCode.NOTHING_TO_DO, "there is nothing to import", notes)
     home = root or (directory / output).resolve().parent if output else directory
     folder = os.path.relpath((directory / output).resolve(), home) if output else "jobs"
-    files, documents = arrange_files([each.spec for each in imported], [], project, folder, factor=factor)
+    files, documents, paths = arrange_files([each.spec for each in imported], [], project, folder, factor=factor)
+    shown = [str(_target(Path(), Path(output), path)) for path in paths] if output else []
+    notes = format_all_notes(found, dict(zip(map(id, imported), shown, strict=False)))
     code = ExitCode.ERRORS if skipped else ExitCode.OK
     total = f"{pluralize(len(imported), 'object')} imported{f', {len(skipped)} not' if skipped else ''}\n"
     if output is None:
@@ -97,24 +121,40 @@ def import_manifests(
     return Result(code, err=notes + total)
 
 
+def import_environments(directory: Path, texts: Sequence[str], output: str | None, *, force: bool) -> Result:
+    """Convert the manifests of several environments to common specs in a folder, and an overlay for each."""
+    folders = parse_environments(texts)
+    if isinstance(folders, str):
+        return error_result(ExitCode.USAGE, folders)
+    missing = [folder for folder in folders.values() if not (directory / folder).is_dir()]
+    if missing:
+        return error_result(ExitCode.USAGE, f"there is no folder `{missing[0]}`")
+    if not output:
+        return error_result(ExitCode.USAGE, "`--environment` writes overlays, too; name the folder of jobs: `-o jobs`")
+    home = find_root(directory.resolve()) or directory.resolve()
+    target = (directory / output).resolve()
+    if target != home / "jobs" and not target.is_relative_to(home / "jobs"):
+        return error_result(ExitCode.USAGE, f"`{output}` is not in the folder `jobs` of the repository")
+    project = config.load(home)
+    if project.overlays:
+        return error_result(ExitCode.USAGE, "the repository has overlays; import environments into a new repository")
+    converted = convert_environments(directory, folders, project.kinds)
+    if not converted.files:
+        return error_result(ExitCode.NOTHING_TO_DO, "nothing was imported", converted.notes)
+    files = {_target(home, target, path): text for path, text in converted.files.items()}
+    error = write_new_files(files, home, force=force)
+    if error:
+        return error._replace(err=converted.notes + error.err)
+    code = ExitCode.ERRORS if converted.left_out else ExitCode.OK
+    return Result(code, err=converted.notes + converted.count_objects())
+
+
 def _entries(directory: Path, paths: Sequence[str], stdin: bytes | None) -> Iterator[FileEntry]:
     for path in paths:
         if path == "-":
             yield FileEntry("-", content=stdin or b"")
         else:
             yield from find_manifests(directory, path)
-
-
-class Converted(NamedTuple):
-    """What a folder of manifests becomes in a new repository."""
-
-    files: dict[str, str]
-    imported: int
-    kept: int
-    """How many objects of other kinds are kept as they are."""
-    left_out: int
-    notes: str
-    """What is not imported or differs, one line each."""
 
 
 def convert_folder(directory: Path, source: str, root: Path) -> Converted:
@@ -136,75 +176,23 @@ def _convert_folder(directory: Path, source: str, project: ProjectConfig) -> Con
     entries = skip_linked_copies(find_files(directory, source))
     collected = collect_manifests((entry for entry in entries if not entry.skipped), project.kinds)
     found = list(leave_out_duplicates(collected, has_overlays=bool(project.overlays)))
+    folders = find_environment_folders(source, entries, found)
+    if folders:
+        return convert_environments(directory, folders, project.kinds)
     imported = [each for each in found if isinstance(each, ImportedManifest)]
-    others = [each for each in found if isinstance(each, SkippedManifest) and _is_copied(each)]
+    others = [each for each in found if isinstance(each, SkippedManifest) and is_copied(each)]
     copies: list[OtherObject] = []
     notes = ""
     for each in others:
-        text, removed = _clean_other(each)
+        text, removed = clean_other(each)
         copies.append(OtherObject(f"{each.kind}-{each.name}".lower(), each.name, text))
         notes += visible(f"{each.location.file}:{each.location.line}: left out: {removed}") + "\n" if removed else ""
-    files, _ = arrange_files([each.spec for each in imported], copies, project)
+    files, _, paths = arrange_files([each.spec for each in imported], copies, project)
     copied = set(map(id, others))
-    rest = [_explain_kustomization(each) for each in found if id(each) not in copied]
-    notes += "".join(_format_notes(each) for each in rest) + _list_unread(entries)
-    left_out = sum(map(_is_lost, rest))
+    rest = [explain_kustomization(each) for each in found if id(each) not in copied]
+    notes += format_all_notes(rest, dict(zip(map(id, imported), paths, strict=True))) + list_unread(entries)
+    left_out = sum(map(is_lost, rest))
     return Converted(files, len(imported), len(others), left_out, notes)
-
-
-def _is_lost(each: ImportedManifest | SkippedManifest) -> bool:
-    """Whether an object is not imported, so that the import is incomplete."""
-    return isinstance(each, SkippedManifest) and each.is_lost
-
-
-def _is_copied(each: SkippedManifest) -> bool:
-    """Whether an object of another kind is copied. Its name comes from a manifest, so it is untrusted."""
-    return bool(each.name) and _FILE.fullmatch(f"{each.kind}-{each.name}".lower()) is not None
-
-
-def _clean_other(each: SkippedManifest) -> tuple[str, str]:
-    """Return the text of an object of another kind without the fields that a cluster wrote, and these fields."""
-    file = File(each.location.file, each.text.encode())
-    [document] = read(file.content, file.path).documents
-    clean, removed = remove_server_fields(document.data)
-    written = [f"`{path}`" for path in removed if not path.endswith("(null)")]
-    return (rewrite_job(file, 0, clean), ", ".join(written)) if written else (each.text, "")
-
-
-def _explain_kustomization(each: ImportedManifest | SkippedManifest) -> ImportedManifest | SkippedManifest:
-    """Say what to do about a kustomization, which other programs build."""
-    folder, _, name = each.location.file.rpartition("/")
-    if isinstance(each, SkippedManifest) and name.lower().partition(".")[0] == "kustomization":
-        command = f"kubectl kustomize {shlex.quote(folder or '.')} | jobgen import - -o jobs"
-        return each._replace(reason=f"a kustomization is not built; run `{command}`")
-    return each
-
-
-def _list_unread(entries: Iterable[FileEntry]) -> str:
-    """List what is not read, or count it if it is much."""
-    unread = [entry for entry in entries if entry.skipped]
-    if len(unread) <= _MAX_UNREAD:
-        return "".join(f"{visible(entry.path)}: not read: {entry.skipped}\n" for entry in unread)
-    counts = Counter(entry.skipped for entry in unread)
-    return "".join(f"{count} files and folders not read: {reason}\n" for reason, count in sorted(counts.items()))
-
-
-def _format_notes(each: ImportedManifest | SkippedManifest) -> str:
-    """Return the notes about one manifest."""
-    where = f"{each.location.file}:{each.location.line}"
-    if isinstance(each, SkippedManifest):
-        shown = [*each.details[:_MAX_SHOWN], *(["…"] if len(each.details) > _MAX_SHOWN else [])]
-        verdict = "not imported" if each.is_lost else "nothing to import"
-        lines = [f"{each.location}: {verdict}: {each.reason}", *(f"  {detail}" for detail in shown)]
-    else:
-        removed = each.spec.removed
-        lines = [f"{location}: {note}" for location, note in each.notes]
-        lines += [f"{where}: left out: {', '.join(f'`{path}`' for path in removed)}"] if removed else []
-        lines += (
-            f"{each.location.file}:{remark.line}: the comment was not converted: {' '.join(remark.texts)}"
-            for remark in each.spec.lost_comments
-        )
-    return "".join(f"{visible(line)}\n" for line in lines)
 
 
 def _find_missing_platforms(imported: Sequence[ImportedManifest], project: ProjectConfig) -> list[str]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 import click
 
 from jobgen.cli.commands.gitops import argocd, flux
-from jobgen.cli.commands.import_ import Converted, convert_folder
+from jobgen.cli.commands.import_ import convert_folder
 from jobgen.cli.commands.schema import editor_files
+from jobgen.cli.git_root_files import HOOKS, describe_files, split_files
+from jobgen.cli.imported_notes import Converted
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.cli.starter import CI, PLATFORMS, list_supported, make_frame, make_starter
 from jobgen.cli.write_files import write_files
@@ -77,7 +79,8 @@ def init(directory: Path, folder: Path, choices: Choices, *, force: bool) -> Res
     if converted and not converted.files:
         message = f"there is nothing to import in `{choices.source}`"
         return error_result(ExitCode.NOTHING_TO_DO, message, converted.notes)
-    wanted = _make_files(folder, choices, converted)
+    prefix = _find_prefix(folder)
+    wanted, at_top = _make_files(folder, choices, converted, prefix)
     try:
         conflicts = list(_find_conflicts(folder, wanted, force=force))
         if conflicts:
@@ -90,11 +93,13 @@ def init(directory: Path, folder: Path, choices: Choices, *, force: bool) -> Res
     if failure:
         return failure
     lines = "".join(f"{path} written\n" for path in stale)
-    notes = _describe_import(converted) if converted else ""
+    notes = converted.notes + converted.count_objects() if converted else ""
     code = ExitCode.ERRORS if converted and converted.left_out else ExitCode.OK
     if _EXAMPLE_URL.encode() in wanted.get("gitops/argocd.yaml", b""):
         notes += f"there is no remote `origin`: replace `{_EXAMPLE_URL}` in gitops/argocd.yaml before you apply it\n"
-    return Result(code, err=f"{lines}{notes}{pluralize(len(stale), 'file')}; {_describe_next(folder, choices)}")
+    notes += _describe_top(prefix, at_top) if prefix and at_top else ""
+    steps = _describe_next(choices, prefix, has_hooks=HOOKS in at_top)
+    return Result(code, describe_files(at_top), f"{lines}{notes}{pluralize(len(stale), 'file')}; {steps}")
 
 
 def _find_fault(directory: Path, choices: Choices) -> str:
@@ -118,7 +123,10 @@ def _is_kubeflow_mxnet(choices: Choices, framework: str) -> bool:
     return choices.platform == "kubeflow" and framework == "mxnet"
 
 
-def _make_files(folder: Path, choices: Choices, converted: Converted | None) -> dict[str, bytes]:
+def _make_files(
+    folder: Path, choices: Choices, converted: Converted | None, prefix: tuple[str, ...] | None
+) -> tuple[dict[str, bytes], dict[str, str]]:
+    """Return the files of the folder, and texts for the top of the Git repository if the folder is below it."""
     gitops = choices.gitops or "argocd"
     if converted:
         envs = sorted({path.split("/")[1] for path in converted.files if path.startswith("overlays/")})
@@ -130,41 +138,51 @@ def _make_files(folder: Path, choices: Choices, converted: Converted | None) -> 
         frameworks = list(dict.fromkeys(choices.frameworks or [default]))
         texts = make_starter(frameworks, choices.platform, gitops, choices.ci)
     if choices.gitops:
-        texts[f"gitops/{gitops}.yaml"] = _make_gitops(folder, gitops, texts)
+        texts[f"gitops/{gitops}.yaml"] = _make_gitops(folder, gitops, texts, prefix or ())
+    texts, at_top = split_files(texts, "/".join(prefix)) if prefix else (texts, {})
     ordered = {path: text.encode("utf-8", "surrogateescape") for path, text in sorted(texts.items())}
-    return {**ordered, **editor_files(folder)}
+    return {**ordered, **editor_files(folder)}, at_top
 
 
-def _make_gitops(folder: Path, engine: str, texts: dict[str, str]) -> str:
-    """Return what `jobgen gitops` prints for these files, which do not exist yet."""
+def _find_home(folder: Path) -> Path:
+    """Return the folder, which may not exist yet, or the nearest one above it."""
     full = folder.resolve()
-    home = next(path for path in (full, *full.parents) if path.is_dir())
+    return next(path for path in (full, *full.parents) if path.is_dir())
+
+
+def _find_prefix(folder: Path) -> tuple[str, ...] | None:
+    """Return the path from the top of the Git repository to the folder; None outside of one."""
+    home = _find_home(folder)
     try:
-        prefix = (*PurePosixPath(git.find_prefix(home)).parts, *full.relative_to(home).parts)
+        return (*PurePosixPath(git.find_prefix(home)).parts, *folder.resolve().relative_to(home).parts)
     except git.GitError:
-        prefix = ()
+        return None
+
+
+def _make_gitops(folder: Path, engine: str, texts: dict[str, str], prefix: tuple[str, ...]) -> str:
+    """Return what `jobgen gitops` prints for these files, which do not exist yet."""
     with open_scratch() as scratch:
         write_files({scratch / path: text for path, text in texts.items()}, scratch)
         if engine == "flux":
             return flux(scratch, (), "jobs", "", prefix).out
-        url = _CREDENTIALS.sub("", git.read_remote(home)) or _EXAMPLE_URL
+        url = _CREDENTIALS.sub("", git.read_remote(_find_home(folder))) or _EXAMPLE_URL
         return argocd(scratch, (), None, url, "main", prefix).out
 
 
-def _describe_import(converted: Converted) -> str:
-    counts = [pluralize(converted.imported, "object") + " imported"]
-    counts += [f"{converted.kept} of other kinds kept as manifests"] if converted.kept else []
-    counts += [f"{converted.left_out} not imported"] if converted.left_out else []
-    return f"{converted.notes}{', '.join(counts)}\n"
+def _describe_top(prefix: Sequence[str], at_top: Mapping[str, str]) -> str:
+    """Say that hooks and CI are not written, because they are read only at the top of the Git repository."""
+    paths = " and ".join(f"`{'../' * len(prefix)}{path}`" for path in at_top)
+    reason = f"{'/'.join(prefix)} is not the top of the Git repository, and hooks and CI are read only there"
+    return visible(f"{reason}: standard output has what to add to {paths}, which jobgen does not change") + "\n"
 
 
-def _describe_next(folder: Path, choices: Choices) -> str:
-    """Say what to run next; hooks need a Git repository."""
-    try:
-        git.find_prefix(folder)
-        steps = "next: `jobgen lint`, `pre-commit install`"
-    except git.GitError:
+def _describe_next(choices: Choices, prefix: Sequence[str] | None, *, has_hooks: bool) -> str:
+    """Say what to run next; hooks need a Git repository, and those of a subfolder must be added to its top first."""
+    steps = "next: `jobgen lint`, `pre-commit install`"
+    if prefix is None:
         steps = "next: `jobgen lint`, `git init`, `pre-commit install`"
+    elif has_hooks:
+        steps = "next: `jobgen lint`, add the hooks, `pre-commit install`"
     if not choices.gitops:
         return f"{steps}\n"
     engine = f"gitops/{choices.gitops}.yaml"

@@ -26,10 +26,11 @@ class OtherObject(NamedTuple):
 
 
 class Arrangement(NamedTuple):
-    """The files to write, and the texts of the imported objects in order."""
+    """The files to write, and the texts and the files of the imported objects in order."""
 
     files: dict[str, str]
     texts: list[str]
+    paths: list[str]
 
 
 class _Placed(NamedTuple):
@@ -63,7 +64,7 @@ def arrange_files(
     for platform, overlay in overlays.items():
         _select(overlay, platform, placed, [f"{folder}/{path.removeprefix('jobs/')}" for path in paths])
         files[f"overlays/{overlay['metadata']['name']}/overlay.yaml"] = format_document(overlay)
-    return Arrangement(files, [texts[id(spec)] for spec in specs])
+    return Arrangement(files, [texts[id(spec)] for spec in specs], paths[: len(specs)])
 
 
 def _make_overlays(

@@ -22,6 +22,7 @@ from jobgen.model.data import Location, Plain, TracedList, location_of, value_of
 from jobgen.model.finding import Finding
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted
+from jobgen.model.suggest import find_closest
 from jobgen.pipeline import config
 from jobgen.pipeline.missing_images import find_missing_images
 from jobgen.render.build import is_spec, manifest_errors, split_list
@@ -32,6 +33,9 @@ from jobgen.yamlio.read import YamlDocument, read
 from jobgen.yamlio.write import to_inline_yaml, to_yaml
 
 _COPY = "copy the manifest to `jobs/`"
+_CHANGE = "`jobgen lint --fix-unsafe` changes the version if the rest fits; then import it again, else rewrite it"
+_MISSPELLED = 0.9
+"""How similar groups are of which one is a misspelling of the other."""
 
 
 class SkippedManifest(NamedTuple):
@@ -209,8 +213,10 @@ def _find_kind(item: Any, kinds: Sequence[Kind]) -> Kind | str:
     versions = sorted(str(kind.api_version) for kind in kinds if name in (kind.name, *kind.aliases))
     if versions:
         known = ", ".join(f"`{each}`" for each in versions)
+        groups = [each.rpartition("/")[0] for each in versions]
         group = api_version.rpartition("/")[0]
-        is_old = any(each.rpartition("/")[0] == group for each in versions)
-        advice = "; `jobgen lint --fix-unsafe` changes the version, then import it again" if is_old else ""
+        if group not in groups and not find_closest(group, groups, _MISSPELLED):
+            return f"`{api_version}` `{name}` is of another operator than {known}; {_COPY}"
+        advice = f"; {_CHANGE}" if group in groups else ""
         return f"`{api_version}` `{name}` is not a kind that jobgen knows; known versions: {known}{advice}"
     return f"`{api_version}` `{name}` is not a kind that jobs are rendered as; {_COPY}"

@@ -14,7 +14,7 @@ from jobgen.repo.files import FileEntry
 
 _LINKED = "a symbolic link to another of these files"
 _RENAME = "rename one of them"
-_ADVICE = f"import each folder for its own environment, or {_RENAME}"
+_ADVICE = f"import each folder as an environment with `--environment NAME=FOLDER`, or {_RENAME}"
 
 
 def skip_linked_copies(entries: Iterable[FileEntry]) -> list[FileEntry]:
@@ -62,6 +62,11 @@ def leave_out_duplicates(
             continue
         known.append(own)
         yield each
+
+
+def is_conflict(each: ImportedManifest | SkippedManifest) -> bool:
+    """Whether an object was left out because another file has it with other content."""
+    return isinstance(each, SkippedManifest) and each.reason.endswith(_ADVICE)
 
 
 class _Seen(NamedTuple):

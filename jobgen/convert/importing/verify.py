@@ -17,7 +17,7 @@ from jobgen.render.expand import Expander, JobDocument
 from jobgen.spec.frameworks import collect_frameworks
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import Deletion
-from jobgen.spec.overlay import Cluster, Environment
+from jobgen.spec.overlay import Cluster, Environment, Patch
 
 _QUANTITY_MAPS = frozenset(("limits", "requests"))
 # Lists without a meaningful order, and the key of their items.
@@ -47,18 +47,19 @@ def renderer_for(platform: str, kinds: Sequence[Kind], operators: Mapping[str, s
 
 
 def render_spec(
-    document: dict[str, Plain], renderer: SpecRenderer, *, alone: bool = True
+    document: dict[str, Plain], renderer: SpecRenderer, *, alone: bool = True, patches: Sequence[Patch] = ()
 ) -> tuple[dict[str, Plain] | None, list[str]]:
     """The object that a spec renders to, and error messages.
 
-    A null that deletes nothing is an error if the spec is `alone`; otherwise it may be meant for an overlay.
+    A null that deletes nothing is an error if the spec is `alone`; otherwise it may be meant for an overlay. `patches`
+    are those of overlays for this job.
     """
-    objects, messages = render_objects(document, renderer, alone=alone)
+    objects, messages = render_objects(document, renderer, alone=alone, patches=patches)
     return next(iter(objects), None), messages
 
 
 def render_objects(
-    document: dict[str, Plain], renderer: SpecRenderer, *, alone: bool = True
+    document: dict[str, Plain], renderer: SpecRenderer, *, alone: bool = True, patches: Sequence[Patch] = ()
 ) -> tuple[tuple[dict[str, Plain], ...], list[str]]:
     """The object that a spec renders to and its companions, and error messages."""
     errors = config.find_errors(document, "trainingjob", collect_frameworks(renderer.expander.kinds))
@@ -66,7 +67,7 @@ def render_objects(
         return (), [error.message for error in errors]
     problems: list[Problem] = []
     deletions: list[Deletion] = []
-    rendered: Any = build_objects(JobDocument(document, ""), renderer.expander, [], problems, deletions)
+    rendered: Any = build_objects(JobDocument(document, ""), renderer.expander, list(patches), problems, deletions)
     hits = {(id(deletion.asked_by), deletion.key) for deletion in deletions if deletion.found}
     missed = [each for each in deletions if not each.found and (id(each.asked_by), each.key) not in hits]
     failed = [
