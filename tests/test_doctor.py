@@ -384,6 +384,43 @@ def test_hooks_are_installed(owner: User) -> None:
     assert (check["status"], check["facts"]["installed"]) == ("ok", True)
 
 
+def test_hooks_and_ci_of_a_subfolder_count_at_the_top_of_git(owner: User) -> None:
+    top = owner.root
+    hooks = (ROOT / "jobgen/data/starter/pre-commit-config.yaml").read_text()
+    owner.write({"ml/jobgen.yaml": "", "ml/jobs/bert.yaml": JOB, "ml/.pre-commit-config.yaml": hooks})
+    owner.write({"ml/.github/workflows/jobgen.yaml": "jobs: {a: {steps: [{run: jobgen lint}]}}\n"})
+    owner.run("rm -r jobgen.yaml jobs overlays && git init && git add . && git commit -m a")
+    owner.root = top / "ml"
+    for name in ("hooks", "CI"):
+        assert f"is not read: the Git repository begins in {top}" in owner.follow(name, "note")["found"]
+    checks = owner.doctor()
+    assert checks["hooks"]["found"].startswith(f"there is no .pre-commit-config.yaml in {top}; ")
+    assert checks["CI"]["found"].startswith("no workflow of GitHub or GitLab names jobgen in ml/; ")
+
+    assert owner.run("pre-commit install").returncode == 0
+    assert owner.run("git commit --allow-empty -m b").returncode == 1
+    assert "every commit fails" in owner.follow("hooks", "problem")["found"]
+    assert owner.run("git commit --allow-empty -m b").returncode == 0
+
+    # These are about another folder.
+    (top / ".pre-commit-config.yaml").write_text(hooks)
+    (top / ".gitlab-ci.yml").write_text("a: {script: [jobgen -C nlp lint --format xml]}\n")
+    checks = owner.doctor()
+    assert checks["hooks"]["found"] == "no hook of jobgen for ml/ in ../.pre-commit-config.yaml"
+    assert checks["CI"]["facts"]["files"] == []
+    (top / ".pre-commit-config.yaml").write_text(hooks.replace("jobgen lint --f", "jobgen -C ml lint --f"))
+    (top / ".gitlab-ci.yml").write_text("a: {script: [jobgen -C ml lint]}\n")
+    owner.follow("hooks", "note")  # pre-commit install
+    checks = owner.doctor()
+    assert checks["hooks"]["found"] == "pre-commit runs those of ../.pre-commit-config.yaml"
+    assert checks["CI"]["found"] == "../.gitlab-ci.yml runs jobgen"
+    (top / ".gitlab-ci.yml").write_text("include: ml/.gitlab-ci.yml\n")
+    assert owner.doctor()["CI"]["status"] == "ok"
+    assert owner.doctor()["CI"]["facts"]["files"] == []
+    owner.write({".gitlab-ci.yml": "a: {script: [cd ml, jobgen lint]}\n"})
+    assert owner.doctor()["CI"]["facts"]["files"] == [".gitlab-ci.yml"]
+
+
 def test_programs_that_ci_uses(owner: User) -> None:
     programs = owner.home / "programs"
     programs.mkdir()

@@ -13,6 +13,7 @@ from gitrepository import Repository
 from jobgenprocess import run_jobgen_text
 
 from jobgen.repo.layout import list_starter_frameworks
+from jobgen.yamlio.read import read
 
 REFUSED = "jobgen: nothing was written; move them, or overwrite them with --force\n"
 
@@ -141,3 +142,44 @@ def test_hooks_refuse_an_invalid_job(tmp_path: Path) -> None:
     assert f"jobs/bad.yaml:{line}:" in refused.stderr
     assert "[fractional-device]" in refused.stderr
     assert repository.run("git", "log", "--oneline").stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize("folder", ["ml", "teams/a b", "x: y"])
+def test_hooks_of_a_subfolder_work_at_the_top_of_git(tmp_path: Path, folder: str) -> None:
+    top = tmp_path / "mono"
+    top.mkdir()
+    repository = Repository(top, tmp_path / "home")
+    done = jobgen(top, "init", folder)
+    workflow, hooks = done.stdout.split("---\n")
+    assert not [path for path in top.rglob("*") if path.name in (".pre-commit-config.yaml", ".github")]
+    assert f"{folder} is not the top of the Git repository" in done.stderr
+    assert "next: `jobgen lint`, add the hooks, `pre-commit install`" in done.stderr
+
+    (top / ".pre-commit-config.yaml").write_text(hooks)
+    assert repository.run("pre-commit", "install").returncode == 0
+    first = repository.commit()
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert f"jobgen lint in {folder}" in first.stdout + first.stderr
+    (top / "README.md").write_text("other\n")
+    other = repository.commit()
+    assert (other.returncode, "no files to check" in other.stderr) == (0, True), other
+    job = top / folder / "jobs/pytorch.yaml"
+    job.write_text(job.read_text().replace("gpu: 1", "gpu: 500m"))
+    refused = repository.commit()
+    assert (refused.returncode, "[fractional-device]" in refused.stderr) == (1, True)
+
+    settings = read(workflow.replace("\non:", "\ntriggers:").encode(), "workflow").documents[0].data
+    assert settings["jobs"]["lint"]["defaults"]["run"]["working-directory"] == folder
+    assert settings["triggers"]["push"]["paths"] == settings["triggers"]["pull_request"]["paths"] == [f"{folder}/**"]
+    assert settings["jobs"]["lint"]["steps"][-1]["with"]["path"] == f"{folder}/jobgen-change.html"
+
+
+def test_pipeline_of_a_subfolder_runs_in_it(tmp_path: Path) -> None:
+    Repository(tmp_path, tmp_path / "home")
+    pipeline, _ = jobgen(tmp_path, "init", "a b", "--ci", "gitlab").stdout.split("---\n")
+    [job] = read(pipeline.encode(), "pipeline").documents[0].data.values()
+
+    assert job["script"][0] == "cd 'a b'"
+    assert job["artifacts"]["paths"] == ["a b/jobgen-change.html"]
+    assert job["artifacts"]["reports"] == {"codequality": "a b/gl-code-quality-report.json"}
+    assert [rule["changes"] for rule in job["rules"]] == [["a b/**/*"]] * 2

@@ -110,8 +110,8 @@ def test_gitops_files_are_what_the_command_prints(tmp_path: Path, engine: str) -
     assert "ml/jobs/rendered" in written
     assert "password" not in written
     assert (
-        f"; next: `jobgen lint`, `pre-commit install`; then `jobgen render -o rendered`, and apply gitops/{engine}.yaml"
-        in (done.stderr)
+        "; next: `jobgen lint`, add the hooks, `pre-commit install`; "
+        f"then `jobgen render -o rendered`, and apply gitops/{engine}.yaml" in (done.stderr)
     )
     assert f"gitops: {engine}\n" in (repository.folder / "ml/jobs/overlays/base/overlay.yaml").read_text()
 

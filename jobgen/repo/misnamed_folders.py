@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -12,7 +11,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.repo.exclude import ExcludePattern, is_excluded
 from jobgen.repo.files import MANIFEST_SUFFIXES, FileEntry, read_start, report_unread_path
 from jobgen.repo.root import DEPENDENCY_FOLDERS, SOURCE_FOLDERS, has_settings
-from jobgen.repo.walk import walk_files
+from jobgen.repo.walk import list_paths, walk_files
 
 _CUTOFF = 0.7
 _MAX_SEARCHED = 200
@@ -26,12 +25,11 @@ _OBJECT = lazy_pattern(
 def find_misnamed(root: Path, patterns: Sequence[ExcludePattern]) -> Iterator[FileEntry]:
     """Return a finding for each such folder, at its first object; `patterns` are what the settings exclude."""
     try:
-        with os.scandir(root) as entries:
-            names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        names = [name[:-1] for name in list_paths(str(root), "") if name.endswith("/")]
     except OSError:
         return
     for name in names:
-        if name.startswith(".") or name in (*SOURCE_FOLDERS, *DEPENDENCY_FOLDERS) or has_settings(root / name):
+        if name in (*SOURCE_FOLDERS, *DEPENDENCY_FOLDERS) or has_settings(root / name):
             continue
         meant = _find_meant(name)
         path = _find_object(root, name, patterns) if meant else ""

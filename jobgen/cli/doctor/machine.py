@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
 
 from jobgen import cache
 from jobgen.cli.doctor import NOTE, OK, PROBLEM, Check
+from jobgen.cli.doctor.config_files import HOOKS, ConfigFiles, report_unread
 from jobgen.cli.doctor.installation import find_program, read_version
 from jobgen.repo import git
+from jobgen.repo.files import read_start
 from jobgen.report.summary import pluralize
 
-HOOKS = ".pre-commit-config.yaml"
+_HOOK_BYTES = 4096
 _ELSEWHERE = "export XDG_CACHE_HOME=/tmp/cache-$(id -u)"
 _OBSTACLES = {
     "homeless": ("there is no home folder", _ELSEWHERE),
@@ -70,20 +71,34 @@ def check_git(root: Path) -> Check:
     return Check("git", found, facts=facts)
 
 
-def check_hooks(root: Path, texts: Mapping[str, str]) -> Check:
+def check_hooks(root: Path, files: ConfigFiles) -> Check:
     """Whether a commit runs the hooks that the repository configures."""
     program = find_program("pre-commit")
     number = read_version(program, "--version") if program else ""
     hook = git.find_hook(root, "pre-commit")
     installed = hook is not None and os.path.isfile(hook) and os.access(hook, os.X_OK)
-    configured = "jobgen" in texts.get(HOOKS, "")
+    configured = files.names_repository(HOOKS)
     facts = {"configured": configured, "installed": installed, "preCommit": number}
+    if files.prefix and installed and HOOKS not in files.texts and _is_of_pre_commit(hook):
+        found = f"pre-commit is installed, but there is no {HOOKS} in {files.top}, so every commit fails"
+        return Check("hooks", found, PROBLEM, "pre-commit uninstall", facts)
     if not configured:
-        found = f"no hook of jobgen in {HOOKS}" if HOOKS in texts else f"there is no {HOOKS}"
+        if HOOKS in files.unread:
+            return report_unread("hooks", HOOKS, files, facts)
+        below = f" for {files.prefix}/" if files.prefix else ""
+        found = (
+            f"no hook of jobgen{below} in {files.show(HOOKS)}"
+            if HOOKS in files.texts
+            else files.describe_missing(HOOKS)
+        )
         return Check("hooks", found, OK, facts=facts)
     if installed:
-        return Check("hooks", f"pre-commit runs those of {HOOKS}", facts=facts)
+        return Check("hooks", f"pre-commit runs those of {files.show(HOOKS)}", facts=facts)
     if hook is None:
         return Check("hooks", f"{HOOKS}, but this is not a Git repository", NOTE, "git init", facts)
     command = "pre-commit install" if program else "pip install pre-commit && pre-commit install"
-    return Check("hooks", f"{HOOKS} is not installed as a hook", NOTE, command, facts)
+    return Check("hooks", f"{files.show(HOOKS)} is not installed as a hook", NOTE, command, facts)
+
+
+def _is_of_pre_commit(hook: Path | None) -> bool:
+    return hook is not None and b"pre-commit" in read_start(str(hook), _HOOK_BYTES)

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from jobgen import __version__
 from jobgen.cli.doctor import NOTE, PROBLEM, Check, installation, machine, repository, shell
+from jobgen.cli.doctor.config_files import HOOKS, ConfigFiles, read_config_files, report_unread
 from jobgen.cli.doctor.pins import find_other_versions
 from jobgen.pipeline import config
 from jobgen.repo import layout
-from jobgen.repo.files import MANIFEST_SUFFIXES, read_path
 from jobgen.repo.root import SETTINGS, find_root
-from jobgen.repo.walk import list_paths
 from jobgen.yamlio.read import read
-
-_WORKFLOWS = ".github/workflows/"
-_CI_FILES = (machine.HOOKS, ".gitlab-ci.yml")
 
 
 def run_checks(directory: Path, environ: Mapping[str, str]) -> list[Check]:
     """Return what was found, in the order of the report."""
     root = find_root(directory.resolve())
-    texts = _read_texts(root) if root else {}
+    files = read_config_files(root) if root else ConfigFiles(directory, "", {}, {})
     checks = [
         *_guard("jobgen", lambda: [installation.check_jobgen()]),
         *_guard("repository", lambda: _check_repository(directory, root)),
@@ -31,8 +27,8 @@ def run_checks(directory: Path, environ: Mapping[str, str]) -> list[Check]:
     checks += _guard("cache", lambda: [machine.check_cache(directory)])
     if root:
         checks += _guard("git", lambda: [machine.check_git(root)])
-        checks += _guard("hooks", lambda: [machine.check_hooks(root, texts), _check_ci(texts)])
-    checks += _guard("programs", lambda: installation.check_programs(texts))
+        checks += _guard("hooks", lambda: [machine.check_hooks(root, files), _check_ci(files)])
+    checks += _guard("programs", lambda: installation.check_programs(files.texts))
     checks += _guard("completion", lambda: [shell.check_completion(environ)])
     return checks
 
@@ -75,27 +71,20 @@ def _read_settings(root: Path) -> Mapping[str, Any]:
     return next((each.data for each in documents if isinstance(each.data, dict)), {})
 
 
-def _check_ci(texts: Mapping[str, str]) -> Check:
-    users = [path for path, text in texts.items() if path != machine.HOOKS and "jobgen" in text]
+def _check_ci(files: ConfigFiles) -> Check:
+    users = [path for path in files.texts if path != HOOKS and files.names_repository(path)]
     facts = {"files": users}
-    for path, text in texts.items():
-        for pin in find_other_versions(text):
-            found = f"{path} runs jobgen {pin.removeprefix('==')}, and this is {__version__}, so findings may differ"
+    for path in files.texts:
+        is_own = not files.prefix or files.names_repository(path)
+        for pin in find_other_versions(files.texts[path]) if is_own else ():
+            number = pin.removeprefix("==")
+            found = f"{files.show(path)} runs jobgen {number}, and this is {__version__}, so findings may differ"
             return Check("CI", found, NOTE, f"pip install 'jobgen{pin}'", facts)
     if users:
-        return Check("CI", f"{', '.join(users)} runs jobgen", facts=facts)
-    return Check("CI", "no workflow of GitHub or GitLab names jobgen; docs/ci.md has one", facts=facts)
-
-
-def _read_texts(root: Path) -> dict[str, str]:
-    """The files that configure CI and hooks."""
-    return dict(_list_texts(root))
-
-
-def _list_texts(root: Path) -> Iterator[tuple[str, str]]:
-    workflows: list[str] = []
-    if (root / _WORKFLOWS).is_dir():
-        workflows = [path for path in list_paths(str(root), _WORKFLOWS) if path.endswith(MANIFEST_SUFFIXES)]
-    for path in (*_CI_FILES, *workflows):
-        if (root / path).is_file():
-            yield path, read_path(root / path, path, root).content.decode("utf-8", "replace")
+        return Check("CI", f"{', '.join(map(files.show, users))} runs jobgen", facts=facts)
+    unread = [path for path in files.unread if path != HOOKS]
+    if unread:
+        return report_unread("CI", unread[0], files, facts)
+    below = f" in {files.prefix}/" if files.prefix else ""
+    page = "docs/adopt.md#jobgen-in-a-monorepo" if files.prefix else "docs/ci.md"
+    return Check("CI", f"no workflow of GitHub or GitLab names jobgen{below}; {page} has one", facts=facts)
