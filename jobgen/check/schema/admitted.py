@@ -131,14 +131,14 @@ def _compile_mapping(
 
 
 class _Compiler:
-    """Compiles the conversions of one schema; a `$ref` is compiled once, so types may be recursive."""
+    """Compiles the conversions of one schema, each type once."""
 
     def __init__(self, root: Mapping[str, Any], budget: Budget | None) -> None:
         self.budget = budget
         self.types: Mapping[str, Any] = root.get("$defs", {})
         self.is_decoded = isinstance(self.types, Types) and not self.types.in_crd
         self.release = self.types.release if isinstance(self.types, Types) else ""
-        self.refs: dict[str, _Convert | None] = {}
+        self.refs: dict[str, _Convert] = {}
 
     def of_root(self, schema: Mapping[str, Any], type_name: str) -> _Convert:
         """The conversion of an object without its head."""
@@ -171,12 +171,26 @@ class _Compiler:
         name = ref.rpartition("/")[2]
         if name.removeprefix(DECODED) == METADATA:
             return _decode_metadata
+        if isinstance(self.types, Types) and self.types.is_scalar(name):
+            return None
         if name not in self.refs:
-            self.refs[name] = lambda value: (self.refs[name] or _keep)(value)  # noqa: PLW0108 -- it is replaced below
-            schema = self.types[name]
-            is_mapping = "properties" in schema
-            self.refs[name] = self._mapping(schema, name.removeprefix(DECODED)) if is_mapping else self.of(schema)
+            self.refs[name] = self._compile_later(name)
         return self.refs[name]
+
+    def _compile_later(self, name: str) -> _Convert:
+        """The conversion of a type, compiled for its first value: types refer to many others, or to themselves."""
+        compiled: _Convert | None = None
+
+        def convert_type(value: Any) -> Any:
+            nonlocal compiled
+            if compiled is None:
+                schema = self.types[name]
+                is_mapping = "properties" in schema
+                found = self._mapping(schema, name.removeprefix(DECODED)) if is_mapping else self.of(schema)
+                compiled = found or _keep
+            return compiled(value)
+
+        return convert_type
 
     def _list(self, items: Mapping[str, Any]) -> _Convert:
         convert = self.of(items)

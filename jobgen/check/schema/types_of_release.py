@@ -87,6 +87,10 @@ class Types(Mapping[str, Schema]):
     def __len__(self) -> int:
         return len(self._found)
 
+    def is_scalar(self, name: str) -> bool:
+        """Whether values of a type, such as `Quantity`, are neither mappings nor lists."""
+        return name.removeprefix(DECODED) in _IN_OBJECT and name not in self.own
+
     def _find(self, name: str) -> Schema:
         decoded = name.removeprefix(DECODED)
         is_decoded = decoded != name or not self.in_crd
