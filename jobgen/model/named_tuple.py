@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from typing import NamedTuple as NamedTuple  # noqa: PLC0414 -- type checkers know this one
 else:
     from collections import _tuplegetter as make_getter
+    from functools import cache
+    from types import FunctionType
 
     class _NamedTupleType(type):
         """Creates the class of a named tuple: the annotations of its body are the fields."""
@@ -68,10 +70,14 @@ else:
 
     def _compile_constructor(owner: type) -> Any:
         """Return the constructor of a class; compiled code takes its arguments faster than code for any class."""
-        names = ", ".join(owner._fields)
-        items = f"{names}," if names else ""
-        scope = {"create": tuple.__new__}
-        made = eval(f"lambda cls{', ' if names else ''}{names}: create(cls, ({items}))", scope)  # noqa: S307 -- names of fields
-        made.__defaults__ = tuple(owner._field_defaults.values()) or None
-        made.__name__, made.__qualname__ = "__new__", f"{owner.__qualname__}.__new__"
+        code = _compile_code(len(owner._fields)).replace(co_varnames=("cls", *owner._fields), co_name="__new__")
+        defaults = tuple(owner._field_defaults.values()) or None
+        made = FunctionType(code, {"create": tuple.__new__}, "__new__", defaults)
+        made.__qualname__ = f"{owner.__qualname__}.__new__"
         return made
+
+    @cache
+    def _compile_code(count: int) -> Any:
+        """Return the code of constructors with so many fields, which differs in the names of the fields only."""
+        names = "".join(f", field{number}" for number in range(count))
+        return eval(f"lambda cls{names}: create(cls, ({names[2:]}{',' * bool(count)}))").__code__  # noqa: S307 -- numbers
