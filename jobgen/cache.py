@@ -65,10 +65,10 @@ def installation_fingerprint() -> str:
     while pending:
         with os.scandir(pending.pop()) as found:
             for entry in found:
-                if entry.is_dir():
-                    pending.append(entry.path)
-                elif entry.name.endswith(".py"):
+                if entry.name.endswith(".py"):
                     files.append(_describe_file(entry.path, entry.stat()))
+                elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
+                    pending.append(entry.path)
     for spec in map(PathFinder.find_spec, _LIBRARIES):
         files += [_describe_file(spec.origin, os.stat(spec.origin))] if spec and spec.origin else []
     return "\n".join(sorted(files))
@@ -85,7 +85,7 @@ def enable(folder: Path | None, salt: str, work: Path | None = None) -> None:
     content may come from others: entries decide what a lint reports.
     """
     global _folder, _salt, _secret  # noqa: PLW0603 -- one per process; it never changes results
-    _salt = f"{salt} {sys.version}".encode()
+    _salt = blake2b(f"{salt} {sys.version}".encode()).digest()
     _folder = "" if folder is None or _is_inside_repository(folder, work) else str(folder)
     _secret = b""
 
