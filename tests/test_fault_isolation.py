@@ -46,7 +46,8 @@ def test_exception_while_facts_are_collected_is_reported_beside_other_findings(
         raise KeyError("containerPort")
 
     def all_rules() -> tuple[rules.Rule, ...]:
-        return (fleet._replace(collect=fail), *(rule for rule in found if rule.name != fleet.name))
+        failing = rules.Rule(fleet.name, fleet.category, fleet.severity, "fleet", fleet.check, collect=fail)
+        return (failing, *(rule for rule in found if rule.name != fleet.name))
 
     found = rules.all_rules()
     monkeypatch.setattr(rules, "all_rules", all_rules)

@@ -8,7 +8,7 @@ import yaml
 
 from jobgen.pipeline import config
 from jobgen.pipeline.run import Run
-from jobgen.spec.kinds import parse_kind
+from jobgen.spec.kinds import parse_kinds
 from jobgen.spec.replicas import count_pods, find_template, get_at
 
 ROOT = Path(__file__).parent.parent
@@ -156,7 +156,7 @@ def test_job_with_all_roles_renders_each_role(name, framework, tmp_path):
 
     assert findings == []
     assert (made["apiVersion"], made["kind"], made["metadata"]) == (kind["apiVersion"], kind["kind"], {"name": "job"})
-    described = parse_kind(kind)
+    [described] = parse_kinds([kind])
     if described.shape == "one":
         counted = [role for role in roles if not kind["roles"][role].get("launches")]
         assert get_at(made, described.replicas_at) == sum(written[role]["replicas"] for role in counted)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from jobgen.check import rules
 from jobgen.check.cel import CompileError, compile_cel
 from jobgen.check.policy.expressions import NAMES
 from jobgen.pipeline import config
@@ -28,7 +29,7 @@ def built():
     return module.build()
 
 
-@pytest.mark.parametrize("name", [ready.DOCUMENTS, ready.PACKS, ready.EXPRESSIONS])
+@pytest.mark.parametrize("name", [ready.DOCUMENTS, ready.PACKS, ready.EXPRESSIONS, ready.FRAMEWORKS, ready.RULES])
 def test_ready_form_is_up_to_date(built, name):
     is_current = (ready.FOLDER / name).read_text("utf-8") == built[name]
     assert is_current, "run `python tools/build_ready.py`"
@@ -43,9 +44,56 @@ def test_every_shipped_kind_and_policy_is_ready(tmp_path):
 
 def test_kinds_are_the_same_without_the_ready_form(tmp_path, monkeypatch):
     files = tuple(layout.read_kinds(tmp_path))
-    with_ready = config._parse_kinds.__wrapped__(files, traced=False)
+    with_ready, *rest = config._parse_kinds.__wrapped__(files, traced=False)
+    assert ready.find_frameworks(file.content for file in files)
     monkeypatch.setattr(ready, "_load", lambda _: {})
-    assert config._parse_kinds.__wrapped__(files, traced=False) == with_ready
+    without, *same = config._parse_kinds.__wrapped__(files, traced=False)
+    assert list(map(read_parts, with_ready)) == list(map(read_parts, without))
+    assert rest == same
+
+
+def read_parts(kind):
+    """All parts of a kind; most are parsed when they are read."""
+    names = [name for name in dir(kind) if not name.startswith("_") and not callable(getattr(kind, name))]
+    assert len(names) > 30
+    return {name: getattr(kind, name) for name in names}
+
+
+def test_kinds_of_a_repository_change_its_frameworks(tmp_path):
+    shipped = config.load(tmp_path).frameworks
+    folder = tmp_path / "schemas/example.com"
+    folder.mkdir(parents=True)
+    text = (ROOT / "schemas/kubeflow.org/paddlejob_v1.yaml").read_text("utf-8")
+    (folder / "paddlejob_v1.yaml").write_text(
+        text.replace("kubeflow.org/v1", "example.com/v1").replace("paddle:", "oars:")
+    )
+    project = config.load(tmp_path)
+    assert not project.findings
+    assert [block.name for block in project.frameworks if block not in shipped] == ["oars"]
+
+
+def test_listed_rules_are_those_of_the_modules():
+    imported = rules.import_rules()
+    listed = rules.all_rules()
+    assert len(listed) > 130
+    assert listed[0] is not imported[0]
+    assert list(map(vars, imported)) == [
+        {**vars(rule), "check": rule.check, "collect": rule.collect} for rule in listed
+    ]
+
+
+@pytest.mark.parametrize("change", [{"image.mutable_image_tag"}, {"image.new"}])
+def test_rules_are_imported_if_a_module_was_added_or_removed(monkeypatch, change):
+    modules = rules.list_modules()
+    monkeypatch.setattr(rules, "list_modules", lambda: modules ^ change)
+    monkeypatch.setattr(rules, "import_rules", lambda: ("imported",))
+    assert rules.all_rules.__wrapped__() == ("imported",)
+
+
+def test_listed_rule_that_differs_from_its_module_fails():
+    rule = rules.Rule("mutable-image-tag", "image", rules.ERROR, "fleet")
+    with pytest.raises(AssertionError, match="build_ready"):
+        _ = rule.check
 
 
 def test_file_that_was_changed_is_read():

@@ -226,7 +226,7 @@ def test_long_run_names_are_cut_before_the_hash(replicas, room):
 
 
 def test_run_name_without_room_for_the_job_name_is_an_error():
-    kinds = [kind._replace(name_suffix=f"-{'s' * 50}") for kind in KINDS]
+    kinds = [kind.with_parts(name_suffix=f"-{'s' * 50}") for kind in KINDS]
     expander = Expander(Environment("prod"), kinds)
     problems = []
     build_object(JobDocument({**job(), "metadata": {"name": "a-long-name"}}, "a"), expander, [], problems, [])
@@ -517,7 +517,7 @@ LIFECYCLES = {
 @pytest.mark.parametrize("identity", LIFECYCLES)
 def test_admission_deadlines_and_cleanup_of_other_kinds_keep_the_run_name(identity):
     api_version, name = identity.split()
-    kind = KINDS[0]._replace(kind=name, fields={})
+    kind = KINDS[0].with_parts(kind=name, name=name, fields={})
     lifecycle, pods = LIFECYCLES[identity]
 
     def hashed(**more):

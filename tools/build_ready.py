@@ -2,7 +2,8 @@
 
     python tools/build_ready.py
 
-Run it after a change of a shipped kind or policy, or of the code that compiles CEL; `tests/test_ready.py` says when.
+Run it after a change of a shipped kind or policy, of the arguments of a rule, or of the code that compiles CEL;
+`tests/test_ready.py` says when.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from jobgen.check import rules
 from jobgen.check.cel import check_expression, describe_expression
 from jobgen.check.cel.protobuf import fields, written
 from jobgen.check.policy import ClusterFacts, PolicyEvaluator
@@ -23,6 +25,7 @@ from jobgen.pipeline.load_policies import load_policies
 from jobgen.repo import layout, ready
 from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.repo.shipped import PACKS_FOLDER
+from jobgen.spec.frameworks import collect_frameworks
 
 HOME = Path(__file__).parent.parent
 # Where a checked expression has mappings: references and types by node; positions and macros in the source.
@@ -38,6 +41,8 @@ def build() -> dict[str, str]:
         ready.DOCUMENTS: _format(dict(map(_read_documents, others))),
         ready.PACKS: _format(dict(map(_read_documents, packs))),
         ready.EXPRESSIONS: _format(dict(_list_expressions())),
+        ready.FRAMEWORKS: _format(_collect_frameworks()),
+        ready.RULES: _format(_list_rules()),
     }
 
 
@@ -57,6 +62,21 @@ def _read_documents(file: File) -> tuple[str, list[Any]]:
     if findings:
         raise SystemExit(f"{file.path}: {findings[0].message}")
     return ready.make_digest([file.content]), documents
+
+
+def _collect_frameworks() -> dict[str, Any]:
+    """The frameworks of a repository without kinds of its own."""
+    with TemporaryDirectory() as elsewhere:
+        contents = [file.content for file in layout.read_kinds(Path(elsewhere))]
+        return {ready.make_digest(contents): collect_frameworks(config.load(Path(elsewhere)).kinds)}
+
+
+def _list_rules() -> dict[str, Any]:
+    """The attributes of each rule, by its module."""
+    return {
+        f"{rule.category}.{rule.name.replace('-', '_')}": [rule.severity.value, rule.scope, rule.fields, rule.kinds]
+        for rule in rules.import_rules()
+    }
 
 
 def _read_policies() -> list[File]:

@@ -27,11 +27,18 @@ from jobgen.render.runtimes import find_runtime_error
 from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder, read_date
 from jobgen.repo.files import File
+from jobgen.repo.ready import find_frameworks
 from jobgen.repo.root import SETTINGS
-from jobgen.repo.shipped import find_shipped, read_ready
+from jobgen.repo.shipped import BUILT_IN, find_shipped, read_ready
 from jobgen.report.severities import Severities, list_expiring, parse_severities
-from jobgen.spec.frameworks import Frameworks, add_frameworks, collect_frameworks, declared_frameworks
-from jobgen.spec.kinds import Kind, add_field_types, find_kind_errors, parse_kind
+from jobgen.spec.frameworks import (
+    Frameworks,
+    add_frameworks,
+    collect_frameworks,
+    declared_frameworks,
+    to_frameworks,
+)
+from jobgen.spec.kinds import Kind, find_kind_errors, parse_kinds
 from jobgen.spec.overlay import Environment, Overlay, add_teams, compose_environment, find_choices, find_overlay_errors
 from jobgen.spec.teams import Teams, find_team_errors, parse_team
 from jobgen.yamlio.read import Source, YamlDocument, read, read_shared, search_text
@@ -291,12 +298,19 @@ def _load_kinds(root: Folder, findings: list[Finding], *, traced: bool) -> tuple
 @lru_cache(maxsize=16)
 def _parse_kinds(files: tuple[File, ...], *, traced: bool) -> tuple[tuple[Kind, ...], Frameworks, tuple[Finding, ...]]:
     findings: list[Finding] = []
-    described = [parse_kind(data) for data in _read_kinds(files, findings, traced=traced)]
     # A description that replaces a shipped one may leave out the types of its fields.
-    known = {(str(value_of(kind.api_version)), kind.name): kind for kind in add_field_types(described)}
+    described = parse_kinds(_read_kinds(files, findings, traced=traced))
+    known = {(str(value_of(kind.api_version)), kind.name): kind for kind in described}
     # The repository's own kinds were read last and take precedence.
     kinds = tuple(reversed(known.values()))
-    return kinds, collect_frameworks(kinds), tuple(findings)
+    return kinds, _find_frameworks(files, kinds), tuple(findings)
+
+
+def _find_frameworks(files: tuple[File, ...], kinds: tuple[Kind, ...]) -> Frameworks:
+    """The frameworks of kinds, which are ready if all of them are shipped."""
+    is_shipped = all(file.path.startswith(BUILT_IN) for file in files)
+    ready = find_frameworks(file.content for file in files) if is_shipped else None
+    return collect_frameworks(kinds) if ready is None else to_frameworks(ready)
 
 
 def _read_kinds(files: tuple[File, ...], findings: list[Finding], *, traced: bool) -> list[ValidFields]:

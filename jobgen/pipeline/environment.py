@@ -277,17 +277,14 @@ def _list_blocks(project: ProjectConfig, environment: Environment) -> Iterator[t
     yield from ((each.overlay or f"team {each.team}", (each.layer, each.match)) for each in environment.defaults)
     yield from ((patch.overlay, patch._replace(place=0)) for patch in environment.patches)
     yield from ((change.overlay, change._replace(place=0)) for change in environment.images)
-    yield from (("", kind) for kind in project.kinds)
+    yield from ((f"kind {kind.api_version}", (kind.name, *kind.list_layers())) for kind in project.kinds)
 
 
 def _name_mappings(blocks: Iterable[tuple[str, Any]], names: dict[int, str]) -> None:
     """Name the `id` of each mapping by the content of its block, so that its name stays if other blocks change."""
     repeated: Counter[tuple[str, str]] = Counter()
     for owner, block in blocks:
-        if owner:
-            digest = blake2b(repr(block).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-        else:
-            digest = f"{block.api_version} {block.name}"
+        digest = blake2b(repr(block).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
         # Equal blocks of one overlay are different ones.
         repeated[owner, digest] += 1
         start = f"{owner} {digest} {repeated[owner, digest]}"

@@ -46,7 +46,7 @@ def render_spec(job: JobSpec, problems: list[Problem], deletions: list[Deletion]
     templates = _render_templates(job, shared.get("template", {}), problems, deletions)
     if "item" in shared:
         layout = kind.replicas._replace(item=merge(kind.replicas.item, shared["item"], deletions))
-        job = job._replace(kind=kind._replace(replicas=layout))
+        job = job._replace(kind=kind.with_parts(replicas=layout))
     _declare_total(job, resource, problems)
     # Without templates, no role of the job exists in the kind, which is a problem.
     if templates and kind.shape == "one":

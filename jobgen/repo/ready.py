@@ -1,4 +1,4 @@
-"""What shipped files mean, ready to use: the documents of kinds and policies, and compiled CEL expressions.
+"""What shipped files mean, ready to use: documents of kinds and policies, frameworks, rules, compiled CEL expressions.
 
 `tools/build_ready.py` makes it when the package is built. Each entry is found by a digest of what it was made from, so
 one that does not fit is never used. `tests/test_ready.py` makes all entries again and compares them.
@@ -17,12 +17,25 @@ from jobgen.model.digest import blake2b
 
 FOLDER = Path(__file__).parent.parent / "data" / "ready"
 DOCUMENTS, PACKS, EXPRESSIONS = "documents.json", "packs.json", "expressions.json"
+FRAMEWORKS, RULES = "frameworks.json", "rules.json"
 
 
 def find_documents(content: bytes, table: str = DOCUMENTS) -> list[dict[str, Any]] | None:
     """The documents of a shipped file, which has no errors, by its content; None if they are not ready."""
     found: list[dict[str, Any]] | None = _load(table).get(make_digest([content]))
     return found
+
+
+def find_frameworks(contents: Iterable[bytes]) -> list[Any] | None:
+    """The frameworks of all shipped kinds, by the content of their files; None if they are not ready."""
+    found: list[Any] | None = _load(FRAMEWORKS).get(make_digest(contents))
+    return found
+
+
+def find_rules(modules: set[str]) -> Mapping[str, list[Any]] | None:
+    """The attributes of the rules of modules, by module; None if they are not ready."""
+    found = _load(RULES)
+    return found if found.keys() == modules else None
 
 
 def find_expression(parts: Iterable[bytes]) -> bytes | None:

@@ -59,6 +59,19 @@ def collect_frameworks(kinds: Sequence[Kind]) -> Frameworks:
     return tuple(block._replace(roles=tuple(roles.get(block.name, ()))) for block in blocks)
 
 
+def to_frameworks(data: Sequence[Any]) -> Frameworks:
+    """The frameworks that were written as JSON: named tuples become lists."""
+    return tuple(
+        FrameworkBlock(
+            name,
+            tuple(FrameworkField(field, tuple(types), *texts) for field, types, *texts in fields),
+            tuple(roles),
+            is_platform=is_platform,
+        )
+        for name, fields, roles, is_platform in data
+    )
+
+
 def find_default(kind: Kind, path: str) -> Any:
     """The value that a kind or its operator gives to a field of a framework that is not set; None without one."""
     framework, *steps = path.split(".")

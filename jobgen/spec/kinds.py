@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from jobgen.model.data import untraced, value_of, with_layer
+from jobgen.model.data import TracedKey, untraced, value_of, with_layer
 from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.numbers import parse_digits
@@ -111,46 +113,136 @@ class Network(NamedTuple):
     """Variables that the operator sets, if the object has a field: its path, and their names."""
 
 
-class Kind(NamedTuple):
-    """A kind description: how a job is expressed in a CRD."""
+class FieldTypes:
+    """The types that kind descriptions declare for fields of jobs; one may leave out what another declares."""
 
-    api_version: Any
-    kind: Any
-    platform: str
-    operator: str
-    versions: VersionRange
-    deprecated: str
-    frameworks: Mapping[str, Framework]
-    replicas: ReplicaLayout
-    roles: Mapping[str, RoleDescription]
-    container: Any
-    fields: Mapping[str, FieldMapping]
-    branches: frozenset[str]
-    template: TemplateDescription | None
-    aliases: tuple[str, ...] = ()
-    older: tuple[VersionRange, ...] = ()
-    pods: tuple[tuple[Step, ...], ...] = ()
-    added_volumes: tuple[tuple[Step, ...], ...] = ()
-    completed_by: str = ""
-    success: tuple[str, ...] = ()
-    restart_policies: tuple[str, ...] = ()
-    restart_default: str = ""
-    name_suffix: str = ""
-    port: Mapping[str, Any] = MappingProxyType({})
-    plural: str = ""
-    requirements: OperatorRequirements = OperatorRequirements()
+    def __init__(self, descriptions: Sequence[Any]) -> None:
+        self._descriptions = descriptions
 
-    single: str = ""
-    """The default role of a job."""
-    code: str = ""
-    """The function of `jobgen/render/prepare.py` for what depends on several fields."""
-    code_paths: Mapping[str, tuple[tuple[Step, ...], ...]] = MappingProxyType({})
-    """Where `code` puts fields of a job."""
-    network: Network | None = None
-    unsupported: Mapping[str, str] = MappingProxyType({})
-    """What to do instead of setting fields of a job that the kind does not support."""
-    former_shapes: Mapping[tuple[Step, ...], str] = MappingProxyType({})
-    """Fields of former shapes of the kind, and what is wrong with an object that has them."""
+    @cached_property
+    def declared(self) -> Mapping[str, Mapping[str, Any]]:
+        """The first description of each field that has a type."""
+        found: dict[str, Mapping[str, Any]] = {}
+        for described in self._descriptions:
+            for path, value in described.get("fields", {}).items():
+                if isinstance(value, dict) and value.get("type"):
+                    found.setdefault(str(path), untraced(value))
+        return found
+
+
+class Kind:
+    """A kind description: how a job is expressed in a CRD. Most runs read few kinds, so parts are parsed when read."""
+
+    def __init__(self, described: Any, types: FieldTypes) -> None:
+        """Take a valid description, and the types that all of them declare."""
+        is_traced = type(next(iter(described))) is TracedKey
+        raw: Any = untraced(described) if is_traced else described
+        traced: Any = with_layer(described, f"kind {raw['kind']}")
+        operator = raw["operator"]
+        self._raw, self._traced, self._types = raw, traced, types
+        self.api_version: Any = traced["apiVersion"]
+        self.kind: Any = traced["kind"]
+        self.name: str = raw["kind"]
+        self.platform: str = raw["platform"]
+        self.operator: str = operator["name"]
+        self.versions = VersionRange(operator.get("since", ""), operator.get("removed", ""))
+        self.deprecated: str = operator.get("deprecated", "")
+        self.container: Any = traced.get("container", "")
+        self.aliases: tuple[str, ...] = tuple(raw.get("spellings", ()))
+        self.completed_by: str = raw.get("completedBy", "")
+        self.success: tuple[str, ...] = tuple(raw.get("success", ()))
+        self.restart_policies: tuple[str, ...] = tuple(raw.get("restartPolicies", ()))
+        self.restart_default: str = raw.get("operatorRestartPolicy", "")
+        self.name_suffix: str = raw.get("nameSuffix", "")
+        self.port: Mapping[str, Any] = raw.get("port", {})
+        self.plural: str = raw.get("plural", "")
+        self.single: str = raw.get("single", "")
+        """The default role of a job."""
+        self.code: str = raw.get("code", "")
+        """The function of `jobgen/render/prepare.py` for what depends on several fields."""
+        self.unsupported: Mapping[str, str] = raw.get("unsupported", {})
+        """What to do instead of setting fields of a job that the kind does not support."""
+
+    @cached_property
+    def frameworks(self) -> Mapping[str, Framework]:
+        """How the kind runs each framework."""
+        return {name: _parse_framework(self._raw, self._traced, name) for name in self._raw.get("frameworks", ())}
+
+    @cached_property
+    def replicas(self) -> ReplicaLayout:
+        """Where the items of roles are."""
+        raw = self._raw
+        return parse_layout(raw["replicas"], self._traced["replicas"]) if "replicas" in raw else ReplicaLayout()
+
+    @cached_property
+    def roles(self) -> Mapping[str, RoleDescription]:
+        """The roles, by their names in jobgen."""
+        traced = self._traced.get("roles", {})
+        return {name: _parse_role(name, role, traced[name]) for name, role in self._raw.get("roles", {}).items()}
+
+    @cached_property
+    def fields(self) -> Mapping[str, FieldMapping]:
+        """Where the fields of a job go, by their paths."""
+        declared = self._types.declared
+        return {name: _parse_field(value, declared.get(name)) for name, value in self._raw.get("fields", {}).items()}
+
+    @cached_property
+    def branches(self) -> frozenset[str]:
+        """The paths of mappings in a job that have such fields."""
+        names = (*self._raw.get("fields", ()), *self._raw.get("unsupported", ()))
+        return frozenset(name.rpartition(".")[0] for name in names)
+
+    @cached_property
+    def template(self) -> TemplateDescription | None:
+        """Where the parts of a pod go, if the kind has no pod template."""
+        template = self._raw.get("template")
+        return _parse_template(template, self._traced["template"]) if template else None
+
+    @cached_property
+    def older(self) -> tuple[VersionRange, ...]:
+        """The versions of the operator that have another schema."""
+        return tuple(VersionRange(shape.get("since", ""), shape["until"]) for shape in self._raw.get("specs", ()))
+
+    @cached_property
+    def pods(self) -> tuple[tuple[Step, ...], ...]:
+        """The paths of pod templates beside those of roles."""
+        return tuple(map(parse_dotted, _paths(self._raw, "pods")))
+
+    @cached_property
+    def added_volumes(self) -> tuple[tuple[Step, ...], ...]:
+        """The paths of the names of volumes that the operator adds to pods."""
+        return tuple(map(parse_dotted, _paths(self._raw, "addedVolumes")))
+
+    @cached_property
+    def requirements(self) -> OperatorRequirements:
+        """What the operator requires beyond its CRD."""
+        return parse_requirements(self._raw.get("requirements", self._raw.get("demands", {})))
+
+    @cached_property
+    def code_paths(self) -> Mapping[str, tuple[tuple[Step, ...], ...]]:
+        """Where `code` puts fields of a job."""
+        coded = self._raw.get("codePaths", {})
+        return {name: tuple(map(parse_dotted, _paths(coded, name))) for name in coded}
+
+    @cached_property
+    def network(self) -> Network | None:
+        """How the pods find each other."""
+        return _parse_network(self._raw["network"]) if "network" in self._raw else None
+
+    @cached_property
+    def former_shapes(self) -> Mapping[tuple[Step, ...], str]:
+        """Fields of former shapes of the kind, and what is wrong with an object that has them."""
+        return {parse_dotted(path): reason for path, reason in self._raw.get("formerShapes", {}).items()}
+
+    def list_layers(self) -> list[Any]:
+        """Return the mappings of the description that jobs are merged with."""
+        return [self._traced, *(framework.defaults for framework in self.frameworks.values())]
+
+    def with_parts(self, **parts: Any) -> Kind:
+        """Return a kind that has some other parts."""
+        other = copy(self)
+        vars(other).update(parts)
+        return other
 
     @property
     def replicas_at(self) -> tuple[Step, ...]:
@@ -179,11 +271,6 @@ class Kind(NamedTuple):
         """Return the name of the main container of a role; `{job}` stands for the name of the job."""
         described = self.roles.get(role)
         return self.container if described is None or not described.container else described.container
-
-    @property
-    def name(self) -> str:
-        """The name of the kind."""
-        return str(value_of(self.kind))
 
     def describes(self, api_version: str, kind: str) -> bool:
         """Whether an object with this apiVersion and kind is of this kind."""
@@ -265,71 +352,10 @@ def _template_paths(template: Any) -> Iterator[Any]:
         yield from (shape[key] for key in ("at", "spec", "metadata") if key in shape)
 
 
-def parse_kind(described: Any) -> Kind:
-    """Parse a valid kind description."""
-    raw: Any = untraced(described)
-    traced: Any = with_layer(described, f"kind {raw['kind']}")
-    operator = raw["operator"]
-    template = raw.get("template")
-    return Kind(
-        api_version=traced["apiVersion"],
-        kind=traced["kind"],
-        platform=raw["platform"],
-        operator=operator["name"],
-        versions=VersionRange(operator.get("since", ""), operator.get("removed", "")),
-        deprecated=operator.get("deprecated", ""),
-        frameworks={name: _parse_framework(raw, traced, name) for name in raw.get("frameworks", ())},
-        replicas=parse_layout(raw["replicas"], traced["replicas"]) if "replicas" in raw else ReplicaLayout(),
-        roles={name: _parse_role(name, raw["roles"][name], traced["roles"][name]) for name in raw.get("roles", ())},
-        container=traced.get("container", ""),
-        fields={name: _parse_field(value) for name, value in raw.get("fields", {}).items()},
-        branches=frozenset(name.rpartition(".")[0] for name in (*raw.get("fields", ()), *raw.get("unsupported", ()))),
-        template=_parse_template(template, traced["template"]) if template else None,
-        aliases=tuple(raw.get("spellings", ())),
-        older=tuple(VersionRange(shape.get("since", ""), shape["until"]) for shape in raw.get("specs", ())),
-        pods=tuple(map(parse_dotted, _paths(raw, "pods"))),
-        added_volumes=tuple(map(parse_dotted, _paths(raw, "addedVolumes"))),
-        completed_by=raw.get("completedBy", ""),
-        success=tuple(raw.get("success", ())),
-        restart_policies=tuple(raw.get("restartPolicies", ())),
-        restart_default=raw.get("operatorRestartPolicy", ""),
-        name_suffix=raw.get("nameSuffix", ""),
-        port=raw.get("port", {}),
-        plural=raw.get("plural", ""),
-        requirements=parse_requirements(raw.get("requirements", raw.get("demands", {}))),
-        single=raw.get("single", ""),
-        code=raw.get("code", ""),
-        code_paths={
-            name: tuple(map(parse_dotted, _paths(raw["codePaths"], name))) for name in raw.get("codePaths", ())
-        },
-        network=_parse_network(raw["network"]) if "network" in raw else None,
-        unsupported=raw.get("unsupported", {}),
-        former_shapes={parse_dotted(path): reason for path, reason in raw.get("formerShapes", {}).items()},
-    )
-
-
-def add_field_types(kinds: Sequence[Kind]) -> list[Kind]:
-    """Give fields without a type the type and description that another kind declares for the same field of a job."""
-    declared: dict[str, FieldMapping] = {}
-    for kind in kinds:
-        for path, field in kind.fields.items():
-            if field.types:
-                declared.setdefault(path, field)
-    return [
-        kind._replace(
-            fields={
-                path: field
-                if field.types or path not in declared
-                else field._replace(
-                    types=declared[path].types,
-                    description=field.description or declared[path].description,
-                    example=declared[path].example if field.example is None else field.example,
-                )
-                for path, field in kind.fields.items()
-            }
-        )
-        for kind in kinds
-    ]
+def parse_kinds(descriptions: Sequence[Any]) -> list[Kind]:
+    """Parse valid kind descriptions."""
+    types = FieldTypes(descriptions)
+    return [Kind(described, types) for described in descriptions]
 
 
 def _parse_framework(raw: dict[str, Any], traced: Any, name: str) -> Framework:
@@ -375,19 +401,20 @@ def _parse_network(raw: dict[str, Any]) -> Network:
     )
 
 
-def _parse_field(value: Any) -> FieldMapping:
-    if isinstance(value, str):
-        return FieldMapping(parse_dotted(value))
-    types = value.get("type", ())
+def _parse_field(value: Any, declared: Mapping[str, Any] | None) -> FieldMapping:
+    """A field with its type, and with that of another kind for the same field of a job if it has none."""
+    own: Mapping[str, Any] = {"at": value} if isinstance(value, str) else value
+    other: Mapping[str, Any] = declared if declared and not own.get("type") else {}
+    types = own.get("type") or other.get("type", ())
     return FieldMapping(
-        parse_dotted(value["at"]),
-        value.get("as", ""),
-        value.get("values"),
-        VersionRange(value.get("since", ""), value.get("until", "")),
+        parse_dotted(own["at"]),
+        own.get("as", ""),
+        own.get("values"),
+        VersionRange(own.get("since", ""), own.get("until", "")),
         (types,) if isinstance(types, str) else tuple(types),
-        value.get("description", ""),
-        value.get("example"),
-        value.get("default"),
+        own.get("description", "") or other.get("description", ""),
+        other.get("example") if own.get("example") is None else own["example"],
+        own.get("default"),
     )
 
 

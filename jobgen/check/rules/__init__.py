@@ -8,7 +8,7 @@ jobgen/data/examples/<rule>.yaml has its test cases.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from typing import Any, Literal
 from jobgen.model.data import Node
 from jobgen.model.finding import FixStep, Severity
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.repo.ready import find_rules
 
 Scope = Literal["container", "pod", "role", "job", "manifest", "overlay", "fleet", "cluster", "queue"]
 """What a rule receives: a container or init container, the pod of a role, a role, a job of a known kind, any object, an
@@ -63,17 +64,39 @@ class FactViolation(NamedTuple):
     """See `Finding.evidence`."""
 
 
-class Rule(NamedTuple):
+class Rule:
     """A rule and its attributes. `check` yields `FactViolation` if the rule has `collect`, else `Violation`."""
 
-    name: str
-    category: str
-    severity: Severity
-    scope: Scope
     check: Callable[..., Iterable[Any]]
-    fields: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = ()
-    collect: Callable[..., Iterable[Fact]] | None = None
+    collect: Callable[..., Iterable[Fact]] | None
+
+    def __init__(
+        self,
+        name: str,
+        category: str,
+        severity: Severity,
+        scope: Scope,
+        check: Callable[..., Iterable[Any]] | None = None,
+        fields: Sequence[str] = (),
+        kinds: Sequence[str] = (),
+        collect: Callable[..., Iterable[Fact]] | None = None,
+    ) -> None:
+        """Take the attributes of `rule`; without `check`, the functions are imported when they are first used."""
+        self.name, self.category, self.severity, self.scope = name, category, severity, scope
+        self.fields, self.kinds = tuple(fields), tuple(kinds)
+        if check:
+            self.check, self.collect = check, collect
+
+    def __getattr__(self, name: str) -> Any:
+        """Import the functions of the rule."""
+        if name not in ("check", "collect"):
+            raise AttributeError(name)
+        function = self.name.replace("-", "_")
+        made: Rule = getattr(import_module(f"{__name__}.{self.category}.{function}"), function)
+        listed, own = ((rule.severity, rule.scope, rule.fields, rule.kinds) for rule in (self, made))
+        assert listed == own, "run tools/build_ready.py after a change of a rule's attributes"
+        self.check, self.collect = made.check, made.collect
+        return getattr(self, name)
 
     @property
     def summary(self) -> str:
@@ -107,17 +130,27 @@ def rule(
 @cache
 def all_rules() -> tuple[Rule, ...]:
     """Return all rules, sorted by category and name."""
-    return tuple(sorted(_load_rules(), key=lambda found: (found.category, found.name)))
+    listed = find_rules(list_modules())
+    return import_rules() if listed is None else _sort(_to_rule(module, *entry) for module, entry in listed.items())
 
 
-def _load_rules() -> Iterator[Rule]:
-    for folder in _list_modules(__path__[0]):
-        category = import_module(f"{__name__}.{folder}")
-        for name in _list_modules(category.__path__[0]):
-            module = import_module(f"{category.__name__}.{name}")
-            yield from (value for value in vars(module).values() if isinstance(value, Rule))
+def import_rules() -> tuple[Rule, ...]:
+    """Import the modules of all rules, and return the rules in the order of `all_rules`."""
+    modules = (import_module(f"{__name__}.{module}") for module in list_modules())
+    return _sort(value for module in modules for value in vars(module).values() if isinstance(value, Rule))
 
 
-def _list_modules(folder: str) -> list[str]:
-    """Return the modules and packages of a folder; `pkgutil` would import half of the standard library."""
-    return [name.removesuffix(".py") for name in os.listdir(folder) if not name.startswith(("_", "."))]
+def list_modules() -> set[str]:
+    """Return the modules of all rules; `pkgutil` would import half of the standard library."""
+    categories = [name for name in os.listdir(__path__[0]) if name[0] not in "._" and "." not in name]
+    names = ((category, name) for category in categories for name in os.listdir(f"{__path__[0]}/{category}"))
+    return {f"{category}.{name.removesuffix('.py')}" for category, name in names if name[0] not in "._"}
+
+
+def _to_rule(module: str, severity: str, scope: Scope, fields: Sequence[str], kinds: Sequence[str]) -> Rule:
+    category, _, name = module.partition(".")
+    return Rule(name.replace("_", "-"), category, Severity(severity), scope, fields=fields, kinds=kinds)
+
+
+def _sort(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    return tuple(sorted(rules, key=lambda found: (found.category, found.name)))
