@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from jobgen.check.cel import Bound, Expression, Failed, bind, compile_cel
-from jobgen.check.cel.permissions import make_authorizer
 from jobgen.check.cel.values import THAN_ALLOWED
 from jobgen.check.original_messages import original_policy_message
 from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext
@@ -246,16 +245,19 @@ class PolicyEvaluator:
 
     def make_context(self, policy: Policy, subject: AdmissionSubject, param: Plain, bound: Bound) -> EvalContext:
         """The values that a policy's expressions read; the expensive ones only if they are read."""
-        known = _object_bindings(subject)
+        known, reads = _object_bindings(subject), policy.reads
         more: dict[str, Plain] = {}
-        if "params" in policy.reads:
+        if "params" in reads:
             more["params"] = param
-        if "request" in policy.reads:
+        if "request" in reads:
             more["request"] = subject.request.as_data()
-        if "namespaceObject" in policy.reads:
+        if "namespaceObject" in reads:
             name = subject.request.namespace
             more["namespaceObject"] = self.policies.param_store.namespace(name) if name else None
-        if "authorizer" in policy.reads:
+        if "authorizer" in reads:
+            # Imported late: few policies ask for permissions.
+            from jobgen.check.cel.permissions import make_authorizer
+
             more["authorizer"] = make_authorizer(allows=self.facts.grants_permissions)
         return EvalContext(policy, {**known, **more}) if more else EvalContext(policy, known, bound)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from jobgen.check.cel import Bound, CompileError, Expression, Failed, compile_cel
@@ -39,36 +40,43 @@ RESERVED = frozenset(
 
 
 class PolicyExpression:
-    """An expression and what it reads; it is compiled when first evaluated."""
-
-    __slots__ = (
-        "_closed",
-        "_compiled",
-        "_is_optional",
-        "_known",
-        "_returns",
-        "inlined",
-        "names",
-        "text",
-        "variables",
-    )
+    """An expression and what it reads; variables are inlined when that is first needed, and it is compiled then."""
 
     def __init__(self, text: str, variables: Mapping[str, PolicyExpression | None], returns: str) -> None:
         self.text = text
-        self.inlined, self.variables = _inline_variables(text, variables)
-        self.names = find_names(self.inlined) & frozenset(NAMES)
         self._returns = returns
-        self._known = [(name, value) for name, value in variables.items() if value] if self.variables else []
+        # Those above the expression: others may be added later.
+        self._above = dict(variables)
         self._closed: Expression | str | None = ""
         self._compiled: Expression | None = None
-        self._is_optional: bool | None = None
+
+    @cached_property
+    def _inlining(self) -> tuple[str, tuple[str, ...]]:
+        return _inline_variables(self.text, self._above)
 
     @property
+    def inlined(self) -> str:
+        """Its text, with variables inlined."""
+        return self._inlining[0]
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables that are not inlined."""
+        return self._inlining[1]
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of `NAMES` that it reads."""
+        return find_names(self.inlined) & frozenset(NAMES)
+
+    @cached_property
+    def _known(self) -> list[tuple[str, PolicyExpression]]:
+        return [(name, value) for name, value in self._above.items() if value] if self.variables else []
+
+    @cached_property
     def is_optional(self) -> bool:
         """Whether its value is an optional, which cannot leave the engine: `evaluate` returns a mapping."""
-        if self._is_optional is None:
-            self._is_optional = _is_optional(self.inlined)
-        return self._is_optional
+        return _is_optional(self.inlined)
 
     def evaluate(self, bindings: Bound) -> Any | Failed:
         """Its value for some bindings."""

@@ -96,7 +96,7 @@ def parse_mutating_policy(document: Mapping[str, Any], problems: list[Problem]) 
         validations=(),
         ignores_errors=spec.get("failurePolicy") == "Ignore",
         param_kind=(kind["apiVersion"], kind["kind"]) if kind else None,
-        reads=frozenset(NAMES),
+        reads_all=True,
     )
     is_reinvoked = spec.get("reinvocationPolicy") == "IfNeeded"
     return MutatingPolicy(policy, tuple(mutations), is_reinvoked, Source(name, location_of(node)))

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobgen.check.cel.values import OFFLINE
-from jobgen.check.policy.document_schema import find_schema_errors
-from jobgen.check.policy.expressions import PolicyExpression, find_expression_error
+from jobgen.check.policy.expressions import NAMES, PolicyExpression, find_expression_error
 from jobgen.check.policy.match import MatchResources, Selector, parse_match, parse_selector
 from jobgen.check.validation import validate_object
 from jobgen.k8s.releases import NEWEST_RELEASE
@@ -39,7 +38,13 @@ class Policy(NamedTuple):
     validations: tuple[Validation, ...]
     ignores_errors: bool
     param_kind: tuple[str, str] | None
-    reads: frozenset[str]
+    reads_all: bool = False
+    """Whether it has expressions beside these, which may read everything."""
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """What its expressions read."""
+        return frozenset(NAMES if self.reads_all else (name for each in self.expressions for name in each.names))
 
     @property
     def expressions(self) -> list[PolicyExpression]:
@@ -98,7 +103,7 @@ def parse_policy(document: Mapping[str, Any], problems: list[Problem], *, is_tru
 
     A trusted policy is not checked, and its expressions are compiled only when they are evaluated.
     """
-    found = [] if is_trusted else find_schema_errors(document, POLICY)
+    found = [] if is_trusted else _find_schema_errors(document, POLICY)
     spec = document.get("spec")
     if found:
         problems += found
@@ -120,11 +125,6 @@ def parse_policy(document: Mapping[str, Any], problems: list[Problem], *, is_tru
         return None
     raw: Any = untraced(spec)
     kind = raw.get("paramKind")
-    expressions = [
-        *conditions,
-        *variables.values(),
-        *(each for item in validations if item for each in (item.expression, item.message_expression)),
-    ]
     return Policy(
         name=str(value_of(document["metadata"]["name"])),
         match=parse_match(raw["matchConstraints"]),
@@ -133,7 +133,6 @@ def parse_policy(document: Mapping[str, Any], problems: list[Problem], *, is_tru
         validations=tuple(validation for validation in validations if validation),
         ignores_errors=raw.get("failurePolicy") == "Ignore",
         param_kind=(kind["apiVersion"], kind["kind"]) if kind else None,
-        reads=frozenset(name for each in expressions if each for name in each.names),
     )
 
 
@@ -171,6 +170,13 @@ def _parse_expression(
     return PolicyExpression(text, variables, returns)
 
 
+def _find_schema_errors(document: Mapping[str, Any], kind: str) -> list[Problem]:
+    # Imported late: most repositories have no policies of their own.
+    from jobgen.check.policy.document_schema import find_schema_errors
+
+    return find_schema_errors(document, kind)
+
+
 def _find_errors(document: Mapping[str, Any]) -> list[Problem]:
     """What the schema accepts and the API server refuses."""
     problems = validate_object(document, NEWEST_RELEASE)
@@ -179,7 +185,7 @@ def _find_errors(document: Mapping[str, Any]) -> list[Problem]:
 
 def parse_binding(document: Mapping[str, Any], problems: list[Problem], *, is_trusted: bool = False) -> Binding | None:
     """The binding of a document, or None with the problems that the API server would refuse it for."""
-    found = [] if is_trusted else find_schema_errors(document, BINDING) or _find_errors(document)
+    found = [] if is_trusted else _find_schema_errors(document, BINDING) or _find_errors(document)
     problems += found
     if found:
         return None
