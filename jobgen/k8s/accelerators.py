@@ -11,6 +11,8 @@ from jobgen.model.finding import pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import to_milli
 
+# Found without the pattern, which takes as long to compile as some files to check.
+_COMMON_DEVICES = frozenset(("nvidia.com/gpu", "amd.com/gpu"))
 # Resources that count devices, by vendor. MIG slices and vNPU templates count as devices.
 _DEVICES = lazy_pattern(
     r"""(?:
@@ -92,7 +94,7 @@ WELL_KNOWN_RESOURCES = (
 @cache
 def is_device(resource: str) -> bool:
     """Return whether a resource counts accelerators."""
-    return _DEVICES.match(resource) is not None
+    return resource in _COMMON_DEVICES or ("/" in resource and _DEVICES.match(resource) is not None)
 
 
 def name_device(resource: str) -> str:

@@ -7,12 +7,12 @@ from functools import cache
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
-_LABEL = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
-_DOMAIN = lazy_pattern(rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?")
+_IPV6_DOMAIN = lazy_pattern(r"\[[a-fA-F0-9:]+\](?::[0-9]+)?")
 _REPOSITORY = lazy_pattern(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*")
-_TAG = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_MAX_TAG_LENGTH = 128
 _DIGEST = lazy_pattern(r"sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}")
-_IDENTIFIER = lazy_pattern(r"[a-f0-9]{64}")
+_IDENTIFIER_LENGTH = 64
+_HEXADECIMAL = frozenset("0123456789abcdef")
 _MAX_LENGTH = 255
 _SEPARATORS = lazy_pattern(r"[-_.+]")
 
@@ -56,16 +56,38 @@ def parse_image_name(image: str) -> ImageName:
 def find_image_error(image: str) -> str:
     """Return why container runtimes reject the name of an image; empty if they accept it."""
     name = parse_image_name(image)
-    if _IDENTIFIER.fullmatch(image):
+    if len(image) == _IDENTIFIER_LENGTH and _HEXADECIMAL.issuperset(image):
         return "64 hexadecimal digits are an image ID, not a name"
-    if name.domain and not _DOMAIN.fullmatch(name.domain):
+    if name.domain and not _is_domain(name.domain):
         return f"`{name.domain}` is not a valid registry"
     if name.repository != name.repository.lower():
         return "the repository must be lowercase"
     if not _REPOSITORY.fullmatch(name.repository):
         return f"`{name.repository}` is not a valid repository" if name.repository else "the repository is missing"
-    if name.has_tag and not _TAG.fullmatch(name.tag):
+    if name.has_tag and not _is_tag(name.tag):
         return f"`{name.tag}` is not a valid tag" if name.tag else "the tag is empty"
     if name.digest and not _DIGEST.fullmatch(name.digest):
         return f"`{name.digest}` is not a valid digest"
     return f"the repository must have at most {_MAX_LENGTH} characters" if len(name.repository) > _MAX_LENGTH else ""
+
+
+# Short runs see few images: to compile patterns for them would take longer than these functions.
+
+
+def _is_domain(text: str) -> bool:
+    """Whether a text is a host name or an address of IPv6 in brackets, maybe with a port."""
+    host, colon, port = text.partition(":")
+    if text.startswith("["):
+        return _IPV6_DOMAIN.fullmatch(text) is not None
+    return all(map(_is_label, host.split("."))) and (not colon or (port.isascii() and port.isdigit()))
+
+
+def _is_label(text: str) -> bool:
+    """Whether a text has letters and digits, and hyphens inside."""
+    return text.isascii() and text.replace("-", "").isalnum() and text[0] != "-" and text[-1] != "-"
+
+
+def _is_tag(text: str) -> bool:
+    """Whether a text has letters, digits and underscores, and after the first character dots and hyphens, too."""
+    is_word = text.isascii() and text.replace(".", "_").replace("-", "_").replace("_", "a").isalnum()
+    return is_word and len(text) <= _MAX_TAG_LENGTH and text[0] not in ".-"

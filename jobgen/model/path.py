@@ -13,6 +13,7 @@ from jobgen.model.limits import MAX_PATH_LENGTH
 from jobgen.model.named_tuple import NamedTuple
 
 _SHOWN_LENGTH = 40
+_BRACKETS = frozenset("[]")
 
 
 class NamedItem(NamedTuple):
@@ -39,7 +40,6 @@ _DOTTED = lazy_pattern(
 _POINTER = lazy_pattern(r"/(?:\[([^=\[\]/]+)=(.*?)\](?=/|\Z)|([^/]*))", re.DOTALL)
 _BARE_VALUE = lazy_pattern(r'[^\]"]*')
 _SIMPLE = lazy_pattern(r"[^.\[\]\"'/]+")
-# Python limits the digits that it converts; no list has as many items.
 _INDEX = lazy_pattern("[0-9]{1,18}")
 _ESCAPE = lazy_pattern(r"\\(.)", re.DOTALL)
 
@@ -56,6 +56,8 @@ def parse_path(text: str) -> tuple[Step, ...]:
 def parse_dotted(text: str) -> tuple[Step, ...]:
     """Parse a dotted path such as `spec.roles[0].env.[name=X]`."""
     _check_length(text)
+    if _BRACKETS.isdisjoint(text) and all(names := text.split(".")):
+        return tuple(map(_to_name, names))
     steps: list[Step] = []
     at = 0
     while at < len(text):
@@ -83,7 +85,12 @@ def _to_step(match: re.Match[str]) -> Step:
         return _unquote(double)
     if single is not None:
         return str(single)
-    return int(word) if _INDEX.fullmatch(word) else str(word)
+    return _to_name(word)
+
+
+def _to_name(word: str) -> str | int:
+    # Python limits the digits that it converts; no list has as many items.
+    return int(word) if word.isdigit() and _INDEX.fullmatch(word) else str(word)
 
 
 def parse_pointer(text: str) -> tuple[Step, ...]:

@@ -10,9 +10,10 @@ from typing import Any
 from jobgen import __version__
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem
+from jobgen.model.lazy_re import lazy_pattern
 
 FIELD = "required-version"
-_CONDITION = re.compile(r"\s*(==|!=|>=|<=|~=|>|<)\s*(\d{1,6}(?:\.\d{1,6}){0,3})(\.\*)?\s*", re.ASCII)
+_CONDITION = lazy_pattern(r"\s*(==|!=|>=|<=|~=|>|<)\s*(\d{1,6}(?:\.\d{1,6}){0,3})(\.\*)?\s*", re.ASCII)
 Version = tuple[int, ...]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from glob import escape
 from types import MappingProxyType
 from typing import Any
 
@@ -333,6 +332,9 @@ def add_teams(environment: Environment, teams: Teams, problems: list[Problem]) -
     """Add the teams of a repository to an environment. Their defaults are above those of its overlays."""
     if not teams.all:
         return environment
+    # Imported late: most repositories have no teams.
+    from glob import escape
+
     defaults = [
         Defaults(
             normalize(

@@ -1,6 +1,5 @@
 """Launchers that do not know the other pods of the job."""
 
-import re
 from collections.abc import Iterator, Sequence
 
 from jobgen.check.rules import WARNING, Violation, rule
@@ -9,10 +8,11 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest
 from jobgen.model.data import value_of
 from jobgen.model.finding import pluralize
+from jobgen.model.lazy_re import lazy_pattern
 
-_LAUNCHERS = re.compile(r"(?:.*/)?(torchrun|deepspeed)|(torch\.distributed\.(?:run|launch))")
+_LAUNCHERS = lazy_pattern(r"(?:.*/)?(torchrun|deepspeed)|(torch\.distributed\.(?:run|launch))")
 # Options that name the other pods.
-_CONNECTING = re.compile(
+_CONNECTING = lazy_pattern(
     r"--(?:nnodes|rdzv[-_]\w+|node[-_]rank|master[-_]addr|hostfile|no[-_]ssh|include|num[-_]nodes)\b|-H$"
 )
 # Where deepspeed looks for a hostfile that no option names.
