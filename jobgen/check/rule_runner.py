@@ -11,6 +11,7 @@ from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.named_tuple import NamedTuple
 
+_TEAM = "team"
 INTERNAL_ERROR = "internal-error"
 """The rule of a problem that says that a check failed."""
 
@@ -41,7 +42,7 @@ class RuleRunner:
         self._rules = tuple(rules)
         self._numbers = {rule.name: number for number, rule in enumerate(self._rules)}
         self._named_kinds = frozenset(kind for rule in self._rules for kind in rule.kinds)
-        self._tables: dict[tuple[str, bool], _RuleTable] = {}
+        self._tables: dict[tuple[str, bool, bool], _RuleTable] = {}
 
     def select(self, names: frozenset[str] | None) -> RuleRunner:
         """The rules with these names; None means all."""
@@ -82,10 +83,12 @@ class RuleRunner:
     def _table(self, manifest: Manifest) -> _RuleTable:
         # Rules name a kind by its main name, not by an alias. Kinds that no rule names share a table.
         name = manifest.kind.name if manifest.kind else manifest.kind_name
-        key = (name if name in self._named_kinds else "", manifest.kind is not None)
+        key = (name if name in self._named_kinds else "", manifest.kind is not None, manifest.team is not None)
         table = self._tables.get(key)
         if table is None:
             rules = [rule for rule in self._rules if not rule.kinds or name in rule.kinds]
+            # What a team may use is asked about the objects of teams only.
+            rules = [rule for rule in rules if manifest.team is not None or rule.category != _TEAM]
             table = self._tables[key] = _sort_by_scope(rules, is_known=manifest.kind is not None)
         return table
 
