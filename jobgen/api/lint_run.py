@@ -42,7 +42,6 @@ from jobgen.repo.lock import TREE
 from jobgen.repo.named_paths import read_first
 from jobgen.repo.root import SETTINGS, find_files_of_other_repositories
 from jobgen.repo.walk import find_unmatched_patterns
-from jobgen.report.baseline import name_object
 from jobgen.report.coverage import Coverage, join_coverage
 from jobgen.report.placeholders import group_placeholders
 from jobgen.report.suppress import SuppressedFinding, Suppression, apply_suppressions, find_unused
@@ -325,6 +324,16 @@ def _report_templates(
     return sorted(found, key=lambda finding: (finding.location, finding.rule, finding.message, finding.env))
 
 
+def _list_without_schema(run: Run) -> tuple[frozenset[str], frozenset[str]]:
+    """The files and objects without a schema, and the rules that did not check them."""
+    # Imported late: most files have a schema.
+    from jobgen.report.baseline import name_object
+
+    objects = (name_object(obj) for _, obj in run.without_schema if obj)
+    names = frozenset((*(file for file, _ in run.without_schema), *objects))
+    return names, frozenset(name for name, category in rule_categories(()) if category == "schema")
+
+
 def _find_coverage(run: Run, request: LintRequest) -> Coverage:
     """What a run checked, and what it left out: rules that are off, and rules that only other commands apply."""
     project = run.project
@@ -335,16 +344,7 @@ def _find_coverage(run: Run, request: LintRequest) -> Coverage:
     left_out = CHANGE_RULES | _RENDER_RULES | project.mandatory | off | run.unchecked_rules
     left_out |= frozenset() if request.other_tools else _KUBECONFORM_RULES
     left_out |= frozenset() if request.second_opinion else _JSONSCHEMA_RULES
-    without_schema = (
-        (
-            frozenset(
-                (*(file for file, _ in run.without_schema), *(name_object(obj) for _, obj in run.without_schema if obj))
-            ),
-            frozenset(name for name, category in rule_categories(()) if category == "schema"),
-        )
-        if run.without_schema
-        else ()
-    )
+    without_schema = _list_without_schema(run) if run.without_schema else ()
     unchecked = frozenset(run.unchecked)
     if request.shard and request.shard.is_part:
         # What the files of all shards need is known when their reports are merged.

@@ -24,13 +24,6 @@ from jobgen.check.schema.shipped import (
     find_shipped_schema,
     read_shipped_bundle,
 )
-from jobgen.check.schema.untrusted import (
-    BrokenSchemaError,
-    compile_untrusted,
-    compile_untrusted_admission,
-    list_ignored_keywords,
-    read_untrusted,
-)
 from jobgen.check.validation import find_metadata_format, validate_object
 from jobgen.check.validation.pods import is_workload, validate_workload_pod
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
@@ -220,6 +213,8 @@ class Checker:
             self.root, self.name_schema_file(self.manifest({"apiVersion": api_version, "kind": kind}))
         )
         if own is not None:
+            from jobgen.check.schema.untrusted import read_untrusted
+
             return read_untrusted(own.content)
         shipped = find_shipped_schema(api_version, kind, self.cluster, any_release=True)
         return shipped.schema if shipped and not shipped.missing else None
@@ -318,7 +313,7 @@ class Checker:
             name = _name_kind(manifest)
             own = layout.read_schema(self.root, self.name_schema_file(manifest))
             self._admissions[written] = (
-                compile_untrusted_admission(own.content, *name) if own else find_shipped_admission(*name, self.cluster)
+                _compile_own_admission(own, name) if own else find_shipped_admission(*name, self.cluster)
             )
         return self._admissions[written]
 
@@ -393,8 +388,17 @@ def _name_kind(manifest: Manifest) -> tuple[str, str]:
     return as_text(manifest.object.get("apiVersion")), name
 
 
+def _compile_own_admission(schema: File, name: tuple[str, str]) -> Admission:
+    from jobgen.check.schema.untrusted import compile_untrusted_admission
+
+    return compile_untrusted_admission(schema.content, *name)
+
+
 def _compile_own_schema(schema: File, release: Release) -> _SchemaCheck:
     """The check of a repository's schema; if the schema is broken, a check that reports this."""
+    # Imported late: most repositories have no schemas of their own.
+    from jobgen.check.schema.untrusted import BrokenSchemaError, compile_untrusted, list_ignored_keywords
+
     path, content, finding = schema
     try:
         check = compile_untrusted(content, release)

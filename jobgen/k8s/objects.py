@@ -6,15 +6,13 @@ A field that is missing or has the wrong type reads as empty: the schema check r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from jobgen.k8s.accelerators import find_device_node, is_device, name_device
 from jobgen.k8s.device_catalog import CLASS_RESOURCE, CatalogSource, Devices, add_devices, no_catalog
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, find_nodes, get_path
-from jobgen.k8s.pod_claims import PodClaim, SharedDevices, find_claims
 from jobgen.k8s.pod_templates import list_template_paths
 from jobgen.k8s.role_definitions import count_role_pods, find_definition
-from jobgen.k8s.team_uses import Use, find_uses
 from jobgen.model.data import Node, value_of
 from jobgen.model.path import NamedItem, Step
 from jobgen.model.quantity import to_milli
@@ -22,6 +20,10 @@ from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.replicas import ReplicaLayout, find_restart_policy, find_template
 from jobgen.spec.teams import TeamScope
+
+if TYPE_CHECKING:
+    from jobgen.k8s.pod_claims import PodClaim, SharedDevices
+    from jobgen.k8s.team_uses import Use
 
 
 class Container:
@@ -184,9 +186,7 @@ class Pod:
         """The claims for devices, by their names in the pod."""
         if self._claims is None:
             entries = self.spec.get("resourceClaims")
-            self._claims = (
-                dict(find_claims(entries, self.manifest.namespace, self.manifest.read_catalog)) if entries else {}
-            )
+            self._claims = _find_claims(entries, self.manifest) if entries else {}
         return self._claims
 
     @property
@@ -348,6 +348,9 @@ class Manifest:
     def uses(self) -> tuple[Use, ...]:
         """The names that it uses and that a team may own."""
         if self._uses is None:
+            # Imported late: most repositories have no teams.
+            from jobgen.k8s.team_uses import find_uses
+
             self._uses = tuple(find_uses(self.object))
         return self._uses
 
@@ -389,6 +392,10 @@ class Manifest:
     def list_shared_devices(self, pods: Iterable[Pod]) -> tuple[SharedDevices, ...]:
         """Return the GPUs of claims that some of its pods share."""
         claims = [claim for pod in pods for claim in pod.claims.values() if claim.is_shared]
+        if not claims:
+            return ()
+        from jobgen.k8s.pod_claims import SharedDevices
+
         counts = {each.key: self.count_gpus(each.definition.list_devices()) for each in claims if each.definition}
         return tuple(SharedDevices(key, gpus) for key, gpus in counts.items() if gpus)
 
@@ -465,3 +472,10 @@ def _find_other_pods(manifest: Manifest, kind: Kind) -> Iterator[Pod]:
 
 def _every_item(path: tuple[Step, ...]) -> tuple[Step, ...]:
     return tuple("*" if isinstance(step, NamedItem) else step for step in path)
+
+
+def _find_claims(entries: Node, manifest: Manifest) -> Mapping[str, PodClaim]:
+    # Imported late: few pods have claims.
+    from jobgen.k8s.pod_claims import find_claims
+
+    return dict(find_claims(entries, manifest.namespace, manifest.read_catalog))

@@ -12,14 +12,6 @@ from jobgen.pipeline.environment import EnvironmentRunner, OverlayUse, Rendered
 from jobgen.pipeline.file_result import FileResult
 from jobgen.pipeline.memory import RunMemory
 from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.pipeline.selector_entries import find_idle_entries
-from jobgen.pipeline.selectors import (
-    SelectorUse,
-    find_idle_selectors,
-    find_unknown_roles,
-    find_unlisted_overlays,
-    find_unused_runtimes,
-)
 from jobgen.pipeline.trace import Job, Tracer
 from jobgen.repo import layout
 from jobgen.repo.files import FileEntry
@@ -66,6 +58,9 @@ def find_across_jobs(jobs: AllJobs, policy_files: PolicyFiles | None) -> Iterato
             yield from _find_dead_deletions(jobs)
         yield from _find_cluster_problems(jobs, is_whole=False)
         return
+    # Imported late: files that are named need nothing of it.
+    from jobgen.pipeline.selectors import find_unknown_roles, find_unlisted_overlays
+
     # A patch, a deletion or a policy may be there for a job that could not be read or rendered.
     is_complete = not any("" in part.unchecked for part in jobs.parts)
     yield from _find_dead_deletions(jobs, of_layers=is_complete)
@@ -85,6 +80,9 @@ def find_across_jobs(jobs: AllJobs, policy_files: PolicyFiles | None) -> Iterato
 
 def _find_idle(jobs: AllJobs) -> Iterator[Finding]:
     """Report parts of overlays that no job uses, and runtimes that no job refers to."""
+    from jobgen.pipeline.selector_entries import find_idle_entries
+    from jobgen.pipeline.selectors import SelectorUse, find_idle_selectors, find_unused_runtimes
+
     project, runners, tracer = jobs.project, jobs.runners, jobs.tracer
     used = {patch for use in jobs.uses for patch in use.patches}
     made = jobs.list_made()

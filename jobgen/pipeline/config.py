@@ -14,7 +14,6 @@ from jobgen.check.builtin_rules import ENTRY_RULES, LIMIT_RULES, UNCHECKED_RULES
 from jobgen.check.original_messages import original_message
 from jobgen.check.rule_names import canonical_rule_name, find_similar_rule, original_rule_name
 from jobgen.check.schema import ambiguous
-from jobgen.check.schema.locked_fields import find_lock_errors
 from jobgen.check.schema.own_formats import Check, compile_schema
 from jobgen.model.data import API_VERSION, Node, TracedKey, ValidFields, value_of
 from jobgen.model.finding import Finding, FixStep, Problem
@@ -22,8 +21,6 @@ from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.locate import locate
-from jobgen.pipeline.required_version import find_version_problem
-from jobgen.render.runtimes import find_runtime_error
 from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder, read_date
 from jobgen.repo.files import File
@@ -240,6 +237,8 @@ def find_errors(data: ValidFields, format_name: str, frameworks: Frameworks = ()
     if not problems and format_name == "kind":
         problems += find_kind_errors(data)
     if not problems and format_name == "overlay":
+        from jobgen.check.schema.locked_fields import find_lock_errors
+
         problems += find_lock_errors(data, complete_schemas(frameworks))
         problems += find_overlay_errors(data)
     if not problems and format_name == "team":
@@ -356,6 +355,9 @@ def _load_runtimes(root: Folder, findings: list[Finding], *, traced: bool) -> di
     """The runtimes of a repository, by name; one that has an error is left out."""
     found: dict[str, ValidFields] = {}
     for file in layout.read_runtimes(root):
+        # Imported late, as all that most repositories do not have.
+        from jobgen.render.runtimes import find_runtime_error
+
         for index, document in enumerate(read_documents(file, findings, traced=traced).documents):
             data = document.data
             problem = find_runtime_error(data, list(found))
@@ -406,6 +408,8 @@ def _load_settings(
     file = layout.read_settings(root)
     documents = read_valid_documents(file, "settings", findings, traced=traced, frameworks=frameworks) if file else []
     if file and not file.finding:
+        from jobgen.pipeline.required_version import find_version_problem
+
         written = read(file.content, file.path, traced=traced).documents[:1]
         for data in (document.data for document in written if isinstance(document.data, dict)):
             # A commit is compared with; a change that raises the version must be possible.

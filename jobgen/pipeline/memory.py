@@ -16,7 +16,6 @@ from jobgen.k8s.device_catalog import may_concern_devices
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.digest import blake2b
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.pipeline.changed_layers import LayerFiles, compare_environments, is_moved, read_layer_files
 from jobgen.pipeline.cluster_memory import ClusterMemory
 from jobgen.pipeline.file_result import FileParts, FileResult, are_same, join_parts, new_result
 from jobgen.pipeline.read_jobs import read_jobs
@@ -28,6 +27,7 @@ from jobgen.repo.files import File, FileEntry, read_file
 
 if TYPE_CHECKING:
     from jobgen.model.finding import Finding
+    from jobgen.pipeline.changed_layers import LayerFiles
     from jobgen.pipeline.config import ProjectConfig
     from jobgen.pipeline.environment import EnvironmentRunner
     from jobgen.pipeline.load_policies import PolicyFiles
@@ -308,6 +308,8 @@ class RunMemory:
 
     def _forget_changed_layers(self, entries: Sequence[FileEntry]) -> None:
         """Drop the results that a change of layers reaches."""
+        from jobgen.pipeline.changed_layers import read_layer_files
+
         assert self._project is not None
         assert self._prepared is not None
         before, self._layers = self._layers, read_layer_files(self._project)
@@ -328,6 +330,8 @@ class RunMemory:
 
     def _forget_moved(self, before: LayerFiles, after: LayerFiles) -> None:
         """Drop results with findings that may be located elsewhere now, or that hide other secrets."""
+        from jobgen.pipeline.changed_layers import is_moved
+
         changes = before.find_changes(after)
         hides_others = bool(changes) and before.list_secrets() != after.list_secrets()
         for results in self._list_results() if changes else ():
@@ -343,6 +347,8 @@ class RunMemory:
 
     def _forget_reached(self, known: _Environment, runner: EnvironmentRunner, entries: Sequence[FileEntry]) -> None:
         """Drop the results of files with jobs that a change of an environment may concern."""
+        from jobgen.pipeline.changed_layers import compare_environments
+
         environment = runner.expander.environment
         change = compare_environments(known.runner.expander.environment, environment)
         if change is None:

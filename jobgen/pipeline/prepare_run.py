@@ -15,7 +15,6 @@ from jobgen.pipeline.environment import (
 from jobgen.pipeline.memory import Prepared
 from jobgen.pipeline.redact_results import redact_shared
 from jobgen.pipeline.result_cache import digest_files
-from jobgen.pipeline.selectors import Membership
 from jobgen.pipeline.trace import Tracer
 from jobgen.repo import layout
 from jobgen.repo.files import File
@@ -47,6 +46,8 @@ def _prepare_environments(run: RunState, tracer: Tracer) -> list[EnvironmentRunn
     if any(finding.rule in HIDING_RULES for finding in run.findings):
         run.unchecked_rules = frozenset(run.policies)
     if run.checked and run.entries is None and len(valid) == len(runners):
+        from jobgen.pipeline.selectors import Membership
+
         run.membership = Membership(run.project, valid)
     if valid:
         run.environments = [runner.name for runner in valid]

@@ -7,7 +7,6 @@ from typing import Any
 
 from jobgen.check.original_messages import original_message
 from jobgen.check.schema import ambiguous
-from jobgen.k8s.recognize import NOT_AN_OBJECT, is_object, may_hold_objects
 from jobgen.model.data import Location, ValidFields, value_of
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.pipeline import config
@@ -73,6 +72,9 @@ def _may_be_ours(path: FileEntry, file: File) -> bool:
         return True
     if file.finding:
         return file.finding.rule != "file-too-large" or starts_object(path)
+    # Imported late: files that are named need no check.
+    from jobgen.k8s.recognize import may_hold_objects
+
     return may_hold_objects(file.content)
 
 
@@ -85,6 +87,8 @@ def _report_empty(file: File) -> Finding:
 
 def _skip_reason(path: FileEntry, documents: Sequence[YamlDocument], findings: Sequence[Finding]) -> str:
     """Return why a file that was found in a folder is no input; empty if it is one, or is broken."""
+    from jobgen.k8s.recognize import NOT_AN_OBJECT, is_object
+
     if any(is_object(document.data) for document in documents) or (findings and not documents):
         return ""
     return LOCK_FILE if path.path.rpartition("/")[2] == LOCK else NOT_AN_OBJECT

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from jobgen.check.consequences import is_failed_evaluation
 from jobgen.model.finding import Finding, Related, Severity
 from jobgen.pipeline.across_jobs import AllJobs, find_across_jobs
-from jobgen.pipeline.cross_job import note_duplicate
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered
 from jobgen.pipeline.file_result import FileResult, join_parts
 from jobgen.pipeline.memory import Prepared
@@ -62,7 +61,7 @@ def _process(run: RunState) -> Iterator[Rendered]:
         _note_result(run, entry, part, is_own=is_own)
         for made in part.made:
             # Standalone files may be meant for different clusters, so they may repeat an object.
-            is_new = run.entries is not None or note_duplicate(made, seen, entries, shared)
+            is_new = run.entries is not None or _note_duplicate(made, seen, entries, shared)
             if is_new and is_own:
                 yield made
             elif is_new:
@@ -81,6 +80,15 @@ def _process(run: RunState) -> Iterator[Rendered]:
     run.findings[:] = sorted(
         dict.fromkeys(run.findings), key=lambda found: (found.location, found.rule, found.message, found.env)
     )
+
+
+def _note_duplicate(
+    made: Rendered, seen: dict[tuple[str, ...], Rendered], entries: Sequence[FileEntry], shared: list[Finding]
+) -> bool:
+    # Imported late: files that are named may repeat an object.
+    from jobgen.pipeline.cross_job import note_duplicate
+
+    return note_duplicate(made, seen, entries, shared)
 
 
 def _finish_checks(run: RunState, jobs: AllJobs, shared: Sequence[Finding]) -> None:

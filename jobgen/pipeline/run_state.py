@@ -11,7 +11,6 @@ from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import Rendered
 from jobgen.pipeline.file_result import FileParts
 from jobgen.pipeline.memory import RunMemory
-from jobgen.pipeline.selectors import Membership
 from jobgen.pipeline.severities import Accepted
 from jobgen.repo.files import FileEntry
 from jobgen.report.suppress import Suppression
@@ -19,6 +18,7 @@ from jobgen.report.suppress import Suppression
 if TYPE_CHECKING:
     from jobgen.model.shard import Shard
     from jobgen.pipeline.load_policies import PolicyFiles
+    from jobgen.pipeline.selectors import Membership
 
 
 def _keep_object(made: Any) -> Any:

@@ -13,7 +13,6 @@ from jobgen.model.limits import MAX_WALKED_BYTES, MAX_WALKED_FILES
 from jobgen.repo import policy_packs
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.commit import CommitPath, Folder
-from jobgen.repo.committed_files import read_committed
 from jobgen.repo.drafts import is_file
 from jobgen.repo.files import (
     MANIFEST_SUFFIXES,
@@ -217,6 +216,8 @@ def read_schema(root: Folder, name: str) -> File | None:
         return None
     path = f"schemas/{name}"
     if isinstance(root, CommitPath):
+        from jobgen.repo.committed_files import read_committed
+
         is_own = (root / path).is_file() or (root / path).leads_out()
         return read_file(read_committed(root / path, path, root)) if is_own else None
     full = os.path.join(root, path)
@@ -311,6 +312,8 @@ def _is_checkout(root: Folder) -> bool:
 def read_settings(root: Folder) -> File | None:
     """Read the settings file, if there is one."""
     if isinstance(root, CommitPath):
+        from jobgen.repo.committed_files import read_committed
+
         file = root / SETTINGS
         return read_file(read_committed(file, SETTINGS, root)) if file.exists() or file.leads_out() else None
     full = os.path.join(root, SETTINGS)

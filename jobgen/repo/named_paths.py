@@ -12,7 +12,6 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_WALKED_BYTES, MAX_WALKED_ENTRIES, MAX_WALKED_FILES
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.commit import CommitPath, Folder
-from jobgen.repo.committed_files import find_committed, read_committed
 from jobgen.repo.files import (
     DEPENDENCIES,
     EXCLUDED,
@@ -123,6 +122,8 @@ def read_first(folders: Iterable[Folder], path: str) -> File | None:
     """Read the file at a path in the first folder where it can be read."""
     for folder in folders:
         if isinstance(folder, CommitPath):
+            from jobgen.repo.committed_files import read_committed
+
             found = read_file(read_committed(folder / path, path, folder.resolve()))
         else:
             found = read_path(os.path.join(folder, path), path, folder)
@@ -132,6 +133,8 @@ def read_first(folders: Iterable[Folder], path: str) -> File | None:
 
 
 def _find_committed_manifests(folder: CommitPath, path: str) -> Iterator[FileEntry]:
+    from jobgen.repo.committed_files import find_committed, read_committed
+
     full = folder / path
     root = find_root(folder.resolve())
     is_inside = root is not None and posixpath.normpath(full.path).startswith(posixpath.join(root.path, ""))

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from jobgen.model.limits import MAX_WALKED_ENTRIES
 from jobgen.repo.commit import CommitPath, Folder
-from jobgen.repo.committed_files import walk_committed
 from jobgen.repo.drafts import PathEntry, UnsavedEntry, is_file, is_folder, list_unsaved
 from jobgen.repo.exclude import ExcludePattern
 from jobgen.repo.files import (
@@ -75,6 +74,9 @@ def walk_files(root: Folder, top: str, suffixes: tuple[str, ...]) -> Iterator[Fi
 def walk_all(root: Folder, top: str, suffixes: tuple[str, ...]) -> Iterator[FileEntry]:
     """Find the files below a folder of a repository as `walk_files` does, and what is skipped there."""
     if isinstance(root, CommitPath):
+        # Imported late: most runs read files.
+        from jobgen.repo.committed_files import walk_committed
+
         yield from walk_committed(root, top, suffixes)
         return
     inside = os.path.join(os.path.realpath(root), "")

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 from jobgen.check.schema.constraints import compile_alternatives, compile_constraints
-from jobgen.check.schema.field_locations import find_field_path, locate_fields, suggest_field_move
 from jobgen.check.schema.history import OTHER_RELEASES
 from jobgen.check.schema.object_meta import with_object_meta
 from jobgen.check.schema.own_formats import TYPE_NAMES, TYPES, LazyFields, format_value, reported_node
@@ -176,6 +175,9 @@ class _Compiler:
         has_hint = problem.fix_steps or problem.evidence is None
         if problem.rule != "unknown-field" or has_hint or type(problem.node) is not TracedKey:
             return problem
+        # Imported late: most objects are valid.
+        from jobgen.check.schema.field_locations import find_field_path, locate_fields, suggest_field_move
+
         self._locations = self._locations or locate_fields(self.root)
         path = find_field_path(problem.node, obj, self._locations)
         if not path:
@@ -188,6 +190,9 @@ class _Compiler:
 
         `others` are the fields that other releases have, each with the range of these releases.
         """
+        # Imported late: most objects are valid.
+        from jobgen.check.schema.field_locations import locate_fields
+
         if field in others:
             return f" in this release; it {others[field]}", ""
         self._locations = self._locations or locate_fields(self.root)

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from jobgen.check.schema.ambiguous import check_text
-from jobgen.check.schema.field_places import find_block, find_foreign_word, find_place
 from jobgen.model.data import Node, TracedKey, TracedScalar, locatable, value_of
 from jobgen.model.finding import Problem, quoted_values
 from jobgen.model.limits import MAX_FINDINGS
@@ -149,6 +148,9 @@ def _report_unknown(
     fields: Mapping[str, Any], title: str, schemas: Mapping[str, Any], key: str, name: str, value: Any
 ) -> Problem:
     """Report a field that a mapping does not have, with the closest name or the place where it belongs."""
+    # Imported late: most documents are valid.
+    from jobgen.check.schema.field_places import find_block, find_foreign_word, find_place
+
     known = list(fields)
     start = f"`{key}` is not a field of {title or f'`{name}`'}"
     message = start + did_you_mean(key, known)

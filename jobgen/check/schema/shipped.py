@@ -8,12 +8,10 @@ from functools import cache, lru_cache
 from typing import Any
 
 from jobgen.check.schema.admitted import Admission, compile_admission
-from jobgen.check.schema.bundle import bundle_schema
 from jobgen.check.schema.crd_schema import DROPS_STATUS, compile_structural
 from jobgen.check.schema.history import Schema, contains, describe_range, select_release
 from jobgen.check.schema.types_of_release import DECODED, METADATA, Types, as_crd, read_types
 from jobgen.k8s.releases import format_release, parse_release
-from jobgen.k8s.removed_apis import find_removal
 from jobgen.model.data import Node
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
@@ -92,6 +90,8 @@ def _compile_admission(api_version: str, kind: str, kubernetes: str, operator_re
 @lru_cache(maxsize=64)
 def _bundle(api_version: str, kind: str, kubernetes: str, operator_release: str, any_release: bool) -> bytes:
     """Bundle a schema once for all environments with the same releases."""
+    from jobgen.check.schema.bundle import bundle_schema
+
     found = _find(api_version, kind, kubernetes, operator_release, any_release)
     return json.dumps(bundle_schema(found.schema)).encode() if found else b""
 
@@ -309,6 +309,8 @@ def _name_place(group: str) -> str:
 
 
 def _find_removed(api_version: str, kind: str, group: str) -> ShippedSchema | None:
+    from jobgen.k8s.removed_apis import find_removal
+
     removal = find_removal(api_version, kind)
     if removal is None:
         served = find_versions(group)
