@@ -10,8 +10,8 @@ if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
     # argument is `-m` only while Python looks for the module to run. Even __future__ must not be imported before.
     del sys.path[0]
 
-from typing import TYPE_CHECKING
-
+# Type checkers know the name. To import it from `typing` takes longer than to print the help.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from jobgen.api.cluster_changes import ClusterChange
     from jobgen.api.diff import ChangedField, ChangedObject, DiffResult, diff

@@ -64,7 +64,7 @@ def test_help_imports_neither_commands_nor_click(arguments):
     code, out, modules = list_imports(*arguments)
     assert (code, bool(out)) == (0, True)
     assert own(modules) == HELP
-    assert not modules & {"click", "json", "pathlib", "shutil"}
+    assert not modules & {"click", "enum", "json", "pathlib", "re", "shutil", "signal", "typing"}
 
 
 def test_version_imports_the_command_line_alone():
@@ -79,6 +79,7 @@ COMPLETION = {
     "jobgen.cli",
     "jobgen.cli.completion",
     "jobgen.cli.completion.candidates",
+    "jobgen.cli.completion.commands",
     "jobgen.cli.completion.complete",
     "jobgen.cli.completion.table",
     "jobgen.cli.result",
@@ -108,7 +109,7 @@ def test_completion_imports_neither_commands_nor_click(shell, words):
     code, *modules = process.stderr.split()
     assert (code, "--format" in process.stdout) == ("0", True)
     assert own(modules) == COMPLETION
-    assert "click" not in modules
+    assert not set(modules) & {"click", "enum", "json", "pathlib", "re", "shlex", "signal", "typing"}
 
 
 def test_help_lists_every_command_as_its_module_documents_it():
@@ -159,8 +160,10 @@ NOT_FOR_A_LINT = {
     "textwrap",
     "yaml",
 }
-MOST_MODULES = 205
+MOST_MODULES = 183
 """The most modules of jobgen, beside rules, that a lint of one manifest imports. Raise it only for what all need."""
+MOST_RULES = 80
+"""The most modules of rules: those that read something that the manifest has. There are some 140 in all."""
 
 
 def test_lint_of_one_manifest_imports_what_it_needs(tmp_path):
@@ -171,4 +174,5 @@ def test_lint_of_one_manifest_imports_what_it_needs(tmp_path):
     assert code == 0
     assert modules & NOT_FOR_A_LINT == set()
     assert len([name for name in own(modules) if not name.startswith("jobgen.check.rules.")]) <= MOST_MODULES
+    assert len([name for name in modules if name.startswith("jobgen.check.rules.")]) <= MOST_RULES
     assert "jobgen.check.policy.evaluator" in modules

@@ -1,4 +1,4 @@
-"""Build the table that shell completion reads, jobgen/data/completion/commands.json, and the help in jobgen/data/help/.
+"""Build the table that shell completion reads, jobgen/cli/completion/commands.py, and the help in jobgen/data/help/.
 
     python tools/build_completion.py
 
@@ -20,7 +20,7 @@ from jobgen.cli.app import cli
 from jobgen.cli.help_texts import FOLDER, WIDTH, name_file
 from jobgen.pipeline import config
 
-TABLE = Path(__file__).parent.parent / "jobgen/data/completion/commands.json"
+TABLE = Path(__file__).parent.parent / "jobgen/cli/completion/commands.py"
 _TAKES: dict[str, list[str]] = {
     "BASE[..HEAD]": ["revision"],
     "CRD": ["file"],
@@ -40,16 +40,24 @@ _TAKES: dict[str, list[str]] = {
     "TEST|FILE": ["file"],
 }
 """The sorts of names that a parameter takes, by its name in the usage."""
+_MODULE = '''"""The table of commands, for completion; `tools/build_completion.py` writes it."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+TABLE: dict[str, Any] = '''
 _FREE = {"DATE", "DURATION", "FORMAT=FILE", "I/N", "NAME", "NAME=FOLDER", "ROOT", "URL"}
 """Parameters that cannot be completed."""
 
 
 def build() -> str:
     """The text of the table."""
-    return (
-        json.dumps({**_describe(cli, None, "jobgen"), "rules": sorted(all_docs(None))}, indent=1, ensure_ascii=False)
-        + "\n"
-    )
+    table = {**_describe(cli, None, "jobgen"), "rules": sorted(all_docs(None))}
+    # Texts and lists are written as in JSON; `many` is always true.
+    return _MODULE + json.dumps(table, indent=1, ensure_ascii=False).replace('"many": true', '"many": True') + "\n"
 
 
 def _describe(command: click.Command, parent: click.Context | None, name: str) -> dict[str, Any]:

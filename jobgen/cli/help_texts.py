@@ -6,15 +6,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 
 from jobgen.cli.terminal import is_narrower_than
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "help")
 """A file for each command: `lint.txt`, `policy.test.txt`, and `jobgen.txt` for all."""
 WIDTH = 80
 """The columns of a terminal for which the texts are written; wider ones get the same."""
 _OPTIONS = ("-h", "--help")
+
+
+def asks_for_help(arguments: Sequence[str]) -> bool:
+    """Whether the last argument asks for help."""
+    return bool(arguments) and arguments[-1] in _OPTIONS
 
 
 def find_help(arguments: Sequence[str], environ: Mapping[str, str]) -> str | None:

@@ -7,7 +7,7 @@ import gc
 import os
 import sys
 
-from jobgen.cli.help_texts import find_help
+from jobgen.cli.help_texts import asks_for_help, find_help
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.cli.terminal import find_error_terminal, finish, finish_printed
 
@@ -27,9 +27,10 @@ def main() -> None:
         from jobgen.cli.completion.complete import complete
 
         os._exit(complete(shell, sys.argv[1:]))
-    from jobgen.cli.interrupt import handle_signals
+    if not asks_for_help(sys.argv[1:]):
+        from jobgen.cli.interrupt import handle_signals
 
-    handle_signals()
+        handle_signals()
     code = run(sys.argv[1:])
     # Skip interpreter teardown; it costs as much as a small lint.
     os._exit(code)

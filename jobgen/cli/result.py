@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-from typing import TYPE_CHECKING
-
 from jobgen.model.named_tuple import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from jobgen.api.errors import JobgenError
 
 
-class ExitCode(IntEnum):
-    """Exit codes, the same for every command."""
+class ExitCode:
+    """Exit codes, the same for every command; plain numbers, because help does without the module `enum`."""
 
     OK = 0
     ERRORS = 1
@@ -32,14 +30,14 @@ _ERROR_CODES = {
 class Result(NamedTuple):
     """What a command returns instead of printing and exiting."""
 
-    code: ExitCode
+    code: int
     out: str = ""
     err: str = ""
     paged: bool = False
     """Whether a long output is shown in a pager, if it goes to a terminal."""
 
 
-def error_result(code: ExitCode, message: str, err: str = "") -> Result:
+def error_result(code: int, message: str, err: str = "") -> Result:
     """Return the result of a command that ends early; the reason is its last line."""
     # Imported late: help and completion have no message.
     from jobgen.report.escape import visible

@@ -5,10 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from typing import TextIO
 
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.model.limits import MAX_STDIN_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TextIO
 
 
 def terminal_width() -> int | None:
@@ -62,7 +65,7 @@ def finish(result: Result) -> int:
         _write(sys.stderr, err.encode("utf-8", "backslashreplace"))
     except OSError:
         return ExitCode.INTERNAL_ERROR
-    return int(code)
+    return code
 
 
 def finish_printed(code: int) -> int:

@@ -7,14 +7,16 @@ is compiled when the class is first called.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Self
     from typing import NamedTuple as NamedTuple  # noqa: PLC0414 -- type checkers know this one
 else:
-    from collections import _tuplegetter as make_getter
-    from functools import cache
-    from types import FunctionType
+    # `collections`, `functools` and `typing` take longer to import than help takes to print.
+    from _collections import _tuplegetter as make_getter
+
+    _CODES = {}
+    """The code of constructors by their number of fields: it differs in the names of the fields only."""
 
     class _NamedTupleType(type):
         """Creates the class of a named tuple: the annotations of its body are the fields."""
@@ -70,14 +72,13 @@ else:
 
     def _compile_constructor(owner: type) -> Any:
         """Return the constructor of a class; compiled code takes its arguments faster than code for any class."""
-        code = _compile_code(len(owner._fields)).replace(co_varnames=("cls", *owner._fields), co_name="__new__")
+        count = len(owner._fields)
+        if count not in _CODES:
+            names = "".join(f", field{number}" for number in range(count))
+            made = eval(f"lambda cls{names}: create(cls, ({names[2:]}{',' * bool(count)}))")  # noqa: S307 -- numbers
+            _CODES[count] = made.__code__
+        code = _CODES[count].replace(co_varnames=("cls", *owner._fields), co_name="__new__")
         defaults = tuple(owner._field_defaults.values()) or None
-        made = FunctionType(code, {"create": tuple.__new__}, "__new__", defaults)
+        made = type(_compile_constructor)(code, {"create": tuple.__new__}, "__new__", defaults)
         made.__qualname__ = f"{owner.__qualname__}.__new__"
         return made
-
-    @cache
-    def _compile_code(count: int) -> Any:
-        """Return the code of constructors with so many fields, which differs in the names of the fields only."""
-        names = "".join(f", field{number}" for number in range(count))
-        return eval(f"lambda cls{names}: create(cls, ({names[2:]}{',' * bool(count)}))").__code__  # noqa: S307 -- numbers

@@ -70,7 +70,7 @@ def check_folder(root: Path, folder: Path, output: str) -> None:
         raise UsageError(f"`{folder / PAGE}` is not a regular file; remove it, or choose another folder")
 
 
-def _choose_code(found: ReportResult) -> ExitCode:
+def _choose_code(found: ReportResult) -> int:
     if found.incomplete:
         return ExitCode.INTERNAL_ERROR
     return ExitCode.ERRORS if found.failed else ExitCode.OK

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
-
 from jobgen.cli.completion.table import Completed
 from jobgen.model.named_tuple import NamedTuple
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+    from types import FrameType
+    from typing import Any
+
 _PATHS = ("file", "folder")
+_SECONDS = 2.0
+"""How long a user waits for names of a repository; then there are no candidates."""
+
+
+class LateError(BaseException):
+    """The time is over."""
 
 
 class Candidate(NamedTuple):
@@ -28,10 +37,12 @@ def list_candidates(completed: Completed, table: dict[str, Any]) -> Iterator[Can
     directory = completed.options.get("-C") or completed.options.get("--directory") or ""
     for sort in completed.slot.takes:
         if sort in _PATHS:
-            yield from _list_paths(directory, completed.word, sort) if directory else [Candidate(sort)]
+            paths = _list_paths(directory, completed.word, sort)
+            yield from _limit_time(paths) if directory else [Candidate(sort)]
         elif sort == "rule":
             yield from (Candidate("word", name) for name in table["rules"])
-        yield from (Candidate("word", name) for name in _NAMES.get(sort, _list_nothing)(Path(directory), completed))
+        if sort in _NAMES:
+            yield from _limit_time(_list_names(sort, directory, completed))
 
 
 def _list_paths(directory: str, word: str, sort: str) -> Iterator[Candidate]:
@@ -45,8 +56,27 @@ def _list_paths(directory: str, word: str, sort: str) -> Iterator[Candidate]:
             yield Candidate("word", path)
 
 
-def _list_nothing(_: Path, __: Completed) -> Sequence[str]:
-    return ()
+def _list_names(sort: str, directory: str, completed: Completed) -> Iterator[Candidate]:
+    from pathlib import Path
+
+    yield from (Candidate("word", name) for name in _NAMES[sort](Path(directory), completed))
+
+
+def _limit_time(candidates: Iterator[Candidate]) -> list[Candidate]:
+    """The candidates from a folder, which may be large, or on a disk that does not answer."""
+    # Imported late: most completions look at no folder.
+    import signal
+
+    signal.signal(signal.SIGALRM, _end)
+    signal.setitimer(signal.ITIMER_REAL, _SECONDS)
+    try:
+        return list(candidates)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _end(_: int, __: FrameType | None) -> None:
+    raise LateError
 
 
 def _in_repository(name: str) -> Callable[[Path, Completed], Sequence[str]]:

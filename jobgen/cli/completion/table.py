@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 from jobgen.model.named_tuple import NamedTuple
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "data", "completion")
-"""The table, and a script for each shell. `tools/build_completion.py` writes the table."""
-_TABLE = "commands.json"
+"""A script for each shell."""
 _UNKNOWN: Mapping[str, Any] = {"options": {}, "arguments": []}
 
 
@@ -39,10 +40,10 @@ class Completed(NamedTuple):
 
 
 def read_table() -> dict[str, Any]:
-    """Read the table."""
-    with open(os.path.join(FOLDER, _TABLE), encoding="utf-8") as file:
-        table: dict[str, Any] = json.load(file)
-    return table
+    """Return the table, which `tools/build_completion.py` writes: a module, because it is read without `json`."""
+    from jobgen.cli.completion.commands import TABLE
+
+    return TABLE
 
 
 def parse_words(table: Mapping[str, Any], words: Sequence[str]) -> Completed:

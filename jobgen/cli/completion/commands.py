@@ -1,4 +1,12 @@
-{
+"""The table of commands, for completion; `tools/build_completion.py` writes it."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+TABLE: dict[str, Any] = {
  "help": "Write training jobs once; render them for each environment and operator.",
  "options": {
   "-C": {
@@ -434,7 +442,7 @@
      "takes": [
       "file"
      ],
-     "many": true
+     "many": True
     }
    ]
   },
@@ -621,7 +629,7 @@
      "takes": [
       "file"
      ],
-     "many": true
+     "many": True
     }
    ]
   },
@@ -693,7 +701,7 @@
      "takes": [
       "file"
      ],
-     "many": true
+     "many": True
     }
    ]
   },
@@ -790,7 +798,7 @@
       "job",
       "file"
      ],
-     "many": true
+     "many": True
     }
    ]
   },
@@ -923,7 +931,7 @@
      "takes": [
       "job"
      ],
-     "many": true
+     "many": True
     }
    ]
   },
@@ -1001,7 +1009,7 @@
      "takes": [
       "job"
      ],
-     "many": true
+     "many": True
     }
    ]
   },
@@ -1156,7 +1164,7 @@
        "takes": [
         "file"
        ],
-       "many": true
+       "many": True
       }
      ]
     },
@@ -1266,7 +1274,7 @@
      "takes": [
       "team"
      ],
-     "many": true
+     "many": True
     }
    ]
   },
@@ -1319,7 +1327,7 @@
      "takes": [
       "file"
      ],
-     "many": true
+     "many": True
     }
    ]
   }
