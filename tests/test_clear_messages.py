@@ -340,3 +340,18 @@ def test_a_syntax_error_says_what_to_do(edit, tmp_path):
 def test_an_odd_space_in_a_block_of_text_is_no_error(tmp_path):
     job = JOB.replace("shm: 8Gi", "shm: 8Gi\n  description: |\n    a\n    \u00a0b")
     assert lint_files(tmp_path, {"jobs/bert.yaml": job}) == []
+
+
+# Several jobs
+
+
+def test_two_jobs_of_one_name_are_one_finding_in_all_environments(tmp_path):
+    job = JOB.replace(", namespace: ml", "")
+    overlays = {**overlay("{namespace: ml-dev}", "dev"), **overlay("{namespace: ml-prod}", "prod")}
+    lint_files(tmp_path, {"jobs/a.yaml": job, "jobs/b.yaml": job, **overlays})
+    shown = text_of(tmp_path)
+    assert shown.count("[duplicate-identity]") == 1
+    assert (
+        "jobs/b.yaml:1:1: error: `PyTorchJob bert` is rendered by two jobs; rename one of them (in dev, prod)" in shown
+    )
+    assert "note: jobs/a.yaml:1:1: first rendered here" in shown

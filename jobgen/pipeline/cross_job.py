@@ -110,9 +110,10 @@ def note_duplicate(
         return True
     if first.companion and made.companion and made.identity.kind in RUNTIME_KINDS:
         return False
-    problem = Problem(
-        "duplicate-identity", f"`{made.identity}` is rendered by two jobs; rename one of them", category="fleet"
-    )
+    # An environment may set the namespace; without it, the finding is the same in all environments.
+    shown = made.identity._replace(namespace="") if made.env else made.identity
+    message = f"`{shown}` is rendered by two jobs; rename one of them"
+    problem = Problem("duplicate-identity", message, category="fleet", evidence=(str(made.identity),))
     found = locate(problem, made.location.file, _job_location(made, entries))
     related = (Related(_job_location(first, entries), "first rendered here"),)
     findings.append(found._replace(related=related, object=made.identity, env=made.env))
