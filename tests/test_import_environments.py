@@ -34,7 +34,7 @@ spec:
 """
 OTHER = JOB.replace("name: bert", "name: gpt")
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: nlp}\ndata: {mode: dev}\n"
-RAY = """\
+CLEAN = """\
 apiVersion: batch/v1
 kind: Job
 metadata: {name: clean, namespace: nlp}
@@ -79,7 +79,7 @@ def write(folder: Path, files: dict[str, str]) -> None:
         (folder / path).write_text(text)
 
 
-def check_equal(folder: Path, *envs: str) -> None:
+def assert_equal(folder: Path, *envs: str) -> None:
     """Assert that the rendered objects of each environment equal its manifests."""
     jobgen(folder / "repo", "render", "-o", "rendered")
     for env in envs:
@@ -102,7 +102,7 @@ def test_what_differs_becomes_a_patch(tmp_path: Path, other: str) -> None:
     assert sorted(path.name for path in (tmp_path / "repo/jobs").iterdir()) == ["bert.yaml", "gpt.yaml"]
     assert "# the trainer" in (tmp_path / "repo/jobs/bert.yaml").read_text() + told
     assert "patches" not in read_overlay(tmp_path, "dev") or "namespace" in read_overlay(tmp_path, "prod")
-    check_equal(tmp_path, "dev", "prod")
+    assert_equal(tmp_path, "dev", "prod")
 
 
 def test_a_common_namespace_is_that_of_the_overlay(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_common_namespace_is_that_of_the_overlay(tmp_path: Path) -> None:
     jobgen(tmp_path, "init", "repo", "--from", "m")
 
     assert read_overlay(tmp_path, "prod") == {"cluster": {"platform": "kubeflow"}, "namespace": "prod"}
-    check_equal(tmp_path, "dev", "prod")
+    assert_equal(tmp_path, "dev", "prod")
 
 
 def test_jobs_of_some_environments_and_objects_of_other_kinds(tmp_path: Path) -> None:
@@ -132,18 +132,18 @@ def test_jobs_of_some_environments_and_objects_of_other_kinds(tmp_path: Path) ->
     assert "4 objects imported, 3 of other kinds kept as manifests in jobs/\n" in told
     assert read_overlay(tmp_path, "dev")["jobs"] == {"names": ["bert", "settings"]}
     assert "jobs" not in read_overlay(tmp_path, "prod")
-    check_equal(tmp_path, "dev", "staging", "prod")
+    assert_equal(tmp_path, "dev", "staging", "prod")
 
 
 def test_several_platforms_in_an_environment(tmp_path: Path) -> None:
-    write(tmp_path, {"m/dev/a.yaml": f"{JOB}---\n{RAY}", "m/prod/a.yaml": f"{RAY.replace('1.0.0', '2')}---\n{JOB}"})
+    write(tmp_path, {"m/dev/a.yaml": f"{JOB}---\n{CLEAN}", "m/prod/a.yaml": f"{CLEAN.replace('1.0.0', '2')}---\n{JOB}"})
     jobgen(tmp_path, "init", "repo", "--from", "m")
 
-    check_equal(tmp_path, "dev", "prod")
+    assert_equal(tmp_path, "dev", "prod")
 
 
 def test_jobs_of_several_platforms_are_compared_with_all_that_is_rendered(tmp_path: Path) -> None:
-    write(tmp_path, {"m/a.yaml": JOB, "m/b.yaml": RAY, "m/c.yaml": CONFIG, "built/README.md": ""})
+    write(tmp_path, {"m/a.yaml": JOB, "m/b.yaml": CLEAN, "m/c.yaml": CONFIG, "built/README.md": ""})
     jobgen(tmp_path, "init", "repo", "--from", "m")
     (tmp_path / "built/all.yaml").write_text(run_jobgen_text(tmp_path / "repo", "render").stdout)
 
@@ -202,7 +202,7 @@ def test_what_cannot_be_imported_is_listed_and_the_rest_is_imported(tmp_path: Pa
 
 
 def test_jobs_of_one_name_and_different_kinds_are_listed_and_the_others_are_imported(tmp_path: Path) -> None:
-    other = RAY.replace("name: clean", "name: gpt")
+    other = CLEAN.replace("name: clean", "name: gpt")
     write(tmp_path, {"m/dev/bert.yaml": JOB, "m/prod/bert.yaml": SEVERAL["gpus"]})
     write(tmp_path, {"m/dev/gpt.yaml": OTHER, "m/prod/gpt.yaml": other})
     done = run_jobgen_text(tmp_path, "init", "repo", "--from", "m")
