@@ -92,13 +92,12 @@ _GroupKey = tuple[str, str, str]
 
 
 def _sum_groups(old: Snapshot, new: Snapshot, impacts: list[Impact]) -> tuple[GroupTotal, ...]:
-    before: dict[_GroupKey, ResourceTotals] = {}
-    after: dict[_GroupKey, ResourceTotals] = {}
-    for one in impacts:
-        if one.old is not None and any(one.before):
-            _add_to_groups(before, one.old.env, old.list_groups(one.old), one.before)
-        if one.new is not None and any(one.after):
-            _add_to_groups(after, one.new.env, new.list_groups(one.new), one.after)
+    before = _sum_side(
+        (one.old.env, old.list_groups(one.old), one.before) for one in impacts if one.old and any(one.before)
+    )
+    after = _sum_side(
+        (one.new.env, new.list_groups(one.new), one.after) for one in impacts if one.new and any(one.after)
+    )
     zero = ResourceTotals()
     keys = sorted({*before, *after}, key=_order_groups)
     return tuple(GroupTotal(*key, before.get(key, zero), after.get(key, zero)) for key in keys)
@@ -106,10 +105,7 @@ def _sum_groups(old: Snapshot, new: Snapshot, impacts: list[Impact]) -> tuple[Gr
 
 def sum_objects(objects: Iterable[tuple[str, Manifest, ResourceTotals]]) -> tuple[GroupTotal, ...]:
     """Sum what objects request, each with its environment, by environment, namespace, team and queue."""
-    sums: dict[_GroupKey, ResourceTotals] = {}
-    for env, manifest, resources in objects:
-        if any(resources):
-            _add_to_groups(sums, env, list_groups(manifest), resources)
+    sums = _sum_side((env, list_groups(manifest), resources) for env, manifest, resources in objects if any(resources))
     return tuple(GroupTotal(*key, sums[key], sums[key]) for key in sorted(sums, key=_order_groups))
 
 
@@ -117,10 +113,16 @@ def _order_groups(key: _GroupKey) -> tuple[str, int, str]:
     return key[0], _GROUPS.index(key[1]), key[2]
 
 
-def _add_to_groups(
-    sums: dict[_GroupKey, ResourceTotals], env: str, groups: tuple[str, str, str], resources: ResourceTotals
-) -> None:
-    for by, name in zip(_GROUPS, (env, *groups), strict=True):
-        if name or by == "environment":
-            key = (env, by, name)
-            sums[key] = add_totals(sums.get(key, ResourceTotals()), resources)
+def _sum_side(objects: Iterable[tuple[str, tuple[str, str, str], ResourceTotals]]) -> dict[_GroupKey, ResourceTotals]:
+    """Sum what objects request by each of their groups: first for those with the same groups, because few differ."""
+    alike: dict[tuple[str, tuple[str, str, str]], ResourceTotals] = {}
+    for env, groups, resources in objects:
+        known = alike.get((env, groups))
+        alike[env, groups] = add_totals(known, resources) if known else resources
+    sums: dict[_GroupKey, ResourceTotals] = {}
+    for (env, groups), resources in alike.items():
+        for by, name in zip(_GROUPS, (env, *groups), strict=True):
+            if name or by == "environment":
+                key = (env, by, name)
+                sums[key] = add_totals(sums[key], resources) if key in sums else resources
+    return sums
