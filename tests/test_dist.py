@@ -142,7 +142,7 @@ def test_jobgen_pyz_does_not_run_what_others_could_have_written(pyz, tmp_path):
     (tmp_path / "cache/jobgen/pyz/0123456789").chmod(0o777)
     done = run_pyz(pyz, tmp_path / "cache", "lint")
 
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (4, "")
     assert "other users can write" in done.stderr
 
 
@@ -181,7 +181,7 @@ def test_jobgen_pyz_follows_no_link_to_what_it_runs(pyz, tmp_path):
     (tmp_path / "cache/jobgen").symlink_to(tmp_path / "elsewhere/jobgen")
     done = run_pyz(pyz, tmp_path / "cache", "lint")
 
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (4, "")
     assert "other users can write" in done.stderr
 
 
@@ -192,7 +192,7 @@ def test_jobgen_pyz_for_another_python_says_so(pyz, tmp_path):
     build_pyz.write_archive(tmp_path / "other.pyz", files)
     done = run_pyz(tmp_path / "other.pyz", tmp_path / "cache")
 
-    assert done.returncode == 1
+    assert done.returncode == 4
     assert "was built for cpython-399 on" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -201,9 +201,48 @@ def test_jobgen_pyz_without_a_cache_that_can_be_written_says_so(pyz, tmp_path):
     (tmp_path / "file").touch()
     done = run_pyz(pyz, tmp_path / "file")
 
-    assert done.returncode == 1
+    assert done.returncode == 4
     assert "cannot be written" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_jobgen_pyz_that_is_damaged_says_so(pyz, tmp_path):
+    with zipfile.ZipFile(pyz) as archive:
+        entry = archive.getinfo("site-packages/jobgen/cli/main.py")
+    content = bytearray(pyz.read_bytes())
+    start = content.index(b"site-packages/jobgen/cli/main.py", entry.header_offset) + len(entry.filename)
+    content[start : start + 20] = b"X" * 20
+    pyz.write_bytes(content)
+    done = run_pyz(pyz, tmp_path / "cache")
+
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "jobgen.pyz is damaged (" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list((tmp_path / "cache/jobgen/pyz").iterdir()) == []
+
+
+def test_jobgen_pyz_with_an_incomplete_cache_says_so(pyz, tmp_path):
+    """Programs that tidy up delete single files."""
+    unpacked = tmp_path / "cache/jobgen/pyz/0123456789"
+    run_pyz(pyz, tmp_path / "cache")
+    (unpacked / "jobgen/cli/main.py").unlink()
+    done = run_pyz(pyz, tmp_path / "cache")
+
+    assert (done.returncode, done.stdout) == (4, "")
+    assert f"{unpacked} is not complete (" in done.stderr
+    assert "Traceback" not in done.stderr
+    shutil.rmtree(unpacked)
+    assert run_pyz(pyz, tmp_path / "cache").returncode == 0
+
+
+def test_jobgen_pyz_runs_for_a_user_without_a_home(pyz, tmp_path, monkeypatch):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setenv("HOME", "not-absolute")
+    done = run_pyz(pyz, Path("not-absolute"), "lint")
+
+    assert done.stdout.startswith("jobgen lint "), done.stderr
+    assert (tmp_path / f"temporary/jobgen-{os.getuid()}/pyz/0123456789").is_dir()
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("deploy/**/Dockerfile*")), ids=lambda path: path.parent.name)

@@ -6,12 +6,22 @@ import stat
 import sys
 import tempfile
 import zipfile
+import zlib
 from pathlib import Path
+from typing import NoReturn
 
 DIGEST = "@DIGEST@"
 BUILT_FOR = "@BUILT_FOR@"
 PACKAGES = "site-packages/"
 REPOSITORY_MARKS = (".git", ".hg", "jobgen.yaml")
+INTERNAL_ERROR = 4
+"""The exit code of jobgen if nothing was checked; 1 would mean that there are findings."""
+
+
+def fail(message: str) -> NoReturn:
+    """End with an error."""
+    sys.stderr.write(f"jobgen: {message}\n")
+    sys.exit(INTERNAL_ERROR)
 
 
 def find_cache() -> Path:
@@ -20,16 +30,20 @@ def find_cache() -> Path:
     Whoever writes to a repository must not decide what runs.
     """
     named = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
+    home = os.path.expanduser("~")
     if named and os.path.isabs(named):
         cache = Path(named) / "jobgen"
+    elif os.path.isabs(home):
+        cache = Path(home) / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "jobgen"
     else:
-        cache = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "jobgen"
-    if not is_inside_repository(cache):
+        # A user of a container may have no home folder.
+        cache = None
+    if cache and not is_inside_repository(cache):
         return cache
     user = os.getuid() if hasattr(os, "getuid") else "user"
     cache = Path(tempfile.gettempdir()) / f"jobgen-{user}"
     if is_inside_repository(cache):
-        sys.exit(f"jobgen: {cache} is inside a repository; set XDG_CACHE_HOME to a folder that is not")
+        fail(f"{cache} is inside a repository; set XDG_CACHE_HOME to a folder that is not")
     return cache
 
 
@@ -62,25 +76,29 @@ def require_own(folder: Path) -> None:
     status = folder.lstat()
     is_private = stat.S_ISDIR(status.st_mode) and not status.st_mode & 0o022
     if hasattr(os, "getuid") and not (status.st_uid == os.getuid() and is_private):
-        sys.exit(f"jobgen: other users can write to {folder}; delete it, or set XDG_CACHE_HOME to a folder of your own")
+        fail(f"other users can write to {folder}; delete it, or set XDG_CACHE_HOME to a folder of your own")
 
 
 def main() -> None:
     """Check the version of Python, unpack, and run."""
     running = f"{sys.implementation.cache_tag} on {sys.platform}"
     if running != BUILT_FOR:
-        sys.exit(f"jobgen: this file was built for {BUILT_FOR}, not for {running}; take the file for it, or use pip")
+        fail(f"this file was built for {BUILT_FOR}, not for {running}; take the file for it, or use pip")
     folder = find_cache() / "pyz" / DIGEST
     try:
         if not folder.is_dir():
             unpack(Path(sys.argv[0]).resolve(), folder)
     except OSError as error:
-        sys.exit(f"jobgen: {folder} cannot be written ({error}); set XDG_CACHE_HOME to a folder that can")
+        fail(f"{folder} cannot be written ({error}); set XDG_CACHE_HOME to a folder that can")
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        fail(f"{sys.argv[0]} is damaged ({error}); download it again")
     for each in (folder.parent.parent, folder.parent, folder):
         require_own(each)
     sys.path[0] = str(folder)
-    from jobgen.cli.main import main as run
-
+    try:
+        from jobgen.cli.main import main as run
+    except ImportError as error:
+        fail(f"{folder} is not complete ({error}); delete it, and it is unpacked again")
     run()
 
 
