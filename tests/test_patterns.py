@@ -6,13 +6,13 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import permutations, product
 from re import _parser  # type: ignore[attr-defined]
 from time import process_time
 from typing import Any
 
 import jobgen
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.lazy_re import lazy_pattern, let_give_back
 
 LENGTH = 10_000
 SECONDS = 0.15
@@ -110,3 +110,40 @@ def test_a_time_that_grows_with_the_square_is_noticed() -> None:
     pattern = re.compile("a*(?=a*b)")
 
     assert any(is_slow(pattern, text) for text in adversarial_texts(pattern))
+
+
+POSSESSIVE = {
+    "jobgen.yamlio.read.fast": ("_LINE", "_BLOCK_HEADER", "_FLOW_HEADER"),
+    "jobgen.yamlio.read.flow": ("_TOKEN",),
+    "jobgen.yamlio.read.searched_text": ("_NO_CONTENT",),
+    "jobgen.editor.half_typed_flow": ("_SPACE", "_SINGLE", "_DOUBLE"),
+    "jobgen.editor.completion.cel": ("_STRING",),
+}
+"""Patterns with possessive groups, which Python before 3.11.5 matches at wrong places."""
+FRAGMENTS = ["a", ":", ": ", " ", "- ", "#", "'", '"', "\\", "[", "}", ",", "|", "\n"]
+
+
+def test_possessive_patterns_match_the_same_if_groups_give_back() -> None:
+    texts = ["".join(parts) for parts in product(FRAGMENTS, repeat=4)]
+    texts += ["a: b # c", "- http://x", "- b:c", "a: b  #c", "  # c\n   a: b", "a: [b, 'c d', e:f] # g"]
+    for module, names in POSSESSIVE.items():
+        for name in names:
+            pattern = getattr(importlib.import_module(module), name)
+            assert re.search(r"\)[*?+]\+", pattern.pattern)
+            other = re.compile(let_give_back(pattern.pattern), pattern.flags)
+            assert not re.search(r"\)[*?+]\+", other.pattern)
+            for text in texts:
+                one, two = pattern.match(text), other.match(text)
+                assert (one and (one.span(), one.groups())) == (two and (two.span(), two.groups())), (name, text)
+
+
+def test_no_other_pattern_has_a_possessive_group_that_may_fail_after_a_part() -> None:
+    """A group around a look-ahead or another repetition; texts such as `$&'()*+,` in sets are no groups."""
+    listed = {f"{module}.{name}" for module, names in POSSESSIVE.items() for name in names}
+    possessive = {
+        name
+        for name, pattern in find_patterns().items()
+        if "POSSESSIVE_REPEAT" in str(_parser.parse(pattern.pattern, pattern.flags).data)
+        and re.search(r"\)[*?+]\+", re.sub(r"\[(?:\\.|[^\]\\])*\]", "", pattern.pattern))
+    }
+    assert possessive <= listed

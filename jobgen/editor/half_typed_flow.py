@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from jobgen.model.data import Location, TracedKey, TracedList, TracedMapping, TracedScalar
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.lazy_re import lazy_pattern, possessive_pattern
 from jobgen.yamlio.read.scalars import resolve
 
 _END_OF_PLAIN = lazy_pattern(r"[,\[\]{}\n]|:(?=[\s,\[\]{}]|\Z)|\s#")
-_SPACE = lazy_pattern(r"(?:\s++|(?<=\s)#[^\n]*+)*+")
+_SPACE = possessive_pattern(r"(?:\s++|(?<=\s)#[^\n]*+)*+")
 # Possessive, because a pattern that can go back takes more than 100 bytes of memory for each character.
-_SINGLE = lazy_pattern(r"'(?:[^']++|'')*+'")
-_DOUBLE = lazy_pattern(r'"(?:[^"\\]++|\\.)*+"')
+_SINGLE = possessive_pattern(r"'(?:[^']++|'')*+'(?!')")
+_DOUBLE = possessive_pattern(r'"(?:[^"\\]++|\\.)*+"')
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "/": "/"}
 _ESCAPE = lazy_pattern(r"\\(.)")
 

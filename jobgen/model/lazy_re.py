@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any, cast
 
 
@@ -20,3 +21,17 @@ class _Pattern:
 def lazy_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
     """Like `re.compile`, but compiled on first use."""
     return cast("re.Pattern[str]", _Pattern(text, flags))
+
+
+def possessive_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
+    """Like `lazy_pattern`, for a pattern with possessive groups that matches the same texts if they may give back.
+
+    Before Python 3.11.5, what follows such a group is matched at a wrong place if the last try of the group fails after
+    a part of it; Debian 12 has 3.11.2. There, groups may give back, which takes more memory.
+    """
+    return lazy_pattern(text if sys.version_info >= (3, 11, 5) else let_give_back(text), flags)
+
+
+def let_give_back(text: str) -> str:
+    """Return a pattern whose groups are not possessive; single characters stay so. No set may have `)*+` or similar."""
+    return re.sub(r"(?<!\\)\)([*?+])\+", r")\1", text)

@@ -12,14 +12,14 @@ from jobgen.editor.completion.cel_functions import CelFunction, list_functions
 from jobgen.editor.completion.items import Item, ItemKind, Rank
 from jobgen.editor.completion.schema_nodes import SchemaNode, list_fields, list_types, walk_path
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.lazy_re import lazy_pattern, possessive_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 
 EXPRESSIONS = frozenset(("expression", "messageExpression", "valueExpression"))
 """The fields of a policy that hold an expression."""
 
-_STRING = lazy_pattern(r"""'(?:[^'\\\n]++|\\.)*+'|"(?:[^"\\\n]++|\\.)*+\"""")
+_STRING = possessive_pattern(r"""'(?:[^'\\\n]++|\\.)*+'|"(?:[^"\\\n]++|\\.)*+\"""")
 _WORD = lazy_pattern(r"[A-Za-z_]\w*\Z")
 _NUMBER = lazy_pattern(r"(?<!\w)\d+\Z")
 _SEGMENT = lazy_pattern(r"(?:\.\??)?([A-Za-z_]\w*)((?:\[\??[^\[\]]*\])*)\Z")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.lazy_re import lazy_pattern, possessive_pattern
 from jobgen.model.limits import MAX_NODES
 from jobgen.yamlio.read.flow import (
     AMBIGUOUS_KEYS,
@@ -24,7 +24,7 @@ from jobgen.yamlio.read.flow import (
 
 # Possessive throughout: a long run of spaces is not tried again from each of them.
 _START = r"(\ *+)(-\ ++)?+(?:([A-Za-z_][A-Za-z0-9_./!-]{0,200}):(?:\ ++|\Z))?+"
-_LINE = lazy_pattern(
+_LINE = possessive_pattern(
     rf"""{_START}(?:
     ((?:[A-Za-z0-9_./~^+=$();\\]|[-<](?=[^\s<]))(?:[^:\#\ ]|:(?=[^\ ])|(?<=[^\ ])\#|\ ++(?=[^\ \#]))*+)
     |{QUOTED}
@@ -33,8 +33,8 @@ _LINE = lazy_pattern(
     re.VERBOSE,
 )
 # Lines whose value is on the lines below them: a block scalar, or the rest of a flow collection.
-_BLOCK_HEADER = lazy_pattern(rf"({_START})([|>])([-+]?)\Z", re.VERBOSE)
-_FLOW_HEADER = lazy_pattern(rf"({_START})([\[{{][^\#]*)\Z", re.VERBOSE)
+_BLOCK_HEADER = possessive_pattern(rf"({_START})([|>])([-+]?)\Z", re.VERBOSE)
+_FLOW_HEADER = possessive_pattern(rf"({_START})([\[{{][^\#]*)\Z", re.VERBOSE)
 _HEADER_ENDS = ("|", "|-", ">", ">-", "|+", ">+", "[", "{", ",")
 _FOLD = lazy_pattern(r"\n(\n*)")
 

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.lazy_re import possessive_pattern
 from jobgen.model.limits import MAX_DEPTH
 from jobgen.yamlio.read.scalars import normalize_number, resolve
 
 # In these escape sequences YAML agrees with JSON.
-QUOTED = r"""("(?:[^"\\\n]|\\["\\nt])*+"|'(?:[^'\n]|'')*+')"""
-_TOKEN = lazy_pattern(
+QUOTED = r"""("(?:[^"\\\n]|\\["\\nt])*+"|'(?:[^'\n]|'')*+'(?!'))"""
+_TOKEN = possessive_pattern(
     rf"""[ \n]*(?:
     {QUOTED}
     |((?:[A-Za-z0-9_./+=$^~();\\]|-(?=[^\s,\[\]{{}}:\#?]))

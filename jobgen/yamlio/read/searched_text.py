@@ -12,12 +12,13 @@ from functools import cached_property
 from typing import Any
 
 from jobgen.model.data import Location, TracedKey
+from jobgen.model.lazy_re import possessive_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.placed_tree import add_places
 from jobgen.yamlio.read.locations import UnexpectedTextError, Walk
 
 # Lines without content, and the indentation of the next one.
-_NO_CONTENT = re.compile(r"(?:\ *+(?:\#[^\n]*+)?\n)*+(\ *+)", re.VERBOSE)
+_NO_CONTENT = possessive_pattern(r"(?:\ *+(?:\#[^\n]*+)?\n)*+(\ *+)", re.VERBOSE)
 _SPACES = re.compile(r" *")
 # Only a line with such an end begins a collection whose other lines may be indented less.
 _FLOW_ENDS = ("[\n", "{\n", ",\n")
