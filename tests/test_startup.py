@@ -166,13 +166,26 @@ MOST_RULES = 80
 """The most modules of rules: those that read something that the manifest has. There are some 140 in all."""
 
 
-def test_lint_of_one_manifest_imports_what_it_needs(tmp_path):
+@pytest.mark.parametrize("options", [(), ("--format", "concise"), ("--format=concise",)])
+def test_lint_of_one_manifest_imports_what_it_needs(tmp_path, options):
     (tmp_path / "job.yaml").write_text(MANIFEST)
     code, _, modules = list_imports(
-        "lint", "job.yaml", folder=tmp_path, XDG_CACHE_HOME=str(tmp_path.with_name("cache"))
+        "lint", *options, "job.yaml", folder=tmp_path, XDG_CACHE_HOME=str(tmp_path.with_name(f"{tmp_path.name}-cache"))
     )
     assert code == 0
     assert modules & NOT_FOR_A_LINT == set()
     assert len([name for name in own(modules) if not name.startswith("jobgen.check.rules.")]) <= MOST_MODULES
     assert len([name for name in modules if name.startswith("jobgen.check.rules.")]) <= MOST_RULES
     assert "jobgen.check.policy.evaluator" in modules
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--format"], ["--format", "xml"], ["--format=", "job.yaml"], ["--format=concise", "--fix", "job.yaml"]],
+)
+def test_lint_with_other_options_is_parsed_by_click(tmp_path, arguments):
+    (tmp_path / "job.yaml").write_text(MANIFEST)
+    _, _, modules = list_imports(
+        "lint", *arguments, folder=tmp_path, XDG_CACHE_HOME=str(tmp_path.with_name(f"{tmp_path.name}-cache"))
+    )
+    assert "click" in modules

@@ -90,21 +90,42 @@ def _start_command(arguments: list[str]) -> Result | int:
     help_text = find_help(arguments, os.environ)
     if help_text is not None:
         return Result(ExitCode.OK, help_text)
-    if is_plain_lint(arguments):
-        from pathlib import Path
+    if arguments[:1] == ["lint"]:
+        format_, paths = split_format(arguments[1:])
+        if are_plain_paths(paths) and is_format(format_):
+            from pathlib import Path
 
-        from jobgen import cache
-        from jobgen.cli.run_lint import run_lint
+            from jobgen import cache
+            from jobgen.cli.run_lint import run_lint
 
-        cache.enable(cache.find_default_folder(), cache.installation_fingerprint(), Path())
-        return run_lint(Path(), tuple(arguments[1:]))
+            cache.enable(cache.find_default_folder(), cache.installation_fingerprint(), Path())
+            return run_lint(Path(), tuple(paths), format_=format_)
     from jobgen.cli.app import run_command
 
     return run_command(arguments)
 
 
-def is_plain_lint(arguments: list[str]) -> bool:
-    """Whether the command is `jobgen lint` with paths only, as hooks and editors run it; it does not need click."""
+# `jobgen lint` with a format and paths only, as hooks and editors run it, does not need click.
+
+
+def split_format(words: list[str]) -> tuple[str, list[str]]:
+    """Split the arguments of a lint into its format, if they begin with one, and the rest."""
+    name, equals, value = words[0].partition("=") if words else ("", "", "")
+    if name != "--format" or not (equals or len(words) > 1):
+        return "text", words
+    return (value, words[1:]) if equals else (words[1], words[2:])
+
+
+def is_format(name: str) -> bool:
+    """Whether there is a format with this name; click reports any other."""
+    if name == "text":
+        return True
+    from jobgen.report.formats import AUTO, format_names
+
+    return name in (*format_names(), AUTO)
+
+
+def are_plain_paths(words: list[str]) -> bool:
+    """Whether all words are paths."""
     # On Windows, click expands patterns.
-    options = any(not word or word[0] == "-" or _SHELL_PATTERN.intersection(word) for word in arguments)
-    return arguments[:1] == ["lint"] and not options
+    return not any(not word or word[0] == "-" or _SHELL_PATTERN.intersection(word) for word in words)
