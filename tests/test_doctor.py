@@ -337,6 +337,16 @@ def test_a_git_repository_that_cannot_be_read(owner: User) -> None:
     assert "/nowhere" in owner.follow("git", "problem", code=128)["found"]
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every folder")
+def test_workflows_that_cannot_be_read(owner: User) -> None:
+    folder = owner.root / ".github/workflows"
+    folder.mkdir(parents=True)
+    folder.chmod(0)
+    check = owner.follow("CI", "problem")
+    folder.chmod(0o755)
+    assert check["found"] == f"{folder} cannot be read: Permission denied"
+
+
 def test_a_shallow_clone(owner: User) -> None:
     owner.run("git init -b main && git add . && git commit -m a && git commit -m b --allow-empty")
     shutil.move(owner.root, owner.root.with_name("origin"))

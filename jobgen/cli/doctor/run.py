@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from jobgen.yamlio.read import read
 def run_checks(directory: Path, environ: Mapping[str, str]) -> list[Check]:
     """Return what was found, in the order of the report."""
     root = find_root(directory.resolve())
-    files = read_config_files(root) if root else ConfigFiles(directory, "", {}, {})
+    files, failed = _read_files(directory, root)
     checks = [
         *_guard("jobgen", lambda: [installation.check_jobgen()]),
         *_guard("repository", lambda: _check_repository(directory, root)),
@@ -27,10 +28,23 @@ def run_checks(directory: Path, environ: Mapping[str, str]) -> list[Check]:
     checks += _guard("cache", lambda: [machine.check_cache(directory)])
     if root:
         checks += _guard("git", lambda: [machine.check_git(root)])
-        checks += _guard("hooks", lambda: [machine.check_hooks(root, files), _check_ci(files)])
+        checks += failed or _guard("hooks", lambda: [machine.check_hooks(root, files), _check_ci(files)])
     checks += _guard("programs", lambda: installation.check_programs(files.texts))
     checks += _guard("completion", lambda: [shell.check_completion(environ)])
     return checks
+
+
+def _read_files(directory: Path, root: Path | None) -> tuple[ConfigFiles, list[Check]]:
+    """Read the files of CI and hooks; return none and a line that says so if their folder cannot be read."""
+    nothing = ConfigFiles(directory, "", {}, {})
+    try:
+        return read_config_files(root) if root else nothing, []
+    except OSError as error:
+        found, command = (
+            f"{error.filename} cannot be read: {error.strerror}",
+            f"ls -ld {shlex.quote(str(error.filename))}",
+        )
+        return nothing, [Check("CI", found, PROBLEM, command)]
 
 
 def _guard(name: str, measure: Callable[[], Iterable[Check]]) -> list[Check]:
