@@ -369,7 +369,8 @@ def test_change_is_one_entry_for_all_environments_and_jobs(repository):
     text = lint_paths(repository, (), (), format_="text", since="HEAD").out
     (line,) = (line for line in text.splitlines() if "[edit-without-effect]" in line)
     assert line.startswith("overlays/base/o.yaml:")
-    assert "; affects `PyTorchJob a` and 2 more (in dev, prod)" in line
+    assert "; affects `PyTorchJob a` and 2 more (" in line
+    assert line.endswith("in dev, prod) [edit-without-effect]")
     listed = json.loads(lint_paths(repository, (), (), format_="json", since="HEAD").out)["findings"]
     assert [(one["env"], one["object"]["namespace"]) for one in listed] == [("dev", "ml-dev"), ("prod", "ml-prod")]
 
@@ -487,7 +488,8 @@ def test_since_is_the_same_with_and_without_results_in_memory(name, processes, t
     expected = findings_since(request, "HEAD~", run_lint(request)).new
     found = findings_since(request, "HEAD~", lint_with_memory(request, memory), memory).new
 
-    assert found._replace(contents=None) == expected
+    # Whether a lint can be stored depends on whether there is a cache, which another test may have enabled.
+    assert found._replace(contents=None, cacheable=False) == expected._replace(cacheable=False)
     assert bool(expected.findings) == (name != "a job that cannot be rendered")
 
 
