@@ -15,7 +15,7 @@ from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.operators import choose_severity
 from jobgen.model.data import Location
-from jobgen.model.finding import Finding, Severity, quoted_values
+from jobgen.model.finding import AFFECTS, Finding, Severity, quoted_values
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted, format_pointer
 from jobgen.pipeline.memory import RunMemory
@@ -144,8 +144,8 @@ def _merge_findings(found: Iterable[Finding]) -> Iterator[Finding]:
         affected = _name_objects(list(group.values()))
         for first, *_ in group.values():
             # The fingerprint has the object of the finding.
-            evidence = quoted_values(f"{first.message}; affects `{first.object}`")
-            yield first._replace(message=f"{first.message}; affects {affected}", evidence=evidence)
+            evidence = quoted_values(f"{first.message}{AFFECTS}`{first.object}`")
+            yield first._replace(message=f"{first.message}{AFFECTS}{affected}", evidence=evidence)
 
 
 def _name_objects(groups: Sequence[Sequence[Finding]]) -> str:

@@ -143,6 +143,8 @@ class Finding(NamedTuple):
 
 
 _AFTER_AN = ("A", "E", "I", "O", "MPI", "MX", "XGB")
+AFFECTS = "; affects "
+"""What precedes the objects that a message names itself."""
 UNCHECKED = "its fields were not checked"
 """What a finding about a kind without a schema says of one object."""
 

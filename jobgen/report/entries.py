@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TypeVar
 
 from jobgen.check.rule_names import original_rule_name
-from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.model.finding import AFFECTS, Finding, Identity, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.report import Report, Suppressed
 
@@ -41,6 +41,8 @@ class ReportEntry(NamedTuple):
     def _name_objects(self) -> str:
         """The objects, if there are several, or if the location does not show which one it is."""
         subjects = self.subjects
+        if AFFECTS in self.finding.message:
+            return ""
         if self.finding.location.file.startswith(_LAYERS):
             few = subjects[:_MAX_NAMED] if len(subjects) > _MAX_NAMED + 1 else subjects
             return ", ".join(few) + (f" and {len(subjects) - len(few)} others" if len(few) < len(subjects) else "")
