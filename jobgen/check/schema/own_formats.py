@@ -379,7 +379,11 @@ def _text(schema: Any) -> Check:
 
 
 def _write_as_name(text: str) -> str:
-    """The name that was probably meant: `resnet-50` for `ResNet_50`."""
+    """The name that was probably meant: `resnet-50` for `ResNet_50`; none for a secret, which it would show."""
+    from jobgen.k8s.secrets import find_secrets_in_text
+
+    if find_secrets_in_text(text):
+        return ""
     return re.sub(r"[^a-z0-9.]+", "-", text[:_MAX_NAME].lower()).strip("-.")
 
 
