@@ -67,27 +67,6 @@ def test_the_number_of_nodes_is_not_called_as_in_the_rendered_object(tmp_path):
     assert (found["line"], found["message"]) == (11, "the job has 0 nodes but needs at least 1")
 
 
-CLUSTERS = {
-    "another operator": ("{platform: kubeflow, operators: {training-operator: 1.9.0}}", True),
-    "no operators": ("{platform: kubeflow}", False),
-    "only operators that run no jobs": ("{platform: kubeflow, operators: {kueue: 0.14.0}}", False),
-    "the operator": ("{platform: kubeflow, operators: {training-operator: 1.9.0, trainer: 2.1.0}}", False),
-    "the platform": ("{platform: trainer, operators: {training-operator: 1.9.0}}", False),
-    "the list of platforms": ("{platforms: [kubeflow, trainer], operators: {training-operator: 1.9.0}}", False),
-}
-
-
-@pytest.mark.parametrize("case", CLUSTERS)
-def test_a_job_for_a_platform_whose_operator_the_cluster_lacks(case, tmp_path):
-    cluster, refused = CLUSTERS[case]
-    found = lint_files(tmp_path, {"jobs/llama.yaml": NODES, **overlay(f"{{cluster: {cluster}}}")})
-    expected = (
-        "the cluster does not have platform `trainer`: `cluster.operators` does not list `trainer`;"
-        " if the cluster has it, write `platforms: [kubeflow, trainer]` in `cluster`"
-    )
-    assert [(each["line"], each["message"]) for each in found] == [(6, expected)] * refused
-
-
 # Values of overlays that are wrong for some jobs
 
 

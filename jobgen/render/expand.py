@@ -127,16 +127,7 @@ class Expander:
         cluster = self.environment.cluster
         if not platform:
             return cluster.list_platforms()
-        return (platform,) if platform in cluster.list_platforms() or self._may_have(platform) else ()
-
-    def _may_have(self, platform: str) -> bool:
-        """Whether a platform that the cluster does not declare may be there: nothing declared excludes it."""
-        cluster = self.environment.cluster
-        if cluster.platforms:
-            return False
-        listed = {kind.operator for kind in self.kinds if kind.operator in cluster.operators}
-        needed = {kind.operator for kind in self.kinds if kind.platform == platform}
-        return not listed or "kubernetes" in needed or not needed.isdisjoint(listed)
+        return (platform,) if not cluster.platforms or platform in cluster.platforms else ()
 
     def _find_kind(self, framework: str, platform: str) -> Kind | None:
         cluster = self.environment.cluster
@@ -155,7 +146,8 @@ class Expander:
     def _explain_missing_kind(self, framework: str, platform: str) -> str:
         cluster = self.environment.cluster
         if platform and not self._list_platforms(platform):
-            return self._explain_missing_platform(platform)
+            listed = ", ".join(f"`{name}`" for name in cluster.platforms)
+            return f"the cluster does not have platform `{platform}`; `cluster.platforms` lists {listed}"
         names = self._list_platforms(platform)
         for kind in self.kinds:
             if kind.platform in names and framework in kind.frameworks:
@@ -166,17 +158,6 @@ class Expander:
         where = f"; use {' or '.join(f'`{name}`' for name in served)}" if served else ""
         shown = " or ".join(f"`{name}`" for name in names)
         return f"framework `{framework}` has no kind on platform {shown}{where}"
-
-    def _explain_missing_platform(self, platform: str) -> str:
-        cluster = self.environment.cluster
-        if cluster.platforms:
-            listed = ", ".join(f"`{name}`" for name in cluster.platforms)
-            return f"the cluster does not have platform `{platform}`; `cluster.platforms` lists {listed}"
-        needed = " or ".join(sorted({f"`{kind.operator}`" for kind in self.kinds if kind.platform == platform}))
-        return (
-            f"the cluster does not have platform `{platform}`: `cluster.operators` does not list {needed};"
-            f" if the cluster has it, write `platforms: [{cluster.platform}, {platform}]` in `cluster`"
-        )
 
     def _merge_layers(
         self,
