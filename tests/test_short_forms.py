@@ -501,7 +501,7 @@ ACCOUNTS = {
     ),
     "wrong name": (
         "{name: A_b, create: true}",
-        "9: `name` is `A_b`, and must be lower-case letters, digits, `-` and `.` [invalid-value]",
+        "9: `name` is `A_b`, and must be lower-case letters, digits, `-` and `.`, such as `a-b` [invalid-value]",
     ),
     "list": ("[a]", "9: `serviceAccount` is a list, and must be a mapping or a string [wrong-type]"),
     "misspelled": (
