@@ -144,7 +144,8 @@ def _merge_findings(found: Iterable[Finding]) -> Iterator[Finding]:
         affected = _name_objects(list(group.values()))
         for first, *_ in group.values():
             # The fingerprint has the object of the finding.
-            evidence = quoted_values(f"{first.message}{AFFECTS}`{first.object}`")
+            values = quoted_values(f"{first.message}{AFFECTS}`{first.object}`")
+            evidence = values if first.evidence is None else (*first.evidence, str(first.object))
             yield first._replace(message=f"{first.message}{AFFECTS}{affected}", evidence=evidence)
 
 
@@ -230,17 +231,18 @@ def _find_field_problems(impact: Impact, new: Snapshot) -> Iterator[Finding]:
 
 
 def _list_others(others: list[str]) -> str:
-    return others[0] if len(others) == 1 else f"{len(others)} other fields"
+    return f"`{others[0]}`" if len(others) == 1 else f"{len(others)} other fields"
 
 
 def _field_finding(field: FieldImpact, impact: Impact, location: Location, others: list[str]) -> Finding:
     path, old, new = field.change.path, field.change.old, field.change.new
     reason, where = field.outcome.reason, format_pointer(path)
     if field.outcome.effect is Effect.NO_EFFECT:
-        # The values of a fingerprint are those in backticks: the first field, not the others.
         more = f" and {_list_others(others)}" if others else ""
         message = f"the change of `{format_dotted(path)}`{more} has no effect on a running job: {reason}"
-        return _finding("edit-without-effect", Severity.WARNING, message, impact, location, where)
+        found = _finding("edit-without-effect", Severity.WARNING, message, impact, location, where)
+        # The other fields are no part of the fingerprint.
+        return found._replace(evidence=quoted_values(f"`{format_dotted(path)}`: {reason}"))
     if path in _QUEUE_PATHS:
         before, after = (f"`{value}`" if value else "no queue" for value in (old, new))
         message = f"the job cannot be moved from {before} to {after}: {reason}"
