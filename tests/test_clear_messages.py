@@ -321,6 +321,29 @@ def test_an_odd_space_in_a_block_of_text_is_no_error(tmp_path):
     assert lint_files(tmp_path, {"jobs/bert.yaml": job}) == []
 
 
+# A field at the wrong level
+
+TOP_LEVEL = {
+    "a training job": ("jobs/bert.yaml", JOB, "image"),
+    "an overlay": ("overlays/prod/overlay.yaml", overlay("{}")["overlays/prod/overlay.yaml"], "patches"),
+    "a team": (
+        "teams/nlp.yaml",
+        "apiVersion: jobgen.dev/v1\nkind: Team\nmetadata: {name: nlp}\nspec: {folders: [jobs]}\n",
+        "owners",
+    ),
+}
+
+
+@pytest.mark.parametrize("format_", TOP_LEVEL)
+def test_a_field_of_spec_at_the_top_level_belongs_below_spec(format_, tmp_path):
+    path, text, key = TOP_LEVEL[format_]
+    found = lint_files(tmp_path, {"jobs/bert.yaml": JOB, path: f"{text}{key}: []\nother: []\n"})
+    assert [each["message"] for each in found if each["file"] == path] == [
+        f"`{key}` is not a field of {format_}; put it below `spec`",
+        f"`other` is not a field of {format_}",
+    ]
+
+
 # Several jobs
 
 

@@ -141,7 +141,25 @@ class _Compiler:
         }
         fields = LazyFields(known, other)
         report = partial(_report_unknown, fields.known, title, self.schemas)
+        if "apiVersion" in properties and "spec" in properties:
+            report = partial(_report_unknown_of_document, partial(self.find_fields, properties["spec"], file), report)
         return _mapping(fields, schema.get("required", ()), title, schema.get("minProperties", 0), report)
+
+    def find_fields(self, schema: Any, file: str) -> Any:
+        """The fields that a schema names."""
+        where, _, pointer = schema.get("$ref", "").partition("#")
+        return (self.target(where or file, pointer) if pointer else schema).get("properties", {})
+
+
+def _report_unknown_of_document(
+    find_fields: Callable[[], Any], report: Callable[[str, str, Any], Problem], key: str, name: str, value: Any
+) -> Problem:
+    """Report a field that a document does not have at its top level; one of `spec` belongs there."""
+    problem = report(key, name, value)
+    if key not in find_fields():
+        return problem
+    message = f"{problem.message.partition(';')[0]}; put it below `spec`"
+    return Problem("unknown-field", message, key, evidence=problem.evidence or quoted_values(problem.message))
 
 
 def _report_unknown(
