@@ -354,6 +354,24 @@ def test_two_jobs_of_one_name_are_one_finding_in_all_environments(tmp_path):
     shown = text_of(tmp_path)
     assert shown.count("[duplicate-identity]") == 1
     assert (
-        "jobs/b.yaml:1:1: error: `PyTorchJob bert` is rendered by two jobs; rename one of them (in dev, prod)" in shown
+        "jobs/b.yaml:3:18: error: `PyTorchJob bert` is rendered by two jobs; rename one of them (in dev, prod)" in shown
     )
-    assert "note: jobs/a.yaml:1:1: first rendered here" in shown
+    assert "note: jobs/a.yaml:3:18: first rendered here" in shown
+
+
+SWEEP = JOB.replace("spec:", "spec:\n  matrix: {lr: [a, b]}").replace("train.py]", "train.py, '${{ matrix.lr }}']")
+RENAMED = overlay("{patches: [{match: {names: [other]}, manifest: {metadata: {name: bert}}}]}")
+DUPLICATES = {
+    "on a line of its own": ({"jobs/b.yaml": JOB.replace("{name: bert,", "{\n  name: bert,")}, 4, 9),
+    "a member of a sweep": ({"jobs/a.yaml": JOB.replace("bert", "bert-b", 1), "jobs/b.yaml": SWEEP}, 3, 18),
+    "renamed by a patch": ({"jobs/b.yaml": JOB.replace("bert", "other", 1), **RENAMED}, 3, 18),
+}
+
+
+@pytest.mark.parametrize("case", DUPLICATES)
+def test_a_second_job_of_a_name_is_reported_at_its_name(case, tmp_path):
+    files, line, column = DUPLICATES[case]
+    found = lint_files(tmp_path, {"jobs/a.yaml": JOB, **files})
+    [twin] = [each for each in found if each["rule"] == "duplicate-identity"]
+    assert (twin["file"], twin["line"], twin["column"]) == ("jobs/b.yaml", line, column)
+    assert [(each["file"], each["line"], each["column"]) for each in twin["related"]] == [("jobs/a.yaml", 3, 18)]

@@ -114,13 +114,13 @@ def note_duplicate(
     shown = made.identity._replace(namespace="") if made.env else made.identity
     message = f"`{shown}` is rendered by two jobs; rename one of them"
     problem = Problem("duplicate-identity", message, category="fleet", evidence=(str(made.identity),))
-    found = locate(problem, made.location.file, _job_location(made, entries))
-    related = (Related(_job_location(first, entries), "first rendered here"),)
+    found = locate(problem, made.location.file, _name_location(made, entries))
+    related = (Related(_name_location(first, entries), "first rendered here"),)
     findings.append(found._replace(related=related, object=made.identity, env=made.env))
     return False
 
 
-def _job_location(made: Rendered, entries: Sequence[FileEntry]) -> Location:
-    """The location of an object's job. Its file is read again, because an item of a List has its own line."""
+def _name_location(made: Rendered, entries: Sequence[FileEntry]) -> Location:
+    """The location of the name of an object's job, which is to be changed. Its file is read again with locations."""
     file = next(read_file(entry) for entry in entries if entry.path == made.location.file)
-    return Job(JobDocument({}, file.path), file, made.position, made.item, made.location).start()
+    return Job(JobDocument({}, file.path), file, made.position, made.item, made.location).name()

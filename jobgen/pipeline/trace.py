@@ -63,6 +63,11 @@ class Job(NamedTuple):
         data = config.read_traced(self.file)[self.position].data
         return self.location if split_list(data)[self.item] is data else data["items"].item_locations[self.item]
 
+    def name(self) -> Location:
+        """The location of its name as it is written; of its first line if it has none."""
+        metadata = self.traced_document().data.get("metadata")
+        return (location_of(metadata.get("name")) if isinstance(metadata, dict) else None) or self.start()
+
     def framework(self) -> Location | None:
         """The location of `framework` in a spec, which selects the kind."""
         spec = self.traced_document().data.get("spec")
