@@ -375,3 +375,14 @@ def test_a_second_job_of_a_name_is_reported_at_its_name(case, tmp_path):
     [twin] = [each for each in found if each["rule"] == "duplicate-identity"]
     assert (twin["file"], twin["line"], twin["column"]) == ("jobs/b.yaml", line, column)
     assert [(each["file"], each["line"], each["column"]) for each in twin["related"]] == [("jobs/a.yaml", 3, 18)]
+
+
+def test_a_kind_without_schema_names_all_environments_that_have_it(tmp_path):
+    own = "apiVersion: example.com/v1\nkind: Own\nmetadata: {name: %s}\n"
+    overlays = {**overlay("{namespace: ml-dev}", "dev"), **overlay("{namespace: ml-prod}", "prod")}
+    found = lint_files(tmp_path, {"jobs/a.yaml": own % "a", "jobs/b.yaml": own % "b", **overlays})
+    assert [(each["file"], each["env"]) for each in found] == [("jobs/a.yaml", "dev"), ("jobs/a.yaml", "prod")]
+    shown = text_of(tmp_path)
+    assert shown.count("[missing-schema]") == 1
+    assert "the fields of 4 objects in 2 files were not checked" in shown
+    assert "(in dev, prod) [missing-schema]" in shown
