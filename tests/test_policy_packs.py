@@ -404,3 +404,38 @@ def test_packs_of_a_checkout_of_jobgen_are_off_for_an_installed_jobgen(tmp_path,
     own = [file.path for file in layout.read_own_policies(root)]
 
     assert own == ([] if is_checkout else [f"policies/packs/cost/{pack.name}"])
+
+
+def test_message_names_each_value_once():
+    image = {"spec": {"containers": [{"name": "pytorch", "image": "quay.io/a:1"}]}}
+    sidecar = {"spec": {"containers": [*image["spec"]["containers"], {"name": "b", "image": "quay.io/b:1"}]}}
+    job = pytorch_job(image)
+    job["spec"]["pytorchReplicaSpecs"]["Master"] = {"template": sidecar}
+    [problem] = [each for each in problems(job, "supply-chain") if each.rule == "allowed-registries"]
+    assert problem.message.startswith("`quay.io/a:1`, `quay.io/b:1` is not from an allowed registry")
+    # Fingerprints are those of earlier versions.
+    assert problem.evidence == ("quay.io/a:1", "quay.io/b:1", "quay.io/a:1")
+
+
+@pytest.mark.parametrize(
+    ("labels", "messages"),
+    [
+        ({"team": "a"}, ["the label `cost-center` is missing; set it in `metadata.labels`"]),
+        ({"b": "c"}, ["the labels `team` and `cost-center` are missing; set them in `metadata.labels`"]),
+        ({"team": "", "cost-center": "a"}, ["the label `team` is empty; give it a value"]),
+        ({"team": "", "cost-center": ""}, ["the labels `team` and `cost-center` are empty; give them values"]),
+    ],
+)
+def test_missing_labels_are_one_label_or_several(labels, messages):
+    job = pytorch_job({"spec": {"containers": [{"name": "pytorch", "image": "a"}]}})
+    job["metadata"]["labels"] = labels
+    assert [each.message for each in problems(job, "cost") if each.rule == "required-labels"] == messages
+
+
+def test_three_missing_labels_are_a_list(tmp_path):
+    params = next(path for path in PARAMS if path.stem == "required-labels").read_text()
+    write(tmp_path / "policies" / "params" / "labels.yaml", params.replace("team", "team, owner", 1))
+    evaluator = PolicyEvaluator(load_policies(repository(tmp_path, "cost")).policies, ClusterFacts())
+    found = evaluator.find_problems(pytorch_job({"spec": {"containers": [{"name": "pytorch", "image": "a"}]}}))
+    [message] = [each.message for each in found if each.rule == "required-labels"]
+    assert message.startswith("the labels `team`, `owner` and `cost-center` are missing")

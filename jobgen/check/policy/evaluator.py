@@ -19,6 +19,7 @@ from jobgen.check.schema.admitted import Admission
 from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
 from jobgen.model.data import Node, Plain, TracedScalar, location_of, untraced, value_of
 from jobgen.model.finding import Problem, Severity, quoted_values
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 _MISSING_KEY = "no such key: "
 """How the message of an evaluation that reads a missing field starts."""
+
+_NAMES = lazy_pattern(r"`[^`, ]*`(?:, `[^`, ]*`)+")
+"""Values in backticks that a message lists."""
 
 
 class SchemaSource(NamedTuple):
@@ -369,8 +373,14 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
             message = context.message(validation)
             part = context.with_part(obj).message(validation) if len(causes) > 1 else message
             part = original_policy_message(name, part)
+            message = _name_once(message)
             evidence = quoted_values(part) if part != message else None
         yield Problem(name, message, node, category="policy", severity=severity, evidence=evidence, at=at)
+
+
+def _name_once(message: str) -> str:
+    """Name each value of a list once; CEL cannot, and roles often share an image or the name of a container."""
+    return _NAMES.sub(lambda found: ", ".join(dict.fromkeys(found[0].split(", "))), message)
 
 
 def _find_author(node: Node, subject: AdmissionSubject, error: str) -> Node:
