@@ -80,6 +80,12 @@ class LintResult(NamedTuple):
         rules = dict.fromkeys(self.rules, _NO_TEXT)
         if formats.describe(format).needs_rule_texts:
             rules |= _read_rule_texts(self.root, self.rules)
+        prefix = ""
+        if formats.describe(format).names_files_from_top:
+            # Imported late: the other formats do not need it.
+            from jobgen.repo.git_top import find_path_from_top
+
+            prefix = find_path_from_top(self.root)
         return Report(
             self.findings,
             self.suppressed,
@@ -91,6 +97,7 @@ class LintResult(NamedTuple):
             show_suppressed,
             skipped=self.skipped,
             shard=self.shard._replace(show_suppressed=show_suppressed) if self.shard else None,
+            prefix=prefix,
         )
 
     def to_text(self, format: str = "text", *, show_suppressed: bool = False) -> str:  # noqa: A002 -- the option

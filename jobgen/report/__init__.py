@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.repo.shipped import BUILT_IN
 
 if TYPE_CHECKING:
     from jobgen.report.shard_part import ShardPart
@@ -61,3 +64,13 @@ class Report(NamedTuple):
     """How many files and folders were not read, by reason."""
     shard: ShardPart | None = None
     """Which share of a run this is, if it is one."""
+    prefix: str = ""
+    """The path of the folder that file names are relative to, from the top of the Git repository; empty at the top."""
+
+    def from_top(self, location: Location) -> Location:
+        """The location with the path that forges know: from the top of the Git repository."""
+        file = location.file
+        # Files that come with jobgen and texts that are no path stay as they are.
+        if not self.prefix or file.startswith(("/", "<", BUILT_IN)):
+            return location
+        return location._replace(file=posixpath.normpath(f"{self.prefix}/{file}"))

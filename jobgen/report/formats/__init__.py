@@ -27,6 +27,8 @@ class FormatInfo(NamedTuple):
     """How it shows suppressed findings."""
     needs_rule_texts: bool = False
     """Whether it contains the documentation of the rules."""
+    names_files_from_top: bool = False
+    """Whether paths are those from the top of the Git repository, because a forge reads them."""
 
 
 def format_names() -> list[str]:

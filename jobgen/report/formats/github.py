@@ -13,7 +13,9 @@ from jobgen.report.formats import FormatInfo
 from jobgen.report.formats.concise import entry_lines
 from jobgen.report.summary import count_severities, pluralize, summarize
 
-FORMAT = FormatInfo("GitHub Actions", "one annotation", "in the job summary, with `--show-suppressed`")
+FORMAT = FormatInfo(
+    "GitHub Actions", "one annotation", "in the job summary, with `--show-suppressed`", names_files_from_top=True
+)
 _MAX_ANNOTATIONS = 10
 """GitHub shows this many annotations of a type for each step, and silently drops the rest."""
 _MAX_SUMMARY_BYTES = 1024 * 1024
@@ -29,7 +31,7 @@ def render(report: Report) -> str:
     shown, left = _split(found, _MAX_ANNOTATIONS)
     if left:
         shown, left = _split(found, _MAX_ANNOTATIONS - 1)  # one notice is needed for the count
-    commands = [_annotation(entry) for entry in shown]
+    commands = [_annotation(report, entry) for entry in shown]
     return "".join(f"{line}\n" for line in (*commands, *_log_lines(left)))
 
 
@@ -37,7 +39,7 @@ def summary(report: Report) -> str:
     """Return Markdown for `$GITHUB_STEP_SUMMARY`: as much as fits, the worst first."""
     head = f"### jobgen lint\n\n{markdown_text(summarize(report))}\n"
     suppressed = suppressed_entries(report) if report.show_suppressed else []
-    rows = [_table_row(entry) for entry in (*worst_first(entries(report)), *suppressed)]
+    rows = [_table_row(report, entry) for entry in (*worst_first(entries(report)), *suppressed)]
     if not rows:
         return head
     opening = f"\n<details open><summary>{pluralize(len(rows), 'finding')}</summary>\n\n"
@@ -59,8 +61,8 @@ def _split(found: Sequence[ReportEntry], notices: int) -> tuple[list[ReportEntry
     return shown, left
 
 
-def _annotation(entry: ReportEntry) -> str:
-    finding, location = entry.finding, entry.finding.location
+def _annotation(report: Report, entry: ReportEntry) -> str:
+    finding, location = entry.finding, report.from_top(entry.finding.location)
     properties: dict[str, str | int] = {"file": relative_path(location.file), "line": location.line}
     if location.end_line > location.line:  # columns are valid only within one line
         properties["endLine"] = location.end_line
@@ -68,7 +70,7 @@ def _annotation(entry: ReportEntry) -> str:
         properties |= {"endLine": location.line, "col": location.column}
         if location.end_column > location.column:
             properties["endColumn"] = location.end_column
-    notes = [f"{other}: {message}" for other, message in finding.related]
+    notes = [f"{report.from_top(other)}: {message}" for other, message in finding.related]
     return _command(
         _COMMANDS[finding.severity], "\n".join([entry.message, *notes]), {**properties, "title": finding.rule}
     )
@@ -97,13 +99,14 @@ def _log_lines(left: Sequence[ReportEntry]) -> list[str]:
     return [f"::group::{count} more", f"::stop-commands::{token}", *lines, f"::{token}::", "::endgroup::", notice]
 
 
-def _table_row(entry: ReportEntry) -> str:
+def _table_row(report: Report, entry: ReportEntry) -> str:
     finding = entry.finding
     severity = "suppressed" if entry.by else finding.severity.value
-    notes = [f"{location}: {message}" for location, message in finding.related]
+    notes = [f"{report.from_top(location)}: {message}" for location, message in finding.related]
     notes += [entry.suppression_note] if entry.by else []
     message = "<br>".join(map(markdown_text, (entry.message, *notes)))
-    return f"| {severity} | {markdown_code(str(finding.location))} | {message} | {markdown_code(finding.rule)} |\n"
+    place = markdown_code(str(report.from_top(finding.location)))
+    return f"| {severity} | {place} | {message} | {markdown_code(finding.rule)} |\n"
 
 
 def _count_fitting(rows: Iterable[str], room: int) -> int:

@@ -15,7 +15,13 @@ from jobgen.report.escape import dump_json, dump_json_list, escape_surrogates, f
 from jobgen.report.formats import FormatInfo
 from jobgen.report.summary import summarize
 
-FORMAT = FormatInfo("GitHub code scanning, editors", "one result", "with `--show-suppressed`", needs_rule_texts=True)
+FORMAT = FormatInfo(
+    "GitHub code scanning, editors",
+    "one result",
+    "with `--show-suppressed`",
+    needs_rule_texts=True,
+    names_files_from_top=True,
+)
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 MAX_RESULTS = 25_000
 """GitHub rejects a run with more results, and keeps the 5,000 worst of them."""
@@ -38,7 +44,9 @@ def render(report: Report) -> str:
     rules = _rules(report.rules, [entry.finding for entry in found])
     index = {name: number for number, name in enumerate(rules)}
     pairs = sorted(zip(found, fingerprints(found), strict=True), key=_worst_first)
-    results = [_result(entry, index[entry.finding.rule], fingerprint) for entry, fingerprint in pairs[:MAX_RESULTS]]
+    results = [
+        _result(report, entry, index[entry.finding.rule], fingerprint) for entry, fingerprint in pairs[:MAX_RESULTS]
+    ]
     run = dump_json({"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(report, len(pairs) - len(results))]})
     # Results and rules take one line each; the small rest is indented.
     run = run.replace('"rules": []', f'"rules": {_dump_rules(tuple(rules.items()))}', 1)
@@ -113,22 +121,22 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _MAX_DESCRIPTION else text[: _MAX_DESCRIPTION - 1] + "…"
 
 
-def _result(entry: ReportEntry, index: int, fingerprint: str) -> dict[str, Any]:
+def _result(report: Report, entry: ReportEntry, index: int, fingerprint: str) -> dict[str, Any]:
     finding = entry.finding
-    related = finding.related[:_MAX_LOCATIONS]
+    related = [(report.from_top(other), message) for other, message in finding.related[:_MAX_LOCATIONS]]
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": index,
         "level": _LEVELS[finding.severity],
-        "message": {"text": _message(entry)},
-        "locations": [{"physicalLocation": _physical(finding.location), **_logical(entry.objects)}],
+        "message": {"text": _message(report, entry)},
+        "locations": [{"physicalLocation": _physical(report.from_top(finding.location)), **_logical(entry.objects)}],
         "partialFingerprints": {"primaryLocationLineHash": fingerprint},
         "properties": _properties(entry),
     }
     if related:
         result["relatedLocations"] = [
-            {"id": number, "message": {"text": message or str(other)}, "physicalLocation": _physical(other)}
-            for number, (other, message) in enumerate(related, 1)
+            {"id": number, "message": {"text": message or str(place)}, "physicalLocation": _physical(place)}
+            for number, (place, message) in enumerate(related, 1)
         ]
     if entry.by:
         justification = {"justification": entry.reason} if entry.reason else {}
@@ -136,13 +144,13 @@ def _result(entry: ReportEntry, index: int, fingerprint: str) -> dict[str, Any]:
     return result
 
 
-def _message(entry: ReportEntry) -> str:
+def _message(report: Report, entry: ReportEntry) -> str:
     """Return the message with related locations as links: GitHub shows only those that are linked."""
     # A bracket and a parenthesis together would be an unintended link.
     # Braces stay: the message has no arguments, and GitHub does not unescape doubled braces.
     text = (entry.message or entry.finding.rule).replace("](", "] (")
     links = [
-        f"[{_link_text(message or str(location))}]({number})"
+        f"[{_link_text(message or str(report.from_top(location)))}]({number})"
         for number, (location, message) in enumerate(entry.finding.related[:_MAX_LOCATIONS], 1)
     ]
     return f"{text}; {', '.join(links)}" if links else text
