@@ -722,3 +722,11 @@ def test_defaults_of_some_platforms_are_in_a_block_with_match(tmp_path, layer):
     block = f"  defaults:\n    - match: {{platforms: [kubeflow]}}\n      merge: {policy}\n"
     write(tmp_path, {"teams/nlp.yaml": LIMITED, "overlays/base/overlay.yaml": overlay + block})
     assert not [each for each in jobgen.lint(tmp_path).findings if each.rule == "unsupported-by-kind"]
+
+
+@pytest.mark.parametrize("command", ["teams", "codeowners"])
+def test_commands_about_teams_agree_about_exit_codes(command, tmp_path):
+    write(tmp_path, {"jobgen.yaml": ""})
+    assert run_jobgen_text(tmp_path, command).returncode == 3
+    write(tmp_path, {"teams/nlp.yaml": "apiVersion: jobgen.dev/v1\nkind: Team\nspec: {folders: [jobs], ownerz: []}\n"})
+    assert run_jobgen_text(tmp_path, command).returncode == 1

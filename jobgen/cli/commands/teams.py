@@ -27,7 +27,11 @@ def command(directory: Path, names: tuple[str, ...], envs: tuple[str, ...], *, f
     Teams are files in teams/, or `teams` in jobgen.yaml. See docs/teams.md.
     """
     try:
-        result = teams(load(directory, today=today), names, environments=envs, format=format_)
+        project = load(directory, today=today)
+        if not project.config.teams.all and not project.findings:
+            message = "there are no teams; write `teams/<name>.yaml`, or `teams` in jobgen.yaml"
+            return error_result(ExitCode.NOTHING_TO_DO, message)
+        result = teams(project, names, environments=envs, format=format_)
     except JobgenError as error:
         return to_result(error)
     if result.failed:
