@@ -163,3 +163,17 @@ def test_rule_is_explained_beside_a_broken_policy(broken, tmp_path):
 def test_every_built_in_policy_is_explained():
     for name in policy_docs(None):
         assert explained(None, name).out.startswith(f"{name} (policy, ")
+
+
+def test_own_policy_named_like_one_of_a_pack_has_no_examples_of_the_pack(tmp_path):
+    (tmp_path / "policies/tests/max-gpus").mkdir(parents=True)
+    (tmp_path / "jobgen.yaml").write_text("")
+    assert policy_example(tmp_path, "max-gpus") is not None
+    (tmp_path / "policies/own.yaml").write_text(POLICY.replace("our-own", "max-gpus"))
+    assert policy_example(tmp_path, "max-gpus") is None
+    explained = run_jobgen_text(tmp_path, "explain", "max-gpus").stdout
+    assert "Every job has a team." in explained
+    assert "Bad:" not in explained
+    case = "kind: Pod\nmetadata: {name: ours} # expect: max-gpus\n"
+    (tmp_path / "policies/tests/max-gpus/cases.yaml").write_text(case)
+    assert policy_example(tmp_path, "max-gpus") == ("kind: Pod\nmetadata: {name: ours}\n", "")

@@ -175,7 +175,8 @@ def rule_example(name: str) -> tuple[str, str] | None:
 
 def policy_example(root: Folder | None, name: str) -> tuple[str, str] | None:
     """The shortest case that a policy refuses, and the shortest that it accepts, of the same kind if possible."""
-    homes = [home for home in (root, _shipped_root()) if home]
+    # A policy of the repository may have the name of one that comes with jobgen, whose cases are not about it.
+    homes = [root] if root and _is_own_policy(root, name) else [home for home in (root, _shipped_root()) if home]
     documents = sorted((text for home in homes for text in _read_cases(home, name)), key=len)
     refused = [text for text in documents if _is_refused(text, name)]
     accepted = [text for text in documents if not EXPECTATION.search(text) and _kind(text) not in _SUPPORTING_KINDS]
@@ -184,6 +185,13 @@ def policy_example(root: Folder | None, name: str) -> tuple[str, str] | None:
     pairs = [(bad, good) for bad in refused for good in accepted if _kind(bad) == _kind(good)]
     bad, good = pairs[0] if pairs else (refused[0], accepted[0] if accepted else "")
     return EXPECTATION.sub("", bad), good
+
+
+def _is_own_policy(root: Folder, name: str) -> bool:
+    """Whether a repository has a policy of this name."""
+    documents = (data for file in layout.read_own_policies(root) for data in _read_documents(file.content, file.path))
+    policies = (data for data in documents if isinstance(data, dict) and data.get("kind") in (_POLICY, _MUTATING))
+    return any(_describe_policy(data)[0] == name for data in policies)
 
 
 def _shipped_root() -> Path:
