@@ -14,6 +14,7 @@ import jobgen
 from jobgen.api.teams import teams
 from jobgen.check.builtin_rules import LIMIT_RULES
 from jobgen.check.rule_docs import rule_categories
+from jobgen.model.finding import Severity
 from jobgen.spec.teams import Teams, parse_team
 from jobgen.teams.code_owners import write_owners
 
@@ -730,3 +731,62 @@ def test_commands_about_teams_agree_about_exit_codes(command, tmp_path):
     assert run_jobgen_text(tmp_path, command).returncode == 3
     write(tmp_path, {"teams/nlp.yaml": "apiVersion: jobgen.dev/v1\nkind: Team\nspec: {folders: [jobs], ownerz: []}\n"})
     assert run_jobgen_text(tmp_path, command).returncode == 1
+
+
+def find_messages(root):
+    found = [each for each in jobgen.lint(root).findings if each.severity is not Severity.INFO]
+    return [(each.location.file, each.location.line, each.rule, each.message) for each in found]
+
+
+PATCH = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+metadata: {name: prod}
+spec:
+  jobs: {teams: [vision]}
+  patches: [{match: {teams: [vision]}, merge: {labels: {tier: gold}}}]
+"""
+
+
+def test_a_team_that_cannot_be_read_is_the_only_finding(tmp_path):
+    files = {
+        "teams/nlp.yaml": OPEN,
+        "teams/vision.yaml": "apiVersion: jobgen.dev/v1\nkind: Team\nspec:\n  folders: [jobs/vision\n",
+        "overlays/prod/overlay.yaml": PATCH,
+        "jobs/vision/bert.yaml": make_job(),
+    }
+    found = find_messages(write(tmp_path, files))
+    assert [each[:3] for each in found] == [("teams/vision.yaml", 4, "yaml-syntax")]
+
+
+def test_a_misspelled_folder_is_reported_in_its_team(tmp_path):
+    files = {
+        "teams/nlp.yaml": OPEN,
+        "teams/vision.yaml": OPEN.replace("nlp", "vision").replace("jobs/vision", "jobs/vison"),
+        "jobs/nlp/gpt.yaml": make_job().replace("bert", "gpt"),
+        "jobs/vision/bert.yaml": make_job(),
+    }
+    message = "there is no folder `jobs/vison`, and no team owns `jobs/vision`; did you mean `jobs/vision`?"
+    assert find_messages(write(tmp_path, files)) == [("teams/vision.yaml", 4, "job-without-team", message)]
+
+
+def test_a_job_that_no_misspelled_folder_means_is_reported_itself(tmp_path):
+    files = {
+        "teams/nlp.yaml": OPEN.replace("jobs/nlp", "jobs/nlpp"),
+        "jobs/nlp/gpt.yaml": make_job().replace("bert", "gpt"),
+        "jobs/vision/bert.yaml": make_job(),
+    }
+    found = find_messages(write(tmp_path, files))
+    assert [each[:3] for each in found] == [
+        ("jobs/vision/bert.yaml", 1, "job-without-team"),
+        ("teams/nlp.yaml", 4, "job-without-team"),
+    ]
+
+
+def test_a_folder_without_jobs_yet_is_no_finding(tmp_path):
+    files = {
+        "teams/nlp.yaml": OPEN,
+        "teams/nlq.yaml": OPEN.replace("nlp", "nlq"),
+        "jobs/nlp/bert.yaml": make_job(),
+    }
+    assert find_messages(write(tmp_path, files)) == []

@@ -61,8 +61,8 @@ def find_across_jobs(jobs: AllJobs, policy_files: PolicyFiles | None) -> Iterato
     # Imported late: files that are named need nothing of it.
     from jobgen.pipeline.selectors import find_unknown_roles, find_unlisted_overlays
 
-    # A patch, a deletion or a policy may be there for a job that could not be read or rendered.
-    is_complete = not any("" in part.unchecked for part in jobs.parts)
+    # A patch, a deletion or a policy may be there for a job that could not be read or rendered, or for a team.
+    is_complete = jobs.project.teams.is_complete and not any("" in part.unchecked for part in jobs.parts)
     yield from _find_dead_deletions(jobs, of_layers=is_complete)
     if is_complete:
         yield from _find_idle(jobs)

@@ -16,7 +16,7 @@ from jobgen.check.rule_names import canonical_rule_name, find_similar_rule, orig
 from jobgen.check.schema import ambiguous
 from jobgen.check.schema.own_formats import Check, compile_schema
 from jobgen.model.data import API_VERSION, Node, TracedKey, ValidFields, value_of
-from jobgen.model.finding import Finding, FixStep, Problem
+from jobgen.model.finding import Finding, FixStep, Problem, Severity
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
@@ -25,7 +25,7 @@ from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder, read_date
 from jobgen.repo.files import File
 from jobgen.repo.ready import find_frameworks
-from jobgen.repo.root import SETTINGS
+from jobgen.repo.root import SETTINGS, folder_exists
 from jobgen.repo.shipped import BUILT_IN, find_shipped, read_ready
 from jobgen.report.severities import Severities, list_expiring, parse_severities
 from jobgen.spec.frameworks import (
@@ -37,7 +37,7 @@ from jobgen.spec.frameworks import (
 )
 from jobgen.spec.kinds import Kind, find_kind_errors, parse_kinds
 from jobgen.spec.overlay import Environment, Overlay, add_teams, compose_environment, find_choices, find_overlay_errors
-from jobgen.spec.teams import Teams, find_team_errors, parse_team
+from jobgen.spec.teams import MisspelledFolder, Teams, find_misspelled_folders, find_team_errors, parse_team
 from jobgen.yamlio.read import Source, YamlDocument, read, read_shared, search_text
 
 if TYPE_CHECKING:
@@ -381,13 +381,36 @@ def _load_teams(
 ) -> Teams:
     """The teams of a repository, in teams/ and in the settings."""
     found = [parse_team(str(name), spec, SETTINGS) for name, spec in settings.get("teams", {}).items()]
+    is_complete = True
     for file in layout.read_teams(root):
         name = file.path.rpartition("/")[2].rpartition(".")[0]
-        for document in read_valid_documents(file, "team", findings, traced=traced, frameworks=frameworks):
+        before = len(findings)
+        documents = read_valid_documents(file, "team", findings, traced=traced, frameworks=frameworks)
+        is_complete = is_complete and not any(each.severity is Severity.ERROR for each in findings[before:])
+        for document in documents:
             findings += _check_name(document, name, file.path)
             found.append(parse_team(name, document["spec"], file.path))
     findings += (locate(problem, team.file) for team, problem in find_team_errors(found, overlays))
-    return Teams(tuple({team.name: team for team in reversed(found)}.values())[::-1])
+    teams = Teams(tuple({team.name: team for team in reversed(found)}.values())[::-1])
+    misspelled = list(_find_misspelled_folders(root, teams))
+    findings += (locate(each.problem, each.team.file) for each in misspelled)
+    return Teams(teams.all, is_complete=is_complete, meant={each.meant for each in misspelled})
+
+
+def _find_misspelled_folders(root: Folder, teams: Teams) -> Iterator[MisspelledFolder]:
+    """Report folders of teams that do not exist, if another one may be meant. Jobs are listed only if there are any."""
+    missing = {folder for team in teams.all for folder in team.folders if not folder_exists(root, folder)}
+    if missing:
+        unowned = (entry.path for entry in layout.find_jobs(root) if teams.find(entry.path) is None)
+        folders = {parent for path in unowned for parent in _list_parents(path)}
+        yield from find_misspelled_folders(teams.all, missing, folders)
+
+
+def _list_parents(path: str) -> Iterator[str]:
+    """The folders of a file, the nearest first."""
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
 
 
 def _check_name(document: ValidFields, folder: str, path: str) -> Iterable[Finding]:

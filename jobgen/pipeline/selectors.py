@@ -276,7 +276,10 @@ class Membership:
         others = [name for name in project.environments() if name not in names]
         self._project = project
         self._runners = [*runners, *(EnvironmentRunner(project, name) for name in others)]
-        self.takes_all = any(not runner.expander.environment.jobs or runner.is_broken for runner in self._runners)
+        # What an overlay or a team with errors selects is not known.
+        self.takes_all = not project.teams.is_complete or any(
+            not runner.expander.environment.jobs or runner.is_broken for runner in self._runners
+        )
 
     def selects(self, job: Job) -> bool:
         """Whether an environment selects a job."""
