@@ -346,6 +346,24 @@ def test_repository_replaces_a_policy_of_a_pack(tmp_path, file):
     assert [each.severity for each in jobgen.lint(tmp_path).findings if each.rule == "queue-required"] == ["warning"]
 
 
+def test_a_missing_label_is_a_fault_of_the_job_not_of_its_team(tmp_path):
+    repository(tmp_path, "kueue")
+    write(
+        tmp_path / "teams/nlp.yaml",
+        "apiVersion: jobgen.dev/v1\nkind: Team\nspec: {folders: [jobs], labels: {cost-center: nlp}}\n",
+    )
+    write(
+        tmp_path / "jobs/a.yaml",
+        "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata:\n  name: a\n"
+        "spec: {framework: pytorch, image: 'registry.example.com/a:1.4.2'}\n",
+    )
+
+    found = next(each for each in jobgen.lint(tmp_path).findings if each.rule == "queue-required")
+    assert (found.location.file, found.location.line) == ("jobs/a.yaml", 4)
+    assert found.message.endswith("; set it, or `queue` of a job spec, to a LocalQueue")
+    assert found.evidence == ("kueue.x-k8s.io/queue-name",)
+
+
 def test_list_shows_packs_and_whether_they_are_on(tmp_path):
     result = list_policies(repository(tmp_path, "pss-restricted"))
     packs = [line.split()[1:3] for line in result.out.splitlines() if line.startswith("pack ")]

@@ -49,6 +49,7 @@ _POLICY_TEXTS: Mapping[str, Mapping[str, str]] = {
         "1.9 and later do not serve it; use another framework": "1.9 has it no more; move to another framework",
         " does not serve MXJob, which 1.9 removed; use another framework": " has no MXJob: it went with 1.9",
     },
+    "queue-required": {"; set it, or `queue` of a job spec, to a LocalQueue": "; set it to a LocalQueue"},
     "restart-policy-risk": {"; set it only there": "; say it there alone"},
     "restart-policy-sanity": {
         "rejects the pods; use `Never` or `OnFailure`": (

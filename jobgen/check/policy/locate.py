@@ -14,7 +14,7 @@ from functools import partial
 from jobgen.check.cel import Failed
 from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext
 from jobgen.check.policy.expressions import PolicyExpression
-from jobgen.model.data import Node, Plain, TracedKey, TracedScalar
+from jobgen.model.data import Node, Plain, TracedKey, TracedScalar, location_of
 
 Path = tuple[str | int, ...]
 Evaluate = Callable[[Plain], str | bool]
@@ -116,10 +116,15 @@ def _find_reported_node(source: Mapping[str, Node], path: Path) -> Node:
         node = node_at(source, path)
     except (KeyError, IndexError, TypeError):
         node = None
+    metadata = source.get("metadata")
+    name = metadata.get("name", metadata) if isinstance(metadata, dict) else source
     if node is None or path in ((), ("metadata",)):
-        metadata = source.get("metadata")
-        return metadata.get("name", metadata) if isinstance(metadata, dict) else source
-    return _find_written_node(node) if isinstance(node, dict) else node
+        return name
+    if not isinstance(node, dict):
+        return node
+    written = _find_written_node(node)
+    # Labels of a team or an overlay are not at fault if the job has none.
+    return name if path[0] == "metadata" and _is_of_other_file(written, name) else written
 
 
 def _find_written_node(mapping: Node) -> Node:
@@ -128,6 +133,11 @@ def _find_written_node(mapping: Node) -> Node:
         if not node.layer.startswith("kind "):
             return node
     return mapping
+
+
+def _is_of_other_file(node: Node, name: Node) -> bool:
+    one, other = location_of(node), location_of(name)
+    return bool(one and other and one.file != other.file)
 
 
 def _traced_nodes(tree: Node) -> Iterator[TracedKey | TracedScalar]:
