@@ -10,7 +10,6 @@ import copy
 import functools
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from jobgen.check.consequences import is_failed_evaluation
 from jobgen.model.finding import Finding, Related, Severity
@@ -30,9 +29,6 @@ from jobgen.pipeline.trace import Tracer
 from jobgen.repo import layout
 from jobgen.repo.files import FileEntry
 from jobgen.report.coverage import HIDING_RULES, NO_SCHEMA_RULES
-
-if TYPE_CHECKING:
-    pass
 
 # The part of the work on a file that is left if its objects are only rendered and compared with those of other files.
 _RENDER_SHARE = 0.3
