@@ -132,18 +132,28 @@ def _normalize_secrets(secrets: Any, _: str, __: list[Problem]) -> list[Any]:
     return [item if isinstance(item, dict) else {"name": item} for item in secrets]
 
 
-def _normalize_resources(resources: Any, gpu_resource: str, _: list[Problem]) -> dict[str, Any]:
+def _normalize_resources(resources: Any, gpu_resource: str, problems: list[Problem]) -> dict[str, Any]:
     """Use amounts outside of `requests` and `limits` for both; amounts inside override them."""
     flat = {key: value for key, value in resources.items() if key not in ("limits", "requests", "claims")}
     normal: dict[str, Any] = {"claims": resources["claims"]} if "claims" in resources else {}
+    _report_two_names(flat, gpu_resource, problems)
     for side in ("limits", "requests"):
         own = resources.get(side)
+        _report_two_names(own, gpu_resource, problems)
         amounts = {**flat, **own} if isinstance(own, dict) else flat
         if amounts:
             normal[side] = {_resource_name(key, gpu_resource): value for key, value in amounts.items()}
         elif side in resources:
             normal[side] = own
     return normal
+
+
+def _report_two_names(amounts: Any, gpu_resource: str, problems: list[Problem]) -> None:
+    """Report GPUs that one mapping has under two names: which of the amounts is meant is unknown."""
+    if isinstance(amounts, dict) and "gpu" in amounts and gpu_resource in amounts:
+        last = [key for key in amounts if key in ("gpu", gpu_resource)][-1]
+        message = f"`gpu` is `{gpu_resource}` in this cluster, so the amount is set twice; remove one of them"
+        problems.append(Problem("duplicate-key", message, last, category="yaml"))
 
 
 def _resource_name(key: str, gpu_resource: str) -> str:
