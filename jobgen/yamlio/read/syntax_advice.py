@@ -14,17 +14,28 @@ _BRACKETS = re.compile(r"(?<!\S)#[^\n]*|(?<![\w])(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'
 _NEAR = 4
 """How many lines before an error its cause may be."""
 _KEY_FIRST = re.compile(r"\s*[\w./\"'-]+\Z")
+_CONFLICT = re.compile(r"^(?:<<<<<<< |=======\r?$|>>>>>>> |\|{7} )", re.MULTILINE)
 _ODD_SPACE = re.compile(r"^[ \t]*([\u00a0\u2000-\u200b\u202f\u205f\u3000])", re.MULTILINE)
 
 
 def advise(error: Any, text: str, at: int) -> tuple[str, int] | None:
     """Return what to do about an error of libyaml, and the character to point at; None if its own message must do."""
     return (
-        _find_odd_space(text, at)
+        _find_conflict(text, at)
+        or _find_odd_space(text, at)
         or _find_open_bracket(error, text, at)
         or _find_missing_space(error, text, at)
         or _find_indentation(error, text, at)
     )
+
+
+def _find_conflict(text: str, at: int) -> tuple[str, int] | None:
+    """The first line up to the error that Git writes where both sides of a merge changed the same lines."""
+    found = _CONFLICT.search(text[: at + len(_rest(text, at))])
+    if found is None:
+        return None
+    lines = "`<<<<<<<`, `=======` and `>>>>>>>`"
+    return f"the file has an unresolved merge conflict; keep one side, and remove the lines with {lines}", found.start()
 
 
 def _find_odd_space(text: str, at: int) -> tuple[str, int] | None:
