@@ -1298,6 +1298,33 @@ def test_misspelled_folder_with_objects_of_jobgen_is_an_error(tmp_path, folder, 
     assert lint(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        (JOB.replace("name: a", "name: b"), "jobs"),
+        (OVERLAY, "overlays"),
+        ("apiVersion: jobgen.dev/v1\nkind: Team\nmetadata: {name: nlp}\nspec: {folders: [jobs]}\n", "teams"),
+        ("apiVersion: jobgen.dev/v1\nkind: JobTests\nspec: []\n", "tests"),
+    ],
+)
+def test_object_of_jobgen_at_the_root_is_an_error(tmp_path, text, meant):
+    repository(tmp_path, **{"jobs/a.yaml": JOB, "b.yaml": text})
+
+    [finding] = lint(tmp_path)
+    assert (finding["rule"], finding["severity"], finding["file"]) == ("unread-file", "error", "b.yaml")
+    assert finding["message"] == f"the file is not read; move it to `{meant}/`, or list it in `exclude`"
+
+
+def test_other_files_at_the_root_are_no_error(tmp_path):
+    outside = tmp_path / "outside.yaml"
+    outside.write_text(JOB)
+    settings = {"jobgen.yaml": "exclude: [scratch.yaml]\n", "scratch.yaml": JOB, "values.yaml": "kind: TrainingJob\n"}
+    repository(tmp_path / "own", **{"jobs/a.yaml": JOB, **settings})
+    (tmp_path / "own/link.yaml").symlink_to(outside)
+
+    assert lint(tmp_path / "own") == []
+
+
 def test_folders_with_other_names_or_objects_are_no_misspelling(tmp_path):
     other = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\n"
     repository(tmp_path, **{"jobs/a.yaml": JOB, "examples/b.yaml": JOB, "job/c.yaml": other, "job/README.md": "x"})

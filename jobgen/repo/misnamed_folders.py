@@ -1,4 +1,4 @@
-"""Find folders at the root with objects for jobgen and almost the name of one of its folders: nothing reads them."""
+"""Find objects for jobgen at the root, or in folders with almost the name of one of its folders: nothing reads them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,26 @@ _OBJECT = lazy_pattern(
     r"""(?m)^(?:apiVersion:[ \t]*["']?jobgen\.dev/"""
     r"""|kind:[ \t]*["']?(?:\w+AdmissionPolicy|(?:Cluster)?TrainingRuntime)\b)"""
 )
+_OWN = lazy_pattern(r"""(?m)^apiVersion:[ \t]*["']?jobgen\.dev/""")
+_KIND = lazy_pattern(r"""(?m)^kind:[ \t]*["']?(\w+)""")
+_FOLDERS = {"TrainingJob": "jobs", "Overlay": "overlays", "Team": "teams", "JobTests": "tests"}
 
 
 def find_misnamed(root: Path, patterns: Sequence[ExcludePattern]) -> Iterator[FileEntry]:
-    """Return a finding for each such folder, at its first object; `patterns` are what the settings exclude."""
+    """Return a finding for each file at the root, and for each such folder; `patterns` are what the settings exclude.
+
+    The finding of a folder is at its first object.
+    """
     try:
-        names = [name[:-1] for name in list_paths(str(root), "") if name.endswith("/")]
+        paths = list_paths(str(root), "")
     except OSError:
         return
-    for name in names:
+    files = [path for path in paths if path.endswith(MANIFEST_SUFFIXES) and not is_excluded(path, patterns)]
+    for path in files[:_MAX_SEARCHED]:
+        folder = _find_folder(root / path)
+        if folder:
+            yield report_unread_path(path, f"the file is not read; move it to `{folder}/`, or list it in `exclude`")
+    for name in (path[:-1] for path in paths if path.endswith("/")):
         if name in (*SOURCE_FOLDERS, *DEPENDENCY_FOLDERS) or has_settings(root / name):
             continue
         meant = _find_meant(name)
@@ -36,6 +47,15 @@ def find_misnamed(root: Path, patterns: Sequence[ExcludePattern]) -> Iterator[Fi
         if path:
             message = f"the file is not read: jobgen reads `{meant}/`, not `{name}/`; move it, or list it in `exclude`"
             yield report_unread_path(path, message)
+
+
+def _find_folder(path: Path) -> str:
+    """Return the folder that the first object of a file belongs in; empty if it is none of jobgen, or a link."""
+    if path.is_symlink():
+        return ""
+    text = read_start(str(path), _HEAD_BYTES).decode("utf-8", "replace")
+    kind = _KIND.search(text) if _OWN.search(text) else None
+    return _FOLDERS.get(kind[1], "") if kind else ""
 
 
 def _find_meant(name: str) -> str:
