@@ -28,7 +28,7 @@ RECIPE = re.search(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[1]
 EXAMPLES = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.y*ml"))
 STARTER = ROOT / "jobgen/data/starter"
-HOOKS = {"jobgen-lint", "jobgen-render-check", "jobgen-policy-test"}
+HOOKS = {"jobgen-lint", "jobgen-render-check", "jobgen-policy-test", "jobgen-test"}
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,14 @@ spec:
   resources: {{cpu: 1, memory: 1Gi}}
 """
 BAD = JOB.format(name="bad") + "  imagePullPolicy: Sometimes\n"
+TESTS = """\
+apiVersion: jobgen.dev/v1
+kind: JobTests
+spec:
+  - name: bert runs in ml
+    jobs: [bert]
+    expect: {values: {metadata.namespace: ml}}
+"""
 
 
 def local(**changes: str) -> str:
@@ -53,6 +61,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     (folder / "jobgen.yaml").touch()
     (folder / "jobs/bert.yaml").write_text(JOB.format(name="bert"))
+    (folder / "tests").mkdir()
+    (folder / "tests/bert.yaml").write_text(TESTS)
     (folder / ".pre-commit-config.yaml").write_text(local())
     made = Repository(folder, folder.with_name("home"))
     assert made.run("jobgen", "render", "-o", "rendered").returncode == 0
@@ -71,7 +81,7 @@ def test_hook_manifest_is_valid() -> None:
     done = subprocess.run([sys.executable, "-m", "pre_commit", "validate-manifest", MANIFEST], check=False)
 
     assert done.returncode == 0
-    assert list(HOOKS) == ["jobgen-lint", "jobgen-render-check", "jobgen-policy-test"]
+    assert list(HOOKS) == ["jobgen-lint", "jobgen-render-check", "jobgen-policy-test", "jobgen-test"]
 
 
 def test_hook_refuses_an_invalid_job_on_its_line(repository: Repository) -> None:
