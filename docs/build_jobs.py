@@ -58,7 +58,7 @@ def _format_row(path: str, kinds: list[Kind]) -> str:
         first.description,
         f"`{to_flow(first.example)}`",
         "; ".join(_list_defaults(path, kinds)),
-        ", ".join(_format_platform(kind, path) for kind in kinds),
+        ", ".join(dict.fromkeys(_format_platform(kind, path) for kind in kinds)),
     )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 

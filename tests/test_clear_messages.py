@@ -321,6 +321,55 @@ def test_an_odd_space_in_a_block_of_text_is_no_error(tmp_path):
     assert lint_files(tmp_path, {"jobs/bert.yaml": job}) == []
 
 
+CONFLICT = (
+    "the file has an unresolved merge conflict; keep one side, and remove the lines with"
+    " `<<<<<<<`, `=======` and `>>>>>>>`"
+)
+CONFLICTS = {
+    "both sides": ("<<<<<<< HEAD\n  shm: 8Gi\n=======\n  shm: 16Gi\n>>>>>>> faster", 9),
+    "with their base": ("<<<<<<< HEAD\n  shm: 8Gi\n||||||| 1234567\n=======\n  shm: 16Gi\n>>>>>>> faster", 9),
+    "Windows": ("<<<<<<< HEAD\r\n  shm: 8Gi\r\n=======\r\n  shm: 16Gi\r\n>>>>>>> faster\r", 9),
+    "the middle is left": ("  shm: 8Gi\n=======", 10),
+    "the end is left": ("  shm: 8Gi\n>>>>>>> faster", 10),
+}
+
+
+@pytest.mark.parametrize("case", CONFLICTS)
+def test_a_merge_conflict_is_called_by_its_name(case, tmp_path):
+    lines, line = CONFLICTS[case]
+    [found] = lint_files(tmp_path, {"jobs/bert.yaml": JOB.replace("  shm: 8Gi", lines)})
+    assert (found["line"], found["column"], found["message"]) == (line, 1, CONFLICT)
+
+
+def test_a_conflict_in_a_block_of_text_is_no_error(tmp_path):
+    job = JOB.replace("shm: 8Gi", "shm: 8Gi\n  description: |\n    <<<<<<< HEAD\n    =======\n    >>>>>>> b")
+    assert lint_files(tmp_path, {"jobs/bert.yaml": job}) == []
+
+
+# Amounts
+
+
+@pytest.mark.parametrize(
+    ("resources", "column"),
+    [
+        ("{cpu: 8, memory: 64Gi, gpu: 8, nvidia.com/gpu: 4}", 45),
+        ("{cpu: 8, memory: 64Gi, nvidia.com/gpu: 4, gpu: 8}", 56),
+        ("{cpu: 8, memory: 64Gi, limits: {gpu: 8, nvidia.com/gpu: 4}}", 54),
+    ],
+)
+def test_gpus_under_two_names_are_an_error(resources, column, tmp_path):
+    job = JOB.replace("{cpu: 8, memory: 64Gi, gpu: 8}", resources)
+    [found] = lint_files(tmp_path, {"jobs/bert.yaml": job})
+    message = "`gpu` is `nvidia.com/gpu` in this cluster, so the amount is set twice; remove one of them"
+    assert (found["rule"], found["line"], found["column"], found["message"]) == ("duplicate-key", 8, column, message)
+
+
+def test_gpus_of_two_vendors_and_limits_below_a_common_amount_are_no_error(tmp_path):
+    for resources in ("gpu: 8, limits: {nvidia.com/gpu: 8}", "gpu: 8, requests: {gpu: 8}"):
+        job = JOB.replace("gpu: 8", resources)
+        assert lint_files(tmp_path, {"jobs/bert.yaml": job}) == []
+
+
 # A field at the wrong level
 
 TOP_LEVEL = {
