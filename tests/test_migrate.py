@@ -85,6 +85,7 @@ def test_unknown_target_or_environment_is_a_usage_error(tmp_path):
 
     assert (target.returncode, env.returncode, job.returncode) == (2, 2, 3)
     assert b"did you mean `TrainJob`?" in target.stderr
+    assert b"did you mean `trainer`?" in jobgen(tmp_path, "migrate", "seed.yaml", "--to", "trainr").stderr
 
 
 def tokens():

@@ -134,7 +134,8 @@ def _check_arguments(project: ProjectConfig, target: str, envs: Sequence[str]) -
     if not any(is_selected(kind, target) for kind in project.kinds):
         known = ", ".join([*platforms, *names])
         return error_result(
-            ExitCode.USAGE, f"there is no kind or platform `{target}`{did_you_mean(target, names)} (known: {known})"
+            ExitCode.USAGE,
+            f"there is no kind or platform `{target}`{did_you_mean(target, [*platforms, *names])} (known: {known})",
         )
     unknown = [env for env in envs if env not in project.overlays]
     if unknown:

@@ -12,17 +12,18 @@ from jobgen.convert.migrate.migrate_sweep import migrate_sweep
 from jobgen.convert.migrate.rewrite import find_line, rewrite_job
 from jobgen.convert.migrate.with_runtimes import migrate_with_runtimes
 from jobgen.model.data import value_of
-from jobgen.model.finding import add_article, pluralize
+from jobgen.model.finding import Problem, add_article, pluralize
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job
 from jobgen.render.build import is_spec
-from jobgen.render.expand import Expander
+from jobgen.render.expand import Expander, JobSpec
 from jobgen.repo.files import FileEntry
 from jobgen.report.escape import visible
 from jobgen.spec.kinds import Kind
-from jobgen.spec.overlay import DEFAULT_PLATFORM, Environment, JobAttributes
+from jobgen.spec.overlay import DEFAULT_PLATFORM, Environment
+from jobgen.spec.sweeps import expand_member
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 
@@ -39,6 +40,8 @@ class MigrationSource(NamedTuple):
     framework: str
     is_spec: bool
     surroundings: Surroundings = NO_SURROUNDINGS
+    expander: Expander | None = None
+    """Expands the jobs of its environment, if one contains it."""
 
 
 class MigrationOutput(NamedTuple):
@@ -64,7 +67,13 @@ def convert_with_runtimes(jobs: Sequence[Job], project: ProjectConfig) -> list[M
     """Convert PyTorchJobs to TrainJobs with the runtimes that they need; the texts of jobs, then those of runtimes."""
     kinds = {kind.name: kind for kind in project.kinds}
     members = [member for job in jobs for member in (list_members(job, project) if job.document.sweep else (job,))]
-    found = migrate_with_runtimes(members, project, kinds[SOURCE], kinds[TARGET])
+    preferred: dict[tuple[str, int], str] = {}
+    for job in jobs:
+        origin = find_source(job, project, TARGET, ())
+        platform = None if isinstance(origin, str) else find_preferred(origin, kinds[TARGET])
+        if platform is not None:
+            preferred[job.file.path, job.position] = platform
+    found = migrate_with_runtimes(members, project, kinds[SOURCE], kinds[TARGET], preferred)
     return [MigrationOutput(each.path.removesuffix(".yaml"), each.text, each.report, each.lost) for each in found]
 
 
@@ -99,7 +108,8 @@ def convert_job(job: Job, size: int, project: ProjectConfig, target: str, envs: 
     if isinstance(kind, str):
         return refuse(kind)
     env, version = _find_version(project, kind)
-    origin = origin._replace(surroundings=origin.surroundings._replace(target_version=version))
+    preferred = find_preferred(origin, kind) or ""
+    origin = origin._replace(surroundings=origin.surroundings._replace(target_version=version, preferred=preferred))
     done = _migrate_document(origin, kind, size, project)
     if isinstance(done, str):
         return refuse(done)
@@ -139,46 +149,67 @@ def find_source(job: Job, project: ProjectConfig, target: str, envs: Sequence[st
         if not isinstance(spec, ImportedSpec):
             return "no spec renders to exactly this object; `jobgen import` shows why"
         return MigrationSource(job, spec.document, kind, spec.framework, is_spec=False)
-    found = list(_find_kinds(job, project, envs or project.environments()))
+    problems: list[str] = []
+    found = list(_find_kinds(job, project, envs or project.environments(), problems))
     if not found and not envs:
-        found = [
-            MigrationSource(job, data, kind, str(data["spec"]["framework"]), is_spec=True)
-            for kind in sorted(project.kinds, key=lambda kind: kind.platform != DEFAULT_PLATFORM)
-            if data["spec"].get("framework") in kind.frameworks
-        ]
+        found = list(_guess_kinds(job, project))
     other = [each for each in found if not is_selected(each.kind, target)] or found
-    return (
-        other[0]
-        if other
-        else "no environment contains it, so its current kind is unknown; name an environment with `-e`"
-    )
+    if other:
+        return other[0]
+    if problems:
+        return f"its current kind is unknown: {problems[0]}"
+    if envs:
+        return f"{' and '.join(f'`{env}`' for env in envs)} does not contain it, so its current kind is unknown"
+    return "no environment contains it, so its current kind is unknown; name an environment with `-e`"
 
 
-def _find_kinds(job: Job, project: ProjectConfig, envs: Sequence[str]) -> Iterator[MigrationSource]:
-    """Yield the kind of a spec in each environment that contains it."""
+def _find_kinds(
+    job: Job, project: ProjectConfig, envs: Sequence[str], problems: list[str]
+) -> Iterator[MigrationSource]:
+    """Yield what each environment that contains a spec renders it to; add the problems that prevent it."""
     for env in envs:
         expander = Expander(project.environment(env, []), list(project.kinds))
-        facets = expander.attributes(job.document)
-        if not expander.environment.matches(facets):
+        attributes = expander.attributes(job.document)
+        if not expander.environment.matches(attributes):
             continue
-        platform = expander.environment.cluster.platform or DEFAULT_PLATFORM
-        for kind in project.kinds:
-            if kind.platform == platform and kind.name == facets.kind:
-                policies = Surroundings(_find_overlay_policies(job, expander, facets), env)
-                yield MigrationSource(
-                    job, job.document.data, kind, facets.framework, is_spec=True, surroundings=policies
-                )
+        own_problems: list[Problem] = []
+        expanded = expander.expand(job.document, expander.environment.patches_for(attributes), own_problems, [])
+        where = f"`{env}`: " if env else ""
+        if expanded is None:
+            problems += (f"{where}{problem.message}" for problem in own_problems)
+            continue
+        if expanded.framework != attributes.framework:
+            problems.append(f"{where}an overlay changes its framework to `{expanded.framework}`")
+            continue
+        surroundings = Surroundings(_find_overlay_policies(job, expander, expanded), env)
+        yield MigrationSource(
+            job, job.document.data, expanded.kind, expanded.framework, True, surroundings, expander=expander
+        )
 
 
-def _find_overlay_policies(job: Job, expander: Expander, attributes: JobAttributes) -> dict[str, str]:
+def _guess_kinds(job: Job, project: ProjectConfig) -> Iterator[MigrationSource]:
+    """Yield the kinds that a spec may have in an environment that does not exist yet."""
+    spec = job.document.data["spec"]
+    framework, platform = (str(value_of(spec.get(name)) or "") for name in ("framework", "platform"))
+    for kind in sorted(project.kinds, key=lambda kind: kind.platform != DEFAULT_PLATFORM):
+        if framework in kind.frameworks and platform in ("", kind.platform):
+            yield MigrationSource(job, job.document.data, kind, framework, is_spec=True)
+
+
+def find_preferred(origin: MigrationSource, kind: Kind) -> str | None:
+    """Return the platform that the cluster prefers to that of the new kind; None if it does not have the new one."""
+    if origin.expander is None or kind.platform not in origin.expander.environment.cluster.list_platforms():
+        return None
+    document = origin.job.document
+    spec = {"framework": target_framework(origin.framework, kind)}
+    chosen = origin.expander.attributes(document._replace(data={**document.data, "spec": spec})).platform
+    return chosen if chosen != kind.platform else ""
+
+
+def _find_overlay_policies(job: Job, expander: Expander, with_overlays: JobSpec) -> dict[str, str]:
     """Return the restart policies, by role, that overlays and not the job set."""
-    environment = expander.environment
-    bare = Expander(Environment("", environment.cluster), expander.kinds)
-    patches = environment.patches_for(attributes)
-    with_overlays = expander.expand(job.document, patches, [], [])
+    bare = Expander(Environment("", expander.environment.cluster), expander.kinds)
     without = bare.expand(job.document, [], [], [])
-    if with_overlays is None:
-        return {}
     own = {name: value_of(role.replica.get("restartPolicy")) for name, role in without.roles.items()} if without else {}
     policies = {name: value_of(role.replica.get("restartPolicy")) for name, role in with_overlays.roles.items()}
     return {name: policy for name, policy in policies.items() if policy and policy != own.get(name)}
@@ -210,12 +241,23 @@ def select_target(origin: MigrationSource, project: ProjectConfig, target: str) 
     return f"`{target}` does not support `{origin.framework}`{hint}"
 
 
+def _is_rendered(origin: MigrationSource, done: MigratedJob, kind: Kind) -> bool:
+    """Whether the environment of a job renders the new spec to its new kind as it is."""
+    if origin.expander is None:
+        return False
+    old, new = origin.job.document, done.document
+    document = old._replace(data=expand_member(new, 0) if old.sweep else new)
+    patches = origin.expander.environment.patches_for(origin.expander.attributes(document))
+    expanded = origin.expander.expand(document, patches, [], [])
+    return expanded is not None and expanded.kind is kind
+
+
 def _format_report(origin: MigrationSource, done: MigratedJob, kind: Kind, env: str) -> str:
     """Return the report: one line for each field, with its location, and the comparison of the pods."""
     job = origin.job
     where = f"{job.file.path}:{job.start().line}"
     way = f"{origin.kind.name} ({origin.kind.platform}) to {kind.name} ({kind.platform})"
-    if origin.is_spec and kind.platform != origin.kind.platform:
+    if origin.is_spec and kind.platform != origin.kind.platform and not _is_rendered(origin, done, kind):
         way += f"; it needs an overlay with `cluster: {{platform: {kind.platform}}}`"
     if env:
         way += f"; overlay `{env}` has {kind.operator} {origin.surroundings.target_version}"

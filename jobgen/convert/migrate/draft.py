@@ -57,6 +57,8 @@ class Surroundings(NamedTuple):
     target_version: str = ""
     runtime: BuiltRuntime | None = None
     """The runtime that takes the fields that the other kind does not have."""
+    preferred: str = ""
+    """The platform that the cluster chooses for the new job if the job names none, though it has the new one too."""
 
 
 NO_SURROUNDINGS = Surroundings()

@@ -56,7 +56,9 @@ def migrate_job(
 ) -> MigratedJob:
     """Migrate a job spec from one kind to another."""
     old: Any = document
-    before: dict[str, Plain] = {**document, "spec": {"framework": framework, **old["spec"]}}
+    # An overlay may have chosen another platform than the job.
+    own = {key: value for key, value in old["spec"].items() if key != "platform"}
+    before: dict[str, Plain] = {**document, "spec": {"framework": framework, **own}}
     spec: Fields = {"framework": framework, **copy.deepcopy(old["spec"])}
     draft = Draft(spec, str(old["metadata"]["name"]), framework, source, target, surroundings=surroundings)
     if surroundings.runtime:

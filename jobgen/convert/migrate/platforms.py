@@ -30,6 +30,9 @@ def restore_platforms(draft: Draft, taken: Fields) -> None:
     if taken["platform"] is not None:
         draft.spec["platform"] = new
         draft.note(("platform",), "changed", f"the job is for `{new}` now")
+    elif preferred := draft.surroundings.preferred:
+        draft.spec["platform"] = new
+        draft.note(("platform",), "changed", f"the job is for `{new}` now; without it, the cluster uses `{preferred}`")
     for name, role in taken["roles"].items():
         roles: dict[str, Any] = draft.spec.get("roles") or {}
         if old not in role["platforms"]:

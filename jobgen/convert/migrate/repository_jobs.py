@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from jobgen.convert.importing.common_fields import Fields
@@ -136,9 +137,18 @@ def _render_alone(job: Job, project: ProjectConfig, kind: Kind) -> Fields:
 
 
 def migrate_documents(
-    sources: Sequence[SourceJob], project: ProjectConfig, runners: Runners, route: Route, *, by_namespace: bool = False
+    sources: Sequence[SourceJob],
+    project: ProjectConfig,
+    runners: Runners,
+    route: Route,
+    *,
+    by_namespace: bool = False,
+    preferred: Mapping[tuple[str, int], str] = MappingProxyType({}),
 ) -> list[MigratedDocument]:
-    """Migrate documents. Those whose runtimes are equal share one; with `by_namespace`, only within a namespace."""
+    """Migrate documents. Those whose runtimes are equal share one; with `by_namespace`, only within a namespace.
+
+    `preferred` has the platforms that clusters use for jobs, by file and position, that do not name the new one.
+    """
     built = [_build_runtimes(source, runners, route) for source in sources]
     users = [
         RuntimeUser(source.name, source.jobs[0].file.path, source.base[0], _list_specs(source, each, by_namespace))
@@ -153,7 +163,9 @@ def migrate_documents(
             found.append(MigratedDocument(source, "", {}, each))
             continue
         name = next(names)
-        result = _migrate(source, each[""], name, project, route)
+        other = preferred.get((source.jobs[0].file.path, source.jobs[0].position), "")
+        surroundings = Surroundings(target_version=route.version, preferred=other)
+        result = _migrate(source, each[""], name, project, route, surroundings)
         if source.has_other_kinds and not isinstance(result, str):
             # Other kinds have no runtime; overlays name it where there is one.
             pop_path(result.document, ("spec", route.framework, "runtime"))
@@ -187,7 +199,12 @@ def _build_runtimes(source: SourceJob, runners: Runners, route: Route) -> dict[s
 
 
 def _migrate(
-    source: SourceJob, built: tuple[BuiltRuntime, ...], name: str, project: ProjectConfig, route: Route
+    source: SourceJob,
+    built: tuple[BuiltRuntime, ...],
+    name: str,
+    project: ProjectConfig,
+    route: Route,
+    surroundings: Surroundings,
 ) -> MigratedJob | str:
     kind = route.source
     numbers = {json.dumps(source.base[index]["spec"], sort_keys=True): each for index, each in enumerate(built)}
@@ -196,8 +213,8 @@ def _migrate(
         # The variables of a member hold its own number of nodes.
         made, _ = render_spec(document, renderer_for(kind.platform, project.kinds), alone=False)
         own = numbers.get(json.dumps((made or {}).get("spec"), sort_keys=True), built[0])
-        surroundings = Surroundings(target_version=route.version, runtime=own._replace(name=name))
-        return migrate_job(document, kind, route.target, route.framework, project.kinds, surroundings)
+        around = surroundings._replace(runtime=own._replace(name=name))
+        return migrate_job(document, kind, route.target, route.framework, project.kinds, around)
 
     if source.jobs[0].document.sweep:
         keeps_counts = not built[0].env and not built[0].roles_differ

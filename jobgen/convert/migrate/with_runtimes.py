@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.convert.importing.common_fields import Fields
@@ -41,9 +41,13 @@ class RuntimeOutput(NamedTuple):
 
 
 def migrate_with_runtimes(
-    jobs: Sequence[Job], project: ProjectConfig, source: Kind, target: Kind
+    jobs: Sequence[Job], project: ProjectConfig, source: Kind, target: Kind, preferred: Mapping[tuple[str, int], str]
 ) -> Iterator[RuntimeOutput]:
-    """Migrate jobs without overlays; yield the jobs, then the runtimes that they share."""
+    """Migrate jobs without overlays; yield the jobs, then the runtimes that they share.
+
+    `preferred` has the jobs, by file and position, whose cluster has the new platform, with the platform that the
+    cluster uses instead unless the job names one.
+    """
     runners = {"": EnvironmentRunner(project, "")}
     declared = {env: EnvironmentRunner(project, env) for env in project.environments()}
     route = Route(source, target, next(iter(source.frameworks)), find_version(declared, target))
@@ -53,8 +57,10 @@ def migrate_with_runtimes(
         where = f"{job.file.path}:{job.start().line}"
         reason = f"it is not a {source.name}, which alone gets a runtime"
         yield RuntimeOutput("", "", f"{where}: not migrated: {reason}\n")
-    documents = migrate_documents(sources, project, runners, route, by_namespace=True)
-    yield from (_format_job(each, route) for each in documents)
+    documents = migrate_documents(sources, project, runners, route, by_namespace=True, preferred=preferred)
+    for each in documents:
+        job = each.source.jobs[0]
+        yield _format_job(each, route, is_served=(job.file.path, job.position) in preferred)
     runtimes = {each.runtime: each for each in documents if not isinstance(each.result, str)}
     for name, document in runtimes.items():
         yield RuntimeOutput(f"runtimes/{name}.yaml", format_document(_build_manifest(document)))
@@ -78,12 +84,12 @@ def _build_manifest(document: MigratedDocument) -> Fields:
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": document.built[""][0].spec}
 
 
-def _format_job(document: MigratedDocument, route: Route) -> RuntimeOutput:
+def _format_job(document: MigratedDocument, route: Route, *, is_served: bool) -> RuntimeOutput:
     source, result = document.source, document.result
     if isinstance(result, str):
         return RuntimeOutput("", "", f"{source.where}: not migrated: {visible(result)}\n")
     way = f"{route.source.name} to {route.target.name}, runtime `{document.runtime}`"
-    if is_spec(source.document):
+    if is_spec(source.document) and not is_served:
         way += f"; it needs an overlay with `cluster: {{platform: {route.target.platform}}}`"
     lines = [f"{source.where}: `{source.name}`: {way}"]
     path = source.jobs[0].file.path

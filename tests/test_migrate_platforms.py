@@ -1,0 +1,123 @@
+"""Jobs of clusters with several platforms: each is migrated from what it renders to, to what it will render to."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from command import jobgen
+from transcripts import write_files
+
+ROLES = {
+    "pytorch": {"master": {}, "worker": {"replicas": 3}},
+    "node": {"node": {"replicas": 4}},
+    "mpi": {"launcher": {"command": ["mpirun", "train.py"]}, "worker": {"replicas": 3}},
+}
+
+
+def make_repository(folder, platforms, overlay=(), **jobs):
+    """Write a repository with an environment `prod`, if it has platforms, and these specs."""
+    documents = {f"jobs/{name}.yaml": ("TrainingJob", name, {"image": "a:1", **spec}) for name, spec in jobs.items()}
+    if platforms:
+        documents["overlays/prod/o.yaml"] = ("Overlay", "prod", {"cluster": {"platforms": platforms}, **dict(overlay)})
+    write_files(
+        folder,
+        {
+            path: yaml.safe_dump(
+                {"apiVersion": "jobgen.dev/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+            ).encode()
+            for path, (kind, name, spec) in documents.items()
+        }
+        | {"jobgen.yaml": b""},
+    )
+
+
+def migrate(folder, *arguments):
+    """Return the new spec, or None, and the lines of the report."""
+    done = jobgen(folder, "migrate", *arguments)
+    made = next(yaml.safe_load_all(done.stdout), None)
+    assert done.returncode == (0 if made else 1)
+    return made and made["spec"], done.stderr.decode()
+
+
+def render_kind(folder, name, spec):
+    """Return the kind that the environment `prod` renders a job to if its spec is replaced."""
+    path = folder / "jobs" / f"{name}.yaml"
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), "spec": spec}))
+    done = jobgen(folder, "render", "-e", "prod", name)
+    return next(yaml.safe_load_all(done.stdout))["kind"]
+
+
+@pytest.mark.parametrize("arguments", [(), ("-e", "prod")], ids=["", "-e"])
+@pytest.mark.parametrize(
+    ("platforms", "overlay", "spec", "target", "way"),
+    [
+        (["kubeflow", "jobset"], {}, {"platform": "jobset"}, "kubeflow", "JobSet (jobset) to PyTorchJob (kubeflow)"),
+        (["kubeflow", "kubernetes"], {}, {"platform": "kubernetes"}, "kubeflow", "Job (kubernetes) to PyTorchJob"),
+        (
+            ["kubeflow", "jobset"],
+            {"defaults": {"platform": "jobset"}},
+            {},
+            "kubeflow",
+            "JobSet (jobset) to PyTorchJob (kubeflow)",
+        ),
+        (["kubeflow", "jobset"], {}, {}, "jobset", "PyTorchJob (kubeflow) to JobSet (jobset)"),
+        (["jobset", "kubeflow"], {}, {"platform": "kubeflow"}, "jobset", "PyTorchJob (kubeflow) to JobSet (jobset)"),
+        (["kubeflow", "trainer"], {}, {}, "trainer", "PyTorchJob "),
+    ],
+    ids=["own", "kubernetes", "default", "not-first", "first", "trainer"],
+)
+def test_result_renders_to_the_new_kind(platforms, overlay, spec, target, way, arguments, tmp_path):
+    roles = ROLES["node" if "JobSet (" in way[:8] or way.startswith("Job ") else "pytorch"]
+    make_repository(tmp_path, platforms, overlay, a={"framework": "pytorch", "roles": roles, **spec})
+    made, report = migrate(tmp_path, "a", "--to", target, *arguments)
+
+    assert way in report.splitlines()[0]
+    assert "needs an overlay" not in report
+    assert "nodes differ" not in report
+    assert made.get("platform", platforms[0]) == target
+    assert (
+        render_kind(tmp_path, "a", made)
+        == {"kubeflow": "PyTorchJob", "jobset": "JobSet", "trainer": "TrainJob"}[target]
+    )
+
+
+@pytest.mark.parametrize("platforms", [["mpi-operator", "kubeflow"], ["kubeflow", "mpi-operator"]], ids="-".join)
+def test_platform_that_does_not_support_the_framework_may_be_first(platforms, tmp_path):
+    make_repository(tmp_path, platforms, a={"framework": "pytorch", "roles": ROLES["pytorch"]})
+    made, report = migrate(tmp_path, "a", "--to", "jobset", "-e", "prod")
+
+    assert "PyTorchJob (kubeflow) to JobSet (jobset); it needs an overlay with" in report
+    assert "platform" not in made
+
+
+def test_overlay_that_sets_the_platform_wins(tmp_path):
+    overlay = {"patches": [{"match": {"names": ["a"]}, "merge": {"platform": "jobset"}}]}
+    job = {"framework": "pytorch", "roles": ROLES["node"], "platform": "kubeflow"}
+    make_repository(tmp_path, ["kubeflow", "jobset"], overlay, a=job)
+    _, report = migrate(tmp_path, "a", "--to", "kubernetes", "-e", "prod")
+
+    assert "JobSet (jobset) to Job (kubernetes); it needs an overlay" in report
+
+
+def test_platform_without_environments(tmp_path):
+    make_repository(tmp_path, [], a={"framework": "pytorch", "roles": ROLES["node"], "platform": "kubernetes"})
+    _, report = migrate(tmp_path, "a", "--to", "kubeflow")
+
+    assert "Job (kubernetes) to PyTorchJob (kubeflow)" in report
+
+
+@pytest.mark.parametrize(
+    ("overlay", "spec", "reason"),
+    [
+        ({"jobs": {"names": ["b"]}}, {}, "`prod` does not contain it"),
+        ({}, {"platform": "ray"}, "`prod`: the cluster does not have platform `ray`"),
+        ({"patches": [{"merge": {"framework": "jax"}}]}, {}, "an overlay changes its framework to `jax`"),
+    ],
+    ids=["elsewhere", "no-platform", "framework"],
+)
+def test_reason_for_an_unknown_kind(overlay, spec, reason, tmp_path):
+    make_repository(tmp_path, ["kubeflow"], overlay, a={"framework": "pytorch", "roles": ROLES["pytorch"], **spec})
+    made, report = migrate(tmp_path, "a", "--to", "jobset", "-e", "prod")
+
+    assert made is None
+    assert reason in report
