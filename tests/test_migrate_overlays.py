@@ -94,7 +94,12 @@ def test_patches(patch, use, expected):
         ({"platform": "kubeflow", "gitops": "flux"}, False, {"platform": "trainer", "gitops": "flux"}),
         ({"platform": "kubeflow"}, True, {"platforms": ["trainer", "kubeflow"]}),
         ({"platforms": ["kubeflow", "ray"]}, False, {"platforms": ["trainer", "ray"]}),
-        ({"platforms": ["ray", "kubeflow"]}, True, {"platforms": ["trainer", "ray", "kubeflow"]}),
+        ({"platforms": ["ray", "kubeflow"]}, True, {"platforms": ["ray", "trainer", "kubeflow"]}),
+        ({"platforms": ["ray", "kubeflow"]}, False, {"platforms": ["ray", "trainer"]}),
+        ({"platforms": ["ray", "kubeflow", "trainer"]}, False, {"platforms": ["ray", "trainer"]}),
+        ({"platforms": ["trainer", "kubeflow"]}, True, {"platforms": ["trainer", "kubeflow"]}),
+        ({"platforms": ["ray"]}, True, {"platforms": ["trainer", "ray"]}),
+        ({"platform": "kubeflow", "platforms": ["ray"]}, False, {"platforms": ["trainer", "ray"]}),
         ({}, False, {"platform": "trainer"}),
     ],
 )

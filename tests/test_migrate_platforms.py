@@ -121,3 +121,58 @@ def test_reason_for_an_unknown_kind(overlay, spec, reason, tmp_path):
 
     assert made is None
     assert reason in report
+
+
+def migrate_all(folder):
+    """Migrate all jobs to Trainer, and return the kinds of all objects by environment before and after."""
+    before = render_kinds(folder)
+    done = jobgen(folder, "migrate", "--all", "--to", "trainer", "--write")
+    assert done.returncode == 0, done.stderr
+    return before, render_kinds(folder), done.stderr.decode()
+
+
+def render_kinds(folder):
+    """Return the names of all objects with their kinds, for each environment."""
+    found = {}
+    for env in sorted(path.name for path in (folder / "overlays").iterdir()):
+        objects = yaml.safe_load_all(jobgen(folder, "render", "-e", env).stdout)
+        found[env] = {
+            each["metadata"]["name"]: f"{each['apiVersion']} {each['kind']}"
+            for each in objects
+            if each["kind"] != "TrainingRuntime"
+        }
+    return found
+
+
+MPI = {"framework": "mpi", "roles": ROLES["mpi"]}
+TORCH = {"framework": "pytorch", "roles": ROLES["pytorch"]}
+
+
+@pytest.mark.parametrize(
+    ("platforms", "job", "kind", "platform"),
+    [
+        (["mpi-operator", "kubeflow"], MPI, "kubeflow.org/v2beta1 MPIJob", None),
+        (["kubeflow", "mpi-operator"], MPI, "kubeflow.org/v1 MPIJob", "kubeflow"),
+        (["kubeflow"], MPI, "kubeflow.org/v1 MPIJob", "kubeflow"),
+        (["kubeflow", "jobset"], TORCH | {"platform": "jobset"}, "jobset.x-k8s.io/v1alpha2 JobSet", "jobset"),
+    ],
+    ids=["mpi-first", "mpi-last", "mpi-v1", "own"],
+)
+def test_other_jobs_stay_on_their_platform(platforms, job, kind, platform, tmp_path):
+    make_repository(tmp_path, platforms, m=job, a=TORCH)
+    before, after, _ = migrate_all(tmp_path)
+
+    assert before["prod"]["m"] == after["prod"]["m"] == kind
+    assert after["prod"]["a"] == "trainer.kubeflow.org/v1alpha1 TrainJob"
+    assert yaml.safe_load((tmp_path / "jobs/m.yaml").read_text())["spec"].get("platform") == platform
+
+
+def test_job_that_stays_on_a_platform_of_each_environment(tmp_path):
+    make_repository(tmp_path, ["kubeflow"], m=MPI, a=TORCH)
+    other = (tmp_path / "overlays/prod/o.yaml").read_text().replace("prod", "stage").replace("kubeflow", "mpi-operator")
+    write_files(tmp_path, {"overlays/stage/o.yaml": f"{other}  jobs: {{names: [m]}}\n".encode()})
+    before, after, _ = migrate_all(tmp_path)
+
+    assert before["prod"]["m"] == after["prod"]["m"] == "kubeflow.org/v1 MPIJob"
+    assert before["stage"]["m"] == after["stage"]["m"] == "kubeflow.org/v2beta1 MPIJob"
+    assert "TrainJob" in after["prod"]["a"]

@@ -160,8 +160,14 @@ def _rename_kinds(kinds: Collection[str], migration: LayerMigration) -> list[str
 
 
 def set_platform(cluster: Mapping[str, Any], old: str, new: str, *, is_mixed: bool) -> Fields:
-    """The properties of a cluster with the new platform, and also with the old one if some jobs stay there."""
+    """The properties of a cluster with the new platform, and also with the old one if some jobs stay there.
+
+    The new platform takes the place of the old one: jobs of platforms that come before it stay there.
+    """
     kept = {key: value for key, value in cluster.items() if key not in ("platform", "platforms")}
-    named = [str(name) for name in cluster.get("platforms") or (cluster.get("platform") or old,)]
-    names = list(dict.fromkeys([new, *(name for name in named if is_mixed or name != old)]))
+    first = (cluster["platform"],) if cluster.get("platform") else ()
+    named = [str(name) for name in (*first, *(cluster.get("platforms") or ()))] or [old]
+    place = named.index(old) if old in named else 0
+    rest = [name for name in named[place:] if is_mixed or name != old]
+    names = list(dict.fromkeys([*named[:place], new, *rest]))
     return {"platforms": names, **kept} if len(names) > 1 else {"platform": new, **kept}

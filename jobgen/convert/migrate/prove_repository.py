@@ -210,17 +210,29 @@ def _compare_staying(
         for job in each.source.jobs
     }
     for job in migration.staying:
+        new_job = jobs.get((job.file.path, job.position, job.item))
         for env in before:
             if env in moved.get((job.file.path, job.position), ()):
                 continue
             old = _render_plain(job, before[env])
-            new = _render_plain(jobs.get((job.file.path, job.position, job.item)), after[env])
+            new = _render_plain(new_job, after[env])
             if old != new:
                 where = f"{job.file.path}:{job.start().line}: `{job.document.name}`: {env or 'without overlays'}"
                 message = f"{where}: the job was not migrated, but its object would change"
-                kinds = [str((old or {}).get("kind"))]
-                match = {"kinds": kinds, "names": [job.document.name]}
-                yield env, message, {"match": match, "manifest": create_patch(new, old)} if old and new else None
+                platform = before[env].attributes(job).platform
+                is_elsewhere = new_job is not None and after[env].attributes(new_job).platform != platform
+                if is_elsewhere:
+                    message += f"; `platform: {platform}` in the job or in an overlay prevents that"
+                yield env, message, _restore_object(job.document.name, platform if is_elsewhere else "", old, new)
+
+
+def _restore_object(name: str, platform: str, old: Fields | None, new: Fields | None) -> Fields | None:
+    """Return the patch that restores the object of a job that stays, or its platform, if there can be one."""
+    if old and platform:
+        return {"match": {"names": [name]}, "merge": {"platform": platform}}
+    if not old or not new:
+        return None
+    return {"match": {"kinds": [str(old.get("kind"))], "names": [name]}, "manifest": create_patch(new, old)}
 
 
 def _render_plain(job: Job | None, runner: EnvironmentRunner) -> Any:

@@ -42,7 +42,7 @@ class RepositoryMigration(NamedTuple):
     staying: tuple[Job, ...]
     """The jobs that stay as they are in an environment."""
     pinned: tuple[Job, ...]
-    """The jobs that get a `platform`, because both platforms support their framework."""
+    """The jobs that get a `platform`, because the new platform supports their framework too."""
     notes: tuple[tuple[str, LayerNote], ...]
     findings: tuple[Finding, ...]
     route: Route
@@ -65,14 +65,18 @@ def migrate_repository(project: ProjectConfig, source: Kind, target: Kind) -> Re
     moved = {(job.file.path, job.position) for each in done for job in each.source.jobs}
     # A sweep, whose members share a document, is listed once.
     others = {(job.file.path, job.position): job for job in staying if (job.file.path, job.position) not in moved}
-    pinned = [job for job in others.values() if done and _needs_platform(job, runners, source, target)]
+    pinned = [
+        (job, platform)
+        for job in others.values()
+        if done and (platform := _find_platform(job, runners, source, target))
+    ]
     files: dict[str, str] = {}
-    _add_jobs(files, done, pinned, source.platform)
+    _add_jobs(files, done, pinned)
     _add_runtimes(files, done, project)
     layers = LayerMigration(source, target, route.framework, route.version, _list_injected(done))
     notes = change_layers(files, done, project, runners, layers)
     return RepositoryMigration(
-        files, tuple(documents), tuple(staying), tuple(pinned), tuple(notes), tuple(findings), route
+        files, tuple(documents), tuple(staying), tuple(job for job, _ in pinned), tuple(notes), tuple(findings), route
     )
 
 
@@ -90,20 +94,28 @@ def _list_injected(done: Sequence[MigratedDocument]) -> frozenset[str]:
     return frozenset.intersection(*found) if found else frozenset()
 
 
-def _needs_platform(job: Job, runners: Runners, source: Kind, target: Kind) -> bool:
-    """Whether a job that stays on the old platform would be rendered for the new one, which supports its framework."""
-    selecting = (runner for runner in runners.values() if runner.patches_for(job) is not None)
-    if not any(runner.attributes(job).platform == source.platform for runner in selecting):
-        return False
+def _find_platform(job: Job, runners: Runners, source: Kind, target: Kind) -> str:
+    """Return the platform of a job that stays, if the new one, which supports its framework, comes before it."""
     spec: Any = untraced(job.document.data.get("spec"))
     if not is_spec(job.document.data) or "platform" in spec:
-        return False
-    return spec.get("framework") in target.frameworks and source.platform != target.platform
+        return ""
+    found: set[str] = set()
+    is_passed = False
+    for runner in runners.values():
+        if runner.patches_for(job) is None:
+            continue
+        attributes, platforms = runner.attributes(job), runner.expander.environment.cluster.list_platforms()
+        found.add(attributes.platform)
+        # The new platform takes the place of the old one.
+        until = platforms[: platforms.index(attributes.platform) + 1] if attributes.platform in platforms else ()
+        is_passed = is_passed or (source.platform in until and attributes.framework in target.frameworks)
+    platform = next(iter(found)) if len(found) == 1 else ""
+    return platform if is_passed and platform != target.platform else ""
 
 
-def _add_jobs(files: dict[str, str], done: Sequence[MigratedDocument], pinned: Sequence[Job], platform: str) -> None:
+def _add_jobs(files: dict[str, str], done: Sequence[MigratedDocument], pinned: Sequence[tuple[Job, str]]) -> None:
     changed: dict[str, tuple[File, dict[int, Fields | str]]] = {}
-    for job in pinned:
+    for job, platform in pinned:
         document: Any = read_documents(job.file, []).documents[job.position].data
         spec = {**document["spec"], "platform": platform}
         changed.setdefault(job.file.path, (job.file, {}))[1][job.position] = {**document, "spec": spec}
