@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import yaml
 from command import jobgen
@@ -176,3 +178,15 @@ def test_job_that_stays_on_a_platform_of_each_environment(tmp_path):
     assert before["prod"]["m"] == after["prod"]["m"] == "kubeflow.org/v1 MPIJob"
     assert before["stage"]["m"] == after["stage"]["m"] == "kubeflow.org/v2beta1 MPIJob"
     assert "TrainJob" in after["prod"]["a"]
+
+
+@pytest.mark.parametrize("framework", ["pytorch", "tensorflow", "xgboost", "paddle", "jax"])
+def test_advice_about_kueue_can_be_followed(framework, tmp_path):
+    make_repository(
+        tmp_path, ["kubeflow"], a={"framework": framework, "queue": "q", "roles": {"worker": {"replicas": 2}}}
+    )
+    found = json.loads(jobgen(tmp_path, "lint", "--format", "json").stdout)["findings"]
+    advice = [each["message"].rpartition("migrate to ")[2] for each in found if each["rule"] == "queue-support-ending"]
+
+    assert len(advice) == 1
+    assert jobgen(tmp_path, "migrate", "a", "--to", advice[0]).returncode == 0

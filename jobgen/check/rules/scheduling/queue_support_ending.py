@@ -8,6 +8,9 @@ from jobgen.k8s.kueue import QUEUE_LABEL, get_kueue_queue
 from jobgen.k8s.objects import Manifest
 from jobgen.spec.overlay import Cluster
 
+# Trainer has no runtime for TensorFlow and Paddle.
+_SUCCESSORS = {"TFJob": "JobSet", "PaddleJob": "JobSet"}
+
 
 def _collect(manifest: Manifest) -> Iterator[Fact]:
     """Yield the kind of a queued job."""
@@ -22,11 +25,14 @@ def queue_support_ending(facts: list[Fact], cluster: Cluster) -> Iterator[FactVi
     Kueue deprecates these kinds of `kubeflow.org/v1` and plans to remove them in 0.20. Without support the jobs start
     at once.
 
-    Plan a migration to TrainJob, and check this before you update Kueue.
+    Plan a migration to TrainJob, or to JobSet for TFJob and PaddleJob, which Trainer does not run. Check this before
+    you update Kueue.
     """
     for kind in sorted({fact.value for fact in facts}):
         queued = [fact for fact in facts if fact.value == kind]
         more = f" ({len(queued)} queued jobs affected)" if len(queued) > 1 else ""
-        message = f"Kueue plans to remove support for {kind} in 0.20{more}; migrate to TrainJob"
+        message = (
+            f"Kueue plans to remove support for {kind} in 0.20{more}; migrate to {_SUCCESSORS.get(kind, 'TrainJob')}"
+        )
         former = f" ({len(queued)} such jobs are queued here)" if len(queued) > 1 else ""
         yield FactViolation(queued[0], message, evidence=original_message("queue-support-ending", kind, former))
