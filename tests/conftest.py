@@ -34,6 +34,8 @@ gc.disable()
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    # The command runs without the collector; the default looks through what tests create far too often.
+    gc.set_threshold(50_000)
     gc.enable()
 
 

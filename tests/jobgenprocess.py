@@ -37,6 +37,8 @@ WARM_UP = (
     ["-C", str(ROOT / "tests/repositories/two-teams"), "lint", "--no-cache"],
     ["-C", str(ROOT), "lint", "--no-cache"],
     ["-C", str(ROOT), "render", "-e", "prod"],
+    ["-C", str(ROOT / "tests/repositories/two-teams"), "doctor"],
+    ["-C", str(ROOT), "explain", "pytorch-simple", "-e", "prod"],
 )
 """What the process runs that others are forked from, so that shipped data is read once."""
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 from pathlib import Path
 
 
 @functools.cache
 def parse_module(path: Path) -> ast.Module:
     """Return the syntax tree of a module, which must not be changed."""
-    return ast.parse(path.read_text("utf-8"))
+    gc.disable()
+    tree = ast.parse(path.read_text("utf-8"))
+    gc.freeze()  # trees live as long as the process and contain no garbage
+    gc.enable()
+    return tree

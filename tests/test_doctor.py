@@ -6,10 +6,12 @@ import json
 import os
 import pty
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -53,7 +55,10 @@ def write_program(path: Path, script: str) -> None:
 
 
 class User:
-    """Someone with a repository, a home folder, and on PATH jobgen and a stand-in for kubectl, which starts slowly."""
+    """Someone with a repository, a home folder, and on PATH jobgen and stand-ins for what starts slowly.
+
+    The stand-in for pre-commit prints its version and leaves all else to the real program.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.root, self.home = folder / "repository", folder / "home"
@@ -61,6 +66,10 @@ class User:
         self.home.mkdir()
         install_jobgen(folder / "bin")
         write_program(folder / "bin/kubectl", "echo Client Version: v1.33.0")
+        number, real = version("pre-commit"), shlex.quote(str(Path(sys.executable).with_name("pre-commit")))
+        write_program(
+            folder / "bin/pre-commit", f'[ "$*" = --version ] && exec echo pre-commit {number}\nexec {real} "$@"'
+        )
         path = f"{folder / 'bin'}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
         self.environ = {"PATH": path, "HOME": str(self.home), "SHELL": "/bin/bash", **IDENTITY}
 
@@ -116,7 +125,8 @@ def test_a_folder_without_a_repository(user: User) -> None:
 
 def test_what_is_found(owner: User) -> None:
     owner.write({"teams/vision.yaml": "apiVersion: jobgen.dev/v1\nkind: Team\nspec: {folders: [jobs/vision]}\n"})
-    (owner.home.parent / "bin/kubectl").unlink()
+    for stand_in in ("kubectl", "pre-commit"):
+        (owner.home.parent / "bin" / stand_in).unlink()
     facts = {name: check["facts"] for name, check in owner.doctor().items()}
 
     assert facts["jobgen"]["python"] == ".".join(map(str, sys.version_info[:3]))
@@ -129,6 +139,7 @@ def test_what_is_found(owner: User) -> None:
     assert facts["policies"]["ownFiles"] == 0
     git = subprocess.run(["git", "version"], capture_output=True, text=True, check=True).stdout
     assert git == f"git version {facts['git']['version']}\n"
+    assert facts["hooks"]["preCommit"] == version("pre-commit")
     kubectl = owner.run("kubectl version --client").stdout
     assert facts["kubectl"]["version"] in kubectl.partition("\n")[0].split()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import SLOW_TESTS
+from moduletrees import parse_module
 
 TESTS = Path(__file__).parent
 MODULES = sorted(TESTS.glob("test_*.py"))
@@ -17,7 +18,7 @@ MODULES = sorted(TESTS.glob("test_*.py"))
 
 @functools.cache
 def functions_of(path: Path) -> list[ast.FunctionDef]:
-    tree = ast.parse(path.read_text())
+    tree = parse_module(path)
     return [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
 
 
