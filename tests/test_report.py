@@ -589,16 +589,16 @@ HOSTILE_REPORTS = st.builds(
 )
 
 
-@every_format
 @settings(max_examples=25, phases=[Phase.explicit, Phase.generate])
 @given(report=HOSTILE_REPORTS)
-def test_hostile_texts_do_not_break_report_formats(name, report):
-    told = render(name, report)
+def test_hostile_texts_do_not_break_report_formats(report):
+    for name in format_names():
+        told = render(name, report)
 
-    assert told.encode().decode() == told
-    assert told == "" or told.endswith("\n")
-    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e]", told)
-    assert_valid(name, told)
+        assert told.encode().decode() == told, name
+        assert told == "" or told.endswith("\n"), name
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e]", told), name
+        assert_valid(name, told)
 
 
 def spelt(words):
@@ -689,29 +689,33 @@ def measure_render(name, report):
 
 @every_format
 def test_many_findings_take_linear_time(name):
-    few, many = (measure_render(name, make_many(count)) for count in (1_000, 10_000))
+    few, many = (measure_render(name, make_many(count)) for count in (500, 5_000))
 
-    assert many < 40 * max(few, 0.02)  # 10 if every machine were idle; 100 if the time were quadratic
+    assert many < 40 * max(few, 0.01)  # 10 if every machine were idle; 100 if the time were quadratic
+
+
+LIMITED = {"sarif": 27_000, "github": 300, "gitlab": 27_000}
+"""More findings than each format may have."""
 
 
 def test_findings_beyond_the_limit_are_counted():
     # The other formats have no limits.
-    told = {name: render(name, make_many()) for name in ("sarif", "github", "gitlab")}
+    told = {name: render(name, make_many(count)) for name, count in LIMITED.items()}
     (run,) = stdjson.loads(told["sarif"])["runs"]
     notice = told["github"].splitlines()[-1]
-    page = github.summary(make_many())
+    page = github.summary(make_many(12_000))
     left = int(re.search(r"and (\d+) more", page)[1])
 
     for name, text in told.items():
         assert_valid(name, text)
-    assert Counter(one["level"] for one in run["results"]) == {"error": 10_000, "warning": 10_000, "note": 5_000}
+    assert Counter(one["level"] for one in run["results"]) == {"error": 9_000, "warning": 9_000, "note": 7_000}
     assert run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"].startswith(
-        "5000 results were left out"
+        "2000 results were left out"
     )
-    assert stdjson.loads(told["gitlab"])[-1]["description"].startswith("and 5000 more")
-    assert notice.startswith("::notice::and 9990 errors, 9990 warnings, 9991 infos more")
+    assert stdjson.loads(told["gitlab"])[-1]["description"].startswith("and 2000 more")
+    assert notice.startswith("::notice::and 90 errors, 90 warnings, 91 infos more")
     assert len(page.encode()) <= 1024 * 1024
-    assert page.count("\n| ") - 1 + left == 30_000
+    assert page.count("\n| ") - 1 + left == 12_000
 
 
 def test_snippet_of_a_one_megabyte_line_is_fast():
