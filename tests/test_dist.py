@@ -19,6 +19,9 @@ sys.path.insert(0, str(ROOT / "tools"))
 import build_pyz  # noqa: E402 - a script, not a package
 
 PARTS = ("jobgen", "schemas", "policies", "README.md", "LICENSE", "CHANGELOG.md", "pyproject.toml")
+UNLISTED = ("py.typed", "data/starter/pre-commit-config.yaml", "data/time_zones.txt")
+"""Files of the wheel that no list of folders has."""
+MAX_WHEEL_BYTES = 8_000_000
 MAIN = "import sys\n\n\ndef main():\n    print('jobgen', *sys.argv[1:], __file__)\n"
 
 
@@ -74,7 +77,8 @@ def test_the_wheel_has_all_data_and_pypi_accepts_both(built, files):
     assert len(files) == 2
     assert len(data) > 100
     assert data - names == set()
-    assert "jobgen/py.typed" in names
+    assert {f"jobgen/{name}" for name in UNLISTED} - names == set()
+    assert wheel.stat().st_size < MAX_WHEEL_BYTES
     assert checked.returncode == 0, checked.stdout
 
 
