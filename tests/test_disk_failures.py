@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from jobgenprocess import run_jobgen
 
 from jobgen.cli.run_lint import BASELINE
 
@@ -65,8 +66,14 @@ def start(root: Path, *words: str, **named: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **named)
 
 
-def run(root: Path, *words: str, **named: object) -> tuple[int, str]:
-    with start(root, *words, **named) as process:
+def run(root: Path, *words: str) -> tuple[int, str]:
+    done = run_jobgen(root, "--no-cache", *words)
+    return done.returncode, done.stderr.decode()
+
+
+def run_in_trouble(root: Path, trouble: Callable[[], None], *words: str) -> tuple[int, str]:
+    """Run a command with a pipe for its output, so that only what it writes to files fails."""
+    with start(root, *words, preexec_fn=trouble) as process:
         _, err = process.communicate(timeout=60)
     return process.returncode, err
 
@@ -108,7 +115,7 @@ def test_disk_errors_are_reported_and_leave_files_unchanged(
     if trouble is no_rights:
         for folder in folders:
             folder.chmod(0o555)
-    code, said = run(repository, *COMMANDS[command], preexec_fn=trouble)
+    code, said = run_in_trouble(repository, trouble, *COMMANDS[command])
     for folder in folders:
         folder.chmod(0o755)
     after = state(repository)
