@@ -6,7 +6,6 @@ that read what only a cluster knows are not left out: they disagree.
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -58,7 +57,7 @@ def _load_project(root: Path) -> config.ProjectConfig:
 
 
 def _compile(documents: Iterable[Mapping[str, Any]], root: Path) -> _Evaluation:
-    policies, problems = compile_policies(copy.deepcopy(list(documents)))
+    policies, problems = compile_policies(list(documents))
     refused = next((one.message for one in problems if one.rule == "invalid-policy"), "")
     unevaluated = next((one.message for one in problems if one.rule == "policy-not-evaluated"), "")
     project = _load_project(root)
@@ -68,10 +67,9 @@ def _compile(documents: Iterable[Mapping[str, Any]], root: Path) -> _Evaluation:
 
 
 def _place(obj: Mapping[str, Any], namespace: str) -> dict[str, Any]:
-    placed = copy.deepcopy(dict(obj))
-    if placed["kind"] not in _NO_NAMESPACE:
-        placed["metadata"]["namespace"] = namespace
-    return placed
+    if obj["kind"] in _NO_NAMESPACE:
+        return dict(obj)
+    return {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
 
 
 def _run_policy(case: Any, objects: list[Any], root: Path) -> Iterator[Verdict]:
