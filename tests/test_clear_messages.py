@@ -435,3 +435,33 @@ def test_a_kind_without_schema_names_all_environments_that_have_it(tmp_path):
     assert shown.count("[missing-schema]") == 1
     assert "the fields of 4 objects in 2 files were not checked" in shown
     assert "(in dev, prod) [missing-schema]" in shown
+
+
+KIND = """\
+apiVersion: example.com/v1
+kind: AcmeJob
+plural: acmejobs
+platform: kubeflow
+operator: {name: acme-operator}
+frameworks: {acme: {}}
+replicas: {at: spec.replicaSpecs, shape: map}
+roles: {worker: {spelling: Worker, replicas: 1}}
+container: acme
+nameSufix: "-{role}-{index}"
+"""
+
+
+def test_an_error_in_a_kind_description_is_not_reported_again_for_its_jobs(tmp_path):
+    job = JOB.replace("framework: pytorch", "framework: acme")
+    other = JOB.replace("framework: pytorch", "framework: acmee").replace("bert", "other", 1)
+    files = {"jobs/a.yaml": job, "jobs/b.yaml": other, "schemas/example.com/acmejob_v1.yaml": KIND}
+    places = [(each["rule"], each["file"]) for each in lint_files(tmp_path, files)]
+    assert places == [("invalid-value", "jobs/b.yaml"), ("unknown-field", "schemas/example.com/acmejob_v1.yaml")]
+
+
+def test_a_suppressed_error_in_a_kind_description_does_not_hide_its_jobs(tmp_path):
+    kind = f"# jobgen: ignore-file[unknown-field] -- known\n{KIND}"
+    job = JOB.replace("framework: pytorch", "framework: acme")
+    [found] = lint_files(tmp_path, {"jobs/a.yaml": job, "schemas/example.com/acmejob_v1.yaml": kind})
+    assert (found["rule"], found["file"]) == ("invalid-value", "jobs/a.yaml")
+    assert [(each["file"], each["line"]) for each in found["related"]] == [("schemas/example.com/acmejob_v1.yaml", 7)]

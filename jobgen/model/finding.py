@@ -145,6 +145,8 @@ class Finding(NamedTuple):
 _AFTER_AN = ("A", "E", "I", "O", "MPI", "MX", "XGB")
 AFFECTS = "; affects "
 """What precedes the objects that a message names itself."""
+BROKEN_KIND = "declared here, in a kind description that has errors"
+"""What a finding about a framework says of the description that was to declare it."""
 UNCHECKED = "its fields were not checked"
 """What a finding about a kind without a schema says of one object."""
 

@@ -91,6 +91,10 @@ def _finish_checks(run: RunState, jobs: AllJobs, shared: Sequence[Finding]) -> N
     """Give findings the severities that they have in this repository, and note what they depend on."""
     run.rendered = run.complete and not any("" in part.unchecked for part in jobs.parts) and not _has_errors(shared)
     run.findings[:] = suggest_own_definitions(run.findings, jobs.list_made(), jobs.entries)
+    if run.project.findings:
+        from jobgen.pipeline.broken_kinds import name_broken_kinds
+
+        run.findings[:] = name_broken_kinds(run.findings, run.project)
     _name_failed_policies(run)
     is_part = run.shard is not None and run.shard.is_part
     covers_all = run.complete and not is_part and set(run.environments) >= set(run.project.environments())

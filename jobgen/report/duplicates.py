@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
-from jobgen.model.finding import Finding
+from jobgen.model.finding import BROKEN_KIND, Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.report.entries import RANK
 
@@ -80,7 +80,17 @@ def merge_duplicates(findings: Iterable[Finding], mandatory: Collection[str] = (
     for same in SAME_FAULTS:
         if sum(finding.rule in same.rules for finding in left) > 1:
             left = _merge(left, same, mandatory)
-    return left
+    return _drop_consequences(left)
+
+
+def _drop_consequences(findings: Sequence[Finding]) -> list[Finding]:
+    """Drop what is reported of a framework only because its kind description has errors, which are reported."""
+    broken = {finding.location.file for finding in findings if finding.severity is Severity.ERROR}
+    return [
+        finding
+        for finding in findings
+        if not any(text == BROKEN_KIND and location.file in broken for location, text in finding.related)
+    ]
 
 
 def _merge(findings: Sequence[Finding], same: SameFault, mandatory: Collection[str]) -> list[Finding]:
