@@ -21,7 +21,7 @@ from jobgenprocess import install_jobgen
 from jsonschema import Draft202012Validator
 
 from jobgen import __version__
-from jobgen.cli.doctor.installation import EXTRAS
+from jobgen.cli.doctor.installation import EXTRAS, describe_extras
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = json.loads((ROOT / "docs/doctor_v1.json").read_text("utf-8"))
@@ -223,7 +223,14 @@ def test_extras_are_those_of_the_package(owner: User) -> None:
     check = owner.doctor()["jobgen"]
     installed = {name: find_spec(package) is not None for name, package in EXTRAS.items()}
     assert check["facts"]["extras"] == installed
-    assert check["found"].endswith("; extras: " + ", ".join(name for name in EXTRAS if installed[name]))
+    assert check["found"].endswith(describe_extras(installed))
+
+
+def test_missing_extras_are_named_with_their_installation() -> None:
+    found = dict.fromkeys(EXTRAS, True) | {"delta": False, "mcp": False}
+    assert describe_extras(found) == "extras: lsp, second-opinion; `pip install 'jobgen[delta,mcp]'` adds delta, mcp"
+    assert describe_extras(dict.fromkeys(EXTRAS, True)) == "extras: delta, lsp, mcp, second-opinion"
+    assert describe_extras(dict.fromkeys(EXTRAS, False)).startswith("extras: none; `pip install 'jobgen[delta,")
 
 
 @pytest.mark.parametrize(

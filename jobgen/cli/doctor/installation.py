@@ -40,8 +40,7 @@ def check_jobgen() -> Check:
     libraries = {name: _find_version(name) for name in _LIBRARIES}
     extras = {name: find_spec(module) is not None for name, module in EXTRAS.items()}
     listed = ", ".join(f"{name} {number}" for name, number in libraries.items())
-    added = [name for name, is_installed in extras.items() if is_installed]
-    found = f"{jobgen.__version__} in {folder}, Python {python}, {listed}; extras: {', '.join(added) or 'none'}"
+    found = f"{jobgen.__version__} in {folder}, Python {python}, {listed}; {describe_extras(extras)}"
     facts = {
         "version": jobgen.__version__,
         "folder": folder,
@@ -50,6 +49,14 @@ def check_jobgen() -> Check:
         "extras": extras,
     }
     return Check("jobgen", found, facts=facts)
+
+
+def describe_extras(extras: Mapping[str, bool]) -> str:
+    """The extras that are installed, and how to add the others."""
+    added = [name for name, is_installed in extras.items() if is_installed]
+    missing = [name for name, is_installed in extras.items() if not is_installed]
+    text = f"extras: {', '.join(added) or 'none'}"
+    return f"{text}; `pip install 'jobgen[{','.join(missing)}]'` adds {', '.join(missing)}" if missing else text
 
 
 def _find_version(name: str) -> str:
