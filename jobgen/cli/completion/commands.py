@@ -1359,6 +1359,7 @@ TABLE: dict[str, Any] = {
   "cpu-image-on-gpus",
   "cpu-too-large",
   "crd-rule-violated",
+  "curly-quote",
   "dangerous-capability",
   "deletes-nothing",
   "deprecated-nproc-per-node",
