@@ -16,7 +16,18 @@ ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 SECTIONS = dict(re.findall(r"^## Add a (\w[\w ]*)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-COPIED = ("jobgen", "schemas", "policies", "jobs", "overlays", "docs", "tests", "jobgen.yaml", "pyproject.toml")
+COPIED = (
+    "jobgen",
+    "schemas",
+    "policies",
+    "jobs",
+    "overlays",
+    "docs",
+    "tests",
+    "tools",
+    "jobgen.yaml",
+    "pyproject.toml",
+)
 
 
 @pytest.fixture(scope="module")
