@@ -286,6 +286,21 @@ def test_ci_or_hooks_at_a_tag(owner: User, file: str, text: str) -> None:
         assert owner.doctor()["CI"]["status"] == "ok"
 
 
+@pytest.mark.parametrize("engine", ["argocd", "flux"])
+def test_gitops_files_of_other_environments(owner: User, engine: str) -> None:
+    assert "gitops" not in owner.doctor()
+    path = f"gitops/{engine}.yaml"
+    owner.write({path: "", "overlays/dev/overlay.yaml": OVERLAY})
+    assert owner.run(f"jobgen gitops {engine} > {path}").returncode == 0
+    assert owner.doctor()["gitops"]["found"] == f"{path} applies dev, prod"
+    owner.write({"overlays/test/overlay.yaml": OVERLAY})
+    assert owner.follow("gitops", "note")["found"] == f"{path} does not apply test"
+    assert owner.doctor()["gitops"]["found"] == f"{path} applies dev, prod, test"
+    shutil.rmtree(owner.root / "overlays/prod")
+    assert owner.follow("gitops", "problem")["found"] == f"{path} applies prod, which is no environment"
+    assert owner.doctor()["gitops"]["found"] == f"{path} applies dev, test"
+
+
 def test_a_tree_that_was_edited(owner: User) -> None:
     assert owner.run("jobgen render -o rendered").returncode == 0
     assert owner.doctor()["rendered tree"]["status"] == "ok"

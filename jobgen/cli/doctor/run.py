@@ -10,6 +10,7 @@ from typing import Any
 from jobgen import __version__
 from jobgen.cli.doctor import NOTE, PROBLEM, Check, installation, machine, repository, shell
 from jobgen.cli.doctor.config_files import HOOKS, ConfigFiles, read_config_files, report_unread
+from jobgen.cli.doctor.gitops_files import check_gitops
 from jobgen.cli.doctor.pins import find_other_versions
 from jobgen.pipeline import config
 from jobgen.repo import layout
@@ -72,6 +73,7 @@ def _check_repository(directory: Path, root: Path | None) -> list[Check]:
         "teams": lambda: [repository.check_teams(project)],
         "operators": lambda: repository.check_clusters(project),
         "rendered tree": lambda: [repository.check_tree(root, project)],
+        "gitops": lambda: check_gitops(root, project),
         "editor files": lambda: [repository.check_editor(root)],
     }
     here = Check("repository", str(root), facts={"root": str(root)})
