@@ -465,3 +465,53 @@ def test_a_suppressed_error_in_a_kind_description_does_not_hide_its_jobs(tmp_pat
     [found] = lint_files(tmp_path, {"jobs/a.yaml": job, "schemas/example.com/acmejob_v1.yaml": kind})
     assert (found["rule"], found["file"]) == ("invalid-value", "jobs/a.yaml")
     assert [(each["file"], each["line"]) for each in found["related"]] == [("schemas/example.com/acmejob_v1.yaml", 7)]
+
+
+SPECS = {
+    "worker: {replicas: 2}": "`worker` is not a field of a job; it is a role, so write it below `roles`",
+    "launcher: {}": "`launcher` is not a field of a job; it is a role, so write it below `roles`",
+    "gpusPerNode: 8": "`gpusPerNode` is not a field of a job; write `resources.gpu`",
+    "nvidia.com/gpu: 8": "`nvidia.com/gpu` is not a field of a job; write it below `resources`",
+    "shm: true": "`shm` is `true`, and must be a string or a whole number",
+    "shm: 256gi": "`shm` is `256gi`, and must be a quantity such as `256Gi`",
+    "shm: 256 Gi": "`shm` is `256 Gi`, and must be a quantity such as `256Gi`",
+    "shm：64Gi": "`：` is not the `:` of YAML, though it looks like one; write `: `",
+    "env: [A=b]": "`env[0]` is `A=b`, and must be a mapping; write `env` as a mapping: `{A: b}`",
+    "env: [A=1]": '`env[0]` is `A=1`, and must be a mapping; write `env` as a mapping: `{A: "1"}`',
+    "args: ［a］": "`args` is `［a］`, and must be a list; `［` is not the `[` of YAML",
+}
+
+
+@pytest.mark.parametrize("field", SPECS)
+def test_a_common_mistake_in_a_spec_has_the_right_advice(tmp_path: Path, field: str) -> None:
+    job = JOB.partition("  shm")[0] + f"  {field}\n"
+    assert [each["message"] for each in lint_files(tmp_path, {"jobs/bert.yaml": job})] == [SPECS[field]]
+
+
+def test_a_wide_colon_is_found_before_the_line_of_the_error(tmp_path: Path) -> None:
+    found = lint_files(tmp_path, {"jobs/bert.yaml": JOB.replace("framework: ", "framework：")})
+    assert [(each["line"], each["column"]) for each in found] == [(5, 12)]
+
+
+def test_text_in_place_of_a_list_is_shown_as_a_list(tmp_path: Path) -> None:
+    found = lint_files(tmp_path, overlay("{extends: base}"))
+    assert [each["message"] for each in found] == ["`extends` is `base`, and must be a list: `[base]`"]
+    # Without its quotes, YAML reads this as `true`.
+    found = lint_files(tmp_path, overlay("{extends: 'yes'}"))
+    assert [each["message"] for each in found] == ["`extends` is `yes`, and must be a list"]
+
+
+@pytest.mark.parametrize(("kind", "message"), [("Team", "a team belongs in"), ("JobTests", "tests of jobs belong in")])
+def test_a_document_of_another_folder_is_one_finding(tmp_path: Path, kind: str, message: str) -> None:
+    text = f"apiVersion: jobgen.dev/v1\nkind: {kind}\nmetadata: {{name: a}}\nspec: {{folders: [jobs], owners: []}}\n"
+    found = lint_files(tmp_path, {"jobs/a.yaml": text})
+    assert [each["rule"] for each in found] == ["misplaced-document"]
+    assert found[0]["message"].startswith(message)
+
+
+@pytest.mark.parametrize(("name", "hint"), [("ламa", ""), ("ResNet_50", ", such as `resnet-50`")])
+def test_a_name_of_which_little_is_left_is_not_suggested(tmp_path: Path, name: str, hint: str) -> None:
+    found = lint_files(tmp_path, {"jobs/bert.yaml": JOB.replace("name: bert", f"name: {name}")})
+    assert [each["message"] for each in found] == [
+        f"`name` is `{name}`, and must be lower-case letters, digits, `-` and `.`{hint}"
+    ]

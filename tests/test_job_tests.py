@@ -380,7 +380,7 @@ def test_errors_that_keep_tests_from_running_are_in_every_format(repository):
 
     shown = {name: run_tests(repository, format=name).text for name in ("text", "json", "junit")}
 
-    assert shown["text"] == "0 expectations of 0 tests: 1 error elsewhere\n"
+    assert shown["text"] == "0 expectations of 0 tests: 1 error in tests/a.yaml\n"
     assert [each["file"] for each in json.loads(shown["json"])["errors"]] == ["tests/a.yaml"]
     assert 'errors="1"' in shown["junit"]
     assert "<error message=" in shown["junit"]

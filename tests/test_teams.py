@@ -790,3 +790,17 @@ def test_a_folder_without_jobs_yet_is_no_finding(tmp_path):
         "jobs/nlp/bert.yaml": make_job(),
     }
     assert find_messages(write(tmp_path, files)) == []
+
+
+def test_one_of_something_is_singular(tmp_path):
+    job = make_job("resources: {gpu: 1, cpu: 1, memory: 1Gi}\n").replace("  resources: {cpu: 1, memory: 1Gi}\n", "")
+    files = {
+        "teams/nlp.yaml": OPEN.replace("[jobs/nlp]", "[jobs/nlp], budget: {gpus: 1}"),
+        "jobs/nlp/bert.yaml": job,
+        "jobs/nlp/gpt.yaml": job.replace("name: bert", "name: gpt"),
+    }
+    write(tmp_path, files)
+    found = next(each for each in jobgen.lint(tmp_path).findings if each.rule == "team-budget-exceeded")
+    assert [each.message for each in found.related] == ["`gpt`: 1 GPU"]
+    (tmp_path / "jobs/nlp/gpt.yaml").unlink()
+    assert "1 of 1 GPU, 1 job, 1 pod\n" in run_jobgen_text(tmp_path, "teams").stdout

@@ -57,7 +57,8 @@ _ERRORS = {
         "json-patch-failed": "A JSON patch operation that fails: its path does not exist, or its test fails.",
         "locked-field": "A field that an overlay locks, set by a job.",
         "misplaced-document": (
-            "A document under `overlays/`, `runtimes/` or `teams/` that is not an overlay, a runtime or a team."
+            "A document in the folder of other kinds: `overlays/`, `runtimes/` or `teams/`,"
+            " or a team or tests in `jobs/`."
         ),
         "misplaced-job": "A job spec inside a List; it must be a document of its own.",
         "misplaced-overlay": "An overlay that is not in `overlays/<environment>/`.",

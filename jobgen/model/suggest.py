@@ -135,6 +135,8 @@ def describe_quantities(name: str, node: Node) -> str:
         return "a whole number such as `1`"
     if meant and meant[-1] in "kMGTPE":
         return f"a quantity such as `{meant}` or `{meant.replace('k', 'K')}i`"
+    if meant.endswith("i"):
+        return f"a quantity such as `{meant}`"
     return "a quantity such as `500m` or `4`" if name == "cpu" else "a quantity such as `500Mi` or `4Gi`"
 
 

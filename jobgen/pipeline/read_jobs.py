@@ -32,6 +32,7 @@ from jobgen.yamlio.read import YamlDocument
 
 # The start of an expression, also in the form of other tools. A file without it has none.
 _EXPRESSION_START = b"{{"
+_OTHER_FOLDERS = {"Team": "a team belongs in teams/", "JobTests": "tests of jobs belong in tests/"}
 
 
 def read_jobs(
@@ -114,6 +115,9 @@ def _read_spec(
         message = "an overlay belongs in overlays/, not in jobs/; move the file"
         problem = Problem("misplaced-overlay", message, evidence=original_message("misplaced-overlay"))
         findings.append(locate(problem, file.path, location))
+    elif place := _OTHER_FOLDERS.get(str(data.get("kind"))):
+        message = f"{place}, not in jobs/; move the file"
+        findings.append(locate(Problem("misplaced-document", message), file.path, location))
     elif is_sweep(data):
         yield from _expand_sweep(data, file, position, location, frameworks, findings)
     elif config.find_errors(data, "trainingjob", frameworks):

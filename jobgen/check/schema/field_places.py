@@ -8,6 +8,7 @@ from typing import Any
 
 from jobgen.check.schema.history import contains
 from jobgen.check.schema.types_of_release import read_types
+from jobgen.k8s.accelerators import is_device
 
 JOB, ROLE, OVERLAY, PATCH, MATCH = "a job", "a role", "an overlay", "a patch", "a match"
 """Titles of the mappings of jobgen's formats, as their schemas name them."""
@@ -21,6 +22,9 @@ _JOB_WORDS = {
     "entrypoint": "`command`",
     "environment": "`env`",
     "gpus": "`resources.gpu`",
+    "gpusPerNode": "`resources.gpu`",
+    "gpusPerReplica": "`resources.gpu`",
+    "gpusPerWorker": "`resources.gpu`",
     "memory": "`resources.memory`",
     "name": "`metadata.name`",
     "namespace": "`metadata.namespace`",
@@ -35,6 +39,10 @@ _JOB_WORDS = {
     "volumeMounts": "`volumes.<name>.mountPath`",
     "workers": "`roles.worker.replicas`",
 }
+_ROLE_NAMES = frozenset(
+    ("chief", "evaluator", "head", "launcher", "master", "node", "ps", "scheduler", "server", "worker")
+)
+"""The roles of the shipped kinds."""
 _DEFAULTS = "`defaults`"
 _OVERLAY_WORDS = {
     "bases": "`extends` for overlays",
@@ -82,7 +90,11 @@ def find_foreign_word(title: str, key: str, value: Any) -> str:
     """What to write instead of a word of another tool; an empty string if it is none."""
     if title == OVERLAY and key == "resources" and isinstance(value, list):
         return "remove it: all files under jobs/ are read"
+    if title == JOB and key in _ROLE_NAMES:
+        return "it is a role, so write it below `roles`"
     word = _FOREIGN_WORDS.get(title, {}).get(key, "")
+    if title in (JOB, ROLE) and is_device(key):
+        word = "it below `resources`"
     return f"write {word}" if word else ""
 
 

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from jobgen.check.schema.ambiguous import check_text
 from jobgen.model.data import Node, TracedKey, TracedScalar, locatable, value_of
 from jobgen.model.finding import Problem, quoted_values
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.suggest import (
     NO_FIX,
@@ -53,6 +54,10 @@ _Field = TypeVar("_Field")
 
 _MAX_NAME = 253
 _MAX_WORDS = 10
+_PLAIN_TEXT = lazy_pattern(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[A-Za-z_/][A-Za-z0-9_@./-]{0,62}")
+"""Text that YAML reads as it is written, without quotes."""
+_QUOTED_TEXT = lazy_pattern(r"[^\x00-\x1f\"\\`]{0,63}")
+_WIDE_BRACKETS = {"［": "[", "｛": "{"}
 _INDENT = "; indent what belongs to `{}` below it"
 
 
@@ -92,7 +97,7 @@ class _Compiler:
             return _any_of([(self.types(option, file), self.compile(option, file)) for option in schema["anyOf"]])
         if "enum" in schema:
             return _enum(schema["enum"])
-        checks = [_type(schema["type"])] if "type" in schema else []
+        checks = [_type(schema["type"], is_list_of_text=_is_list_of_text(schema))] if "type" in schema else []
         if "properties" in schema or "additionalProperties" in schema or "required" in schema:
             checks.append(self.mapping(schema, file))
         if "items" in schema:
@@ -289,7 +294,11 @@ def _name_items(problems: list[Problem], start: int, name: str, index: int) -> N
             )
 
 
-def _type(wanted: str | list[str]) -> Check:
+def _is_list_of_text(schema: Any) -> bool:
+    return bool(schema["type"] == "array" and schema.get("items", {}).get("type") == "string")
+
+
+def _type(wanted: str | list[str], *, is_list_of_text: bool = False) -> Check:
     names = wanted if isinstance(wanted, list) else [wanted]
     types = frozenset(kind for name in names for kind in TYPES[name])
     implied = {"null", "integer"} if "number" in names else {"null"}
@@ -297,7 +306,8 @@ def _type(wanted: str | list[str]) -> Check:
 
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         if type(value) not in types and _type_of(value) not in types:
-            problems.append(_report_type(value, name, parent, expected, names))
+            problem = _report_type(value, name, parent, expected, names)
+            problems.append(_suggest_list(problem, value) if is_list_of_text else problem)
         elif type(value) is TracedScalar and value.written and "string" in names:
             problems.extend(filter(None, [check_text(value, name, names)]))
 
@@ -315,12 +325,36 @@ def _report_type(value: Node, name: str, parent: Node, expected: str, types: lis
         message = f"`{key}` is {shown}, and must be a whole number; a container gets whole devices"
         return Problem("wrong-type", message, reported_node(value, parent), evidence=evidence)
     fix_steps, safe = suggest_type(value, TYPE_NAMES["string"] if "string" in types else expected)
+    if isinstance(value_of(value), bool) and "integer" in types:
+        # Text in place of a number is an amount such as `16Gi`, and `true` is none with quotes either.
+        fix_steps, safe = NO_FIX
     hint = "; quote it" if "string" in types and fix_steps else describe_unquoting(value, fix_steps)
-    if name in ("command", "args") and expected == TYPE_NAMES["array"] and isinstance(value_of(value), str):
-        hint = _list_words(str(value_of(value)))
+    if isinstance(value_of(value), str):
+        hint = _advise_shape(str(name), str(value_of(value)), expected) or hint
     message = f"`{key}` is {shown}, and must be {expected}{hint}"
     node = reported_node(value, parent)
     return Problem("wrong-type", message, node, fix_steps=fix_steps, safe=safe, evidence=evidence)
+
+
+def _advise_shape(name: str, text: str, expected: str) -> str:
+    """Return how text is written as the list or the mapping that was meant; empty if that is not clear."""
+    if text[:1] in _WIDE_BRACKETS:
+        return f"; `{text[0]}` is not the `{_WIDE_BRACKETS[text[0]]}` of YAML"
+    if name in ("command", "args") and expected == TYPE_NAMES["array"]:
+        return _list_words(text)
+    key, sign, rest = text.partition("=")
+    if name == "env" and expected == TYPE_NAMES["object"] and sign and _PLAIN_TEXT.fullmatch(key):
+        written = rest if _PLAIN_TEXT.fullmatch(rest) else f'"{rest}"'
+        return f"; write `env` as a mapping: `{{{key}: {written}}}`" if _QUOTED_TEXT.fullmatch(rest) else ""
+    return ""
+
+
+def _suggest_list(problem: Problem, value: Node) -> Problem:
+    """Show text as the only item of the list that was meant."""
+    text = value_of(value)
+    if not isinstance(text, str) or not _PLAIN_TEXT.fullmatch(text) or not problem.message.endswith("must be a list"):
+        return problem
+    return problem._replace(message=f"{problem.message}: `[{text}]`")
 
 
 def _list_words(command: str) -> str:
@@ -402,7 +436,9 @@ def _write_as_name(text: str) -> str:
 
     if find_secrets_in_text(text):
         return ""
-    return re.sub(r"[^a-z0-9.]+", "-", text[:_MAX_NAME].lower()).strip("-.")
+    meant = re.sub(r"[^a-z0-9.]+", "-", text[:_MAX_NAME].lower()).strip("-.")
+    # What is left of a name in another script says nothing.
+    return meant if 2 * len(meant) >= min(len(text), _MAX_NAME) else ""
 
 
 def _range(least: int | None, most: int | None) -> Check:

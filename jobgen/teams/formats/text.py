@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from jobgen.model.finding import pluralize
 from jobgen.report.escape import visible
 from jobgen.teams.overview import BudgetLine, TeamEnvironment, TeamOverview
 
-_UNITS = {"gpus": "GPUs", "replicas": "pods"}
+_UNITS = {"gpus": "GPU", "jobs": "job", "replicas": "pod"}
 
 
 def render(teams: Sequence[TeamOverview]) -> str:
@@ -32,7 +33,8 @@ def _describe(each: TeamEnvironment) -> Iterator[str]:
 
 def describe_line(line: BudgetLine) -> str:
     """Return what is used of one limit."""
-    unit = _UNITS.get(line.name, line.name)
+    count = line.used if line.limit is None else line.limit
+    counted = pluralize(count, _UNITS[line.name]) if line.name in _UNITS else f"{count} {line.name}"
     if line.limit is None:
-        return f"{line.used} {unit}"
-    return f"{line.used} of {line.limit} {unit}" + (" (exceeded)" if line.is_exceeded else "")
+        return counted
+    return f"{line.used} of {counted}" + (" (exceeded)" if line.is_exceeded else "")

@@ -8,6 +8,8 @@ from typing import Any
 from jobgen.yamlio.read.scalars import quote
 
 _NO_SPACE = re.compile(r"([\w./-]+):([^\s:/][^:]*)\Z")
+_WIDE_COLON = re.compile(r"^[ \t-]*[A-Za-z0-9_./-]+(：)", re.MULTILINE)
+_COLON_ERRORS = ("could not find expected ':'", "mapping values are not allowed in this context")
 _CLOSING = {"[": "]", "{": "}"}
 # Brackets outside of comments and quotes. A quote in the middle of a word, as in `don't`, is text.
 _BRACKETS = re.compile(r"(?<!\S)#[^\n]*|(?<![\w])(?:\"(?:[^\"\\]|\\.)*\"|'[^']*')|(?P<open>[\[{])|(?P<close>[\]}])")
@@ -23,6 +25,7 @@ def advise(error: Any, text: str, at: int) -> tuple[str, int] | None:
     return (
         _find_conflict(text, at)
         or _find_odd_space(text, at)
+        or _find_wide_colon(error, text, at)
         or _find_open_bracket(error, text, at)
         or _find_missing_space(error, text, at)
         or _find_indentation(error, text, at)
@@ -40,14 +43,27 @@ def _find_conflict(text: str, at: int) -> tuple[str, int] | None:
 
 def _find_odd_space(text: str, at: int) -> tuple[str, int] | None:
     """The last space in an indentation near the error that is not one of YAML: the lines before it seem to go on."""
+    found = _find_near(_ODD_SPACE, text, at)
+    if found < 0:
+        return None
+    return f"`U+{ord(text[found]):04X}` is not a space of YAML, though it looks like one; indent with spaces", found
+
+
+def _find_wide_colon(error: Any, text: str, at: int) -> tuple[str, int] | None:
+    """The full-width colon after a key near the error, as input methods for Chinese write it."""
+    found = _find_near(_WIDE_COLON, text, at) if error.problem in _COLON_ERRORS else -1
+    if found < 0:
+        return None
+    return f"`{text[found]}` is not the `:` of YAML, though it looks like one; write `: `", found
+
+
+def _find_near(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """The place of the last match of a pattern, by its group, in the line of an error and some before; -1 if none."""
     start = at
     for _ in range(_NEAR):
         start = max(text.rfind("\n", 0, start), 0)
-    found = list(_ODD_SPACE.finditer(text[start : at + len(_rest(text, at))]))
-    if not found:
-        return None
-    code = f"U+{ord(found[-1][1]):04X}"
-    return f"`{code}` is not a space of YAML, though it looks like one; indent with spaces", start + found[-1].start(1)
+    found = list(pattern.finditer(text[start : at + len(_rest(text, at))]))
+    return start + found[-1].start(1) if found else -1
 
 
 def _find_open_bracket(error: Any, text: str, at: int) -> tuple[str, int] | None:

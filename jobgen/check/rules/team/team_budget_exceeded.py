@@ -6,10 +6,11 @@ from jobgen.check.rules import ERROR, Fact, FactViolation, rule
 from jobgen.check.team_budget import measure_use
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import sum_gpus
+from jobgen.model.finding import pluralize
 from jobgen.spec.overlay import Cluster
 
 _MAX_RELATED = 5
-_UNITS = {"gpus": "GPUs", "replicas": "pods"}
+_UNITS = {"gpus": "GPU", "jobs": "job", "replicas": "pod"}
 
 
 def collect(manifest: Manifest) -> Iterator[Fact]:
@@ -38,10 +39,15 @@ def team_budget_exceeded(facts: list[Fact], cluster: Cluster) -> Iterator[FactVi
         limit = jobs[0].value[2]
         total = sum_gpus((fact.value[3], fact.value[5]) for fact in jobs)
         if total > limit:
-            unit = _UNITS.get(name, name)
             # Reported once, on the largest job.
             largest, *others = sorted(jobs, key=lambda fact: (-fact.value[3], fact.value[4]))
-            related = tuple((fact, f"`{fact.value[4]}`: {fact.value[3]} {unit}") for fact in others[:_MAX_RELATED])
-            what = f"has {total} jobs" if name == "jobs" else f"requests {total} {unit}"
+            named = others[:_MAX_RELATED]
+            related = tuple((fact, f"`{fact.value[4]}`: {_count(fact.value[3], name)}") for fact in named)
+            what = f"{'has' if name == 'jobs' else 'requests'} {_count(total, name)}"
             message = f"team `{team}` {what}, above its budget of {limit}; suspend, shrink or remove some of its jobs"
             yield FactViolation(largest, message, related, evidence=(team, name))
+
+
+def _count(amount: int, name: str) -> str:
+    """Return an amount with its unit; that of devices is their name."""
+    return pluralize(amount, _UNITS[name]) if name in _UNITS else f"{amount} {name}"
