@@ -759,6 +759,28 @@ def test_a_team_that_cannot_be_read_is_the_only_finding(tmp_path):
     assert [each[:3] for each in found] == [("teams/vision.yaml", 4, "yaml-syntax")]
 
 
+def test_a_team_that_cannot_be_read_hides_nothing_if_that_is_turned_off(tmp_path):
+    files = {
+        "jobgen.yaml": "rules: {yaml-syntax: off}\n",
+        "teams/nlp.yaml": OPEN,
+        "teams/vision.yaml": "apiVersion: jobgen.dev/v1\nkind: Team\nspec:\n  folders: [jobs/vision\n",
+        "jobs/vision/bert.yaml": make_job(),
+    }
+    found = find_messages(write(tmp_path, files))
+    assert [each[:3] for each in found] == [("jobs/vision/bert.yaml", 1, "job-without-team")]
+
+
+def test_a_suppressed_error_of_a_team_does_not_hide_that_no_team_owns_its_jobs(tmp_path):
+    files = {
+        "teams/nlp.yaml": OPEN,
+        "teams/vision.yaml": "# jobgen: ignore-file[unknown-field] -- known\n"
+        "apiVersion: jobgen.dev/v1\nkind: Team\nspec: {folders: [jobs/vision], ownerz: []}\n",
+        "jobs/vision/bert.yaml": make_job(),
+    }
+    found = find_messages(write(tmp_path, files))
+    assert [each[:3] for each in found] == [("jobs/vision/bert.yaml", 1, "job-without-team")]
+
+
 def test_a_misspelled_folder_is_reported_in_its_team(tmp_path):
     files = {
         "teams/nlp.yaml": OPEN,

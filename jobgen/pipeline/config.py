@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from jobgen import cache
-from jobgen.check.builtin_rules import ENTRY_RULES, LIMIT_RULES, UNCHECKED_RULES
+from jobgen.check.builtin_rules import ENTRY_RULES, LIMIT_RULES, UNCHECKED_RULES, UNREADABLE_RULES
 from jobgen.check.original_messages import original_message
 from jobgen.check.rule_names import canonical_rule_name, find_similar_rule, original_rule_name
 from jobgen.check.schema import ambiguous
@@ -386,7 +386,7 @@ def _load_teams(
         name = file.path.rpartition("/")[2].rpartition(".")[0]
         before = len(findings)
         documents = read_valid_documents(file, "team", findings, traced=traced, frameworks=frameworks)
-        is_complete = is_complete and not any(each.severity is Severity.ERROR for each in findings[before:])
+        is_complete = is_complete and not any(_hides_team(each, settings) for each in findings[before:])
         for document in documents:
             findings += _check_name(document, name, file.path)
             found.append(parse_team(name, document["spec"], file.path))
@@ -395,6 +395,15 @@ def _load_teams(
     misspelled = list(_find_misspelled_folders(root, teams))
     findings += (locate(each.problem, each.team.file) for each in misspelled)
     return Teams(teams.all, is_complete=is_complete, meant={each.meant for each in misspelled})
+
+
+def _hides_team(finding: Finding, settings: ValidFields) -> bool:
+    """Whether a file of a team cannot be read, and that is reported as an error.
+
+    Other errors can be suppressed by a comment, and then what follows from them must be reported.
+    """
+    kept = parse_severities(settings).apply(finding) if finding.rule in UNREADABLE_RULES else None
+    return kept is not None and kept.severity is Severity.ERROR
 
 
 def _find_misspelled_folders(root: Folder, teams: Teams) -> Iterator[MisspelledFolder]:
