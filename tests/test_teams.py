@@ -44,6 +44,7 @@ spec:
   serviceAccounts: [vision]
   priorityClasses: [high]
 """
+NO_TEAM = "no team owns `{}`, so no limit of a team applies; add its folder to a team"
 OPEN = "apiVersion: jobgen.dev/v1\nkind: Team\nmetadata: {name: nlp}\nspec: {folders: [jobs/nlp]}\n"
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -781,28 +782,22 @@ def test_a_suppressed_error_of_a_team_does_not_hide_that_no_team_owns_its_jobs(t
     assert [each[:3] for each in found] == [("jobs/vision/bert.yaml", 1, "job-without-team")]
 
 
-def test_a_misspelled_folder_is_reported_in_its_team(tmp_path):
-    files = {
-        "teams/nlp.yaml": OPEN,
-        "teams/vision.yaml": OPEN.replace("nlp", "vision").replace("jobs/vision", "jobs/vison"),
-        "jobs/nlp/gpt.yaml": make_job().replace("bert", "gpt"),
-        "jobs/vision/bert.yaml": make_job(),
-    }
-    message = "there is no folder `jobs/vison`, and no team owns `jobs/vision`; did you mean `jobs/vision`?"
-    assert find_messages(write(tmp_path, files)) == [("teams/vision.yaml", 4, "job-without-team", message)]
-
-
-def test_a_job_that_no_misspelled_folder_means_is_reported_itself(tmp_path):
+def test_a_folder_of_a_team_that_is_almost_that_of_a_job_is_named(tmp_path):
     files = {
         "teams/nlp.yaml": OPEN.replace("jobs/nlp", "jobs/nlpp"),
         "jobs/nlp/gpt.yaml": make_job().replace("bert", "gpt"),
         "jobs/vision/bert.yaml": make_job(),
     }
-    found = find_messages(write(tmp_path, files))
-    assert [each[:3] for each in found] == [
-        ("jobs/vision/bert.yaml", 1, "job-without-team"),
-        ("teams/nlp.yaml", 4, "job-without-team"),
+    assert find_messages(write(tmp_path, files)) == [
+        ("jobs/nlp/gpt.yaml", 1, "job-without-team", f"{NO_TEAM.format('jobs/nlp/gpt.yaml')}; `nlp` owns `jobs/nlpp`"),
+        ("jobs/vision/bert.yaml", 1, "job-without-team", NO_TEAM.format("jobs/vision/bert.yaml")),
     ]
+
+
+def test_what_no_team_owns_is_rendered(tmp_path):
+    """The owner of a job has no effect on its object, and a lint reports it."""
+    write(tmp_path, {"teams/nlp.yaml": OPEN.replace("jobs/nlp", "jobs/nlpp"), "jobs/nlp/bert.yaml": make_job()})
+    assert [made.identity.name for made in jobgen.render(tmp_path).objects] == ["bert"]
 
 
 def test_a_folder_without_jobs_yet_is_no_finding(tmp_path):

@@ -25,7 +25,7 @@ from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder, read_date
 from jobgen.repo.files import File
 from jobgen.repo.ready import find_frameworks
-from jobgen.repo.root import SETTINGS, folder_exists
+from jobgen.repo.root import SETTINGS
 from jobgen.repo.shipped import BUILT_IN, find_shipped, read_ready
 from jobgen.report.severities import Severities, list_expiring, parse_severities
 from jobgen.spec.frameworks import (
@@ -37,7 +37,7 @@ from jobgen.spec.frameworks import (
 )
 from jobgen.spec.kinds import Kind, find_kind_errors, parse_kinds
 from jobgen.spec.overlay import Environment, Overlay, add_teams, compose_environment, find_choices, find_overlay_errors
-from jobgen.spec.teams import MisspelledFolder, Teams, find_misspelled_folders, find_team_errors, parse_team
+from jobgen.spec.teams import Teams, find_team_errors, parse_team
 from jobgen.yamlio.read import Source, YamlDocument, read, read_shared, search_text
 
 if TYPE_CHECKING:
@@ -391,10 +391,7 @@ def _load_teams(
             findings += _check_name(document, name, file.path)
             found.append(parse_team(name, document["spec"], file.path))
     findings += (locate(problem, team.file) for team, problem in find_team_errors(found, overlays))
-    teams = Teams(tuple({team.name: team for team in reversed(found)}.values())[::-1])
-    misspelled = list(_find_misspelled_folders(root, teams))
-    findings += (locate(each.problem, each.team.file) for each in misspelled)
-    return Teams(teams.all, is_complete=is_complete, meant={each.meant for each in misspelled})
+    return Teams(tuple({team.name: team for team in reversed(found)}.values())[::-1], is_complete=is_complete)
 
 
 def _hides_team(finding: Finding, settings: ValidFields) -> bool:
@@ -404,22 +401,6 @@ def _hides_team(finding: Finding, settings: ValidFields) -> bool:
     """
     kept = parse_severities(settings).apply(finding) if finding.rule in UNREADABLE_RULES else None
     return kept is not None and kept.severity is Severity.ERROR
-
-
-def _find_misspelled_folders(root: Folder, teams: Teams) -> Iterator[MisspelledFolder]:
-    """Report folders of teams that do not exist, if another one may be meant. Jobs are listed only if there are any."""
-    missing = {folder for team in teams.all for folder in team.folders if not folder_exists(root, folder)}
-    if missing:
-        unowned = (entry.path for entry in layout.find_jobs(root) if teams.find(entry.path) is None)
-        folders = {parent for path in unowned for parent in _list_parents(path)}
-        yield from find_misspelled_folders(teams.all, missing, folders)
-
-
-def _list_parents(path: str) -> Iterator[str]:
-    """The folders of a file, the nearest first."""
-    while "/" in path:
-        path = path.rpartition("/")[0]
-        yield path
 
 
 def _check_name(document: ValidFields, folder: str, path: str) -> Iterable[Finding]:

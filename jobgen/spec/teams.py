@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any
 
 from jobgen.model.data import Node, untraced, value_of
-from jobgen.model.finding import FixStep, Problem
+from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import did_you_mean, find_closest
+from jobgen.model.suggest import did_you_mean
 
 NAMES = ("namespaces", "queues", "serviceAccounts", "priorityClasses", "kinds", "platforms")
 """The lists of patterns of what a team may use."""
@@ -111,11 +111,10 @@ class TeamScope(NamedTuple):
 class Teams:
     """The teams of a repository."""
 
-    def __init__(self, teams: tuple[Team, ...] = (), *, is_complete: bool = True, meant: Iterable[str] = ()) -> None:
+    def __init__(self, teams: tuple[Team, ...] = (), *, is_complete: bool = True) -> None:
         self.all = teams
         self.is_complete = is_complete
         """Whether all files of teams could be read. If not, what is missing here may follow from that."""
-        self._meant = tuple(f"{folder}/" for folder in meant)
         # Of two teams with one folder, which is an error, the first owns it.
         self._by_folder: dict[str, Team] = {folder: team for team in reversed(teams) for folder in team.folders}
         self._claims: dict[str, Claims] = {}
@@ -128,10 +127,6 @@ class Teams:
             if folder in self._by_folder:
                 return self._by_folder[folder]
         return None
-
-    def may_own(self, path: str) -> bool:
-        """Whether a team may own a file but for an error of the team, which is reported itself."""
-        return not self.is_complete or path.startswith(self._meant)
 
     def find_name(self, path: str) -> str:
         """Return the name of the team that owns a file; empty if no team does."""
@@ -152,14 +147,6 @@ class Teams:
         budget = Budget(own.get("gpus"), own.get("jobs"), own.get("replicas"), devices)
         contact = next((str(value_of(each)) for each in team.spec.get("contacts", {}).values()), "")
         return TeamScope(team.name, _list_allowed(team, environment), self._claims[environment], budget, contact)
-
-
-class MisspelledFolder(NamedTuple):
-    """A folder of a team that does not exist, and the one that is probably meant."""
-
-    team: Team
-    meant: str
-    problem: Problem
 
 
 def parse_team(name: str, spec: Any, file: str) -> Team:
@@ -190,24 +177,6 @@ def find_team_errors(teams: Iterable[Team], environments: Iterable[str]) -> Iter
             if value_of(node) not in known:
                 hint = did_you_mean(str(value_of(node)), known)
                 yield team, Problem("unknown-overlay", f"there is no overlay `{value_of(node)}`{hint}", node)
-
-
-def find_misspelled_folders(
-    teams: Iterable[Team], missing: Container[str], unowned: Iterable[str]
-) -> Iterator[MisspelledFolder]:
-    """Report folders that do not exist, and that are close to a folder beside them with jobs that no team owns."""
-    known = sorted(unowned)
-    for team in teams:
-        for folder, node in zip(team.folders, team.spec["folders"], strict=True):
-            parent, _, name = folder.rpartition("/")
-            beside = [path.rpartition("/")[2] for path in known if path.rpartition("/")[0] == parent]
-            close = find_closest(name, beside) if folder in missing else ""
-            if close:
-                meant = f"{parent}/{close}"
-                message = f"there is no folder `{folder}`, and no team owns `{meant}`; did you mean `{meant}`?"
-                steps = (FixStep("set", node, meant),)
-                problem = Problem("job-without-team", message, node, category="team", fix_steps=steps, safe=False)
-                yield MisspelledFolder(team, meant, problem)
 
 
 def _select(team: Team, environment: str, field: str, default: Any) -> Any:
