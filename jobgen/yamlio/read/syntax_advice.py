@@ -8,7 +8,7 @@ from typing import Any
 from jobgen.yamlio.read.scalars import quote
 
 _NO_SPACE = re.compile(r"([\w./-]+):([^\s:/][^:]*)\Z")
-_WIDE_COLON = re.compile(r"^[ \t-]*[A-Za-z0-9_./-]+(：)", re.MULTILINE)
+_WIDE_COLON = re.compile(r"^[ \t-]*[A-Za-z0-9_./][A-Za-z0-9_./-]*(：)", re.MULTILINE)
 _COLON_ERRORS = ("could not find expected ':'", "mapping values are not allowed in this context")
 _CLOSING = {"[": "]", "{": "}"}
 # Brackets outside of comments and quotes. A quote in the middle of a word, as in `don't`, is text.
