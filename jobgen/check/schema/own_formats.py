@@ -14,7 +14,6 @@ from typing import Any, Generic, TypeVar
 from jobgen.check.schema.ambiguous import check_text
 from jobgen.model.data import Node, TracedKey, TracedScalar, locatable, value_of
 from jobgen.model.finding import Problem, quoted_values
-from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.suggest import (
     NO_FIX,
@@ -52,12 +51,6 @@ TYPE_NAMES = {
 _Field = TypeVar("_Field")
 
 
-_MAX_NAME = 253
-_MAX_WORDS = 10
-_PLAIN_TEXT = lazy_pattern(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[A-Za-z_/][A-Za-z0-9_@./-]{0,62}")
-"""Text that YAML reads as it is written, without quotes."""
-_QUOTED_TEXT = lazy_pattern(r"[^\x00-\x1f\"\\`]{0,63}")
-_WIDE_BRACKETS = {"［": "[", "｛": "{"}
 _INDENT = "; indent what belongs to `{}` below it"
 
 
@@ -307,7 +300,7 @@ def _type(wanted: str | list[str], *, is_list_of_text: bool = False) -> Check:
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         if type(value) not in types and _type_of(value) not in types:
             problem = _report_type(value, name, parent, expected, names)
-            problems.append(_suggest_list(problem, value) if is_list_of_text else problem)
+            problems.append(_show_list(problem, value) if is_list_of_text else problem)
         elif type(value) is TracedScalar and value.written and "string" in names:
             problems.extend(filter(None, [check_text(value, name, names)]))
 
@@ -330,39 +323,22 @@ def _report_type(value: Node, name: str, parent: Node, expected: str, types: lis
         fix_steps, safe = NO_FIX
     hint = "; quote it" if "string" in types and fix_steps else describe_unquoting(value, fix_steps)
     if isinstance(value_of(value), str):
-        hint = _advise_shape(str(name), str(value_of(value)), expected) or hint
+        # Imported late: most values are valid.
+        from jobgen.check.schema.text_advice import advise_shape
+
+        hint = advise_shape(str(name), str(value_of(value)), expected) or hint
     message = f"`{key}` is {shown}, and must be {expected}{hint}"
     node = reported_node(value, parent)
     return Problem("wrong-type", message, node, fix_steps=fix_steps, safe=safe, evidence=evidence)
 
 
-def _advise_shape(name: str, text: str, expected: str) -> str:
-    """Return how text is written as the list or the mapping that was meant; empty if that is not clear."""
-    if text[:1] in _WIDE_BRACKETS:
-        return f"; `{text[0]}` is not the `{_WIDE_BRACKETS[text[0]]}` of YAML"
-    if name in ("command", "args") and expected == TYPE_NAMES["array"]:
-        return _list_words(text)
-    key, sign, rest = text.partition("=")
-    if name == "env" and expected == TYPE_NAMES["object"] and sign and _PLAIN_TEXT.fullmatch(key):
-        written = rest if _PLAIN_TEXT.fullmatch(rest) else f'"{rest}"'
-        return f"; write `env` as a mapping: `{{{key}: {written}}}`" if _QUOTED_TEXT.fullmatch(rest) else ""
-    return ""
-
-
-def _suggest_list(problem: Problem, value: Node) -> Problem:
+def _show_list(problem: Problem, value: Node) -> Problem:
     """Show text as the only item of the list that was meant."""
+    from jobgen.check.schema.text_advice import write_as_list
+
     text = value_of(value)
-    if not isinstance(text, str) or not _PLAIN_TEXT.fullmatch(text) or not problem.message.endswith("must be a list"):
-        return problem
-    return problem._replace(message=f"{problem.message}: `[{text}]`")
-
-
-def _list_words(command: str) -> str:
-    """Return a command as a list, if it needs no shell and is short."""
-    words = command.split()
-    is_plain = 0 < len(words) <= _MAX_WORDS and not re.search(r"""["'\\$|&;<>()`*?#~=%!\[\]{},]""", command)
-    listed = ", ".join(f'"{word}"' for word in words)
-    return f": `[{listed}]`" if is_plain else ""
+    is_text = isinstance(text, str) and problem.message.endswith("must be a list")
+    return problem._replace(message=problem.message + write_as_list(text)) if is_text else problem
 
 
 def _any_of(options: list[tuple[frozenset[type], Check]]) -> Check:
@@ -420,7 +396,10 @@ def _text(schema: Any) -> Check:
             )
         elif pattern and not pattern.search(found):
             message = f"`{name}` is {format_value(value)}, and must {must}"
-            meant = _write_as_name(found) if "lower-case" in must else ""
+            # Imported late: most names are valid.
+            from jobgen.check.schema.text_advice import write_as_name
+
+            meant = write_as_name(found) if "lower-case" in must else ""
             hint = f", such as `{meant}`" if meant and pattern.search(meant) and len(meant) <= most else ""
             evidence = quoted_values(message) if hint else None
             problems.append(
@@ -428,17 +407,6 @@ def _text(schema: Any) -> Check:
             )
 
     return check
-
-
-def _write_as_name(text: str) -> str:
-    """The name that was probably meant: `resnet-50` for `ResNet_50`; none for a secret, which it would show."""
-    from jobgen.k8s.secrets import find_secrets_in_text
-
-    if find_secrets_in_text(text):
-        return ""
-    meant = re.sub(r"[^a-z0-9.]+", "-", text[:_MAX_NAME].lower()).strip("-.")
-    # What is left of a name in another script says nothing.
-    return meant if 2 * len(meant) >= min(len(text), _MAX_NAME) else ""
 
 
 def _range(least: int | None, most: int | None) -> Check:
