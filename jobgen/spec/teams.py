@@ -8,12 +8,14 @@ from types import MappingProxyType
 from typing import Any
 
 from jobgen.model.data import Node, untraced, value_of
-from jobgen.model.finding import Problem
+from jobgen.model.finding import Problem, pluralize
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 
 NAMES = ("namespaces", "queues", "serviceAccounts", "priorityClasses", "kinds", "platforms")
 """The lists of patterns of what a team may use."""
+_UNITS = {"gpus": "GPU", "jobs": "job", "replicas": "pod"}
+"""What the limits of a budget count; a limit of devices is named by their resource."""
 
 
 class DeviceLimit(NamedTuple):
@@ -153,6 +155,11 @@ def parse_team(name: str, spec: Any, file: str) -> Team:
     """Return a team from its block."""
     folders = tuple(str(value_of(folder)).rstrip("/") for folder in spec["folders"])
     return Team(name, folders, spec, file)
+
+
+def count_units(amount: int, limit: str) -> str:
+    """Return an amount of what a limit of a budget counts: `1 GPU`, `2 pods`, `4 nvidia.com/gpu`."""
+    return pluralize(amount, _UNITS[limit]) if limit in _UNITS else f"{amount} {limit}"
 
 
 def find_team_errors(teams: Iterable[Team], environments: Iterable[str]) -> Iterator[tuple[Team, Problem]]:

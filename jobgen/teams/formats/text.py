@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jobgen.model.finding import pluralize
 from jobgen.report.escape import visible
+from jobgen.spec.teams import count_units
 from jobgen.teams.overview import BudgetLine, TeamEnvironment, TeamOverview
-
-_UNITS = {"gpus": "GPU", "jobs": "job", "replicas": "pod"}
 
 
 def render(teams: Sequence[TeamOverview]) -> str:
@@ -34,7 +32,7 @@ def _describe(each: TeamEnvironment) -> Iterator[str]:
 def describe_line(line: BudgetLine) -> str:
     """Return what is used of one limit."""
     count = line.used if line.limit is None else line.limit
-    counted = pluralize(count, _UNITS[line.name]) if line.name in _UNITS else f"{count} {line.name}"
+    counted = count_units(count, line.name)
     if line.limit is None:
         return counted
     return f"{line.used} of {counted}" + (" (exceeded)" if line.is_exceeded else "")

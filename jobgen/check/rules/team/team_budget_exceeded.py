@@ -6,11 +6,10 @@ from jobgen.check.rules import ERROR, Fact, FactViolation, rule
 from jobgen.check.team_budget import measure_use
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import sum_gpus
-from jobgen.model.finding import pluralize
 from jobgen.spec.overlay import Cluster
+from jobgen.spec.teams import count_units
 
 _MAX_RELATED = 5
-_UNITS = {"gpus": "GPU", "jobs": "job", "replicas": "pod"}
 
 
 def collect(manifest: Manifest) -> Iterator[Fact]:
@@ -42,12 +41,7 @@ def team_budget_exceeded(facts: list[Fact], cluster: Cluster) -> Iterator[FactVi
             # Reported once, on the largest job.
             largest, *others = sorted(jobs, key=lambda fact: (-fact.value[3], fact.value[4]))
             named = others[:_MAX_RELATED]
-            related = tuple((fact, f"`{fact.value[4]}`: {_count(fact.value[3], name)}") for fact in named)
-            what = f"{'has' if name == 'jobs' else 'requests'} {_count(total, name)}"
+            related = tuple((fact, f"`{fact.value[4]}`: {count_units(fact.value[3], name)}") for fact in named)
+            what = f"{'has' if name == 'jobs' else 'requests'} {count_units(total, name)}"
             message = f"team `{team}` {what}, above its budget of {limit}; suspend, shrink or remove some of its jobs"
             yield FactViolation(largest, message, related, evidence=(team, name))
-
-
-def _count(amount: int, name: str) -> str:
-    """Return an amount with its unit; that of devices is their name."""
-    return pluralize(amount, _UNITS[name]) if name in _UNITS else f"{amount} {name}"
