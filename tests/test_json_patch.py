@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from jobgen.model.data import untraced
-from jobgen.render.json_patch import apply_json_patch
+from jobgen.spec.json_patch import apply_json_patch
 from jobgen.yamlio.read import read
 
 TEXT = (Path(__file__).parent / "jsonpatch.yaml").read_text("utf-8")

@@ -20,7 +20,7 @@ def apply_patches(
             made = merge(made, patch.manifest, deletions)
         if patch.json_patch is not None:
             # Imported late: most overlays have none.
-            from jobgen.render import json_patch
+            from jobgen.spec import json_patch
 
             made = json_patch.apply_json_patch(made, patch.json_patch, problems)
     return made

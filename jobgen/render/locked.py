@@ -12,9 +12,9 @@ from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, format_dotted
 from jobgen.render.expand import Expander, JobDocument, JobSpec
-from jobgen.render.json_patch import apply_json_patch, resolve_pointer, step_through
 from jobgen.render.lock_places import LockPlaces, find_lock_places
 from jobgen.spec.field_patterns import Setting, find_every_setting, find_first, find_settings
+from jobgen.spec.json_patch import apply_json_patch, resolve_pointer, step_through
 from jobgen.spec.kinds import Kind
 from jobgen.spec.locks import FieldLock
 from jobgen.spec.merge import is_deletion, merge

@@ -23,14 +23,22 @@ class _FailedError(Exception):
 
 
 def apply_json_patch(
-    target: Mapping[str, Node], operations: Sequence[ValidFields], problems: list[Problem]
+    target: Mapping[str, Node],
+    operations: Sequence[ValidFields],
+    problems: list[Problem],
+    *,
+    replaces_missing: bool = False,
 ) -> Mapping[str, Node]:
-    """Apply all operations to a copy. If one fails, report it and return the object unchanged."""
+    """Apply all operations to a copy. If one fails, report it and return the object unchanged.
+
+    With `replaces_missing`, `replace` adds a field that does not exist, as in kustomize.
+    """
     changed: dict[str, Any] = copy_containers(target)
+    apply = {**_OPERATIONS, "replace": _replace_or_add} if replaces_missing else _OPERATIONS
     budget = Budget(MAX_COPIED_NODES)
     for operation in operations:
         try:
-            _OPERATIONS[value_of(operation["op"])](changed, operation, budget)
+            apply[value_of(operation["op"])](changed, operation, budget)
         except BudgetExceededError:
             message = f"the operations copy more than `{MAX_COPIED_NODES}` values; write what is needed as `value`"
             problems.append(Problem("json-patch-failed", message, operation["path"]))
@@ -99,6 +107,11 @@ def _remove(target: Any, operation: ValidFields, _: Budget) -> None:
 def _replace(target: Any, operation: ValidFields, _: Budget) -> None:
     parent, key = _find_parent(target, _parse_path(operation))
     parent[key] = override(copy_containers(_require_value(operation)), parent[key])
+
+
+def _replace_or_add(target: Any, operation: ValidFields, budget: Budget) -> None:
+    is_field = isinstance(_walk(target, _parse_path(operation)[:-1]), dict)
+    (_add if is_field else _replace)(target, operation, budget)
 
 
 def _move(target: Any, operation: ValidFields, _: Budget) -> None:

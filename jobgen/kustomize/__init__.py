@@ -1,0 +1,56 @@
+"""Kustomizations: which files they use, and the objects that they build, with the line of every value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from jobgen.kustomize.tree import KUSTOMIZATION_NAMES, FolderTree, Plan, SourceTree, Tool, Use, find_tool
+
+if TYPE_CHECKING:
+    from jobgen.kustomize.builder import Build
+    from jobgen.model.finding import Finding
+
+__all__ = [
+    "KUSTOMIZATION_NAMES",
+    "FolderTree",
+    "Plan",
+    "SourceTree",
+    "Tool",
+    "Use",
+    "build",
+    "find_tool",
+    "plan",
+    "read_documents",
+]
+
+# Modules that build are imported in functions: most folders have no kustomization.
+
+
+def plan(tree: SourceTree, kustomizations: Iterable[str]) -> Plan:
+    """Return how the given kustomization files, and those that they lead to, use files."""
+    named = list(kustomizations)
+    if not named:
+        return Plan((), {}, {})
+    from jobgen.kustomize.planning import plan_kustomizations
+
+    return plan_kustomizations(tree, named)
+
+
+def build(tree: SourceTree, root: str, tool: Tool | None = None) -> Build:
+    """Build the kustomization file at a path; with a tool, the values are those of the tool if it can build it."""
+    from jobgen.kustomize.builder import build_own
+
+    own = build_own(tree, root)
+    if tool is None:
+        return own
+    from jobgen.kustomize.tool import use_tool
+
+    return use_tool(tree, own, tool)
+
+
+def read_documents(content: bytes, file: str, layer: str) -> tuple[tuple[Any, ...], tuple[Finding, ...]]:
+    """Return the documents of a file with locations, mappings or lists, and the findings if some cannot be read."""
+    from jobgen.kustomize import text_nodes
+
+    return text_nodes.read_documents(content, file, layer)

@@ -1,0 +1,554 @@
+"""Build a kustomization as `kubectl kustomize` does, on data that knows the line of every value.
+
+Each kustomization reads its resources and those of the folders that it lists, generates ConfigMaps and Secrets, lets
+its components change all of them, and then applies its own patches and transformers. Names that refer to renamed
+objects are updated at the end. What cannot be built is named, and the rest is built.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from jobgen.k8s.nodes import as_list, as_mapping
+from jobgen.kustomize import transformers
+from jobgen.kustomize.field_specs import FieldSpec, Reference
+from jobgen.kustomize.generators import absorb, add_hash, generate
+from jobgen.kustomize.kustomization import Kustomization, check_replacements, load, read_traced, text_of
+from jobgen.kustomize.patches import Patch, apply_patch, relate
+from jobgen.kustomize.references import parse_references, replace_variables, update_references
+from jobgen.kustomize.replacements import UnsupportedError, replace
+from jobgen.kustomize.resource import Id, Resource
+from jobgen.kustomize.strategic_merge import Schemas, read_openapi
+from jobgen.kustomize.text_nodes import read_documents, read_inline
+from jobgen.kustomize.transformers import parse_spec
+from jobgen.kustomize.tree import CachedTree, SourceTree, find_kustomizations, is_remote, resolve_path
+from jobgen.model.data import Location, Node, TracedScalar, location_of, untraced, value_of, with_value
+from jobgen.model.finding import Finding, Problem, Related, Severity
+from jobgen.model.limits import Budget, BudgetExceededError
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.suggest import find_closest
+from jobgen.repo.files import BuiltObject
+from jobgen.spec.json_patch import copy_containers
+
+_MAX_STEPS = 2_000_000
+"""The work of a build: a file that is read counts as many objects that are looked at."""
+_FILE_STEPS = 100
+_MAX_DEPTH = 50
+_MAX_SHOWN = 60
+_LOCAL = "config.kubernetes.io/local-config"
+_FIRST = """Namespace ResourceQuota StorageClass CustomResourceDefinition ServiceAccount PodSecurityPolicy Role
+    ClusterRole RoleBinding ClusterRoleBinding ConfigMap Secret Endpoints Service LimitRange PriorityClass
+    PersistentVolume PersistentVolumeClaim Deployment StatefulSet CronJob PodDisruptionBudget""".split()
+_LAST = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
+_CONFIGURED = """namePrefix nameSuffix namespace commonLabels labels templateLabels commonAnnotations varReference
+    images replicas""".split()
+
+
+class Build(NamedTuple):
+    """What a kustomization builds, and what is wrong with it."""
+
+    root: str
+    objects: tuple[BuiltObject, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    unbuilt: tuple[str, ...] = ()
+    """Sentences: what could not be built, and why."""
+    files: frozenset[str] = frozenset()
+    """Every file that was read."""
+    by: str = "jobgen"
+    """Who built the values: `jobgen`, `kubectl` or `kustomize`."""
+    needs_tool: frozenset[str] = frozenset()
+    """The sentences of `unbuilt` about what kubectl or kustomize can build from the same files."""
+
+
+class _Accumulator:
+    """The objects that are built so far, and the configurations and variables that came with them."""
+
+    def __init__(self) -> None:
+        self.resources: list[Resource] = []
+        self.ids: dict[Id, Resource] = {}
+        self.config: dict[str, list[FieldSpec]] = {name: [] for name in _CONFIGURED}
+        self.references: list[Reference] = []
+        self.variables: list[Any] = []
+
+    def index(self) -> dict[Id, Resource]:
+        """Return the objects by their identities."""
+        return {each.id: each for each in self.resources}
+
+
+def build_own(tree: SourceTree, root: str) -> Build:
+    """Build a kustomization without another program."""
+    builder = _Builder(tree, root)
+    try:
+        resources = builder.build()
+    except BudgetExceededError:
+        builder.unbuilt[f"`{root}` needs more work than a build may take"] = None
+        resources = []
+    objects = tuple(
+        BuiltObject(untraced(each.node), each.node, each.file, each.position, each.location) for each in resources
+    )
+    findings = tuple(dict.fromkeys(builder.findings))
+    files, needs_tool = frozenset(builder.files), frozenset(builder.needs_tool)
+    return Build(root, objects, findings, tuple(builder.unbuilt), files, needs_tool=needs_tool)
+
+
+class _Builder:
+    """One build."""
+
+    def __init__(self, tree: SourceTree, root: str) -> None:
+        self.tree: SourceTree = CachedTree(tree)
+        self.root = root
+        self.budget = Budget(_MAX_STEPS)
+        self.findings: list[Finding] = []
+        self.unbuilt: dict[str, None] = {}
+        self.needs_tool: set[str] = set()
+        self.files: set[str] = set()
+        self.has_gaps = False
+        """Whether objects may be missing, because something could not be read."""
+        self.schemas: Schemas | None = None
+
+    def build(self) -> list[Resource]:
+        top = _Accumulator()
+        kustomization = self.accumulate(self.root, top, ())
+        for resource in top.resources:
+            if resource.needs_hash:
+                add_hash(resource)
+        update_references(top.resources, top.references)
+        problems: list[Problem] = []
+        replace_variables(top.resources, top.variables, top.config["varReference"], problems)
+        if not self.has_gaps and not self.unbuilt:
+            self.report(problems)
+        kept = [each for each in top.resources if not _is_local(each)]
+        for resource in kept:
+            _clean_annotations(resource)
+        return _sort(kept, as_mapping(kustomization.fields.get("sortOptions")))
+
+    def accumulate(self, path: str, into: _Accumulator, above: tuple[str, ...]) -> Kustomization:
+        """Add what a kustomization builds to the objects of the one that lists it."""
+        self.files.add(path)
+        self.budget.spend(_FILE_STEPS)
+        kustomization = load(self.tree, path)
+        self.findings += kustomization.findings
+        if kustomization.is_other:
+            message = "this is not a kustomization of kustomize; write `apiVersion: kustomize.config.k8s.io/v1beta1`"
+            self.findings.append(_finding("invalid-kustomization", message, Location(path)))
+        self.has_gaps = self.has_gaps or bool(kustomization.findings) or kustomization.is_other
+        self.read_openapi(kustomization)
+        own = into if kustomization.is_component else _Accumulator()
+        for item in kustomization.items("resources", "bases"):
+            self.add_resource(kustomization, item, own, (*above, path))
+        self.drop_conflicts(own)
+        self.configure(kustomization, own)
+        self.run_generators(kustomization, own)
+        for item in kustomization.items("components"):
+            self.add_folder(kustomization, "components", item, own, (*above, path))
+        self.transform(kustomization, own)
+        own.variables += kustomization.items("vars")
+        if own is not into:
+            self.append(own.resources, into)
+            for name, specs in own.config.items():
+                into.config[name] += specs
+            into.references += own.references
+            into.variables += own.variables
+        return kustomization
+
+    def read_openapi(self, kustomization: Kustomization) -> None:
+        node = as_mapping(kustomization.fields.get("openapi")).get("path")
+        if node is None or self.schemas is not None:
+            return
+        content = self.read(kustomization, "openapi", node)
+        documents = read_traced(content[1], content[0]).documents if content else ()
+        if documents:
+            self.schemas = read_openapi(untraced(documents[0].data))
+
+    # Reading
+
+    def add_resource(
+        self, kustomization: Kustomization, item: Node, into: _Accumulator, above: tuple[str, ...]
+    ) -> None:
+        """Add the objects of a file or a folder that `resources` lists."""
+        path = resolve_path(self.tree, kustomization.folder, text_of(item))
+        if path is None or not self.tree.exists(path) or self.tree.is_folder(path):
+            self.add_folder(kustomization, "resources", item, into, above)
+            return
+        content = self.read(kustomization, "resources", item)
+        if content is not None:
+            self.append(self.read_resources(*content, item), into)
+
+    def read_resources(self, path: str, content: bytes, item: Node) -> list[Resource]:
+        """Return the objects of a file; the items of a List are objects of their own."""
+        source = read_traced(content, path)
+        documents, findings = read_documents(content, path, "manifest")
+        if findings:
+            self.has_gaps = True
+            self.cannot_build(f"`{path}` cannot be read")
+        found: list[Resource] = []
+        pending: list[tuple[Any, int, Location]] = [
+            (data, position, each.location)
+            for position, (data, each) in enumerate(zip(documents, source.documents, strict=False))
+        ]
+        while pending:
+            data, position, location = pending.pop(0)
+            items = data.get("items") if text_of(data.get("kind")).endswith("List") else None
+            if isinstance(items, list):
+                pending += [(each, position, location_of(each) or location) for each in items if isinstance(each, dict)]
+            elif missing := _find_missing(data):
+                self.has_gaps = True
+                self.report_incomplete(path, missing, location, item)
+            else:
+                found.append(Resource(copy_containers(data), path, position, location))
+        self.budget.spend(len(found))
+        return found
+
+    def report_incomplete(self, path: str, missing: str, location: Location, item: Node) -> None:
+        """Report a document that is no object, so kustomize refuses it as a resource."""
+        listed = location_of(item)
+        if posixpath.basename(path) in ("kustomization.yaml", "kustomization.yml", "Kustomization"):
+            folder = posixpath.dirname(text_of(item)) or "."
+            message = f"`{text_of(item)}` is a kustomization, not an object; list its folder: `{folder}`"
+            self.findings.append(_finding("invalid-kustomization", message, listed or location))
+            return
+        message = f"a resource of a kustomization needs `{missing}`; add it, or remove the file from `resources`"
+        related = (Related(listed, "listed here"),) if listed else ()
+        self.findings.append(_finding("kustomize-build-fails", message, location)._replace(related=related))
+
+    def add_folder(
+        self, kustomization: Kustomization, field: str, item: Node, into: _Accumulator, above: tuple[str, ...]
+    ) -> None:
+        """Add what the kustomization of a folder builds."""
+        path = resolve_path(self.tree, kustomization.folder, text_of(item))
+        if path is None or not self.tree.exists(path):
+            self.report_absent(kustomization, field, item, path)
+            return
+        files = find_kustomizations(self.tree, path) if self.tree.is_folder(path) else []
+        if len(files) != 1:
+            self.has_gaps = True
+            fault = (
+                "has more than one kustomization file; keep one" if files else "has no `kustomization.yaml`; add one"
+            )
+            if not self.tree.is_folder(path):
+                fault = "is a file; list the folder of a component"
+            rule = "invalid-kustomization" if files else "kustomization-file-missing"
+            self.add_finding(rule, f"`{text_of(item)}` {fault}", item)
+        elif files[0] in above:
+            self.has_gaps = True
+            chain = " → ".join(
+                f"`{posixpath.dirname(each) or '.'}`" for each in (*above[above.index(files[0]) :], files[0])
+            )
+            self.add_finding("kustomization-cycle", f"`{text_of(item)}` leads back to itself: {chain}", item)
+        elif len(above) >= _MAX_DEPTH:
+            self.cannot_build(f"`{path}` is more than {_MAX_DEPTH} levels of folders deep")
+        elif self.is_right_kind(files[0], field, item):
+            self.accumulate(files[0], into, above)
+
+    def is_right_kind(self, path: str, field: str, item: Node) -> bool:
+        """Return True if a component is listed as one, and nothing else is; report it otherwise."""
+        found = load(self.tree, path)
+        if found.findings or found.is_component == (field == "components"):
+            return True
+        self.has_gaps = True
+        other = "components" if found.is_component else "resources"
+        kind = "a component" if found.is_component else "not a component"
+        self.add_finding("invalid-kustomization", f"`{text_of(item)}` is {kind}; list it in `{other}`", item)
+        return False
+
+    def read(self, kustomization: Kustomization, field: str, item: Node, text: str = "") -> tuple[str, bytes] | None:
+        """Read a file that a kustomization names; None if it is reported that it cannot be read."""
+        text = text or text_of(item)
+        path = resolve_path(self.tree, kustomization.folder, text)
+        if path is None or not self.tree.exists(path):
+            self.report_absent(kustomization, field, item, path, text)
+            return None
+        self.budget.spend(_FILE_STEPS)
+        file = self.tree.read(path)
+        self.files.add(path)
+        if file.finding is not None:
+            self.has_gaps = True
+            self.cannot_build(f"`{path}` cannot be read: {file.finding.message}")
+            return None
+        if kustomization.folder and not path.startswith(f"{kustomization.folder}/"):
+            message = (
+                f"`{text}` is outside the kustomization's folder, which kubectl and kustomize refuse by default;"
+                " move the file, or build with `--load-restrictor LoadRestrictionsNone`"
+            )
+            self.add_finding("kustomization-load-restricted", message, item, Severity.WARNING)
+        return path, file.content
+
+    def report_absent(
+        self, kustomization: Kustomization, field: str, item: Node, path: str | None, text: str = ""
+    ) -> None:
+        """Report a path that leads nowhere, or name what only kustomize can get."""
+        text = text or text_of(item)
+        self.has_gaps = True
+        if is_remote(text):
+            self.cannot_build(f"`{text}` is remote")
+        elif path is None or self.leads_out(path):
+            self.cannot_build(f"`{text}` of `{kustomization.path}` is outside the linted folder")
+        else:
+            hint = self.suggest(kustomization.folder, text)
+            message = f"`{text}` does not exist; {hint or f'correct the path, or remove it from `{field}`'}"
+            self.add_finding("kustomization-file-missing", message, item)
+
+    def leads_out(self, path: str) -> bool:
+        """Return True if there is a link that leads out of the tree."""
+        finding = self.tree.read(path).finding
+        return finding is not None and finding.rule == "link-out-of-repository"
+
+    def suggest(self, folder: str, text: str) -> str:
+        """Return the path that was probably meant: with another extension, or one of the same folder."""
+        stem, extension = posixpath.splitext(text)
+        others = [f"{stem}{each}" for each in (".yaml", ".yml", ".json", "") if each != extension]
+        paths = [*others, f"../{text}", posixpath.basename(text), text.replace("_", "-"), text.replace("-", "_")]
+        for other in paths:
+            path = resolve_path(self.tree, folder, other)
+            if other and path is not None and path != folder and self.tree.exists(path):
+                return f"did you mean `{other}`?"
+        known = sorted(each for each in self.files if posixpath.dirname(each) == folder)
+        closest = find_closest(text, [posixpath.relpath(each, folder or ".") for each in known], 0.8)
+        return f"did you mean `{closest}`?" if closest else ""
+
+    # Generating and transforming
+
+    def configure(self, kustomization: Kustomization, into: _Accumulator) -> None:
+        """Read the files of `configurations`, and name what only kustomize can run."""
+        for item in kustomization.items("configurations"):
+            content = self.read(kustomization, "configurations", item)
+            for document in read_traced(content[1], content[0]).documents if content else ():
+                for name in _CONFIGURED:
+                    into.config[name] += map(parse_spec, as_list(document.data.get(name)))
+                into.references += parse_references(as_list(document.data.get("nameReference")))
+        for item in kustomization.items("crds"):
+            self.read(kustomization, "crds", item)
+        for field in ("helmCharts", "helmChartInflationGenerator"):
+            if kustomization.fields.get(field):
+                self.cannot_build(f"`{field}` of `{kustomization.path}` needs helm")
+        for field in ("generators", "transformers", "validators"):
+            for item in kustomization.items(field):
+                self.name_plugin(kustomization, field, item)
+
+    def name_plugin(self, kustomization: Kustomization, field: str, item: Node) -> None:
+        """Name a plugin, which jobgen cannot run; kustomize can run its own ones."""
+        content: tuple[str, bytes] | None = (kustomization.path, text_of(item).encode("utf-8", "replace"))
+        if ":" not in text_of(item):
+            path = resolve_path(self.tree, kustomization.folder, text_of(item))
+            is_file = path is not None and self.tree.exists(path) and not self.tree.is_folder(path)
+            content = self.read(kustomization, field, item) if is_file else None
+        documents = read_documents(*content[::-1], "")[0] if content else ()
+        versions = {text_of(as_mapping(document).get("apiVersion")) for document in documents}
+        shown = text_of(item).partition("\n")[0][:_MAX_SHOWN]
+        sentence = f"`{shown}` in `{field}` of `{kustomization.path}` is a plugin"
+        self.cannot_build(sentence, needs_tool=versions == {"builtin"})
+
+    def cannot_build(self, sentence: str, *, needs_tool: bool = False) -> None:
+        """Name what jobgen cannot build."""
+        self.unbuilt[sentence] = None
+        if needs_tool:
+            self.needs_tool.add(sentence)
+
+    def run_generators(self, kustomization: Kustomization, into: _Accumulator) -> None:
+        for field in ("configMapGenerator", "secretGenerator"):
+            for item in kustomization.items(field):
+                problems: list[Problem] = []
+
+                def read(node: Node, text: str, field: str = field) -> tuple[str, bytes] | None:
+                    return self.read(kustomization, field, node, text)
+
+                made = generate(kustomization, field, item, read, problems)
+                self.report(problems)
+                if made is not None:
+                    self.absorb(made, item, into)
+
+    def absorb(self, made: Resource, item: Any, into: _Accumulator) -> None:
+        """Add a generated object, or merge it into the one with its name."""
+        wanted = made.id
+        self.budget.spend(len(into.resources))
+        found = [each for each in into.resources if wanted == each.id or wanted in each.previous_ids]
+        if len(found) == 1 and made.behavior in ("merge", "replace"):
+            absorb(made, found[0])
+            into.resources[into.resources.index(found[0])] = made
+        elif not found and made.behavior in ("merge", "replace"):
+            if not (self.has_gaps or self.unbuilt):
+                message = f"{wanted} does not exist, so it cannot be changed; write `behavior: create`"
+                self.add_finding("kustomize-build-fails", message, item["behavior"])
+        elif found:
+            message = f"{wanted} is already in this build; use another name, or write `behavior: merge`"
+            self.add_finding("kustomization-id-conflict", message, item["name"])
+        else:
+            into.resources.append(made)
+
+    def transform(self, kustomization: Kustomization, into: _Accumulator) -> None:
+        """Apply the transformers of a kustomization, in the order of kustomize."""
+        for patch in self.list_patches(kustomization, "patchesStrategicMerge", "patches"):
+            self.patch(patch, into)
+        if kustomization.fields.get("namespace"):
+            self.budget.spend(len(into.resources))
+            before = len(into.index())
+            transformers.set_namespace(kustomization, into.resources, into.config)
+            if len(into.index()) < before:
+                self.drop_conflicts(into)
+        transformers.add_prefix(kustomization, into.resources, into.config)
+        transformers.add_suffix(kustomization, into.resources, into.config)
+        transformers.add_labels(kustomization, into.resources, into.config)
+        transformers.add_annotations(kustomization, into.resources, into.config)
+        for patch in self.list_patches(kustomization, "patchesJson6902"):
+            self.patch(patch, into)
+        problems: list[Problem] = []
+        self.budget.spend(len(into.resources) * (1 + len(kustomization.items("replicas", "images", "imageTags"))))
+        transformers.set_replicas(kustomization, into.resources, into.config, problems)
+        self.report([] if self.has_gaps or self.unbuilt else problems)
+        for sentence in transformers.set_images(kustomization, into.resources, into.config):
+            self.cannot_build(sentence, needs_tool=True)
+        self.replace(kustomization, into)
+
+    def list_patches(self, kustomization: Kustomization, *fields: str) -> Iterator[Patch]:
+        """Yield the patches of some fields, read."""
+        for field in fields:
+            for item in kustomization.items(field):
+                patch = self.read_patch(kustomization, field, item)
+                if patch is not None and patch.documents:
+                    yield patch
+
+    def read_patch(self, kustomization: Kustomization, field: str, item: Any) -> Patch | None:
+        if isinstance(item, dict):
+            path, inline = item.get("path"), item.get("patch")
+            if bool(text_of(path)) == bool(text_of(inline).strip()):
+                fault = "has both; keep one" if text_of(path) else "has neither; add one"
+                message = f"an entry of `{field}` needs `path` or `patch`, and this one {fault}"
+                self.add_finding("invalid-kustomization", message, item)
+                return None
+            is_inline = not text_of(path)
+        else:
+            path, inline = item, item
+            is_inline = "\n" in text_of(item) or ": " in text_of(item)
+        if is_inline and isinstance(inline, TracedScalar):
+            layer = f"patch in {kustomization.path}"
+            documents, findings = read_inline(inline, kustomization.text.split("\n"), layer)
+        else:
+            content = self.read(kustomization, field, path)
+            if content is None:
+                return None
+            found, findings = read_documents(content[1], content[0], f"patch {content[0]}")
+            documents = list(found)
+        for finding in findings[:1]:
+            if is_inline:
+                self.findings.append(_finding("invalid-kustomization", finding.message, finding.location))
+            else:
+                self.cannot_build(f"`{text_of(path)}` cannot be read")
+        if findings:
+            return None
+        if not isinstance(item, dict):
+            return Patch(documents, item)
+        options = as_mapping(item.get("options"))
+        return Patch(
+            documents,
+            path if text_of(path) else inline,
+            item.get("target"),
+            value_of(options.get("allowNameChange")) is True,
+            value_of(options.get("allowKindChange")) is True,
+            stores_names=field == "patches",
+        )
+
+    def patch(self, patch: Patch, into: _Accumulator) -> None:
+        self.budget.spend(1 + len(into.resources) * len(patch.documents))
+        complete = not (self.has_gaps or self.unbuilt)
+        into.resources, problems, unbuilt = apply_patch(into.resources, patch, self.schemas, is_complete=complete)
+        self.report(problems)
+        for sentence in unbuilt:
+            self.cannot_build(sentence, needs_tool=True)
+
+    def replace(self, kustomization: Kustomization, into: _Accumulator) -> None:
+        layer = f"`replacements` of {kustomization.path}"
+        for item in kustomization.items("replacements"):
+            listed = [item]
+            if text_of(item.get("path")):
+                content = self.read(kustomization, "replacements", item["path"])
+                documents, findings = read_documents(content[1], content[0], layer) if content else ([], ())
+                if findings:
+                    self.cannot_build(f"`{text_of(item['path'])}` cannot be read")
+                listed = [each for document in documents[:1] for each in check_replacements(document, self.findings)]
+            for replacement in listed:
+                self.budget.spend(1 + len(into.resources) * (1 + len(replacement.get("targets") or ())))
+                problems: list[Problem] = []
+                try:
+                    replace(into.resources, replacement, layer, problems)
+                except UnsupportedError as error:
+                    self.cannot_build(f"`replacements` of `{kustomization.path}`: {error}", needs_tool=True)
+                self.report([] if self.has_gaps or self.unbuilt else problems)
+
+    # Objects and findings
+
+    def append(self, resources: Sequence[Resource], into: _Accumulator) -> None:
+        """Add objects; those with the same identity are found when all are there."""
+        self.budget.spend(len(resources))
+        into.resources += resources
+
+    def drop_conflicts(self, into: _Accumulator) -> None:
+        """Keep the first of objects with the same identity; kustomize refuses a second one."""
+        known: dict[Id, Resource] = {}
+        for resource in into.resources:
+            first = known.setdefault(resource.id, resource)
+            if first is not resource:
+                self.report_conflict(resource, first)
+        into.resources = list(known.values())
+
+    def report_conflict(self, resource: Resource, first: Resource) -> None:
+        same = first.file == resource.file and first.location == resource.location
+        how = "is listed twice; list it once" if same else "is in this build twice; remove one of them"
+        related = () if same else (Related(first.location, "the other one"),)
+        finding = _finding("kustomization-id-conflict", f"{resource.id} {how}", resource.location)
+        self.findings.append(finding._replace(related=related))
+
+    def add_finding(self, rule: str, message: str, node: Node, severity: Severity = Severity.ERROR) -> None:
+        self.findings.append(_finding(rule, message, location_of(node) or Location(self.root), severity))
+
+    def report(self, problems: Iterable[Problem]) -> None:
+        for each in problems:
+            location = each.location or Location(self.root)
+            found = Finding(each.rule, each.category, each.severity, each.message, location, related=relate(each))
+            self.findings.append(found)
+
+
+def _finding(rule: str, message: str, location: Location, severity: Severity = Severity.ERROR) -> Finding:
+    return Finding(rule, "gitops", severity, message, location)
+
+
+def _find_missing(data: Any) -> str:
+    """Return the field without which a document is no object; empty if it has all."""
+    if not text_of(data.get("kind")):
+        return "kind"
+    if text_of(data.get("kind")).endswith("List"):
+        return ""
+    return "" if text_of(as_mapping(data.get("metadata")).get("name")) else "metadata.name"
+
+
+def _is_local(resource: Resource) -> bool:
+    annotations = as_mapping(resource.metadata.get("annotations"))
+    return _LOCAL in annotations and text_of(annotations[_LOCAL]) != "false"
+
+
+def _clean_annotations(resource: Resource) -> None:
+    """Make annotations texts, and remove empty ones: kustomize writes them anew to remove its own."""
+    annotations: Any = as_mapping(resource.metadata.get("annotations"))
+    for key, node in annotations.items():
+        if not isinstance(value_of(node), (str, dict, list)):
+            annotations[key] = with_value(node, "null" if value_of(node) is None else text_of(node))
+    if not annotations:
+        resource.metadata.pop("annotations", None)
+
+
+def _sort(resources: list[Resource], options: Any) -> list[Resource]:
+    """Order objects as kubectl prints them: by kind, unless `sortOptions` keeps their order."""
+    if text_of(options.get("order")) == "fifo":
+        return resources
+    legacy = as_mapping(options.get("legacySortOptions"))
+    first = [text_of(each) for each in as_list(legacy.get("orderFirst"))] if legacy else _FIRST
+    last = [text_of(each) for each in as_list(legacy.get("orderLast"))] if legacy else _LAST
+    ranks = {kind: at - len(first) for at, kind in enumerate(first)} | {kind: 1 + at for at, kind in enumerate(last)}
+
+    def rank(resource: Resource) -> tuple[Any, ...]:
+        found = resource.id
+        group = "_".join((found.group or "~G", found.version or "~V", found.kind or "~K"))
+        return ranks.get(found.kind, 0), group, resource.namespace or "~X", found.name
+
+    return sorted(resources, key=rank)

@@ -1,0 +1,212 @@
+"""The ConfigMaps and Secrets that a kustomization generates, and the hash that kustomize adds to their names."""
+
+from __future__ import annotations
+
+import base64
+import json
+import posixpath
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Any
+
+from jobgen.k8s.nodes import as_mapping
+from jobgen.kustomize.field_specs import Origin
+from jobgen.kustomize.kustomization import Kustomization, text_of
+from jobgen.kustomize.resource import Resource
+from jobgen.kustomize.transformers import origin_of
+from jobgen.model.data import Location, Node, TracedScalar, location_of, untraced, value_of, with_value
+from jobgen.model.finding import Problem
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.suggest import find_key
+
+_LINE_LENGTH = 70
+_KEY = lazy_pattern(r"[-._a-zA-Z0-9]{1,253}\Z")
+_HASH_LETTERS = str.maketrans("013ae", "ghkmt")
+_SAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+Reader = Callable[[Node, str], tuple[str, bytes] | None]
+"""Reads the file that a node of a generator names: its path from the linted folder and its content; None if not."""
+
+
+class _Pair(NamedTuple):
+    """An entry of a generated object: its key, its content, and where they are written."""
+
+    key: str
+    content: bytes
+    written: Node
+    """The item of the generator."""
+    location: Location | None = None
+    """Where the content is, if that is another file."""
+
+
+def generate(
+    kustomization: Kustomization, field: str, item: Any, read: Reader, problems: list[Problem]
+) -> Resource | None:
+    """Generate the object of an entry of `configMapGenerator` or `secretGenerator`; None if kustomize refuses it."""
+    name = item.get("name")
+    origin = origin_of(kustomization, field, name)
+    if not text_of(name):
+        message = f"an entry of `{field}` has no name; add `name`"
+        problems.append(Problem("invalid-kustomization", message, item, category="gitops"))
+        return None
+    kind = "Secret" if field == "secretGenerator" else "ConfigMap"
+    node: dict[str, Any] = {
+        origin.key("apiVersion"): origin.scalar("v1"),
+        origin.key("kind"): origin.scalar(kind),
+        origin.key("metadata"): {origin.key("name"): origin.scalar(text_of(name))},
+    }
+    if text_of(item.get("namespace")):
+        node["metadata"][origin.key("namespace")] = _set_by(origin, item["namespace"])
+    if kind == "Secret":
+        node[origin.key("type")] = _set_by(origin, item.get("type")) if "type" in item else origin.scalar("Opaque")
+    _add_data(node, _read_pairs(item, kind, read, problems), origin, kind, problems)
+    options = _merge_options(as_mapping(item.get("options")), as_mapping(kustomization.fields.get("generatorOptions")))
+    for group in ("labels", "annotations"):
+        for key, value in sorted(as_mapping(options.get(group)).items()):
+            node["metadata"].setdefault(origin.key(group), {})[_key(origin, key)] = _set_by(origin, value)
+    if value_of(options.get("immutable")) is True:
+        node[origin.key("immutable")] = _set_by(origin, options["immutable"])
+    resource = Resource(node, kustomization.path, 0, origin.location)
+    resource.behavior = text_of(item.get("behavior"))
+    resource.needs_hash = value_of(options.get("disableNameSuffixHash")) is not True
+    return resource
+
+
+def absorb(resource: Resource, old: Resource) -> None:
+    """Merge a generated object into the one that it replaces, as its `behavior` says."""
+    metadata, before = resource.node["metadata"], old.metadata
+    for group in ("labels", "annotations"):
+        joined = {**as_mapping(before.get(group)), **as_mapping(metadata.get(group))}
+        if joined:
+            metadata[find_key(before, group) or group] = joined
+    for field in ("name", "namespace"):
+        metadata.pop(field, None)
+        metadata |= {key: value for key, value in before.items() if key == field}
+    if resource.behavior == "merge":
+        for field in ("data", "binaryData"):
+            joined = {**as_mapping(old.node.get(field)), **as_mapping(resource.node.get(field))}
+            if joined:
+                resource.node[find_key(old.node, field) or field] = dict(sorted(joined.items()))
+    resource.needs_hash = resource.needs_hash and old.needs_hash
+    resource.previous, resource.prefixes, resource.suffixes = old.previous, old.prefixes, old.suffixes
+
+
+def add_hash(resource: Resource) -> None:
+    """Add the hash of the content to the name."""
+    name = resource.node["metadata"]["name"]
+    resource.store_id()
+    resource.node["metadata"]["name"] = with_value(name, f"{resource.name}-{hash_content(resource)}")
+
+
+def hash_content(resource: Resource) -> str:
+    """Return the hash that kustomize computes of a ConfigMap or Secret."""
+    node = resource.node
+    # kustomize means to hash the name as well, but looks for it in the wrong place.
+    content: dict[str, Any] = {"kind": resource.kind, "name": "", "data": untraced(node.get("data", ""))}
+    if resource.kind == "Secret":
+        content["type"] = text_of(node.get("type"))
+    extra = "stringData" if resource.kind == "Secret" else "binaryData"
+    if isinstance(node.get(extra), dict):
+        content[extra] = untraced(node[extra])
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    for char, escape in _SAFE.items():
+        text = text.replace(char, escape)
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10].translate(_HASH_LETTERS)
+
+
+def _read_pairs(item: Any, kind: str, read: Reader, problems: list[Problem]) -> list[_Pair]:
+    """Return the entries of a generator: those of env files first, then literals, then files."""
+    pairs: list[_Pair] = []
+    for source in (*item.get("envs", ()), *([item["env"]] if text_of(item.get("env")) else ())):
+        found = read(source, text_of(source))
+        pairs += _read_env(*found, source) if found else ()
+    for literal in item.get("literals", ()):
+        key, equals, value = text_of(literal).partition("=")
+        if not key or not equals:
+            shown = text_of(literal) if kind != "Secret" else "…"
+            _refuse(problems, f"`{shown}` is not a literal; write `key=value`", literal)
+            continue
+        quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+        pairs.append(_Pair(key, (value[1:-1] if quoted else value).encode("utf-8", "surrogatepass"), literal))
+    for source in item.get("files", ()):
+        text = text_of(source)
+        key, equals, path = text.partition("=")
+        if text.count("=") > 1 or (equals and not (key and path)):
+            _refuse(problems, f"`{text}` is not a file of a generator; write `key=path` or `path`", source)
+            continue
+        path = path if equals else text
+        found = read(source, path)
+        if found:
+            pairs.append(_Pair(key if equals else posixpath.basename(text), found[1], source, Location(found[0])))
+    return pairs
+
+
+def _read_env(path: str, content: bytes, source: Node) -> list[_Pair]:
+    """Read the lines of an env file; each value is located there."""
+    pairs: list[_Pair] = []
+    for number, raw in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        line = raw.removesuffix(b"\r").lstrip()
+        if line and not line.startswith(b"#"):
+            key, _, value = line.partition(b"=")
+            pairs.append(_Pair(key.decode("utf-8", "replace"), value, source, Location(path, number)))
+    return pairs
+
+
+def _add_data(node: dict[str, Any], pairs: list[_Pair], origin: Origin, kind: str, problems: list[Problem]) -> None:
+    """Add the entries, sorted; a ConfigMap has those that are not UTF-8 as binary data."""
+    data: dict[str, dict[str, Any]] = {"data": {}} if kind == "Secret" else {}
+    seen: set[str] = set()
+    for pair in sorted(pairs, key=lambda each: each.key):
+        if not _KEY.match(pair.key) or pair.key in seen:
+            fault = (
+                "occurs twice; use another key" if pair.key in seen else "is not a key; use letters, digits and `-_.`"
+            )
+            # A line of a secret that does not fit is taken for a key.
+            _refuse(problems, f"`{pair.key if kind != 'Secret' else '…'}` {fault}", pair.written)
+            continue
+        seen.add(pair.key)
+        value, field = _decode(pair.content), "data"
+        if kind == "Secret" or value is None:
+            value, field = encode(pair.content), "data" if kind == "Secret" else "binaryData"
+        located = Origin(pair.location or location_of(pair.written) or origin.location, origin.layer)
+        data.setdefault(field, {})[located.key(pair.key)] = located.scalar(value)
+    for field, entries in data.items():
+        node[origin.key(field)] = entries
+
+
+def _decode(content: bytes) -> str | None:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def encode(content: bytes) -> str:
+    """Return bytes as base64 in lines, as kustomize writes it."""
+    text = base64.b64encode(content).decode("ascii")
+    if len(text) < _LINE_LENGTH:
+        return text
+    return "".join(f"{text[at : at + _LINE_LENGTH]}\n" for at in range(0, len(text), _LINE_LENGTH))
+
+
+def _merge_options(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of an entry with those of all entries."""
+    merged = {**options}
+    for group in ("labels", "annotations"):
+        merged[group] = {**as_mapping(defaults.get(group)), **as_mapping(options.get(group))}
+    merged |= {name: node for name, node in defaults.items() if value_of(node) is True}
+    return merged
+
+
+def _set_by(origin: Origin, node: Node) -> TracedScalar:
+    """Return a value of the kustomization, in the layer of the generator."""
+    return TracedScalar(value_of(node), location_of(node) or origin.location, origin.layer)
+
+
+def _key(origin: Origin, key: str) -> str:
+    return Origin(location_of(key) or origin.location, origin.layer).key(key)
+
+
+def _refuse(problems: list[Problem], message: str, node: Node) -> None:
+    problems.append(Problem("invalid-kustomization", message, node, category="gitops"))

@@ -1,0 +1,159 @@
+"""Which files the kustomizations of a tree use, as what, and which kustomizations are built: those that none uses."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from jobgen.k8s.nodes import as_list, as_mapping
+from jobgen.kustomize.kustomization import Kustomization, load, text_of
+from jobgen.kustomize.tree import (
+    KUSTOMIZATION_NAMES,
+    CachedTree,
+    Plan,
+    SourceTree,
+    Use,
+    find_kustomizations,
+    resolve_path,
+)
+from jobgen.model.data import Node, location_of
+from jobgen.model.lazy_re import lazy_pattern
+
+_ROLES = {
+    "resources": "resource",
+    "bases": "resource",
+    "components": "component",
+    "patchesStrategicMerge": "patch",
+    "configurations": "configuration",
+    "crds": "crds",
+    "generators": "transformer",
+    "transformers": "transformer",
+    "validators": "transformer",
+}
+_BUILT = ("resource", "component")
+# A line that somebody has turned off: an item of a list, or the path of a patch.
+_ITEM = lazy_pattern(r"\s*-\s+[\"']?([\w./@-]+)[\"']?\s*(?:#.*)?$")
+_COMMENTED = lazy_pattern(r"\s*#+\s*(?:-\s+|-?\s*path:\s*)(?:path:\s*)?[\"']?([\w./@-]+)[\"']?\s*(?:#.*)?$")
+
+
+def plan_kustomizations(tree: SourceTree, kustomizations: Iterable[str]) -> Plan:
+    """Return how the given kustomization files, and those that they lead to, use files."""
+    tree = CachedTree(tree)
+    known: dict[str, Kustomization] = {}
+    uses: dict[str, list[Use]] = defaultdict(list)
+    below: dict[str, list[str]] = {}
+    pending = sorted(set(kustomizations), reverse=True)
+    while pending:
+        path = pending.pop()
+        if path in known:
+            continue
+        known[path] = load(tree, path)
+        below[path] = []
+        for role, file, line in _list_uses(tree, known[path]):
+            uses[file].append(Use(role, path, line))
+            if role in _BUILT:
+                below[path].append(file)
+                pending += [file] if _is_kustomization(file) else []
+    real = sorted(path for path, each in known.items() if not each.is_other)
+    used = {file for files in below.values() for file in files}
+    unused = [path for path in real if path not in used]
+    roots = [path for path in unused if not known[path].is_component]
+    components = [path for path in unused if known[path].is_component]
+    members: dict[str, list[str]] = defaultdict(list)
+    reached: set[str] = set()
+    for path in components:
+        reached |= _reach(path, below)
+    for path in roots:
+        reached |= _add_members(path, below, members)
+    # Kustomizations that use each other would have no root at all.
+    for path in real:
+        if path not in reached and not known[path].is_component:
+            roots.append(path)
+            reached |= _add_members(path, below, members)
+    frozen = {file: tuple(each) for file, each in members.items() if not _is_kustomization(file)}
+    return Plan(tuple(sorted(roots)), {file: tuple(each) for file, each in uses.items()}, frozen, tuple(components))
+
+
+def _is_kustomization(path: str) -> bool:
+    return posixpath.basename(path) in KUSTOMIZATION_NAMES
+
+
+def _add_members(root: str, below: Mapping[str, list[str]], members: dict[str, list[str]]) -> set[str]:
+    reached = _reach(root, below)
+    for file in reached:
+        members[file].append(root)
+    return reached
+
+
+def _reach(root: str, below: Mapping[str, list[str]]) -> set[str]:
+    reached: set[str] = set()
+    pending = [root]
+    while pending:
+        path = pending.pop()
+        if path not in reached:
+            reached.add(path)
+            pending += below.get(path, ())
+    return reached
+
+
+def _list_uses(tree: SourceTree, kustomization: Kustomization) -> Iterator[tuple[str, str, int]]:
+    """Yield the role and the path of each file that exists, and the line that lists it."""
+    listed: set[str] = set()
+    for role, node, text in _list_paths(kustomization):
+        location = location_of(node)
+        for file in _find_files(tree, kustomization.folder, text):
+            listed.add(file)
+            yield role, file, location.line if location else 1
+    yield from (each for each in _list_misplaced(tree, kustomization) if each[1] not in listed)
+    for number, line in enumerate(kustomization.text.split("\n"), 1):
+        match = _COMMENTED.match(line) if "#" in line and len(line) < 1000 else None
+        if match and ("/" in match[1] or "." in match[1]):
+            for file in _find_files(tree, kustomization.folder, match[1]):
+                if file != kustomization.path:
+                    yield "commented out", file, number
+
+
+def _list_misplaced(tree: SourceTree, kustomization: Kustomization) -> Iterator[tuple[str, str, int]]:
+    """Yield patches that are listed by their paths alone, as in older fields: the build fails, but they are patches."""
+    if not any("`patches`" in finding.message for finding in kustomization.findings):
+        return
+    for number, line in enumerate(kustomization.text.split("\n"), 1):
+        match = _ITEM.match(line)
+        yield from (
+            ("patch", file, number) for file in _find_files(tree, kustomization.folder, match[1] if match else "")
+        )
+
+
+def _find_files(tree: SourceTree, folder: str, text: str) -> list[str]:
+    """Return the file at a path; for a folder, its kustomization file."""
+    path = resolve_path(tree, folder, text) if text and "\n" not in text else None
+    if path is None or not tree.exists(path):
+        return []
+    return find_kustomizations(tree, path)[:1] if tree.is_folder(path) else [path]
+
+
+def _list_paths(kustomization: Kustomization) -> Iterator[tuple[str, Node, str]]:
+    """Yield the role, the node and the path of everything that a kustomization names."""
+    for field, role in _ROLES.items():
+        for item in kustomization.items(field):
+            yield role, item, text_of(item)
+    for field, role in (("patches", "patch"), ("patchesJson6902", "patch"), ("replacements", "replacement")):
+        for item in kustomization.items(field):
+            yield role, item.get("path"), text_of(item.get("path"))
+    for item in kustomization.items("configMapGenerator", "secretGenerator"):
+        for source in (*item.get("envs", ()), *([item["env"]] if "env" in item else ())):
+            yield "generator input", source, text_of(source)
+        for source in item.get("files", ()):
+            yield "generator input", source, text_of(source).rpartition("=")[2]
+    openapi = as_mapping(kustomization.fields.get("openapi")).get("path")
+    yield "openapi", openapi, text_of(openapi)
+    yield from _list_values(kustomization)
+
+
+def _list_values(kustomization: Kustomization) -> Iterator[tuple[str, Node, str]]:
+    """Yield the files with values for Helm charts."""
+    fields = ("helmCharts", "helmChartInflationGenerator")
+    for chart in [as_mapping(each) for field in fields for each in as_list(kustomization.fields.get(field))]:
+        for node in (chart.get("valuesFile"), chart.get("values"), *as_list(chart.get("additionalValuesFiles"))):
+            yield "helm values", node, text_of(node)

@@ -1,0 +1,199 @@
+"""Build a kustomization with kustomize or kubectl, and give its values the locations of jobgen's own build."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import subprocess
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jobgen import cache
+from jobgen.kustomize.builder import Build
+from jobgen.kustomize.kustomization import text_of
+from jobgen.kustomize.resource import identify
+from jobgen.kustomize.tree import FolderTree, SourceTree, Tool
+from jobgen.model.data import (
+    Location,
+    Node,
+    TracedKey,
+    TracedList,
+    TracedMapping,
+    TracedScalar,
+    location_of,
+    untraced,
+    value_of,
+)
+from jobgen.model.finding import Finding, Severity
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.limits import MAX_STDIN_BYTES
+from jobgen.repo.files import BuiltObject
+from jobgen.yamlio.read import read
+
+_SAME = b"same"
+_MAX_SECONDS = 60
+_MAX_MEMORY = 4 * 1024**3
+_MAX_MESSAGE = 300
+# What comes before the reason in the messages of kustomize, also several times.
+_NOISE = lazy_pattern(
+    r"(?:error: |Error: |accumulating (?:resources|components): |accumulateFile |accumulation err='[^']*': )+"
+)
+# The fields by which items of lists are compared, the best first.
+_NAMES = ("name", "mountPath", "containerPort", "port", "key", "topologyKey", "ip")
+
+
+def use_tool(tree: SourceTree, own: Build, tool: Tool) -> Build:
+    """Return the build of a tool with the locations of an own build; the own build where the tool cannot be used.
+
+    It is not used if a part of the build is not local, nor if the kustomization is already known to fail.
+    """
+    folder = tree.folder if isinstance(tree, FolderTree) and isinstance(tree.folder, Path) else None
+    if folder is None or set(own.unbuilt) - own.needs_tool or _is_known_to_fail(own):
+        return own
+    key = _make_key(tree, own, tool)
+    if cache.is_enabled() and cache.get(key) == _SAME:
+        return own._replace(unbuilt=(), by=tool.name, needs_tool=frozenset())
+    content, message = _run(tool, (folder / posixpath.dirname(own.root)).resolve())
+    if content is None:
+        # Without a message, the tool did not run: that says nothing about the kustomization.
+        failed = [_report(tree, own, tool, message, str(folder.resolve()))] if message else []
+        return own._replace(findings=(*own.findings, *failed))
+    source = read(content, own.root)
+    if any(each.severity is Severity.ERROR and each.rule == "yaml-syntax" for each in source.findings):
+        return own
+    built = [document.data for document in source.documents]
+    if cache.is_enabled() and built == [each.data for each in own.objects]:
+        cache.put(key, _SAME)
+    objects = _transfer(built, own)
+    return own._replace(objects=objects, unbuilt=(), by=tool.name, needs_tool=frozenset())
+
+
+def _make_key(tree: SourceTree, own: Build, tool: Tool) -> str:
+    """Return the key under which it is kept that a tool builds the same objects; the objects are never kept."""
+    contents = (part for path in sorted(own.files) for part in (path, tree.read(path).content))
+    return cache.make_key("kustomize", tool.path, str(os.stat(tool.path).st_mtime_ns), own.root, *contents)
+
+
+def _is_known_to_fail(own: Build) -> bool:
+    rules = {each.rule for each in own.findings if each.severity is Severity.ERROR}
+    return bool(rules) or any(each.rule == "kustomization-load-restricted" for each in own.findings)
+
+
+def _run(tool: Tool, folder: Path) -> tuple[bytes | None, str]:
+    """Run a tool on a folder; return what it prints, or None and its message, which is empty if it did not end."""
+    command = [tool.path, "build" if tool.name == "kustomize" else "kustomize", str(folder)]
+    # Neither settings of the user nor the network have a part in a build.
+    environment = {"PATH": os.defpath, "HOME": "/nonexistent", "KUBERC": "off", "GOMEMLIMIT": str(_MAX_MEMORY // 2)}
+    try:
+        done = subprocess.run(  # noqa: S603 -- a fixed command
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_MAX_SECONDS,
+            check=False,
+            env=environment,
+            cwd=folder,
+            preexec_fn=_limit_memory if os.name == "posix" else None,
+        )
+    except (subprocess.TimeoutExpired, OSError):
+        return None, ""
+    if done.returncode < 0 or len(done.stdout) > MAX_STDIN_BYTES:
+        return None, ""
+    if done.returncode:
+        return None, done.stderr.decode("utf-8", "replace") or "it said nothing"
+    return done.stdout, ""
+
+
+def _limit_memory() -> None:
+    # Imported here: Windows does not have it.
+    import resource as limits
+
+    # Go reserves far more addresses than it uses, so the limit is that of data.
+    limits.setrlimit(limits.RLIMIT_DATA, (_MAX_MEMORY, _MAX_MEMORY))
+
+
+def _report(tree: SourceTree, own: Build, tool: Tool, message: str, folder: str) -> Finding:
+    """Return the finding that a tool fails, on the file that its message names."""
+    lines = [line for line in message.replace(f"{folder}/", "").strip().splitlines() if line and line[0] != "#"]
+    reason = _NOISE.sub("", lines[-1] if lines else "it said nothing")[:_MAX_MESSAGE].replace("`", "'")
+    named = sorted((each for each in own.files if each in message and each != own.root), key=len)
+    location = Location(named[-1] if named and tree.exists(named[-1]) else own.root)
+    shown = f"{tool.name} cannot build this kustomization: {reason}; correct it"
+    return Finding("kustomize-build-fails", "gitops", Severity.ERROR, shown, location)
+
+
+def _transfer(built: Sequence[dict[str, Any]], own: Build) -> tuple[BuiltObject, ...]:
+    """Give the objects of a tool the locations of those that jobgen built."""
+    known: dict[Any, list[BuiltObject]] = defaultdict(list)
+    for each in own.objects:
+        known[identify(each.data)].append(each)
+    matched = [known[identify(data)].pop(0) if known[identify(data)] else None for data in built]
+    # A name may differ, for example by its hash.
+    rest: dict[str, list[BuiltObject]] = defaultdict(list)
+    for left in known.values():
+        for each in left:
+            rest[identify(each.data).kind].append(each)
+    objects: list[BuiltObject] = []
+    for data, like in zip(built, matched, strict=True):
+        others = rest[identify(data).kind]
+        found = like or (others.pop(0) if others else None)
+        location = found.location if found else Location(own.root)
+        traced = (
+            found.traced
+            if found and found.data == data
+            else _locate(data, found.traced if found else None, location, "")
+        )
+        file, position = (found.file, found.position) if found else (own.root, 0)
+        objects.append(BuiltObject(data, traced, file, position, location))
+    return tuple(objects)
+
+
+def _locate(value: Any, like: Node, location: Location, layer: str) -> Any:
+    """Return a value with the locations of another one; where that has none, with those of the nearest one above."""
+    location = location_of(like) or location
+    layer = getattr(like, "layer", "") or layer
+    if isinstance(value, dict):
+        if not value:
+            return TracedMapping(location, layer)
+        others: Mapping[str, Node] = like if isinstance(like, dict) else {}
+        keys = {key: key for key in others}
+        return {
+            _locate_key(key, keys.get(key), location, layer): _locate(
+                item, others.get(key), location_of(keys.get(key)) or location, layer
+            )
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        find = _match_items(like if isinstance(like, list) else [])
+        return TracedList(
+            [_locate(item, find(at, item), location, layer) for at, item in enumerate(value)], location, layer
+        )
+    if type(like) is TracedScalar and type(like.value) is type(value) and like.value == value:
+        return like
+    overridden = like.overridden if type(like) is TracedScalar else None
+    return TracedScalar(value, location, layer, overridden)
+
+
+def _locate_key(key: str, like: str | None, location: Location, layer: str) -> TracedKey:
+    return like if type(like) is TracedKey else TracedKey.at(key, location, layer)
+
+
+def _match_items(items: Sequence[Node]) -> Callable[[int, Any], Node]:
+    """Return a function that finds the item like another: by a name, else by its value, else by its position."""
+
+    def find(at: int, item: Any) -> Node:
+        if isinstance(item, dict):
+            name = next((each for each in _NAMES if each in item), None)
+            if name is not None:
+                named = (each for each in items if isinstance(each, dict) and _is_same(each.get(name), item[name]))
+                return next(named, None)
+        same = next((each for each in items if not isinstance(each, (dict, list)) and value_of(each) == item), None)
+        return same if same is not None else items[at] if at < len(items) else None
+
+    return find
+
+
+def _is_same(one: Node, other: Any) -> bool:
+    return one is not None and text_of(one) == text_of(other) and untraced(one) == untraced(other)

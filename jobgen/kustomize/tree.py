@@ -1,0 +1,160 @@
+"""The files that a kustomization can name: below one folder, on disk or in a commit. Nothing outside of it is read."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.repo.atomic import links_outside
+from jobgen.repo.commit import CommitPath, Folder
+from jobgen.repo.files import File, read_file, read_path
+
+KUSTOMIZATION_NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+
+# What kustomize fetches: an address, or a repository of a well-known host.
+_REMOTE = lazy_pattern(
+    r"[a-zA-Z][a-zA-Z0-9+.-]*+://|git::|gh:|[\w.-]++@[\w.-]++:|(?:www\.)?(?:github|gitlab|bitbucket)\.[a-z]+[/:]"
+    r"|[^?]*+\?(?:[^?]*&)?(?:ref|version|timeout|submodules)=|[^/.]++\.[^/]++/[^\n]*(?:\.git(?:/|$)|//)"
+)
+
+
+class SourceTree(Protocol):
+    """Files by their paths from the linted folder, with `/`."""
+
+    @property
+    def depth(self) -> int:
+        """How many folders above the linted one belong to the repository: how often a path may begin with `../`."""
+
+    def read(self, path: str) -> File:
+        """Return the content of a file, or the finding that explains why it is not read."""
+
+    def exists(self, path: str) -> bool:
+        """Return True if there is a file or folder that may be read."""
+
+    def is_folder(self, path: str) -> bool:
+        """Return True if the path is a folder that may be read."""
+
+
+class FolderTree:
+    """The files below a folder. Links that lead out of it are not followed."""
+
+    def __init__(self, folder: Folder, depth: int = 0) -> None:
+        """Start with a folder; `depth` is the number of folders above it that belong to the same repository."""
+        self.folder = folder
+        self.depth = depth
+
+    def read(self, path: str) -> File:
+        """Return the content of a file, or the finding that explains why it is not read."""
+        if isinstance(self.folder, CommitPath):
+            from jobgen.repo.committed_files import read_committed
+
+            return read_file(read_committed(self.folder / path, path, _climb(self.folder.resolve(), self.depth)))
+        return read_path(os.path.join(self.folder, path), path, _climb(self.folder.resolve(), self.depth))
+
+    def exists(self, path: str) -> bool:
+        """Return True if there is a file or folder that may be read."""
+        with suppress(OSError, ValueError):
+            found = self._find(path)
+            return found is not None and found.exists()
+        return False
+
+    def is_folder(self, path: str) -> bool:
+        """Return True if the path is a folder that may be read."""
+        with suppress(OSError, ValueError):
+            found = self._find(path)
+            return found is not None and found.is_dir()
+        return False
+
+    def _find(self, path: str) -> Folder | None:
+        if isinstance(self.folder, CommitPath):
+            full = self.folder / path
+            return full if full.resolve().is_relative_to(_climb(self.folder.resolve(), self.depth)) else None
+        on_disk = Path(self.folder, path)
+        return None if links_outside(on_disk, _climb(self.folder.resolve(), self.depth)) else on_disk
+
+
+_FolderT = TypeVar("_FolderT", Path, CommitPath)
+
+
+def _climb(folder: _FolderT, depth: int) -> _FolderT:
+    """Return the folder that is some levels above another."""
+    return folder.parents[depth - 1] if depth else folder
+
+
+class CachedTree:
+    """A tree that is asked once about each path, for the time of one build."""
+
+    def __init__(self, tree: SourceTree) -> None:
+        self.depth = tree.depth
+        self.read = cache(tree.read)
+        self.exists = cache(tree.exists)
+        self.is_folder = cache(tree.is_folder)
+
+
+def is_remote(path: str) -> bool:
+    """Return True if kustomize would fetch what is at a path that is not in the tree."""
+    return _REMOTE.match(path) is not None
+
+
+def resolve_path(tree: SourceTree, folder: str, path: str) -> str | None:
+    """Return the path of what a kustomization in a folder names; None if it is outside of the tree."""
+    joined = posixpath.normpath(posixpath.join(folder, path))
+    outside = path.startswith("/") or joined.split("/").count("..") > tree.depth or "\0" in joined
+    return None if outside else "" if joined == "." else joined
+
+
+def find_kustomizations(tree: SourceTree, folder: str) -> list[str]:
+    """Return the kustomization files of a folder; a valid one has exactly one."""
+    paths = (posixpath.join(folder, name) for name in KUSTOMIZATION_NAMES)
+    return [path for path in paths if tree.exists(path) and not tree.is_folder(path)]
+
+
+class Use(NamedTuple):
+    """How a kustomization uses a file."""
+
+    role: str
+    """`resource`, `component`, `patch`, `generator input`, `replacement`, `configuration`, `crds`, `openapi`,
+    `helm values`, `transformer`, or `commented out` for a line that is a comment."""
+    by: str
+    """The path of the kustomization that lists it."""
+    line: int
+
+
+class Plan(NamedTuple):
+    """The kustomizations of a tree."""
+
+    roots: tuple[str, ...]
+    """The kustomization files that no other one uses, so that they are built; those of a cycle have one root."""
+    uses: Mapping[str, tuple[Use, ...]]
+    """By the path of a file, how kustomizations use it directly; a folder stands for its kustomization file."""
+    members: Mapping[str, tuple[str, ...]]
+    """By the path of a file that is a resource, directly or through folders, the roots that build it."""
+    unused_components: tuple[str, ...] = ()
+    """The files of components that no kustomization uses."""
+
+
+class Tool(NamedTuple):
+    """A program that builds kustomizations."""
+
+    name: str
+    """`kustomize` or `kubectl`."""
+    path: str
+
+
+def find_tool() -> Tool | None:
+    """Return kustomize, else kubectl, if one of them is on PATH."""
+    # Imported late: most folders have no kustomization.
+    from shutil import which
+
+    for name in ("kustomize", "kubectl"):
+        found = which(name)
+        if found is not None:
+            return Tool(name, found)
+    return None

@@ -1,0 +1,285 @@
+"""Findings about kustomizations: each on its line, once, and only if kustomize fails, too."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from kustomize_samples import KUBECTL, write_files
+
+from jobgen.kustomize import FolderTree, Tool, build
+
+SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n"
+PATCH = "apiVersion: v1\nkind: Service\nmetadata: {name: webb}\nspec: {type: LoadBalancer}\n"
+
+# The files, and the findings: file, line, rule, and a part of the message.
+CASES = {
+    "a missing file": (
+        {"kustomization.yaml": "resources:\n- web.yaml\n- job.yaml\n", "web.yaml": SERVICE},
+        [("kustomization.yaml", 3, "kustomization-file-missing", "`job.yaml` does not exist; correct the path")],
+    ),
+    "a missing file with another extension": (
+        {"kustomization.yaml": "resources: [web.yml]\n", "web.yaml": SERVICE},
+        [("kustomization.yaml", 1, "kustomization-file-missing", "did you mean `web.yaml`?")],
+    ),
+    "a folder without a kustomization": (
+        {"kustomization.yaml": "resources: [base]\n", "base/web.yaml": SERVICE},
+        [("kustomization.yaml", 1, "kustomization-file-missing", "`base` has no `kustomization.yaml`; add one")],
+    ),
+    "a missing patch": (
+        {"kustomization.yaml": "resources: [web.yaml]\npatches:\n- path: p.yaml\n", "web.yaml": SERVICE},
+        [("kustomization.yaml", 3, "kustomization-file-missing", "`p.yaml`")],
+    ),
+    "a missing input of a generator": (
+        {"kustomization.yaml": "configMapGenerator:\n- name: a\n  files: [x=a.txt]\n"},
+        [("kustomization.yaml", 3, "kustomization-file-missing", "`a.txt`")],
+    ),
+    "patches that are strings": (
+        {"kustomization.yaml": "resources: [web.yaml]\npatches:\n- p.yaml\n", "web.yaml": SERVICE, "p.yaml": PATCH},
+        [("kustomization.yaml", 3, "invalid-kustomization", "`patches` must be a mapping; write `- path: patch.yaml`")],
+    ),
+    "an unknown field": (
+        {"kustomization.yaml": "resources: [web.yaml]\nnamespcae: a\n", "web.yaml": SERVICE},
+        [("kustomization.yaml", 2, "invalid-kustomization", "did you mean `namespace`?")],
+    ),
+    "a label that is a number": (
+        {"kustomization.yaml": "resources: [web.yaml]\ncommonLabels:\n  version: 1\n", "web.yaml": SERVICE},
+        [("kustomization.yaml", 3, "invalid-kustomization", '`commonLabels.version` must be text; write `"1"`')],
+    ),
+    "a kustomization that is no YAML": (
+        {"kustomization.yaml": "resources: [web.yaml\n"},
+        [("kustomization.yaml", 1, "invalid-kustomization", "")],
+    ),
+    "an empty kustomization": (
+        {"kustomization.yaml": "kind: Kustomization\n"},
+        [("kustomization.yaml", 1, "invalid-kustomization", "empty")],
+    ),
+    "a wrong apiVersion": (
+        {"kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1\nresources: [web.yaml]\n", "web.yaml": SERVICE},
+        [("kustomization.yaml", 1, "invalid-kustomization", "write `apiVersion: kustomize.config.k8s.io/v1beta1`")],
+    ),
+    "a kustomization file as a resource": (
+        {
+            "kustomization.yaml": "resources: [base/kustomization.yaml]\n",
+            "base/kustomization.yaml": "resources: [web.yaml]\n",
+            "base/web.yaml": SERVICE,
+        },
+        [("kustomization.yaml", 1, "invalid-kustomization", "list its folder: `base`")],
+    ),
+    "a component as a resource": (
+        {
+            "kustomization.yaml": "resources: [part]\n",
+            "part/kustomization.yaml": "kind: Component\nnamespace: a\n",
+        },
+        [("kustomization.yaml", 1, "invalid-kustomization", "is a component; list it in `components`")],
+    ),
+    "a resource as a component": (
+        {
+            "kustomization.yaml": "components:\n- part\n",
+            "part/kustomization.yaml": "namespace: a\n",
+        },
+        [("kustomization.yaml", 2, "invalid-kustomization", "is not a component; list it in `resources`")],
+    ),
+    "a patch for an object that is not there": (
+        {
+            "kustomization.yaml": "resources: [web.yaml]\npatches:\n- path: p.yaml\n",
+            "web.yaml": SERVICE,
+            "p.yaml": PATCH,
+        },
+        [("p.yaml", 3, "patch-matches-nothing", "Service `webb` is not in this build, so kustomize refuses the patch")],
+    ),
+    "an old patch in another namespace": (
+        {
+            "kustomization.yaml": "resources: [web.yaml]\npatchesStrategicMerge: [p.yaml]\n",
+            "web.yaml": SERVICE,
+            "p.yaml": PATCH.replace("name: webb", "name: web, namespace: a"),
+        },
+        [("p.yaml", 3, "patch-matches-nothing", "write `namespace: default`")],
+    ),
+    "a cycle": (
+        {
+            "kustomization.yaml": "resources: [a]\n",
+            "a/kustomization.yaml": "resources:\n- ../b\n",
+            "b/kustomization.yaml": "resources:\n- ../a\n",
+        },
+        [("b/kustomization.yaml", 2, "kustomization-cycle", "`../a` leads back to itself: `a` → `b` → `a`")],
+    ),
+    "an object that is there twice": (
+        {"kustomization.yaml": "resources: [web.yaml, other.yaml]\n", "web.yaml": SERVICE, "other.yaml": SERVICE},
+        [("other.yaml", 1, "kustomization-id-conflict", "Service web is in this build twice")],
+    ),
+    "two objects that a namespace makes equal": (
+        {
+            "kustomization.yaml": "resources: [web.yaml, other.yaml]\nnamespace: b\n",
+            "web.yaml": SERVICE,
+            "other.yaml": SERVICE.replace("name: web", "name: web, namespace: a"),
+        },
+        [("other.yaml", 1, "kustomization-id-conflict", "Service b/web is in this build twice")],
+    ),
+    "a generated object that is there": (
+        {
+            "kustomization.yaml": "configMapGenerator:\n- name: a\n  literals: [x=1]\n- name: a\n  literals: [x=1]\n",
+        },
+        [("kustomization.yaml", 4, "kustomization-id-conflict", "write `behavior: merge`")],
+    ),
+    "a merge into nothing": (
+        {"kustomization.yaml": "configMapGenerator:\n- name: a\n  behavior: merge\n  literals: [x=1]\n"},
+        [("kustomization.yaml", 3, "kustomize-build-fails", "write `behavior: create`")],
+    ),
+    "a literal without a value": (
+        {"kustomization.yaml": "configMapGenerator:\n- name: a\n  literals:\n  - x\n"},
+        [("kustomization.yaml", 4, "invalid-kustomization", "`x` is not a literal; write `key=value`")],
+    ),
+    "a document that is no object": (
+        {"kustomization.yaml": "resources: [web.yaml]\n", "web.yaml": "kind: Service\nspec: {}\n"},
+        [("web.yaml", 1, "kustomize-build-fails", "needs `metadata.name`")],
+    ),
+    "replicas of nothing": (
+        {"kustomization.yaml": "resources: [web.yaml]\nreplicas:\n- {name: web, count: 2}\n", "web.yaml": SERVICE},
+        [("kustomization.yaml", 3, "kustomize-build-fails", "`web` is not the name of a workload in this build")],
+    ),
+    "a JSON patch of a missing field": (
+        {
+            "kustomization.yaml": "resources: [web.yaml]\npatches:\n- target: {kind: Service}\n  patch: |-\n"
+            "    - op: remove\n      path: /spec/type\n",
+            "web.yaml": SERVICE,
+        },
+        [("kustomization.yaml", 6, "kustomize-build-fails", "`/spec/type` does not exist")],
+    ),
+    "a replacement without a source": (
+        {
+            "kustomization.yaml": "resources: [web.yaml]\nreplacements:\n- source: {kind: Secret, name: a}\n"
+            "  targets: [{select: {kind: Service}, fieldPaths: [spec.type]}]\n",
+            "web.yaml": SERVICE,
+        },
+        [("kustomization.yaml", 3, "kustomize-build-fails", "the source `a` of a replacement matches no object")],
+    ),
+    "a replacement of a missing field": (
+        {
+            "kustomization.yaml": "resources: [web.yaml]\nreplacements:\n- source: {kind: Service, name: web}\n"
+            "  targets:\n  - select: {kind: Service}\n    fieldPaths:\n    - spec.type\n",
+            "web.yaml": SERVICE,
+        },
+        [("kustomization.yaml", 7, "kustomize-build-fails", "`spec.type` is not a field of Service web")],
+    ),
+}
+
+
+def findings_of(folder, tool=None):
+    found = build(FolderTree(folder), "kustomization.yaml", tool)
+    return [
+        (each.location.file, each.location.line, each.rule, each.message)
+        for each in found.findings
+        if each.severity == "error"
+    ]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_faults_are_found_on_their_lines(name, tmp_path):
+    files, expected = CASES[name]
+    write_files(tmp_path, files)
+
+    found = findings_of(tmp_path)
+
+    assert [each[:3] for each in found] == [each[:3] for each in expected]
+    assert [part for *_, part in expected if not any(part in message for *_, message in found)] == []
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+def test_kubectl_refuses_every_fault(name, tmp_path):
+    write_files(tmp_path, CASES[name][0])
+
+    assert subprocess.run([KUBECTL, "kustomize", tmp_path], capture_output=True, check=False).returncode
+
+
+@pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+def test_a_failing_tool_adds_nothing_to_a_known_fault(tmp_path):
+    write_files(tmp_path, CASES["a missing file"][0])
+
+    assert findings_of(tmp_path, Tool("kubectl", KUBECTL)) == findings_of(tmp_path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the tool of this test is a shell script")
+def test_a_tool_that_fails_alone_is_a_finding(tmp_path):
+    write_files(tmp_path / "repository", {"kustomization.yaml": "resources: [web.yaml]\n", "web.yaml": SERVICE})
+    script = tmp_path / "kustomize"
+    script.write_text(
+        "#!/bin/sh\necho '# Warning: x' >&2\necho \"error: accumulating resources: web.yaml: no\" >&2\nexit 1\n"
+    )
+    script.chmod(0o755)
+
+    found = findings_of(tmp_path / "repository", Tool("kustomize", str(script)))
+
+    message = "kustomize cannot build this kustomization: web.yaml: no; correct it"
+    assert found == [("web.yaml", 1, "kustomize-build-fails", message)]
+
+
+def test_a_target_that_selects_nothing_is_a_warning(tmp_path):
+    text = "resources: [web.yaml]\npatches:\n- path: p.yaml\n  target: {kind: Service, name: wep}\n"
+    write_files(tmp_path, {"kustomization.yaml": text, "web.yaml": SERVICE, "p.yaml": PATCH})
+
+    (finding,) = build(FolderTree(tmp_path), "kustomization.yaml").findings
+
+    assert (finding.rule, finding.severity, finding.location.line) == ("patch-matches-nothing", "warning", 4)
+    assert "did you mean `web`?" in finding.message
+
+
+def test_a_file_outside_of_the_folder_is_a_warning_because_flux_reads_it(tmp_path):
+    write_files(tmp_path, {"a/kustomization.yaml": "resources: [../web.yaml]\n", "web.yaml": SERVICE})
+
+    found = build(FolderTree(tmp_path), "a/kustomization.yaml")
+
+    assert [(each.rule, each.severity) for each in found.findings] == [("kustomization-load-restricted", "warning")]
+    assert len(found.objects) == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "sentence"),
+    [
+        ("resources: [https://example.com/web.yaml]", "`https://example.com/web.yaml` is remote"),
+        ('resources: ["github.com/a/b/config?ref=v1"]', "`github.com/a/b/config?ref=v1` is remote"),
+        ("resources: [../../web.yaml]", "`../../web.yaml` of `kustomization.yaml` is outside the linted folder"),
+        ("helmCharts: [{name: a}]", "`helmCharts` of `kustomization.yaml` needs helm"),
+        ("transformers: [t.yaml]", "`t.yaml` in `transformers` of `kustomization.yaml` is a plugin"),
+    ],
+)
+def test_what_is_not_built_is_named_and_no_patch_is_blamed(field, sentence, tmp_path):
+    more = "patches:\n- path: p.yaml\n- path: p.yaml\n  target: {kind: Job}\nreplicas: [{name: a, count: 1}]\n"
+    text = f"{field}\n{more}"
+    transformer = "apiVersion: example.com/v1\nkind: X\nmetadata: {name: x}\n"
+    write_files(tmp_path, {"kustomization.yaml": text, "p.yaml": PATCH, "t.yaml": transformer})
+
+    found = build(FolderTree(tmp_path), "kustomization.yaml")
+
+    assert found.unbuilt == (sentence,)
+    assert found.findings == ()
+
+
+def test_a_fault_in_one_file_does_not_stop_the_rest(tmp_path):
+    text = "resources: [broken.yaml, missing.yaml, web.yaml]\nnamePrefix: a-\n"
+    write_files(tmp_path, {"kustomization.yaml": text, "broken.yaml": "a: [\n", "web.yaml": SERVICE})
+
+    found = build(FolderTree(tmp_path), "kustomization.yaml")
+
+    assert [each.data["metadata"]["name"] for each in found.objects] == ["a-web"]
+    assert found.unbuilt == ("`broken.yaml` cannot be read",)
+
+
+def test_links_out_of_the_folder_are_not_followed(tmp_path):
+    write_files(tmp_path, {"secret.yaml": SERVICE, "inside/kustomization.yaml": "resources: [web.yaml]\n"})
+    (tmp_path / "inside" / "web.yaml").symlink_to(tmp_path / "secret.yaml")
+
+    found = build(FolderTree(tmp_path / "inside"), "kustomization.yaml")
+
+    assert found.objects == ()
+    assert found.unbuilt == ("`web.yaml` of `kustomization.yaml` is outside the linted folder",)
+
+
+def test_an_object_of_flux_is_no_kustomization(tmp_path):
+    text = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: a}\nspec: {path: ./x}\n"
+    write_files(tmp_path, {"kustomization.yaml": text})
+
+    from jobgen.kustomize import plan
+
+    assert plan(FolderTree(Path(tmp_path)), ["kustomization.yaml"]).roots == ()
