@@ -2,10 +2,8 @@
 
     python tools/build_schemas.py kubernetes        # the types of Kubernetes, from the package kubernetes-validate
     python tools/build_schemas.py kinds             # custom resources that a kind description describes
-    python tools/build_schemas.py crds FOLDER...    # the CRDs of operators, from folders named `<operator>-<release>`
 
-A file of such a folder is a CRD in YAML or JSON. Pods in a CRD become references to the types of Kubernetes;
-`schemas/operators.json` lists the release of these types for each release of an operator.
+`jobgen schema update` builds the custom resources of operators from their CRDs.
 """
 
 from __future__ import annotations
@@ -14,15 +12,13 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from jobgen.check.schema.build import describe_custom
+from jobgen.check.schema.crd_history import format_file
 from jobgen.check.schema.history import Schema, merge_history
-from jobgen.check.schema.types_of_release import QUANTITY
-from jobgen.spec.kinds import parse_version
 from jobgen.yamlio.read import read
 
 HOME = Path(__file__).parent.parent / "schemas"
@@ -42,12 +38,6 @@ _SCALARS |= {
     f"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.{name}": "Any"
     for name in ("JSON", "JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray")
 }
-_KEPT_KEYWORDS = frozenset(
-    """type format pattern enum required minimum maximum exclusiveMinimum exclusiveMaximum multipleOf default nullable
-    minLength maxLength minItems maxItems minProperties maxProperties uniqueItems
-    x-kubernetes-int-or-string x-kubernetes-preserve-unknown-fields x-kubernetes-embedded-resource
-    x-kubernetes-list-type x-kubernetes-list-map-keys x-kubernetes-validations""".split()
-)
 _LIST_MARKS = ("x-kubernetes-list-type", "x-kubernetes-list-map-keys")
 
 
@@ -121,103 +111,6 @@ def _convert_definition(node: Mapping[str, Any]) -> Schema:
     return schema
 
 
-def build_crds(folders: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The custom resources of operators, each with the name of its file."""
-    found: dict[str, dict[str, Schema]] = defaultdict(dict)
-    heads: dict[str, dict[str, Any]] = {}
-    known: dict[str, list[str]] = defaultdict(list)
-    for folder in sorted(folders, key=lambda folder: parse_version(folder.name.rpartition("-")[2])):
-        operator, _, release = folder.name.rpartition("-")
-        known[operator].append(release)
-        for head, schema in (crd for path in sorted(folder.iterdir()) for crd in _read_crd(path)):
-            group, version = head["apiVersion"].split("/")
-            name = f"crds/{group}/{head['kind'].lower()}_{version}.json"
-            found[name][release] = schema
-            heads[name] = {**head, "operator": operator}
-    for name, schemas in sorted(found.items()):
-        # Of some kinds, only the newest release is at hand: when they appeared is unknown.
-        releases = known[heads[name]["operator"]] if len(schemas) > 1 else list(schemas)
-        steps = [(_name_release(release, releases), schemas.get(release)) for release in releases]
-        gone = {} if schemas.get(releases[-1]) else {"last": list(schemas)[-1]}
-        yield name, {**heads[name], **gone, "schema": merge_history(steps)}
-
-
-def _name_release(release: str, known: list[str]) -> str:
-    """The release that a schema appeared with: the first of its minor release, unless an earlier one is known."""
-    minor = release.split(".")[:2]
-    first = next(one for one in known if one.split(".")[:2] == minor)
-    return ".".join((*minor, "0")) if release == first else release
-
-
-def _read_crd(path: Path) -> Iterator[tuple[dict[str, Any], Schema]]:
-    """The converted schemas of a file, each with its apiVersion, kind, plural and scope."""
-    for document in read(path.read_bytes(), path.name).documents:
-        data: Any = document.data
-        if "openAPIV3Schema" in data:
-            # One version, whose pods are references already.
-            head = data["header"]
-            schema = _convert_crd(data["openAPIV3Schema"], head.get("subresources", {}))
-            yield _describe(head["group"], head["version"], head, head["scope"]), schema
-        elif data.get("kind") == "CustomResourceDefinition":
-            spec = data["spec"]
-            for version in spec["versions"]:
-                if version.get("served", True):
-                    head = _describe(spec["group"], version["name"], spec["names"], spec["scope"])
-                    yield head, _convert_crd(version["schema"]["openAPIV3Schema"], version.get("subresources", {}))
-
-
-def _describe(group: str, version: str, names: Mapping[str, Any], scope: str) -> dict[str, Any]:
-    head = {"apiVersion": f"{group}/{version}", "kind": names["kind"], "plural": names["plural"]}
-    return head if scope == "Namespaced" else {**head, "scope": scope}
-
-
-def _convert_crd(schema: Schema, subresources: Mapping[str, Any]) -> Schema:
-    """The schema of a custom resource without the fields that every object has."""
-    converted = _convert_node(schema)
-    path = subresources.get("scale", {}).get("specReplicasPath", "")
-    if path:
-        _require_positive(converted, path.strip(".").split("."))
-    fields = {name: child for name, child in converted["properties"].items() if name not in ("apiVersion", "kind")}
-    return {**converted, "properties": {**fields, "metadata": {"$ref": "meta_v1.ObjectMeta"}}}
-
-
-def _require_positive(node: Schema, steps: list[str]) -> None:
-    """Set the bound of the field that the scale subresource changes, which the API server checks."""
-    for step in steps:
-        fields = node.setdefault("properties", {})
-        if step not in fields:
-            fields[step] = deepcopy(node["additionalProperties"])
-        node = fields[step]
-    node["minimum"] = max(0, node.get("minimum", 0))
-
-
-def _convert_node(node: Schema) -> Schema:
-    if "$pod" in node or "containers" in node.get("properties", {}).get("spec", {}).get("properties", {}):
-        return {"$ref": "core_v1.PodSpec" if node.get("$pod") == "spec" else "core_v1.PodTemplateSpec"}
-    if (
-        node.get("x-kubernetes-int-or-string")
-        and node.get("pattern") == QUANTITY
-        and not node.keys() - _QUANTITY_KEYWORDS
-    ):
-        return {"$ref": "Quantity"}
-    kept = {word: value for word, value in node.items() if word in _KEPT_KEYWORDS and value != "atomic"}
-    if node.get("x-kubernetes-int-or-string"):
-        kept["type"] = ["integer", "string"]
-    else:
-        kept |= {word: list(map(_convert_node, node[word])) for word in ("allOf", "anyOf", "oneOf") if word in node}
-    kept |= {word: _convert_node(node[word]) for word in ("items", "not") if word in node}
-    if isinstance(node.get("additionalProperties"), dict):
-        kept["additionalProperties"] = _convert_node(node["additionalProperties"])
-    if "properties" in node:
-        kept["properties"] = {name: _convert_node(child) for name, child in node["properties"].items()}
-    if "required" in kept:
-        kept["required"] = sorted(kept["required"])
-    return kept
-
-
-_QUANTITY_KEYWORDS = frozenset(("anyOf", "pattern", "x-kubernetes-int-or-string", "type"))
-
-
 def build_kinds() -> Iterator[tuple[str, dict[str, Any]]]:
     """The custom resources of kind descriptions with a `spec`, each with the name of its file."""
     shared: Any = read((HOME / "types.yaml").read_bytes(), "types.yaml").documents[0].data
@@ -230,30 +123,12 @@ def build_kinds() -> Iterator[tuple[str, dict[str, Any]]]:
                 yield name, describe_custom(described, shared)
 
 
-def main(command: str, *folders: str) -> None:
+def main(command: str) -> None:
     """Write the files of a command, one type or field on a line."""
-    builders = {"kubernetes": build_kubernetes, "kinds": build_kinds}
-    built = build_crds([Path(folder) for folder in folders]) if command == "crds" else builders[command]()
-    for name, content in built:
+    for name, content in {"kubernetes": build_kubernetes, "kinds": build_kinds}[command]():
         path = HOME / name
         path.parent.mkdir(exist_ok=True, parents=True)
-        path.write_text(_format(content), "utf-8")
-
-
-def _format(content: dict[str, Any]) -> str:
-    """JSON with one entry of the outer two levels on a line, so that a change shows where it is."""
-    lines = []
-    for word, value in content.items():
-        if isinstance(value, dict) and value:
-            inner = ",\n".join(f"  {json.dumps(key)}: {_compact(child)}" for key, child in value.items())
-            lines.append(f" {json.dumps(word)}: {{\n{inner}\n }}")
-        else:
-            lines.append(f" {json.dumps(word)}: {_compact(value)}")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
+        path.write_text(format_file(content), "utf-8")
 
 
 if __name__ == "__main__":

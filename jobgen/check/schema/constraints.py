@@ -63,15 +63,15 @@ class BadPatternError(Exception):
 
 
 def compile_constraints(
-    schema: dict[str, Any], *, is_untrusted: bool = False, release: Release = NEWEST_RELEASE
+    schema: dict[str, Any], *, needs_re2: bool = False, release: Release = NEWEST_RELEASE
 ) -> Iterator[Check]:
-    """The checks of a schema node besides its type; patterns of untrusted schemas are matched by RE2, as in Go."""
+    """The checks of a schema node besides its type; RE2 matches patterns as Go does, in linear time."""
     if schema.get("enum"):
         yield _enum(schema["enum"])
     if "format" in schema and "string" in schema.get("type", "string"):
         yield from _compile_format(schema["format"], release, is_typed="type" in schema)
     if "pattern" in schema:
-        known = not is_untrusted or schema["pattern"] == _QUANTITY
+        known = not needs_re2 or schema["pattern"] == _QUANTITY
         matches = _match_with_python(schema["pattern"]) if known else _match_with_re2(schema["pattern"])
         yield _pattern(schema["pattern"], matches, is_quantity="x-kubernetes-int-or-string" in schema)
     if "x-jobgen-form" in schema:

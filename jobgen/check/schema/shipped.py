@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
 from jobgen.check.schema.admitted import Admission, compile_admission
-from jobgen.check.schema.crd_schema import DROPS_STATUS, compile_structural
+from jobgen.check.schema.crd_schema import DROPS_STATUS, FOREIGN_PATTERNS, compile_structural
 from jobgen.check.schema.history import Schema, contains, describe_range, select_release
 from jobgen.check.schema.types_of_release import DECODED, METADATA, Types, as_crd, read_types
 from jobgen.k8s.releases import format_release, parse_release
@@ -21,8 +21,11 @@ from jobgen.repo.shipped import list_shipped_schemas, read_shipped_schema
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 
+FOLDERS = ("crds", "foreign")
+"""The folders of custom resources: of the operators that run jobs, and of other operators."""
 _INTERNAL = "internal.apiserver.k8s.io"
 _GROUP_DOMAIN = ".k8s.io"
+_VERSION = lazy_pattern(r"v([0-9]{1,3})(?:(alpha|beta)([0-9]{0,3}))?")
 _WORD = lazy_pattern(r"[^./]+")
 _PLAIN_GROUPS = frozenset(("", "apps", "autoscaling", "batch", "policy", "extensions"))
 
@@ -123,12 +126,17 @@ def _find(
 def _read_custom(api_version: str, kind: str) -> dict[str, Any]:
     """Read the file of a custom resource; empty if there is none."""
     group, _, version = api_version.rpartition("/")
-    content = read_shipped_schema(f"crds/{group}/{kind.lower()}_{version}.json") if group else None
-    known: dict[str, Any] = json.loads(content) if content is not None else {}
-    return known if "schema" in known else {}
+    for folder in FOLDERS if group else ():
+        content = read_shipped_schema(f"{folder}/{group}/{kind.lower()}_{version}.json")
+        known: dict[str, Any] = json.loads(content) if content is not None else {}
+        if "schema" in known:
+            return known
+    return {}
 
 
 def _find_custom(custom: dict[str, Any], release: str, kubernetes: str, *, any_release: bool) -> ShippedSchema:
+    if "releases" in custom:
+        return _find_foreign(custom, release, kubernetes)
     name, operator = f"`{custom['kind']}` of `{custom['apiVersion']}`", custom["operator"]
     root = custom["schema"]
     if not contains(root, release):
@@ -141,6 +149,36 @@ def _find_custom(custom: dict[str, Any], release: str, kubernetes: str, *, any_r
         release = custom.get("last", "")
     shipped = _compile(assemble_custom(custom, release), kubernetes)._replace(is_documented="incomplete" in custom)
     return _weaken(shipped) if custom.get("fromDocumentation") else shipped
+
+
+def _find_foreign(custom: dict[str, Any], declared: str, kubernetes: str) -> ShippedSchema:
+    """Return the schema of a kind of an operator of which a cluster may have any release, if none is declared."""
+    from jobgen.check.schema.any_release import select_possible_releases
+
+    possible = select_possible_releases(custom, declared)
+    having = [release for release in possible if contains(custom["schema"], release)]
+    operator, newest = custom["operator"], custom["releases"][-1]
+    newer = _find_newest(custom)
+    lacks = f"has no `{custom['kind']}` of `{custom['apiVersion']}`" + (f"; use `{newer}`" if newer else "")
+    if not having:
+        return _report_missing(MissingKind(f"{operator} {declared} {lacks}", replacement=newer))
+    shipped = _compile(assemble_custom(custom, *having), kubernetes)._replace(is_documented=True)
+    is_newer = declared and parse_version(declared)[:2] > parse_version(newest)[:2]
+    if is_newer or custom.get("openForm"):
+        return _weaken(shipped)
+    if declared or contains(custom["schema"], newest):
+        return shipped
+    return _warn_of_removal(shipped, MissingKind(f"{operator} {newest} {lacks}", replacement=newer))
+
+
+def _warn_of_removal(shipped: ShippedSchema, missing: MissingKind) -> ShippedSchema:
+    """Report a kind that the newest release does not have: a cluster may have an older one."""
+    find_missing = _report_missing(missing).check
+
+    def check(obj: Mapping[str, Node]) -> list[Problem]:
+        return [problem._replace(severity=Severity.WARNING) for problem in find_missing(obj)] + shipped.check(obj)
+
+    return shipped._replace(check=check)
 
 
 def _weaken(shipped: ShippedSchema) -> ShippedSchema:
@@ -169,10 +207,14 @@ def _select_newest(versions: Iterable[Mapping[str, Any]]) -> str:
 def _list_versions(api_version: str, kind: str) -> Iterator[dict[str, Any]]:
     """The files of a custom resource in all versions of its group."""
     group, stem = api_version.rpartition("/")[0], f"{kind.lower()}_"
-    names = list_shipped_schemas(f"crds/{group}") if group in list_shipped_schemas("crds") else ()
-    for name in names:
+    for name in (name for folder in FOLDERS for name in _list_group(folder, group)):
         if name.startswith(stem):
             yield _read_custom(f"{group}/{name.removesuffix('.json').removeprefix(stem)}", kind)
+
+
+def _list_group(folder: str, group: str) -> list[str]:
+    """The names of the files of a group; empty if a folder does not have the group."""
+    return list_shipped_schemas(f"{folder}/{group}") if group in list_shipped_schemas(folder) else []
 
 
 def name_plural(api_version: str, kind: str) -> str:
@@ -183,14 +225,16 @@ def name_plural(api_version: str, kind: str) -> str:
 @cache
 def find_custom_versions(group: str, plural: str) -> frozenset[str]:
     """The versions of a custom resource whose schemas are shipped, by its name in paths."""
-    names = list_shipped_schemas(f"crds/{group}") if group in list_shipped_schemas("crds") else ()
-    files = (json.loads(read_shipped_schema(f"crds/{group}/{name}") or b"{}") for name in names)
+    files = (json.loads(read_shipped_schema(f"crds/{group}/{name}") or b"{}") for name in _list_group("crds", group))
     return frozenset(file["apiVersion"].rpartition("/")[2] for file in files if file.get("plural") == plural)
 
 
 def _find_unknown_version(api_version: str, kind: str, cluster: Cluster) -> ShippedSchema | None:
-    """Report a version that no release of a declared operator has; None if the operator is not declared."""
-    known = [one for one in _list_versions(api_version, kind) if cluster.operators.get(one["operator"])]
+    """Report a version that no release of a declared operator has, or that all known releases are too new for."""
+    versions = list(_list_versions(api_version, kind))
+    if any("releases" in one for one in versions):
+        return _find_too_old(api_version, kind, versions)
+    known = [one for one in versions if cluster.operators.get(one["operator"])]
     newest = _select_newest(one for one in known if contains(one["schema"], cluster.operators[one["operator"]]))
     if not newest:
         return None
@@ -199,15 +243,40 @@ def _find_unknown_version(api_version: str, kind: str, cluster: Cluster) -> Ship
     return _report_missing(MissingKind(message, replacement=newest))
 
 
-def assemble_custom(custom: Mapping[str, Any], release: str) -> Schema:
-    """The schema of a custom resource in a release of its operator; an empty release is the newest."""
+def _find_too_old(api_version: str, kind: str, known: Sequence[Mapping[str, Any]]) -> ShippedSchema | None:
+    """Report a version that is older than all that jobgen knows of a kind; a later release may have a newer one."""
+    at = _date_version(api_version)
+    if not at or any(_date_version(one["apiVersion"]) <= at for one in known):
+        return None
+    operator, releases, newer = known[0]["operator"], known[0]["releases"], _select_newest(known)
+    message = f"no release of {operator} since {releases[0]} has `{kind}` of `{api_version}`; use `{newer}`"
+    return _report_missing(MissingKind(message, replacement=newer))
+
+
+def _date_version(api_version: str) -> tuple[int, ...]:
+    """The order in which versions appear: `v1alpha1`, `v1beta1`, `v1`, `v2alpha1`; empty for another name."""
+    found = _VERSION.fullmatch(api_version.rpartition("/")[2])
+    if not found:
+        return ()
+    return int(found[1]), ("alpha", "beta", None).index(found[2]), int(found[3] or 0)
+
+
+# The API server of OpenShift fills in the fields that the CRD requires, before it validates: most manifests lack some.
+_FILLED_IN_BY_THE_SERVER = frozenset(("SecurityContextConstraints",))
+
+
+def assemble_custom(custom: Mapping[str, Any], *releases: str) -> Schema:
+    """The schema of a custom resource in a release of its operator; an empty release is the newest.
+
+    Of several releases, it is a schema that accepts what one of them accepts.
+    """
     operator = custom["operator"]
     own = {
-        name: as_crd(select_release(node, release, operator))
+        name: as_crd(_select(having, node, operator))
         for name, node in custom.get("types", {}).items()
-        if contains(node, release)
+        if (having := [release for release in releases if contains(node, release)])
     }
-    schema = as_crd(select_release(custom["schema"], release, operator))
+    schema = as_crd(_select(releases, custom["schema"], operator))
     fields = {
         **schema["properties"],
         "apiVersion": {"enum": [custom["apiVersion"]]},
@@ -216,10 +285,21 @@ def assemble_custom(custom: Mapping[str, Any], release: str) -> Schema:
         "metadata": {"$ref": f"{DECODED}{METADATA}"},
     }
     has_keys = custom.get("listKeys", True)
-    required = sorted({*schema.get("required", ()), "apiVersion", "kind", "metadata"})
-    head = {"title": custom["kind"], DROPS_STATUS: True}
+    needed = () if custom["kind"] in _FILLED_IN_BY_THE_SERVER else schema.get("required", ())
+    required = sorted({*needed, "apiVersion", "kind", "metadata"})
+    head: Schema = {"title": custom["kind"], DROPS_STATUS: True}
+    head |= {FOREIGN_PATTERNS: True} if "releases" in custom else {}
     whole = {**head, **schema, "type": "object", "required": required, "properties": fields}
-    return {**whole, "$defs": Types(find_pod_release(operator, release), in_crd=True, own=own, has_list_keys=has_keys)}
+    types = Types(find_pod_release(operator, releases[0]), in_crd=True, own=own, has_list_keys=has_keys)
+    return {**whole, "$defs": types}
+
+
+def _select(releases: Sequence[str], node: Schema, operator: str) -> Schema:
+    if len(releases) == 1:
+        return select_release(node, releases[0], operator)
+    from jobgen.check.schema.any_release import select_any
+
+    return select_any(node, releases)
 
 
 @cache
@@ -365,16 +445,25 @@ class ShippedKind(NamedTuple):
 
 
 def list_shipped_kinds() -> Iterator[ShippedKind]:
-    """Yield all kinds whose schemas are shipped, the most stable version of each kind of Kubernetes first."""
+    """Yield the kinds of Kubernetes, the most stable version of each first, and of the operators that run jobs."""
     types = [read_types(name.removesuffix(".json")) for name in list_shipped_schemas("kubernetes")]
     groups = {known["apiVersion"]: known for known in types if "apiVersion" in known}
     for api_version in sorted(groups, key=_rank_version, reverse=True):
         known = groups[api_version]
         for kind in known["kinds"]:
             yield ShippedKind(api_version, kind, "kubernetes", *_read_range(known["types"][kind]))
-    for group in list_shipped_schemas("crds"):
-        for name in list_shipped_schemas(f"crds/{group}"):
-            known = json.loads(read_shipped_schema(f"crds/{group}/{name}") or b"{}")
+    yield from _list_custom_kinds("crds")
+
+
+def list_foreign_kinds() -> Iterator[ShippedKind]:
+    """Yield the kinds of other operators."""
+    yield from _list_custom_kinds("foreign")
+
+
+def _list_custom_kinds(folder: str) -> Iterator[ShippedKind]:
+    for group in list_shipped_schemas(folder):
+        for name in list_shipped_schemas(f"{folder}/{group}"):
+            known = json.loads(read_shipped_schema(f"{folder}/{group}/{name}") or b"{}")
             yield ShippedKind(known["apiVersion"], known["kind"], known["operator"], *_read_range(known["schema"]))
 
 

@@ -14,7 +14,7 @@ from jobgen.api.project import find_repository
 from jobgen.check.checker import Checker
 from jobgen.check.schema.build import UnknownTypeError, build_schemas, convert_crd
 from jobgen.check.schema.bundle import bundle_schema
-from jobgen.check.schema.shipped import find_shipped_schema, list_shipped_kinds
+from jobgen.check.schema.shipped import find_shipped_schema, list_foreign_kinds, list_shipped_kinds
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.cli.write_files import write_files
 from jobgen.model.data import Node, untraced, value_of
@@ -100,6 +100,20 @@ def _print_command(directory: Path, env: str, kind: str) -> Result:
     """Print the JSON Schema of a kind."""
     project = config.load(directory.resolve())
     return print_schema(project, kind, _find_cluster(project, env))
+
+
+@command.command("update")
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if a schema is not up to date.")
+@click.argument("folders", nargs=-1, required=True, metavar="FOLDER...")
+@click.pass_obj
+def _update_command(directory: Path, check: bool, folders: tuple[str, ...]) -> Result:
+    """Rebuild the imported schemas from folders of CustomResourceDefinitions."""
+    from jobgen.cli.update_schemas import update_schemas
+
+    missing = [folder for folder in folders if not (directory / folder).is_dir()]
+    if missing:
+        return error_result(ExitCode.USAGE, f"there is no folder `{missing[0]}`")
+    return update_schemas(find_repository(directory), folders, directory, check=check)
 
 
 def _find_cluster(project: ProjectConfig, env: str) -> Cluster | None:
@@ -298,7 +312,8 @@ def _read_title(file: File) -> str:
 
 def list_kinds(project: ProjectConfig) -> Result:
     """List the known kinds: those that the repository describes or imported, and those whose schemas are shipped."""
-    rows = {(kind.api_version, kind.name): kind.source for kind in list_shipped_kinds()}
+    shipped = (*list_foreign_kinds(), *list_shipped_kinds())
+    rows = {(kind.api_version, kind.name): kind.source for kind in shipped}
     rows |= {(own.api_version, own.kind): "repository" for own in _list_own_schemas(project.root)}
     rows |= {(str(value_of(kind.api_version)), kind.name): kind.platform for kind in project.kinds}
     width = [max(len(row[column]) for row in rows) for column in range(2)]
@@ -311,7 +326,7 @@ def print_schema(project: ProjectConfig, name: str, cluster: Cluster | None = No
     wanted_version, _, wanted = name.rpartition("/")
     known = [(str(value_of(kind.api_version)), kind.name) for kind in project.kinds]
     known += [(own.api_version, own.kind) for own in _list_own_schemas(project.root)]
-    known += [(kind.api_version, kind.name) for kind in list_shipped_kinds()]
+    known += [(kind.api_version, kind.name) for kind in (*list_shipped_kinds(), *list_foreign_kinds())]
     found = [(api, kind) for api, kind in known if kind.lower() == wanted.lower() and wanted_version in ("", api)]
     if not found:
         hint = did_you_mean(wanted, [kind for _, kind in known])
@@ -345,7 +360,7 @@ def export_schemas(project: ProjectConfig, folder: Path, cluster: Cluster) -> Re
     described = {(str(value_of(kind.api_version)), kind.name) for kind in project.kinds}
     found = (
         (kind, find_shipped_schema(*kind[:2], cluster, any_release=kind[:2] in described))
-        for kind in list_shipped_kinds()
+        for kind in (*list_shipped_kinds(), *list_foreign_kinds())
     )
     served = [(kind, shipped.schema) for kind, shipped in found if shipped and shipped.missing is None]
     files = {

@@ -1,0 +1,226 @@
+"""Kinds of operators that run no jobs: an object is an error if every release refuses it."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobgen.check.cel import available
+from jobgen.check.cel.patterns import fault
+from jobgen.check.schema.any_release import select_any, select_possible_releases, unite
+from jobgen.check.schema.crd_schema import compile_structural
+from jobgen.check.schema.history import merge_history
+from jobgen.check.schema.shipped import find_shipped_schema, list_foreign_kinds
+from jobgen.check.schema.types_of_release import as_crd
+from jobgen.cli.run_lint import lint_paths
+from jobgen.spec.overlay import Cluster
+
+ROOT = Path(__file__).parent.parent
+FILES = {path: json.loads(path.read_bytes()) for path in sorted((ROOT / "schemas/foreign").glob("*/*.json"))}
+OPERATORS = {file["operator"]: file["releases"] for file in FILES.values()}
+MAX_BYTES = 4_000_000
+
+SCALARS = st.sampled_from(
+    [
+        {"type": "string"},
+        {"type": "string", "maxLength": 1},
+        {"type": "string", "enum": ["a"]},
+        {"type": "string", "enum": ["bb", "a"], "nullable": True},
+        {"type": "integer", "minimum": 2},
+        {"type": "integer", "minimum": 2, "exclusiveMinimum": True},
+        {"type": ["integer", "string"], "x-kubernetes-int-or-string": True},
+        {"x-kubernetes-preserve-unknown-fields": True},
+    ]
+)
+
+
+def build_open(fields, required, is_open):
+    mapping = {"type": "object", "properties": fields}
+    mapping |= {"required": sorted(required & fields.keys())} if required & fields.keys() else {}
+    return mapping | ({"x-kubernetes-preserve-unknown-fields": True} if is_open else {})
+
+
+SCHEMAS = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(
+        st.builds(
+            build_open, st.dictionaries(st.sampled_from("abc"), inner), st.sets(st.sampled_from("abc")), st.booleans()
+        ),
+        st.builds(lambda item: {"type": "array", "items": item}, inner),
+        st.builds(
+            lambda item: {
+                "type": "array",
+                "items": {"type": "object", "properties": {"a": {"type": "string"}, "b": item}, "required": ["a"]},
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["a"],
+            },
+            inner,
+        ),
+        st.builds(lambda item: {"type": "object", "additionalProperties": item}, inner),
+    ),
+    max_leaves=6,
+)
+VALUES = st.recursive(
+    st.sampled_from(["a", "bb", "c", 1, 2, 3, None, True]),
+    lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(st.sampled_from("abcd"), inner)),
+    max_leaves=6,
+)
+
+
+def accepts(schema, value):
+    return not compile_structural({"type": "object", "properties": {"a": as_crd(schema)}})({"a": value})
+
+
+@settings(max_examples=400, derandomize=True)
+@given(st.lists(SCHEMAS, min_size=1, max_size=2), st.lists(VALUES, min_size=1, max_size=5))
+def test_what_one_release_accepts_is_accepted(schemas, values):
+    releases = ["1.0", "2.0"][: len(schemas)]
+    history = merge_history(list(zip(releases, schemas, strict=True)))
+
+    for united in (unite(schemas), select_any(history, releases)):
+        for value in values:
+            assert accepts(united, value) or not any(accepts(schema, value) for schema in schemas)
+
+
+@settings(derandomize=True)
+@given(SCHEMAS)
+def test_releases_without_a_difference_stay_as_they_are(schema):
+    assert unite([schema, schema]) == schema
+    assert select_any(merge_history([("1.0", schema), ("2.0", schema)]), ["1.0", "2.0"]) == schema
+
+
+@pytest.mark.parametrize(
+    ("declared", "possible"),
+    [
+        ("", ["1.2.0", "1.4.0"]),
+        ("1.2", ["1.2.0"]),
+        ("v1.2.9", ["1.2.0"]),
+        ("1.3.1", ["1.2.0", "1.4.0"]),
+        ("1.0.0", ["1.0.0"]),
+        ("0.9.0", ["1.0.0"]),
+        ("2.0.0", ["1.4.0"]),
+    ],
+)
+def test_possible_releases(declared, possible):
+    custom = {"releases": ["1.0.0", "1.2.0", "1.4.0"], "schema": {"since": "1.2.0"}}
+
+    assert select_possible_releases(custom, declared) == possible
+
+
+def lint(tmp_path, text, cluster=""):
+    (tmp_path / "a.yaml").write_text(text)
+    if cluster:
+        (tmp_path / "jobgen.yaml").write_text(f"cluster: {{operators: {cluster}}}\n")
+    found = json.loads(lint_paths(tmp_path, ["a.yaml"], (), format_="json").out)["findings"]
+    return [(each["severity"], each["rule"], each["message"]) for each in found if each["severity"] != "info"]
+
+
+POOL = "apiVersion: karpenter.sh/%s\nkind: NodePool\nmetadata: {name: a}\nspec: {template: {spec: {%s}}}\n"
+IN_OLD = "requirements: [], nodeClassRef: {name: a}, kubelet: {maxPods: 9}"
+IN_NEW = "requirements: [], nodeClassRef: {name: a, kind: EC2NodeClass, group: karpenter.k8s.aws}"
+
+
+def test_field_of_some_release_is_accepted_unless_the_release_is_declared(tmp_path):
+    text = POOL % ("v1", f"{IN_NEW}, terminationGracePeriod: 1h")
+    assert lint(tmp_path, text) == []
+    assert lint(tmp_path, text, "{karpenter: 1.8.0}") == []
+
+
+def test_unknown_field_is_an_error(tmp_path):
+    [(severity, rule, message)] = lint(tmp_path, POOL % ("v1", f"{IN_NEW}, terminationGracePeriods: 1h"))
+
+    assert (severity, rule) == ("error", "unknown-field")
+    assert "did you mean `terminationGracePeriod`?" in message
+
+
+def test_version_that_the_newest_release_lacks_is_a_warning(tmp_path):
+    expected = "has no `NodePool` of `karpenter.sh/v1beta1`; use `karpenter.sh/v1`"
+
+    [(severity, rule, message)] = lint(tmp_path, POOL % ("v1beta1", IN_OLD))
+    assert (severity, rule) == ("warning", "old-api-version")
+    assert message == f"karpenter {OPERATORS['karpenter'][-1]} {expected}"
+    assert lint(tmp_path, POOL % ("v1beta1", IN_OLD), "{karpenter: 0.37.0}") == []
+    assert lint(tmp_path, POOL % ("v1beta1", IN_OLD), "{karpenter: 1.8.0}") == [
+        ("error", "old-api-version", f"karpenter 1.8.0 {expected}")
+    ]
+
+
+def test_problem_of_a_release_that_is_newer_than_all_is_a_warning(tmp_path):
+    text = POOL % ("v1", f"{IN_NEW}, terminationGracePeriods: 1h")
+
+    assert [severity for severity, _, _ in lint(tmp_path, text, '{karpenter: "99.0"}')] == ["warning"]
+
+
+def test_older_version_than_all_is_an_error_and_a_newer_one_has_no_schema(tmp_path):
+    service = "apiVersion: serving.kserve.io/%s\nkind: InferenceService\nmetadata: {name: a, namespace: b}\n"
+
+    [(severity, rule, message)] = lint(tmp_path, service % "v1alpha2")
+    assert (severity, rule) == ("error", "old-api-version")
+    assert message == (
+        f"no release of kserve since {OPERATORS['kserve'][0]} has `InferenceService` of `serving.kserve.io/v1alpha2`;"
+        " use `serving.kserve.io/v1beta1`"
+    )
+    for version in ("v1", "v2alpha1", "preview"):
+        assert [rule for _, rule, _ in lint(tmp_path, service % version)] == ["missing-schema"]
+
+
+def test_misspelled_kind_is_an_error(tmp_path):
+    [(severity, _, message)] = lint(
+        tmp_path, "apiVersion: eventing.knative.dev/v1\nkind: broker\nmetadata: {name: a}\n"
+    )
+
+    assert (severity, message) == ("error", "`kind` is `broker`, and must be `Broker`")
+
+
+def test_kind_whose_crd_may_have_no_fields_has_warnings(tmp_path):
+    text = "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: a}\nspec: {entrypiont: a}\n"
+
+    assert [severity for severity, _, _ in lint(tmp_path, text)] == ["warning"]
+
+
+def test_every_kind_can_be_checked_in_every_release():
+    for kind in list_foreign_kinds():
+        obj = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": "a"}, "surplus": 1}
+        declared = [{}, *({kind.source: release} for release in OPERATORS[kind.source])]
+        found = [find_shipped_schema(kind.api_version, kind.name, Cluster(operators=each)) for each in declared]
+
+        assert not found[0].missing
+        assert all(shipped.missing or isinstance(shipped.check(obj), list) for shipped in found)
+
+
+@pytest.mark.skipif(bool(available()), reason="needs cel-expr-python")
+def test_patterns_are_those_of_the_api_server():
+    patterns = {pattern for file in FILES.values() for pattern in list_patterns(file)}
+
+    assert len(patterns) > 100
+    assert [pattern for pattern in sorted(patterns) if fault(pattern)] == []
+
+
+def list_patterns(node):
+    children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    own = [node["pattern"]] if isinstance(node, dict) and isinstance(node.get("pattern"), str) else []
+    return [*own, *(pattern for child in children for pattern in list_patterns(child))]
+
+
+def test_files_have_facts_only_and_are_small():
+    text = "".join(path.read_text("utf-8") for path in FILES)
+
+    assert "x-kubernetes-validations" not in text
+    assert '"description":"' not in text
+    shipped = sum(path.stat().st_size for path in (ROOT / "schemas").glob("[cf]*/*/*.json"))
+    assert shipped < MAX_BYTES
+
+
+def test_every_operator_can_be_declared_and_has_a_documented_origin():
+    overlay = json.loads((ROOT / "schemas/jobgen.dev/overlay_v1.json").read_bytes())
+    declared = overlay["properties"]["spec"]["properties"]["cluster"]["properties"]["operators"]["properties"]
+    page = (ROOT / "docs/other_operators.md").read_text("utf-8")
+    documented = dict(re.findall(r"^\| `([a-z-]+)` \| [^|]+ \| ([^|]+) \| [\w.-]+/[\w.-]+ \|", page, re.MULTILINE))
+
+    assert declared.keys() >= OPERATORS.keys()
+    assert documented == {
+        name: f"{releases[0]} to {releases[-1]}, {len(releases)} releases" for name, releases in OPERATORS.items()
+    }
