@@ -23,11 +23,13 @@ from jobgen.check.schema.shipped import (
     find_shipped_admission,
     find_shipped_schema,
     read_shipped_bundle,
+    select_releases,
 )
 from jobgen.check.validation import find_metadata_format, validate_object
 from jobgen.check.validation.pods import is_workload, validate_workload_pod
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
+from jobgen.k8s.custom_kinds import Definition, DefinitionSource, no_definitions
 from jobgen.k8s.device_catalog import CatalogSource, no_catalog
 from jobgen.k8s.kueue import creates_wrapped_objects
 from jobgen.k8s.nodes import as_text, find_nodes
@@ -40,6 +42,7 @@ from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import UNCHECKED, FixStep, Problem, Severity, quoted_values
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.suggest import find_closest
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import File
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
     from jobgen.check.policy.eval_context import AdmissionSubject
     from jobgen.check.policy.evaluator import SchemaSource
     from jobgen.check.policy.mutator import Mutator
+    from jobgen.check.schema.tree_definitions import TreeKind
 
 _SchemaCheck = Callable[[Mapping[str, Node]], list[Problem]]
 
@@ -62,6 +66,8 @@ _ALSO_IN_SCHEMA = frozenset(("invalid-quantity", "missing-pod-field"))
 _NOT_SERVED = frozenset(("old-api-version", "unknown-kind"))
 # Rules rely on the types of a schema, so they do not run on an object with such a problem.
 _PRECLUDES_RULES = frozenset(("wrong-type",))
+# Kinds of one group often share most of their letters.
+_CLOSE_KIND = 0.8
 # The stages of the validation by number; each pod is a stage of its own.
 _SCHEMA, _METADATA, _OBJECT, _PODS = range(4)
 # Rules about objects that users apply and queue themselves, not about those inside them.
@@ -87,6 +93,7 @@ class Reporting(NamedTuple):
 
 
 ALL_CHECKS = Reporting()
+NO_CHECKS = Reporting(frozenset(), frozenset(), frozenset())
 
 
 class Checker:
@@ -100,6 +107,7 @@ class Checker:
         rules: Iterable[Rule] = (),
         evaluator: PolicyEvaluator | None = None,
         read_catalog: CatalogSource = no_catalog,
+        find_definitions: DefinitionSource = no_definitions,
     ) -> None:
         self.root = root
         self.kinds = {
@@ -109,7 +117,11 @@ class Checker:
         self.evaluator = evaluator
         self.team: TeamScope | None = None
         """What the team of the objects may use; None if no team owns them."""
+        self.folder = ""
+        """The folder of the objects' files: of definitions that differ, the nearest one counts."""
         self._read_catalog = read_catalog
+        self._find_definitions = find_definitions
+        self._tree_kinds: dict[tuple[str, str], TreeKind | None] = {}
         self._rule_runner = RuleRunner(rules)
         self._release = parse_release(cluster.kubernetes)
         self._mutator: Mutator | None = None
@@ -121,6 +133,12 @@ class Checker:
         limited = copy(self)
         limited.team = team
         return limited
+
+    def place_in(self, folder: str) -> Checker:
+        """Return a checker for the objects in a folder, which shares everything else with this one."""
+        placed = copy(self)
+        placed.folder = folder
+        return placed
 
     def with_policies(self, evaluator: PolicyEvaluator) -> Checker:
         """Return a checker with other policies, which shares everything else with this one."""
@@ -209,9 +227,7 @@ class Checker:
 
     def read_schema(self, api_version: str, kind: str) -> dict[str, Any] | None:
         """The schema that the cluster has for a kind; None if it is not known, or the repository's own is broken."""
-        own = layout.read_schema(
-            self.root, self.name_schema_file(self.manifest({"apiVersion": api_version, "kind": kind}))
-        )
+        own = self._read_own_schema(self.manifest({"apiVersion": api_version, "kind": kind}))
         if own is not None:
             from jobgen.check.schema.untrusted import read_untrusted
 
@@ -221,7 +237,7 @@ class Checker:
 
     def read_json_schema(self, manifest: Manifest) -> bytes:
         """The JSON Schema that the cluster has for an object; empty if there is none."""
-        own = layout.read_schema(self.root, self.name_schema_file(manifest))
+        own = self._read_own_schema(manifest)
         if own is not None:
             return own.content
         return read_shipped_bundle(*_name_kind(manifest), self.cluster, any_release=manifest.kind is not None)
@@ -311,13 +327,46 @@ class Checker:
         if written not in self._admissions:
             manifest = self.manifest(obj)
             name = _name_kind(manifest)
-            own = layout.read_schema(self.root, self.name_schema_file(manifest))
+            own = self._read_own_schema(manifest)
             self._admissions[written] = (
                 _compile_own_admission(own, name) if own else find_shipped_admission(*name, self.cluster)
             )
         return self._admissions[written]
 
+    def _read_own_schema(self, manifest: Manifest) -> File | None:
+        """The schema that the repository has for an object: of its folder of schemas, or of a CRD among its files."""
+        own = layout.read_schema(self.root, self.name_schema_file(manifest))
+        defined = self._find_tree_kind(manifest) if own is None else None
+        return defined.schema if defined else own
+
+    def _find_tree_kind(self, manifest: Manifest) -> TreeKind | None:
+        """What CRDs among the files of the run say about the kind of an object.
+
+        None if they define no such kind, if the declared release of its operator decides, or if jobgen knows more.
+        """
+        name = api_version, kind = _name_kind(manifest)
+        group = api_version.rpartition("/")[0]
+        # Asked for each object: the results of its file depend on the definitions.
+        definitions = () if group in BUILTIN_GROUPS else self._find_definitions(group)
+        if name not in self._tree_kinds:
+            same = [definition for definition in definitions if definition.kind == kind]
+            is_declared = bool(same and select_releases(*name, self.cluster)[1])
+            self._tree_kinds[name] = self._read_tree_kind(manifest, same) if same and not is_declared else None
+        return self._tree_kinds[name]
+
+    def _read_tree_kind(self, manifest: Manifest, definitions: Sequence[Definition]) -> TreeKind | None:
+        # Imported late: most files define no kinds.
+        from jobgen.check.schema.tree_definitions import TreeKind
+
+        name = _name_kind(manifest)
+        shipped = find_shipped_schema(*name, self.cluster, any_release=manifest.kind is not None)
+        found = TreeKind(name[0], definitions, self._release, shipped)
+        return None if found.is_open and shipped is not None and not shipped.missing else found
+
     def _schema_check(self, manifest: Manifest) -> _SchemaCheck | None:
+        defined = self._find_tree_kind(manifest)
+        if defined and layout.read_schema(self.root, self.name_schema_file(manifest)) is None:
+            return partial(defined.check, self.folder)
         name = _name_kind(manifest)
         if name not in self._schemas:
             own = layout.read_schema(self.root, self.name_schema_file(manifest))
@@ -342,6 +391,12 @@ class Checker:
                 node = obj.get("apiVersion")
                 newer = (FixStep("set", node, known),)
                 return Problem("old-api-version", message, node, category="schema", fix_steps=newer, safe=False)
+        if name[:1].islower():
+            message = f"`{name}` is not a kind: kinds start with a capital letter; write `{name[0].upper()}{name[1:]}`"
+            return Problem("unknown-kind", message, obj.get("kind"), category="schema", severity=Severity.WARNING)
+        defined = sorted({definition.kind for definition in self._find_definitions(group)})
+        if defined:
+            return _report_undefined_kind(obj, name, group, defined)
         message = f"there is no schema for `{name}` of `{api_version}`, so {UNCHECKED}"
         message += _suggest_version(api_version, name) + _suggest_import(group, name)
         return Problem(
@@ -352,6 +407,14 @@ class Checker:
             severity=Severity.WARNING,
             evidence=(name, api_version),
         )
+
+
+def _report_undefined_kind(obj: Mapping[str, Node], name: str, group: str, defined: list[str]) -> Problem:
+    """Report a kind that no CRD of the run defines, although others define kinds of its group."""
+    close = find_closest(name, defined, _CLOSE_KIND)
+    hint = f"did you mean `{close}`?" if close else "add its CRD, or check that the kind still exists"
+    message = f"no CRD in these files defines `{name}` of `{group}`, so {UNCHECKED}; {hint}"
+    return Problem("kind-without-crd", message, obj.get("kind"), category="schema", severity=Severity.WARNING)
 
 
 def _suggest_version(api_version: str, kind: str) -> str:
@@ -457,6 +520,11 @@ def _validate_pod(pod: Pod, release: Release) -> list[Problem]:
     group = as_text(pod.manifest.object.get("apiVersion")).rpartition("/")[0]
     paths = kind.added_volumes if kind else list_claim_paths(group, pod.manifest.kind_name)
     volumes = [as_text(node) for path in paths for node in find_nodes(pod.manifest.object, path)]
+    if pod.undeclared_volumes:
+        # Imported late: few pods mount what they do not declare.
+        from jobgen.k8s.injected_volumes import list_injected_volumes
+
+        volumes += list_injected_volumes(pod)
     if pod.role is None:
         needs_images = pod.part == "whole"
         return validate_pod_template(pod.template, added_volumes=volumes, needs_images=needs_images, release=release)

@@ -15,7 +15,7 @@ from jobgen.check.schema.object_meta import with_object_meta
 from jobgen.check.schema.own_formats import TYPE_NAMES, TYPES, LazyFields, format_value, reported_node
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, TracedKey, TracedList, TracedScalar, is_null, locatable, type_of, value_of
-from jobgen.model.finding import Problem
+from jobgen.model.finding import Problem, quoted_values
 from jobgen.model.limits import MAX_FINDINGS, Budget
 from jobgen.model.suggest import NO_FIX, describe_unquoting, did_you_mean, suggest_rename, suggest_type
 
@@ -33,6 +33,8 @@ _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 _RULE_STEPS = 100
 # A schema with this keyword has a subresource for `status`, so the API server drops the status of a new object.
 DROPS_STATUS = "x-jobgen-drops-status"
+# The patterns of a schema with this keyword were written for RE2, and Python may read them in another way or slowly.
+FOREIGN_PATTERNS = "x-jobgen-foreign-patterns"
 # A field whose schema has no other keywords needs no check besides its type.
 _TYPE_KEYWORDS = frozenset(("type", "x-kubernetes-int-or-string", "default", "nullable"))
 
@@ -63,6 +65,7 @@ class _Compiler:
         self.root = root
         self.budget = budget
         self.release = release
+        self.needs_re2 = budget is not None or FOREIGN_PATTERNS in root
         self.refs: dict[str, Check] = {}
         self._locations: dict[str, list[str]] = {}
 
@@ -86,7 +89,7 @@ class _Compiler:
         if schema.keys() == {"anyOf"} and len(schema["anyOf"]) == 2 and schema["anyOf"][1] == {"type": "null"}:
             return _unless_null(self.check(schema["anyOf"][0]))
         checks = [self._typed(schema)] if "type" in schema else list(self._untyped(schema))
-        checks += compile_constraints(schema, is_untrusted=self.budget is not None, release=self.release)
+        checks += compile_constraints(schema, needs_re2=self.needs_re2, release=self.release)
         checks += [
             compile_alternatives(word, [self.check(form) for form in schema[word]])
             for word in _ALTERNATIVES
@@ -153,7 +156,8 @@ class _Compiler:
         # An error in an untrusted schema must be found before the first object.
         fields.update({name: fields[name] for name in properties} if self.budget else {})
         hint = partial(self._hint, schema.get(OTHER_RELEASES, {}))
-        return _mapping(fields, tuple(required), hint, nullable=nullable)
+        keeps_null = frozenset(key for key in required if "nullable" in (properties.get(key) or ()))
+        return _mapping(fields, tuple(required), keeps_null, hint, nullable=nullable)
 
     def _array(self, schema: dict[str, Any], *, nullable: bool) -> Check:
         described = schema.get("items", {})
@@ -182,7 +186,8 @@ class _Compiler:
         path = find_field_path(problem.node, obj, self._locations)
         if not path:
             return problem
-        fix_steps, safe = suggest_field_move(problem.node, obj, self._locations)
+        is_first = path == self._locations[problem.node][0]
+        fix_steps, safe = suggest_field_move(problem.node, obj, self._locations) if is_first else NO_FIX
         return problem._replace(message=f"{problem.message}; it belongs in `{path}`", fix_steps=fix_steps, safe=safe)
 
     def _hint(self, others: Mapping[str, str], field: str, known: list[str]) -> tuple[str, str]:
@@ -206,6 +211,7 @@ class _Compiler:
 def _mapping(
     fields: LazyFields[Field],
     required: tuple[str, ...],
+    keeps_null: frozenset[str],
     hint: Callable[[str, list[str]], tuple[str, str]],
     *,
     nullable: bool,
@@ -226,7 +232,8 @@ def _mapping(
                 field[1](child, key, key, problems)
         for key in required:
             found = value.get(key)
-            if found is None or (type(found) is TracedScalar and is_null(found)):
+            is_missing = found is None or (type(found) is TracedScalar and is_null(found))
+            if is_missing and not (key in keeps_null and key in value):
                 message, at = f"`{name}` needs `{key}`", locatable(found, value, parent)
                 problems.append(Problem("missing-field", message, value or parent, category="schema", at=at))
 
@@ -368,9 +375,15 @@ def _report_wrong_type(value: Node, name: str, parent: Node, expected: str) -> P
     is_scalar = isinstance(value_of(value), (bool, int, float)) and not isinstance(value, (dict, list))
     hint = "; put it in quotes" if expected == "a string" and is_scalar else describe_unquoting(value, fix_steps)
     message = f"`{name}` is {format_value(value)}, and must be {expected}{hint}"
-    return Problem(
+    problem = Problem(
         "wrong-type", message, reported_node(value, parent), category="schema", fix_steps=fix_steps, safe=safe
     )
+    text = value_of(value)
+    lines = text.count("\n") if isinstance(text, str) else 0
+    if lines < 2 or expected not in (TYPE_NAMES["object"], TYPE_NAMES["array"]):
+        return problem
+    shown = f"`{name}` is a text of {lines} lines, and must be {expected}; write it as YAML, without `|`"
+    return problem._replace(message=shown, evidence=quoted_values(message))
 
 
 def find_duplicate_items(items: Sequence[Node], keys: Mapping[str, Any], name: str) -> Iterator[Problem]:

@@ -71,8 +71,10 @@ def find_field_path(key: TracedKey, obj: Node, known: Mapping[str, list[str]]) -
     holder = _find_path(obj, key)
     paths = [path.replace("[]", ".[]").split(".") for path in known.get(key, ())]
     in_sections = len({path[-1] for path in paths}) <= _MAX_HOLDERS
-    fitting = (_fit_path(path, holder, in_sections=in_sections) for path in paths)
-    return next(filter(None, fitting), "") if holder is not None else ""
+    fitting = [_fit_path(path, holder, in_sections=in_sections) for path in paths] if holder is not None else []
+    found = list(filter(None, fitting))
+    # A mapping that the object has is more likely to be meant than one that it lacks.
+    return next((path for path in found if isinstance(get_path(obj, *path.split(".")), dict)), [*found, ""][0])
 
 
 def _fit_path(path: list[str], holder: tuple[str | int, ...] | None, *, in_sections: bool) -> str:
