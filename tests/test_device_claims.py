@@ -223,7 +223,7 @@ metadata: {name: ml, labels: {resource.kubernetes.io/admin-access: "true"}}
 
 @pytest.mark.parametrize(
     ("namespace", "count"),
-    [(NAMESPACE, 0), (NAMESPACE.replace("true", "yes"), 1), (NAMESPACE.replace("name: ml", "name: other"), 1)],
+    [(NAMESPACE, 0), (NAMESPACE.replace("true", "yes"), 1), (NAMESPACE.replace("name: ml", "name: other"), 0)],
 )
 def test_admin_access_needs_a_labeled_namespace(tmp_path, namespace, count):
     template = TEMPLATE.replace("count: 8", "adminAccess: true")

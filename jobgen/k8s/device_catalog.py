@@ -76,6 +76,8 @@ class DeviceCatalog(NamedTuple):
     claims: Mapping[ClaimKey, Claim] = MappingProxyType({})
     admin_namespaces: frozenset[str] = frozenset()
     """The namespaces in which claims may have `adminAccess`."""
+    other_namespaces: frozenset[str] = frozenset()
+    """The other namespaces that are known. The cluster may have more of both."""
 
     def find_resource(self, device_class: str) -> str | None:
         """Return the resource that counts the devices of a class; None if the class is not known."""

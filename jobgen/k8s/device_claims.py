@@ -50,10 +50,13 @@ def build_catalog(
         {**_index(each, TEMPLATE, catalog, "spec", "spec"), **dict(_list_channels(each))} for each in (other, own)
     ]
     claims = [_index(each, CLAIM, catalog, "spec") for each in (other, own)]
+    namespaces = [obj for obj in (*other, *own) if as_text(obj.get("kind")) == "Namespace"]
+    admin = {as_text(get_path(obj, "metadata", "name")) for obj in namespaces if _allows_admins(obj)}
     return catalog._replace(
         templates={**templates[0], **templates[1]},
         claims={**claims[0], **claims[1]},
-        admin_namespaces=frozenset(map(_name_admin_namespace, (*other, *own))) - {""},
+        admin_namespaces=frozenset(admin),
+        other_namespaces=frozenset(as_text(get_path(obj, "metadata", "name")) for obj in namespaces) - admin,
     )
 
 
@@ -65,10 +68,9 @@ def _list_channels(objects: Iterable[Mapping[str, Node]]) -> Iterator[tuple[Clai
             yield (as_text(get_path(obj, "metadata", "namespace")), name), Claim({})
 
 
-def _name_admin_namespace(obj: Mapping[str, Node]) -> str:
-    """Return the name of a namespace with the label for administrators, else an empty string."""
-    is_labeled = as_text(get_path(obj, "metadata", "labels", ADMIN_LABEL)) == "true"
-    return as_text(get_path(obj, "metadata", "name")) if is_labeled and as_text(obj.get("kind")) == "Namespace" else ""
+def _allows_admins(namespace: Mapping[str, Node]) -> bool:
+    """Return True if a namespace has the label for administrators."""
+    return as_text(get_path(namespace, "metadata", "labels", ADMIN_LABEL)) == "true"
 
 
 def _find_resource(device_class: Mapping[str, Node], gpu_resource: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from jobgen.k8s.placeholders import has_placeholder
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
@@ -69,6 +70,16 @@ def find_image_error(image: str) -> str:
     if name.digest and not _DIGEST.fullmatch(name.digest):
         return f"`{name.digest}` is not a valid digest"
     return f"the repository must have at most {_MAX_LENGTH} characters" if len(name.repository) > _MAX_LENGTH else ""
+
+
+def is_go_package(image: str) -> bool:
+    """Return True if the image is a Go package, which ko builds and replaces with the name of its image."""
+    return image.startswith("ko://")
+
+
+def is_unresolved(image: str) -> bool:
+    """Return True if a person or a tool must fill in a part of the name, so that its tag is not known yet."""
+    return is_go_package(image) or has_placeholder(image)
 
 
 # Short runs see few images: to compile patterns for them would take longer than these functions.

@@ -218,6 +218,22 @@ class Pod:
         """The volumes of the pod."""
         return (volume for volume in as_list(self.spec.get("volumes")) if isinstance(volume, dict))
 
+    @property
+    def mounted_volumes(self) -> set[str]:
+        """The names of the volumes that its containers mount, or use as block devices."""
+        return {
+            as_text(as_mapping(mount).get("name"))
+            for container in (*self.containers, *self.init_containers)
+            for field in ("volumeMounts", "volumeDevices")
+            for mount in as_list(container.data.get(field))
+        }
+
+    @property
+    def undeclared_volumes(self) -> set[str]:
+        """The names of the volumes that its containers mount and that the template does not declare."""
+        mounted = self.mounted_volumes
+        return mounted - {as_text(volume.get("name")) for volume in self.volumes} if mounted else mounted
+
 
 def _find_main_container(containers: list[Container], kind: Kind | None) -> Container | None:
     wanted = value_of(kind.container) if kind else ""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, repeat
+from typing import Any
 
 from jobgen.model.data import Node, Plain, Scalar, value_of
 from jobgen.model.lazy_re import lazy_pattern
@@ -180,7 +181,30 @@ def find_secrets(tree: Node, searched: Node = None) -> frozenset[str]:
     """
     found: set[str] = set()
     _collect_secrets(tree, searched, found)
+    if isinstance(tree, dict) and "secretGenerator" in tree:
+        found.update(_list_generated(tree["secretGenerator"]))
+    if isinstance(tree, dict) and "patches" in tree:
+        found.update(_list_patched(tree["patches"]))
     return frozenset(found)
+
+
+def _list_generated(generators: Any) -> Iterator[str]:
+    """The values of the literals of a kustomization's generators of Secrets."""
+    for generator in generators if isinstance(generators, list) else ():
+        literals = generator.get("literals") if isinstance(generator, dict) else None
+        for literal in map(value_of, literals if isinstance(literals, list) else ()):
+            if isinstance(literal, str):
+                yield literal.partition("=")[2].strip("\"'") or literal
+
+
+def _list_patched(patches: Any) -> Iterator[str]:
+    """The values in the patches of Secrets that a kustomization has as text: every word behind a colon or in a list."""
+    for patch in patches if isinstance(patches, list) else ():
+        text = value_of(patch.get("patch")) if isinstance(patch, dict) else None
+        if isinstance(text, str) and ("Secret" in text or "Secret" in str(patch.get("target"))):
+            for line in text.split("\n"):
+                value = line.partition(":")[2] or line
+                yield from (word.strip("\"'[],{} ") for word in value.split() if len(word) > _MIN_TEXT)
 
 
 def find_secrets_in_text(text: str) -> frozenset[str]:

@@ -39,7 +39,10 @@ def validate_workload_pod(pod: Pod, release: Release = NEWEST_RELEASE) -> list[P
     supported = _RESTART_POLICIES[group, kind]
     template = as_mapping(_replace_null_items(pod.template))
     if pod.template is obj:
-        return validate_pod_template(template, pod_name=pod.manifest.name, is_object=True, release=release)
+        injected = _list_injected_volumes(pod) if pod.undeclared_volumes else []
+        return validate_pod_template(
+            template, pod_name=pod.manifest.name, added_volumes=injected, is_object=True, release=release
+        )
     claims: list[str] = []
     if (group, kind) == ("apps", "StatefulSet"):
         templates = iter_mappings(pod.manifest.spec.get("volumeClaimTemplates"))
@@ -48,6 +51,13 @@ def validate_workload_pod(pod: Pod, release: Release = NEWEST_RELEASE) -> list[P
     return validate_pod_template(
         template, restart_policies=supported, added_volumes=claims, is_template=True, release=release
     )
+
+
+def _list_injected_volumes(pod: Pod) -> list[str]:
+    # Imported late: few pods mount what they do not declare.
+    from jobgen.k8s.injected_volumes import list_injected_volumes
+
+    return list_injected_volumes(pod)
 
 
 def _identify(obj: Mapping[str, Node]) -> tuple[str, str]:

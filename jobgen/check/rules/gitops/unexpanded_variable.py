@@ -21,7 +21,8 @@ def unexpanded_variable(container: Container) -> Iterator[Violation]:
     """A `$NAME` or `${NAME}` in a command without a shell, or a `${NAME}` in the value of an environment variable.
 
     Kubernetes expands only `$(NAME)`. The program receives the literal text `${NAME}` and, for example, creates a
-    directory of that name.
+    directory of that name. In the value of an environment variable, a name that the container does not set before is
+    not reported: Kubernetes could not expand it, and another tool probably fills it in.
 
     Write `$(NAME)`, or start a shell: `sh -c`.
     """
@@ -29,8 +30,7 @@ def unexpanded_variable(container: Container) -> Iterator[Violation]:
         # A `${` in the image shows that another tool expands the manifest.
         return
     if container.pod.manifest.cluster.gitops != "flux":
-        for _, entry in container.env:
-            yield from _check(entry.get("value"), "in a value", _VARIABLE)
+        yield from _check_values(container)
     if not as_list(container.data.get("command")):
         # The entry point of the image may be a shell.
         return
@@ -38,6 +38,16 @@ def unexpanded_variable(container: Container) -> Iterator[Violation]:
         if _SHELL.search(as_text(word)):
             return
         yield from _check(word, "without a shell", _BARE_VARIABLE)
+
+
+def _check_values(container: Container) -> Iterator[Violation]:
+    """Check the values that refer to a variable that Kubernetes could expand: one that is set before them."""
+    known: set[str] = set()
+    for name, entry in container.env:
+        used = {match[1] for match in _VARIABLE.finditer(as_text(entry.get("value")))}
+        if used and (used <= known or "envFrom" in container.data):
+            yield from _check(entry.get("value"), "in a value", _VARIABLE)
+        known.add(name)
 
 
 def _check(leaf: Node, where: str, pattern: re.Pattern[str]) -> Iterator[Violation]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
-from jobgen.k8s.images import find_image_error
+from jobgen.k8s.images import find_image_error, is_go_package
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container
 from jobgen.model.finding import quoted_values
@@ -15,14 +15,14 @@ def malformed_image(container: Container) -> Iterator[Violation]:
 
     The API server does not check the name, but the kubelet does: the pod stays in `InvalidImageName` and never starts.
     A placeholder such as `${IMAGE}` is only a warning unless Argo CD applies the job, because something may replace it
-    first.
+    first. A Go package, such as `ko://example.com/cmd`, is not reported: ko replaces it.
 
     Write `registry/repository:tag` or `registry/repository@digest`, with the repository in lower case.
     """
     image = as_text(container.data["image"])
     why = find_image_error(image) if image else ""
     # `image-name-whitespace` reports surrounding whitespace.
-    if not why or image != image.strip():
+    if not why or image != image.strip() or is_go_package(image):
         return
     gitops = container.pod.manifest.cluster.gitops
     if "$" in image and gitops != "argocd":

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.images import MUTABLE_TAGS
+from jobgen.k8s.images import MUTABLE_TAGS, is_unresolved
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container
 
@@ -19,5 +19,5 @@ def mutable_image_tag(container: Container) -> Iterator[Violation]:
     """
     image = as_text(container.data["image"])
     tag = image.rpartition("/")[2].partition(":")[2]
-    if tag in MUTABLE_TAGS and "@" not in image:
+    if tag in MUTABLE_TAGS and "@" not in image and not is_unresolved(image):
         yield Violation(container.data["image"], f"`{tag}` is a mutable tag; pin a version or a digest")

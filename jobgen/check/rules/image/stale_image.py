@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.images import parse_image_name
+from jobgen.k8s.images import is_unresolved, parse_image_name
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container
 
@@ -19,7 +19,9 @@ def stale_image(container: Container) -> Iterator[Violation]:
     """
     policy = as_text(container.data["imagePullPolicy"])
     image = as_text(container.data.get("image"))
-    if policy == "IfNotPresent" and image and parse_image_name(image).is_mutable:
+    if policy != "IfNotPresent" or not image or is_unresolved(image):
+        return
+    if parse_image_name(image).is_mutable:
         tag = parse_image_name(image).tag
         subject = f"`{tag}` is a mutable tag" if tag else "an image without a tag uses the mutable tag `latest`"
         message = f"{subject}, but with `{policy}` a node keeps the image it already has; pin a version"

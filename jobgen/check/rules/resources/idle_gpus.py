@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from jobgen.check.original_messages import original_message
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.accelerators import format_devices
-from jobgen.k8s.objects import Container, Role
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Container, Manifest, Role
 from jobgen.model.data import value_of
 
 _IDLE = {
@@ -16,17 +17,28 @@ _IDLE = {
 }
 
 
-@rule("role", WARNING, kinds=tuple(_IDLE))
-def idle_gpus(role: Role) -> Iterator[Violation]:
+_RUNTIMES = ("ClusterTrainingRuntime", "TrainingRuntime")
+
+
+@rule("job", WARNING, kinds=(*_IDLE, *_RUNTIMES))
+def idle_gpus(manifest: Manifest) -> Iterator[Violation]:
     """GPUs on a role that does not train: a parameter server, a scheduler or a launcher.
 
     The role holds them as long as the job runs, and nothing computes on them. mpi-operator hides them from a launcher
     that is not a worker; training-operator turns a launcher that has them into a worker, with slots in the hostfile.
+    The launcher of a runtime is in the hostfile only with `runLauncherAsNode`.
 
     Request GPUs only for the roles that train.
     """
+    name = manifest.kind.name if manifest.kind else ""
+    if name in _RUNTIMES:
+        yield from _check_runtime(manifest)
+    for role in manifest.roles if name in _IDLE else ():
+        yield from _check_role(role, _IDLE[name])
+
+
+def _check_role(role: Role, idle: tuple[str, ...]) -> Iterator[Violation]:
     manifest = role.manifest
-    idle = _IDLE[manifest.kind.name] if manifest.kind else ()
     if role.name not in idle or not any(container.devices for container in role.pod.containers):
         return
     if role.name == "launcher":
@@ -37,6 +49,23 @@ def idle_gpus(role: Role) -> Iterator[Violation]:
     for container in role.pod.containers:
         if container.devices:
             yield _report(role, container)
+
+
+def _check_runtime(manifest: Manifest) -> Iterator[Violation]:
+    """Check the launcher of a runtime for MPI that has other nodes, which run the processes."""
+    policy = get_path(manifest.spec, "mlPolicy", "mpi")
+    if not isinstance(policy, dict) or value_of(policy.get("runLauncherAsNode")) is True:
+        return
+    jobs = as_list(get_path(manifest.spec, "template", "spec", "replicatedJobs"))
+    launcher = next((job for job in jobs if as_text(as_mapping(job).get("name")) == "launcher"), None)
+    template = get_path(launcher, "template", "spec", "template")
+    pods = [pod for pod in manifest.pods if pod.template is template]
+    for container in (each for pod in pods for each in pod.containers if each.devices and len(jobs) > 1):
+        gpus = format_devices(container.devices)
+        message = f"the launcher requests {gpus}, but only the other nodes are in the hostfile"
+        yield Violation(
+            container.device_node, f"{message}; request them only for the nodes, or set `runLauncherAsNode: true`"
+        )
 
 
 def _report(role: Role, container: Container) -> Violation:

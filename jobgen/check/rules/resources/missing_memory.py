@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import INFO, Violation, rule
 from jobgen.k8s.nodes import as_mapping
-from jobgen.k8s.objects import Manifest
+from jobgen.k8s.objects import Container, Manifest
 
 
-@rule("job", INFO)
+@rule("manifest", INFO)
 def missing_memory(manifest: Manifest) -> Iterator[Violation]:
     """A container with GPUs that requests no memory.
 
@@ -16,13 +16,21 @@ def missing_memory(manifest: Manifest) -> Iterator[Violation]:
 
     Add a memory request.
     """
-    for role in manifest.roles:
-        main = role.pod.main_container
-        if main is None or role.pod.partial or not main.devices or as_mapping(role.pod.spec.get("resources")):
+    for name, container in _list_containers(manifest):
+        pod = container.pod
+        if pod.partial or not container.devices or as_mapping(pod.spec.get("resources")):
             continue
-        if "memory" not in main.limits and "memory" not in main.requests:
-            node = main.device_node
-            wanted = "GPUs" if main.gpus else "accelerators"
-            message = f"`{role.replica_type}` has {wanted} but requests no memory, so it is evicted first"
-            yield Violation(node, f"{message}; add a memory request")
+        if "memory" not in container.limits and "memory" not in container.requests:
+            wanted = "GPUs" if container.gpus else "accelerators"
+            message = f"`{name}` has {wanted} but requests no memory, so it is evicted first"
+            yield Violation(container.device_node, f"{message}; add a memory request")
             return
+
+
+def _list_containers(manifest: Manifest) -> Iterator[tuple[str, Container]]:
+    """Yield the containers that compute: that of each role, or all of a kind without roles, with a name for them."""
+    if manifest.kind is None:
+        yield from ((container.name, container) for pod in manifest.pods for container in pod.containers)
+    for role in manifest.roles:
+        if role.pod.main_container is not None:
+            yield role.replica_type, role.pod.main_container

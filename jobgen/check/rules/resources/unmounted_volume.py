@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.injected_volumes import is_mounted_by_sidecar
+from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Pod
 
 
@@ -17,13 +18,8 @@ def unmounted_volume(pod: Pod) -> Iterator[Violation]:
     """
     if pod.partial or not pod.containers:
         return
-    mounted = {
-        as_text(as_mapping(mount).get("name"))
-        for container in (*pod.containers, *pod.init_containers)
-        for field in ("volumeMounts", "volumeDevices")
-        for mount in as_list(container.data.get(field))
-    }
+    mounted = pod.mounted_volumes
     for volume in pod.volumes:
         name = as_text(volume.get("name"))
-        if name and name not in mounted:
+        if name and name not in mounted and not is_mounted_by_sidecar(name, pod):
             yield Violation(volume["name"], f"no container mounts the volume `{name}`; add `mountPath`, or remove it")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import INFO, WARNING, Violation, rule
-from jobgen.k8s.nodes import as_text, get_path
+from jobgen.k8s.node_agents import is_node_agent, is_privileged, list_host_paths
 from jobgen.k8s.objects import Pod
 from jobgen.model.data import value_of
 
@@ -22,17 +22,15 @@ def host_namespaces(pod: Pod) -> Iterator[Violation]:
 
     The pod can reach what belongs to the node and to other pods on it. Many clusters reject such pods; the Pod Security
     level `baseline` does. Some RDMA fabrics need the network of the node; for pods that use one, `hostNetwork` is
-    reported as info. It is not reported for DaemonSets, which have one pod on each node.
+    reported as info. DaemonSets and other agents of the node need these namespaces; `node-agent` reports them.
 
     Remove the field.
     """
-    for field, risk in _RISKS.items():
-        node = pod.spec.get(field)
-        if field == "hostNetwork" and pod.manifest.runs_on_every_node:
-            continue
-        if node is not None and value_of(node) is True:
-            is_needed = field == "hostNetwork" and any(map(_uses_fabric, pod.manifest.pods))
-            yield Violation(node, f"`{field}` {risk}", severity=INFO if is_needed else None)
+    set_fields = [field for field in _RISKS if value_of(pod.spec.get(field)) is True]
+    for field in set_fields if set_fields and not is_node_agent(pod) else ():
+        node, risk = pod.spec[field], _RISKS[field]
+        is_needed = field == "hostNetwork" and any(map(_uses_fabric, pod.manifest.pods))
+        yield Violation(node, f"`{field}` {risk}", severity=INFO if is_needed else None)
 
 
 def _uses_fabric(pod: Pod) -> bool:
@@ -41,6 +39,6 @@ def _uses_fabric(pod: Pod) -> bool:
     if any(sign in name for name in names for sign in _FABRIC):
         return True
     # A privileged container sees the network cards without requesting them.
-    if any(value_of(get_path(container.data, "securityContext", "privileged")) is True for container in pod.containers):
+    if any(map(is_privileged, pod.containers)):
         return True
-    return any(as_text(get_path(volume, "hostPath", "path")).startswith("/dev/infiniband") for volume in pod.volumes)
+    return any(path.startswith("/dev/infiniband") for path in list_host_paths(pod))

@@ -129,10 +129,11 @@ def _validate_exact_request(request: Mapping[str, Node], node: Node, run: Valida
 
 def _validate_admin_access(node: Node, run: Validation) -> None:
     namespace = as_text(run.metadata.get("namespace"))
-    if namespace not in run.read_catalog().admin_namespaces:
-        name = f" `{namespace}`" if namespace else ""
-        message = f"`adminAccess` requires a namespace with the label `{ADMIN_LABEL}: true`, but the repository has no"
-        run.report("invalid-resource-claim", f"{message} Namespace{name} with it; add it, or delete the field", node)
+    # The cluster may have a namespace that the repository does not define.
+    if namespace in run.read_catalog().other_namespaces:
+        message = f"`adminAccess` requires a namespace with the label `{ADMIN_LABEL}: true`, but Namespace"
+        message += f" `{namespace}` does not have it; add it, or delete the field"
+        run.report("invalid-resource-claim", message, node)
 
 
 def _validate_toleration(toleration: Mapping[str, Node], run: Validation) -> None:

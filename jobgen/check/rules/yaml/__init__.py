@@ -1,0 +1,1 @@
+"""Values of YAML files, whatever their kind."""

@@ -1,0 +1,53 @@
+"""Placeholders that the cluster accepts as values; report/placeholders.py reports those that it refuses."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Manifest
+from jobgen.k8s.placeholders import find_placeholders
+from jobgen.model.data import Node, value_of
+
+# Text for people and programs, in which `<name>` may be meant as it is written.
+_FREE_TEXT = frozenset(
+    """annotations args binaryData command data description displayName documentation expr expression help message
+    messageExpression openAPIV3Schema pattern query regex script summary title usage""".split()
+)
+# Objects that hold nothing but such text, or a schema.
+_FREE_KINDS = frozenset(("ConfigMap", "CustomResourceDefinition", "PrometheusRule", "Template"))
+# Placeholders of other styles are the work of a tool, or belong to a program.
+_STYLES = ("angle", "word")
+_MAX_LENGTH = 200
+
+
+@rule("manifest", ERROR)
+def unfilled_placeholder(manifest: Manifest) -> Iterator[Violation]:
+    """A placeholder that is not filled in, such as `<name>` or `YOUR-PVC-NAME`.
+
+    The API server refuses some of these values. If it accepts a value, the finding is a warning: the object is created,
+    but what it names does not exist, so its pods wait for a claim, cannot pull their image, or run with a token that
+    nobody accepts. All placeholders of a file that is refused are one finding. Commands, scripts, annotations and the
+    data of ConfigMaps are not searched.
+
+    Write the value in place of the placeholder. If a tool fills it in, exclude the file.
+    """
+    if manifest.kind_name in _FREE_KINDS:
+        return
+    # An object may have any valid name, also one that means nothing.
+    own_name = manifest.metadata.get("name")
+    nodes: list[Node] = [manifest.object]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, dict):
+            nodes += reversed([child for key, child in node.items() if value_of(key) not in _FREE_TEXT])
+        elif isinstance(node, list):
+            nodes += reversed(node)
+        elif node is not own_name and (token := _find_token(as_text(node))):
+            yield Violation(node, f"`{token}` is a placeholder; fill it in", severity=WARNING)
+
+
+def _find_token(text: str) -> str:
+    """Return the placeholder in a value that a person fills in; empty if there is none."""
+    if not text or len(text) > _MAX_LENGTH or "\n" in text or "</" in text:
+        return ""
+    return next((found.token for found in find_placeholders(text) if found.style in _STYLES), "")

@@ -1,0 +1,69 @@
+"""Placeholders: text that stands for a value which a person or a tool fills in later.
+
+`find_placeholders` is the only definition. A caller decides by the style who fills a placeholder in: `dollar` and
+`handlebars` are usually the work of a tool, the others that of a person.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
+
+Style = Literal["angle", "braces", "dollar", "handlebars", "word"]
+
+
+class Placeholder(NamedTuple):
+    """A placeholder in a text, and how it is written."""
+
+    token: str
+    style: Style
+
+
+# Part of every placeholder, in lower case: most texts have none of them, and need no pattern.
+_SIGNS = ("<", "{", "$", "your", "xxx", "replace", "change", "...", "todo", "fixme", "tbd", "placeholder")
+# Each group is a style. `$(NAME)` is none: Kubernetes expands it. Lengths are limited: hostile text takes linear time.
+_PLACEHOLDER = lazy_pattern(
+    r"""
+      (?P<handlebars> \$?\{\{ (?: [^}]{0,200} \}\} )? )
+    | (?P<dollar> \$\{ (?: [^}]* \} )? | \$[A-Z_][A-Z0-9_]* \Z
+        | \A \$(?! (?: ref | schema | id | defs | patch ) \Z ) [a-z_]+ \Z )
+    | (?P<angle> (?<! \? ) (?<! \?P ) < [A-Za-z*] [^<>`@]{0,200} > )
+    | (?P<braces> (?<! [\w{$\])}] ) \{ [A-Za-z] [\w.-]{0,200} \} (?! \} ) )
+    | (?P<word>
+        \A \.\.\. \Z
+      | \A (?: TODO | FIXME | TBD ) \Z
+      | \A [Yy]our (?: \ \w{1,30} ){1,4} \Z
+      | (?<! [A-Za-z0-9] ) (?:
+            (?i: your ) [-_] \w [\w-]{0,200}
+          | (?i: your (?: account | bucket | company | domain | image | name | org | project | registry | repo | user )
+                (?: name )? )
+          | (?i: (?: replace | change ) [-_]? (?: me | this ) )
+          | [xX]{3,}
+          | PLACEHOLDER (?: [-_] \w+ )? | \w+ [-_] PLACEHOLDER
+        ) (?! [A-Za-z0-9] )
+      )
+    """,
+    re.VERBOSE,
+)
+# What programs write for a value that is missing.
+_PROGRAM_OUTPUT = frozenset("<none> <nil> <unset> <unknown> <empty> <default> <null> <root> <all> <any>".split())
+
+
+def find_placeholders(text: str) -> Iterator[Placeholder]:
+    """Yield the placeholders in a text, in their order."""
+    lowered = text.lower()
+    if not any(sign in lowered for sign in _SIGNS):
+        return
+    for match in _PLACEHOLDER.finditer(text):
+        style = match.lastgroup
+        if match[0].lower() not in _PROGRAM_OUTPUT:
+            yield Placeholder(match[0], style)  # type: ignore[arg-type]  # the groups are the styles
+
+
+def has_placeholder(text: str) -> bool:
+    """Return True if a part of the text is still to be filled in."""
+    return next(find_placeholders(text), None) is not None

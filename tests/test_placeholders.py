@@ -1,0 +1,134 @@
+"""Placeholders are found in values, not in text for people and programs, and each fault is reported once."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_misleading_messages import lint_files
+
+from jobgen.k8s.images import is_unresolved
+from jobgen.k8s.placeholders import find_placeholders, has_placeholder
+
+STYLES = {
+    "<namespace>": "angle",
+    "<*.custom_domain>": "angle",
+    "{username}/image:1": "braces",
+    "${IMAGE}": "dollar",
+    "$IMAGE": "dollar",
+    "$ignore": "dollar",
+    "{{ .Values.image }}": "handlebars",
+    "${{ matrix.size }}": "handlebars",
+    "YOUR-PVC-NAME": "word",
+    "Your storageClassName": "word",
+    "registry.example.com/YOUR_USER/x:1": "word",
+    "yourname/x:1": "word",
+    "REPLACE_ME": "word",
+    "changeme": "word",
+    "fs-xxxxxxxx": "word",
+    "TODO": "word",
+    "...": "word",
+}
+MEANT = [
+    "$(HOME)/data",
+    "Ada <ada@example.com>",
+    "<none>",
+    "(?P<year>[0-9]+)",
+    '{"a": 1}',
+    "a{2}",
+    "placeholder-pod",
+    "yourself",
+    "exchange-mesh",
+    "TODO-app",
+    "your data is processed by a program that has many words in its text",
+    "registry.example.com/x:1.4.2",
+]
+
+
+@pytest.mark.parametrize("text", STYLES)
+def test_a_placeholder_has_a_style(text):
+    assert [found.style for found in find_placeholders(text)] == [STYLES[text]]
+
+
+@pytest.mark.parametrize("text", MEANT)
+def test_other_text_is_no_placeholder(text):
+    assert not has_placeholder(text)
+
+
+@given(st.text(alphabet="<>{}$().*YourxXTODO-_ a1\n`@"))
+def test_tokens_are_parts_of_the_text_in_their_order(text):
+    at = 0
+    for found in find_placeholders(text):
+        assert found.token
+        at = text.index(found.token, at) + len(found.token)
+
+
+@pytest.mark.parametrize("sign", ["<", "<a", "{", "{{", "${", "$A", "your-", "x", "your_a-", "<a>"])
+def test_long_text_is_searched_in_linear_time(sign):
+    # Quadratic time would take minutes.
+    assert all(len(found.token) <= 100_000 * len(sign) for found in find_placeholders(sign * 100_000))
+
+
+def test_an_image_that_a_tool_builds_is_not_resolved():
+    assert is_unresolved("ko://example.com/cmd")
+    assert not is_unresolved("registry.example.com/x:1")
+
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: a, namespace: ml}
+spec:
+  containers:
+  - name: a
+    image: IMAGE
+    env:
+    - {name: A, value: VALUE}
+"""
+FAULTS = {
+    "a word that the cluster accepts": (
+        POD.replace("IMAGE", "your-registry/x:latest").replace("VALUE", "a"),
+        [("unfilled-placeholder", "warning", 8)],
+    ),
+    "one placeholder at two places": (
+        POD.replace("IMAGE", "your-registry/x:1").replace("VALUE", "your-registry"),
+        [("unfilled-placeholder", "warning", 8)],
+    ),
+    "two placeholders": (
+        POD.replace("IMAGE", "your-registry/x:1").replace("VALUE", "<token>"),
+        [("unfilled-placeholder", "warning", 8), ("unfilled-placeholder", "warning", 10)],
+    ),
+    "a file that is refused": (
+        POD.replace("IMAGE", "<your-registry>/x:latest").replace("VALUE", "<token>"),
+        [("unfilled-placeholder", "error", 8)],
+    ),
+    "braces that are no YAML": (
+        POD.replace("IMAGE", "{username}/x:1").replace("VALUE", "a"),
+        [("unfilled-placeholder", "error", 8)],
+    ),
+    "braces that are a mapping": (
+        POD.replace("IMAGE", "x/y:1").replace("{name: A, value: VALUE}", "name: A\n      value: {token}"),
+        [("unfilled-placeholder", "error", 11)],
+    ),
+    "braces in place of a list": (
+        POD.replace("IMAGE", "x/y:1").replace("    env:\n    - {name: A, value: VALUE}", "    args: {train}"),
+        [("wrong-type", "error", 9)],
+    ),
+    "a variable in an image": (
+        POD.replace("IMAGE", "${IMAGE}").replace("VALUE", "a"),
+        [("unjudged-variable", "info", 8)],
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_one_placeholder_is_one_finding(fault, tmp_path):
+    text, expected = FAULTS[fault]
+    found = lint_files(tmp_path, {"pod.yaml": text})
+    assert [(each["rule"], each["severity"], each["line"]) for each in found] == expected
+
+
+def test_the_other_places_of_a_placeholder_are_related(tmp_path):
+    text, _ = FAULTS["one placeholder at two places"]
+    (found,) = lint_files(tmp_path, {"pod.yaml": text})
+    assert [each["line"] for each in found["related"]] == [10]
