@@ -13,7 +13,7 @@ from jobgen.api.lint_files import LintFiles, LintRequest, LintRun, resolve_files
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.redact import redact_lines
-from jobgen.repo.files import EXCLUDED
+from jobgen.repo.files import EXCLUDED, MANIFEST_SUFFIXES
 from jobgen.repo.named_paths import read_lines
 from jobgen.repo.root import SETTINGS, find_root, find_settings
 from jobgen.report import Report, RuleText, Suppressed, formats
@@ -50,7 +50,9 @@ class LintResult(NamedTuple):
     directory: Path
     """The folder that was linted."""
     skipped: Mapping[str, int]
-    """How many files and folders were not read, by reason."""
+    """How many files and folders were not judged, by reason."""
+    taken: Mapping[str, tuple[str, str]]
+    """What each file was taken for that is in no jobs repository, and why, by path."""
     merged: tuple[Finding, ...] = ()
     """Findings about a fault that one of `findings` reports already."""
     pruned: int = 0
@@ -93,9 +95,10 @@ class LintResult(NamedTuple):
             self.objects,
             self.environments,
             rules,
-            lambda file: redact_lines(read_lines((self.root, self.directory), file)),
+            lambda file: _hide_settings(file, redact_lines(read_lines((self.root, self.directory), file))),
             show_suppressed,
             skipped=self.skipped,
+            taken=self.taken,
             shard=self.shard._replace(show_suppressed=show_suppressed) if self.shard else None,
             prefix=prefix,
         )
@@ -124,6 +127,7 @@ def lint(
     today: str = "",
     shard: str = "",
     second_opinion: bool = False,
+    strict_files: bool = False,
 ) -> LintResult:
     """Check a jobs repository, or the manifests at some paths.
 
@@ -139,6 +143,7 @@ def lint(
         today: The date by which jobs and suppressions expire, as `YYYY-MM-DD`; by default that of the commit.
         shard: Which share of the files to lint, such as `1/4`; `merge_reports` merges the reports of all.
         second_opinion: Whether to run jsonschema too, and kubeconform if it is installed, and report disagreements.
+        strict_files: Whether a file whose objects are not judged, such as a template, is an error.
 
     Raises:
         UsageError: An argument or `jobgen.yaml` is wrong, or a tool is not installed.
@@ -149,7 +154,16 @@ def lint(
     check_names("paths", paths)
     check_names("environments", environments)
     directory, today = _open(path, today)
-    request = LintRequest(directory, paths, environments, stdin, kubeconform, today, second_opinion=second_opinion)
+    request = LintRequest(
+        directory,
+        paths,
+        environments,
+        stdin,
+        kubeconform,
+        today,
+        second_opinion=second_opinion,
+        strict_files=strict_files,
+    )
     if shard:
         request = request._replace(shard=check_shard(shard))
         if since or prune_baseline or request.other_tools or stdin is not None:
@@ -196,11 +210,14 @@ def lint_twice(request: LintRequest, since: str) -> tuple[LintResult, LintResult
 def _lint_all(request: LintRequest, *, is_compared: bool) -> tuple[LintRun, RunMemory | None]:
     """Lint; to compare it with another revision, also return a memory with what was read."""
     check_request(request)
+    request = request._replace(is_compared=is_compared)
     memory = _make_memory() if is_compared and request.stdin is None and not request.other_tools else None
     linted = _lint_cached(request, memory)
-    # A hook may name only files that the settings exclude.
-    if _is_empty(request, linted) and not (request.paths and EXCLUDED in linted.skipped):
-        raise NotFoundError("there is nothing to lint here")
+    # A hook may name only files that the settings exclude, or that are templates, patches and the like.
+    are_others = EXCLUDED in linted.skipped or all((request.directory / path).is_file() for path in request.paths)
+    if _is_empty(request, linted) and not (request.paths and are_others):
+        listed = ", ".join(f"{count} {reason}" for reason, count in sorted(linted.skipped.items()))
+        raise NotFoundError(f"there is nothing to lint here{f'; skipped: {listed}' if listed else ''}")
     return linted, memory
 
 
@@ -219,6 +236,7 @@ def _to_result(request: LintRequest, linted: LintRun, known: Sequence[Suppressed
         linted.root,
         request.directory,
         linted.skipped,
+        linted.taken,
         merged,
         opinions=tuple(linted.opinions),
     )
@@ -251,6 +269,13 @@ def finish_findings(
     merged = [finding for finding in findings if _key_of(finding) not in listed]
     kept, uncounted = group_by_kind(kept)
     return tuple(kept), (*merged, *uncounted)
+
+
+def _hide_settings(file: str, lines: Sequence[str]) -> Sequence[str]:
+    """Return the lines of a file; those of an env file without their values, because any of them may be a secret."""
+    if file.lower().endswith(MANIFEST_SUFFIXES):
+        return lines
+    return [f"{line.partition('=')[0]}=…" if "=" in line else line for line in lines]
 
 
 def _key_of(finding: Finding) -> tuple[object, ...]:

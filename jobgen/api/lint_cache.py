@@ -56,7 +56,8 @@ def read_inputs(request: LintRequest) -> LintInputs | None:
     digest.update(repr(list(tree.items())).encode("utf-8", "surrogatepass"))
     digest.update(repr(sorted(files.skipped.items())).encode("utf-8", "surrogatepass"))
     where = (str(request.directory.resolve()), str(files.root or ""), str(request.directory))
-    key = cache.make_key("lint", *where, str(len(request.paths)), *request.paths, *request.envs, request.today)
+    options = (request.today, "strict" if request.strict_files else "")
+    key = cache.make_key("lint", *where, str(len(request.paths)), *request.paths, *request.envs, *options)
     return LintInputs(
         key, digest.hexdigest(), moment, not any(is_racy(stamp, moment) for stamp in known), files, layers
     )
@@ -77,7 +78,9 @@ def get(inputs: LintInputs | None) -> LintRun | None:
     kept = cache.get_data(inputs.key) if inputs and inputs.settled else None
     if inputs is None or kept is None or kept[0] != inputs.digest:
         return None
-    _, findings, counts, environments, rules, root, mandatory, skipped, coverage, contents = kept
+    _, findings, counts, environments, rules, root, mandatory, skipped, taken, coverage, contents, watched = kept
+    if any(repr(stat_file(path)) != stamp for path, stamp in watched):
+        return None
     return LintRun(
         findings=[decode_finding(each) for each in findings],
         suppressed=[],
@@ -92,7 +95,9 @@ def get(inputs: LintInputs | None) -> LintRun | None:
         coverage=Coverage(coverage[0], *map(frozenset, coverage[1:])),
         cacheable=True,
         skipped=skipped,
+        taken={path: (sort, why) for path, sort, why in taken},
         contents=_decode_contents(contents),
+        watched=[path for path, _ in watched],
     )
 
 
@@ -101,13 +106,16 @@ def put(inputs: LintInputs | None, linted: LintRun) -> None:
     if inputs is None or not inputs.settled or not linted.cacheable:
         return
     findings = _encode_findings(linted.findings)
-    if findings is None:
+    watched = {path: stat_file(path) for path in linted.watched}
+    if findings is None or any(stamp and is_racy(stamp, inputs.moment) for stamp in watched.values()):
         return
     counts = (linted.files, linted.objects)
+    taken = [(path, *found) for path, found in linted.taken.items()]
     rest = (linted.environments, sorted(linted.rules), str(linted.root), sorted(linted.mandatory), dict(linted.skipped))
     coverage = [linted.coverage[0], *map(sorted, linted.coverage[1:])]
     contents = _encode_contents(linted.contents)
-    cache.put_data(inputs.key, (inputs.digest, findings, counts, *rest, coverage, contents))
+    stamps = [(path, repr(stamp)) for path, stamp in watched.items()]
+    cache.put_data(inputs.key, (inputs.digest, findings, counts, *rest, taken, coverage, contents, stamps))
 
 
 class OldLint(NamedTuple):

@@ -12,9 +12,18 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.exclude import ExcludePattern, is_excluded, parse_patterns
-from jobgen.repo.files import EXCLUDED, FileEntry, report_missing_path, report_unread_path
+from jobgen.repo.files import EXCLUDED, OTHER_EXTENSION, FileEntry, report_missing_path, report_unread_path
 from jobgen.repo.named_paths import find_files
-from jobgen.repo.root import LAYER_FOLDERS, SETTINGS, SOURCE_FOLDERS, find_root
+from jobgen.repo.root import (
+    LAYER_FOLDERS,
+    SETTINGS,
+    SOURCE_FOLDERS,
+    find_root,
+    has_settings,
+    holds_layers,
+    is_repository,
+    lacks_jobs,
+)
 from jobgen.repo.shipped import BUILT_IN
 from jobgen.report.coverage import Coverage
 
@@ -52,6 +61,10 @@ class LintRequest(NamedTuple):
     """The results of files that shards have linted, by whether they are files by themselves, and path."""
     second_opinion: bool = False
     """Whether to run all other tools too that are installed."""
+    strict_files: bool = False
+    """Whether a file whose objects are not judged is an error."""
+    is_compared: bool = False
+    """Whether another revision is linted too, to compare them."""
 
     @property
     def other_tools(self) -> tuple[str, ...]:
@@ -78,6 +91,8 @@ class LintFiles(NamedTuple):
     """How many files and folders are not read, by reason."""
     patterns: tuple[ExcludePattern, ...] = ()
     """`exclude` of the settings."""
+    others: tuple[str, ...] = ()
+    """The paths of files beside the manifests, such as scripts, which may say what a manifest is."""
 
     def is_excluded(self, file: str) -> bool:
         """Whether findings in a file of jobs/ are left out. Layers affect many jobs, so they are never excluded."""
@@ -113,7 +128,9 @@ class LintRun(NamedTuple):
     cacheable: bool
     """Whether it stays valid until a file changes."""
     skipped: Mapping[str, int]
-    """How many files and folders were not read, by reason."""
+    """How many files and folders were not judged, by reason."""
+    taken: Mapping[str, tuple[str, str]]
+    """What each file was taken for that is in no jobs repository, and why, by path."""
     rendered: bool = False
     """Whether it is known that nothing prevents a render."""
     accepted: Sequence[Accepted] = ()
@@ -124,11 +141,13 @@ class LintRun(NamedTuple):
     """How much other tools checked."""
     contents: LintContents | None = None
     """What was read, if a memory knows it, and if nothing prevents a render."""
+    watched: Sequence[str] = ()
+    """Files beside those that are linted on which the findings depend, such as scripts; some do not exist."""
 
 
 def resolve_files(request: LintRequest) -> LintFiles:
     """Find the files to lint."""
-    root = find_root(request.folder.resolve())
+    root = find_lint_root(request)
     repository, standalone = split_paths(request.folder, root, request.paths)
     whole = root is not None and bool(repository or not request.paths)
     skipped: Counter[str] = Counter()
@@ -146,18 +165,45 @@ def resolve_files(request: LintRequest) -> LintFiles:
         jobs += find_misnamed(root, patterns)
     if patterns and whole:
         skipped[EXCLUDED] += sum(_is_job(entry) and is_excluded(entry.path, patterns) for entry in jobs)
+    if root is not None and not request.paths and lacks_jobs(root):
+        depth = len(request.folder.resolve().parts) - len(root.parts)
+        standalone = ["/".join([".."] * depth) or "."]
     if not standalone and request.stdin is None and root is not None:
         return LintFiles(root, whole, jobs, None, +skipped, patterns)
     entries: list[FileEntry] = []
-    prefix = _path_below(request.folder.resolve(), root) if root is not None else None
+    prefix = path_below(request.folder.resolve(), root) if root is not None else None
     is_left_out = _match_below(prefix, patterns) if patterns and prefix is not None else lambda _: False
     named = standalone or ([] if request.paths else ["."])
+    others: list[str] = []
     for entry in _find_entries(request.folder, named, request.stdin, is_left_out):
         if entry.skipped:
             skipped[entry.skipped] += 1
-        else:
+            others += [entry.path] if entry.skipped == OTHER_EXTENSION else []
+        elif (
+            root is None
+            or prefix is None
+            or not _is_layer(root, posixpath.normpath(posixpath.join(prefix, entry.path)))
+        ):
             entries.append(entry)
-    return LintFiles(root, whole, jobs, entries, +skipped, patterns)
+    return LintFiles(root, whole, jobs, entries, +skipped, patterns, tuple(others))
+
+
+def _is_layer(root: Folder, path: str) -> bool:
+    """Return True if a file is the settings, or in a folder of layers, which are read by themselves."""
+    top = path.partition("/")[0]
+    return path == SETTINGS or (top in LAYER_FOLDERS and top != path and holds_layers(root, top))
+
+
+def find_lint_root(request: LintRequest) -> Folder | None:
+    """Return the jobs repository of a lint.
+
+    A folder without settings whose jobs know nothing of jobgen is linted like any other if it is named.
+    """
+    folder = request.folder.resolve()
+    root = find_root(folder)
+    is_named = root == folder and any((folder / path).resolve() == folder for path in request.paths if path != "-")
+    is_other = root is not None and not has_settings(root) and not is_repository(root)
+    return None if is_named and is_other else root
 
 
 def read_patterns(root: Folder) -> tuple[ExcludePattern, ...]:
@@ -172,7 +218,7 @@ def read_patterns(root: Folder) -> tuple[ExcludePattern, ...]:
     return parse_patterns(text for text in listed if isinstance(text, str)) if isinstance(listed, list) else ()
 
 
-def _path_below(folder: Folder, root: Folder) -> str | None:
+def path_below(folder: Folder, root: Folder) -> str | None:
     """The path of a folder from the root; None if it is elsewhere."""
     above = len(root.parts)
     return "/".join(folder.parts[above:]) if folder.parts[:above] == root.parts else None
@@ -210,8 +256,7 @@ def _find_unread(root: Folder, paths: Iterable[str], sources: Sequence[FileEntry
 
 def select_findings(findings: Iterable[Finding], request: LintRequest) -> list[Finding]:
     """Return the findings in the given paths, and those in overlays, policies and kinds, which affect every job."""
-    root = find_root(request.folder.resolve())
-    repository, standalone = split_paths(request.folder, root, request.paths)
+    repository, standalone = split_paths(request.folder, find_lint_root(request), request.paths)
     if not repository:
         return list(findings)
     named = {path.removeprefix("./").rstrip("/") for path in (*repository, *standalone)}
@@ -225,7 +270,7 @@ def is_repository_file(file: str) -> bool:
 
 
 def _is_selected(file: str, wanted: set[str]) -> bool:
-    if file.startswith(_LAYERS) or file in wanted:
+    if file.startswith(_LAYERS) or file in wanted or "." in wanted:
         return True
     return any(file[:index] in wanted for index, letter in enumerate(file) if letter == "/")
 
@@ -242,6 +287,7 @@ def split_paths(directory: Folder, root: Folder | None, paths: Sequence[str]) ->
             continue
         if root is not None and full == root:
             repository += REPOSITORY_FOLDERS
+            standalone += [path] if lacks_jobs(root) else []
         elif relative.split("/")[0] in REPOSITORY_FOLDERS and relative:
             repository.append(relative)
         else:

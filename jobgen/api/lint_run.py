@@ -20,6 +20,13 @@ from jobgen.api.lint_files import (
     select_findings,
 )
 from jobgen.api.project import select_environments
+from jobgen.api.recognized_files import (
+    count_unjudged,
+    name_taken,
+    recognize_files,
+    report_unjudged,
+    settle_findings,
+)
 from jobgen.check.builtin_rules import CHANGE_RULES
 from jobgen.check.rule_docs import rule_categories, rule_names
 from jobgen.check.rules import all_rules
@@ -48,10 +55,12 @@ from jobgen.report.suppress import SuppressedFinding, Suppression, apply_suppres
 
 if TYPE_CHECKING:
     from jobgen.api.second_opinion import Opinion
+    from jobgen.recognize.survey import Survey
 
 # Rules beside those of scope `fleet` that compare objects of several files.
 _CROSS_FILE_RULES = frozenset(
-    ("deletes-nothing", "duplicate-identity", "patch-matches-nothing", "selector-matches-nothing")
+    """conflicting-copies crd-copies-differ deletes-nothing duplicate-identity kind-without-crd patch-matches-nothing
+    selector-matches-nothing""".split()
 )
 _KUBECONFORM_RULES = frozenset(("kubeconform-disagrees", "kubeconform-failed"))
 _JSONSCHEMA_RULES = frozenset(("jsonschema-disagrees", "jsonschema-failed"))
@@ -77,8 +86,11 @@ def run_lint(
 
     """
     files = files or resolve_files(request)
-    runs = _start_runs(request, files, layers, memory, progress)
+    survey = recognize_files(request, files) if files.standalone is not None else None
+    runs = _start_runs(request, files, survey, layers, memory, progress)
     checked = [_check_objects(run, request.other_tools) for run in runs]
+    if survey is not None:
+        runs[-1].findings[:] = settle_findings(runs[-1].findings, survey, runs[-1].project)
     by_run = [_collect_comments(run) for run in runs]
     comments = [comment for several in by_run for comment in several]
     today = request.today or (git.read_commit_date(request.directory) if comments else "")
@@ -94,6 +106,9 @@ def run_lint(
     shown = list(_drop_excluded(shown, files))
     if compares_all:
         shown += _find_unused_patterns(files, request, runs[0].project)
+    taken = name_taken(survey, runs[-1].left_out) if survey else {}
+    if request.strict_files:
+        shown += filter(None, map(runs[0].project.apply_severity, report_unjudged(taken)))
     results = [(run.entries is not None, *result) for run in runs for result in run.results]
     excluded = files.jobs if request.shard is None else [entry for is_alone, entry, _ in results if not is_alone]
     return LintRun(
@@ -109,12 +124,20 @@ def run_lint(
         today,
         join_coverage(coverages),
         cacheable=not comments and not files.patterns and all(run.lasting for run in runs),
-        skipped=sum((run.skipped for run in runs), Counter(files.skipped if compares_all else {})),
+        skipped=count_unjudged(taken) + Counter(files.skipped if compares_all else {}),
+        taken=taken,
         rendered=all(run.rendered for run in runs),
         accepted=[each for each in accepted if each.finding in selected],
         results=results,
+        watched=_list_watched(request, files, survey) if survey else (),
         opinions=[reduce(add, several) for several in zip(*(opinions for _, opinions in checked), strict=True)],
     )
+
+
+def _list_watched(request: LintRequest, files: LintFiles, survey: Survey) -> list[str]:
+    """Return the paths of the files that say what the linted files are."""
+    own = {entry.path for entry in files.standalone or ()}
+    return sorted(os.path.join(request.directory, path) for path in survey.tree.asked - own)
 
 
 def lint_with_memory(
@@ -152,6 +175,7 @@ def finish_file(
 def _start_runs(
     request: LintRequest,
     files: LintFiles,
+    survey: Survey | None,
     layers: bytes,
     memory: RunMemory | None,
     progress: Callable[[int, int], None],
@@ -169,12 +193,12 @@ def _start_runs(
         project = load()
         known = _select_known(request, is_alone=False)
         runs.append(start(project, select_environments(project, request.envs), jobs=files.jobs, known=known))
-    if files.standalone is not None:
-        # Files by themselves are checked as they are written.
+    if survey is not None:
+        # Files by themselves are checked as they are written. What they are depends on other files.
         project = load()._replace(as_written=True)
         selected = select_environments(project, request.envs) if request.envs else [""]
         known = _select_known(request, is_alone=True)
-        runs.append(start(project, selected, entries=files.standalone, known=known))
+        runs.append(start(project, selected, entries=survey.entries, known=known, context=survey.digest))
     return runs
 
 
@@ -251,7 +275,7 @@ def _check_objects(run: Run, tools: Sequence[str]) -> tuple[int, list[Opinion]]:
     from jobgen.api.locate_disagreements import locate_disagreements
     from jobgen.api.second_opinion import CheckedObject, find_disagreements
 
-    checkers = {name: EnvironmentRunner(run.project, name).checker for name in run.environments}
+    checkers = {name: EnvironmentRunner(run.project, name, entries=run.entries).checker for name in run.environments}
     objects = []
     for made in run:
         checker = checkers[made.env]
@@ -281,7 +305,8 @@ def _apply_comments(
     read_text: Callable[[str], str],
 ) -> tuple[list[Finding], list[SuppressedFinding]]:
     """Return the findings that comments leave, with those about the comments, and the suppressed ones."""
-    findings = [finding for run in runs for finding in run.findings]
+    # Both runs report what is wrong with layers.
+    findings = list(dict.fromkeys(finding for run in runs for finding in run.findings))
     comments = [comment for several in by_run for comment in several]
     project = runs[0].project
     if not comments:

@@ -15,6 +15,7 @@ from jobgen.api.errors import UsageError, check_names
 from jobgen.api.lint import LintResult, lint_request
 from jobgen.api.lint_files import LintRequest, resolve_files
 from jobgen.api.lint_shard import digest_entry, digest_layers
+from jobgen.api.recognized_files import recognize_files
 from jobgen.pipeline.decoded_results import decode_parts
 from jobgen.pipeline.file_result import FileParts
 
@@ -56,7 +57,8 @@ def _find_known(request: LintRequest, parts: Sequence[Mapping[str, Any]]) -> dic
                 raise UsageError(f"two reports have different results of `{path}`; run the shards again")
     files = resolve_files(request)
     entries = {(False, entry.path): entry for entry in files.jobs}
-    entries |= {(True, entry.path): entry for entry in files.standalone or ()}
+    if files.standalone is not None:
+        entries |= {(True, entry.path): entry for entry in recognize_files(request, files).entries}
     for key in (*found, *entries):
         if key not in found or key not in entries or found[key][0] != digest_entry(entries[key]):
             raise UsageError(f"`{key[1]}` is not the file that the shards linted; check out the same commit")

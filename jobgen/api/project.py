@@ -15,8 +15,8 @@ from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.repo import layout
-from jobgen.repo.root import SETTINGS, find_root
-from jobgen.repo.walk import find_repositories
+from jobgen.repo.root import SETTINGS, find_root, has_settings
+from jobgen.repo.walk import find_folders
 from jobgen.report.summary import count_severities
 from jobgen.report.suppress import is_date
 
@@ -76,7 +76,7 @@ def find_repository(folder: Path) -> Path:
 
 def _find_below(folder: Path) -> str:
     """The nearest jobs repository below a folder; empty if none is found."""
-    found = find_repositories(folder, 1)
+    found = find_folders(folder, 1, has_settings)
     return str(found[0].relative_to(folder)) if found else ""
 
 

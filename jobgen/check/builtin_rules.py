@@ -16,13 +16,12 @@ _ERRORS = {
         "invalid-separator": "Text after a `---` separator, which Kubernetes rejects or reads as another document.",
         "link-out-of-repository": "A symbolic link that points outside the repository; it is not followed.",
         "linked-folder": "A symbolic link to a folder; it is not followed.",
-        "nesting-too-deep": "A document nested more than 200 levels deep.",
+        "nesting-too-deep": "A document nested more than 100 levels deep.",
         "non-finite-number": "Infinity, or a number too large for JSON, which Kubernetes cannot represent.",
         "not-a-mapping": "A document, or an item of a List, that is not a mapping.",
         "template-text": "Text of a Helm or Jinja template, which must be rendered before it is valid YAML.",
         "too-many-errors": "More than a hundred errors in one file; the rest of the file was not checked.",
-        "too-many-nodes": "A document of more than a million nodes, which no object needs.",
-        "unfilled-placeholder": "A file that is a template: its placeholders, such as `<name>`, are not filled in.",
+        "too-many-nodes": "A document of more than 200,000 nodes, which no object needs.",
         "unknown-anchor": "An alias without an anchor.",
         "unreadable-file": "A file or folder that cannot be read.",
         "unreadable-tag": "A value that does not match its tag.",
@@ -69,7 +68,7 @@ _ERRORS = {
         "overlay-cycle": "Overlays that extend each other in a cycle.",
         "overlay-name-mismatch": "An overlay whose name differs from the name of its folder.",
         "patch-matches-nothing": (
-            "A patch that matches no job in any environment, or an entry of `images` that matches no image."
+            "A patch that matches no job, or no object of a kustomization, or an `images` entry that matches no image."
         ),
         "too-many-members": "A matrix that produces more jobs than its `limit` allows.",
         "unknown-current-date": "An expiry date, where neither a commit nor `--today` gives the current date.",
@@ -90,6 +89,12 @@ _ERRORS = {
     "gitops": {
         "forbidden-change": "A change to a job with `onChange: forbid` that would not leave the running job as it is.",
         "immutable-field-changed": "A change to an immutable field, which the API server or a webhook rejects.",
+        "invalid-kustomization": "A kustomization with a field or a value that kustomize does not accept.",
+        "flux-substitution-fails": "A `${...}` that Flux cannot read, where `postBuild` fills in variables.",
+        "kustomization-cycle": "Kustomizations that list each other in a cycle.",
+        "kustomization-file-missing": "A file or folder that a kustomization lists and that does not exist.",
+        "kustomization-id-conflict": "Two objects with the same kind, namespace and name in one kustomization.",
+        "kustomize-build-fails": "A kustomization that kustomize cannot build.",
         "queue-changed": "A change of the queue of a job that is not suspended, which is rejected.",
         "edited-rendered-file": "A file of the rendered tree that was changed or deleted since, or that is stale.",
         "unlisted-rendered-file": "A file in the rendered tree that its lock does not list; a cluster may get it.",
@@ -99,6 +104,7 @@ _ERRORS = {
         "expired-exception": "An exception, or a setting of a rule, whose end date has passed.",
         "internal-error": "A check that failed with an exception: the object was not checked in full.",
         "mandatory-suppressed": "A comment that suppresses a mandatory rule, or one about a file that was not read.",
+        "unjudged-file": "A file that `--strict-files` found and whose objects are not judged, such as a template.",
         "too-many-files": "A folder that holds far more files than manifests: nothing in it was checked.",
         "wrong-jobgen-version": "A version of jobgen that `required-version` in the settings does not allow.",
         "unread-file": "A file that was named, or that holds an object in a folder of jobgen, but is not read.",
@@ -115,8 +121,17 @@ _WARNINGS = {
         "ignored-document": "A document that is not read, after the end of another or in `jobgen.yaml`.",
         "unknown-tag": "A tag that Kubernetes does not know; it is dropped, or the file cannot be read.",
     },
+    "schema": {
+        "crd-copies-differ": "An object that one CRD of its kind among the files accepts, and another one refuses.",
+        "kind-without-crd": "An object of a kind that no CRD among the files defines, although they define its group.",
+    },
+    "fleet": {
+        "conflicting-copies": "An object that files of one folder define with different content; the last one counts.",
+        "service-selects-nothing": "A Service that selects none of the pods of its file.",
+    },
     "gitops": {
         "edit-without-effect": "A change that a running job never gets; its operator does not change running pods.",
+        "kustomization-load-restricted": "A file outside the folder of the kustomization that lists it.",
         "kind-changed": "A job that becomes an object of another kind, so that training starts from the beginning.",
         "running-job-deleted": "A job that is no longer rendered; applying the tree deletes it, even while it runs.",
     },
@@ -129,6 +144,7 @@ _WARNINGS = {
         "kubeconform-disagrees": "An object that jobgen accepts and kubeconform rejects, or the other way round.",
         "kubeconform-failed": "An object that kubeconform could not check.",
         "malformed-suppression": "A comment that begins like a suppression and has no effect, because it is malformed.",
+        "unbuilt-kustomization": "Parts of a kustomization that could not be built, so they were not judged.",
         "missing-schema": "An object that was not checked, because its kind has no schema.",
         "stale-baseline": "A finding in the baseline that is fixed.",
         "unused-exception": "An exception in the settings that no finding needs.",
@@ -148,6 +164,12 @@ _WARNINGS = {
         "policy-matches-nothing": "A policy or binding that matches no kind that the repository can have.",
         "policy-not-evaluated": "A policy that was not evaluated, because the engine of jobgen cannot run it.",
         "policy-without-binding": "A policy without a binding, which has no effect.",
+    },
+}
+
+_INFOS = {
+    "meta": {
+        "unjudged-variable": "Values that a program fills in before the file is applied, such as `${IMAGE}`.",
     },
 }
 
@@ -211,7 +233,7 @@ LIMIT_RULES = frozenset(
 
 BUILTIN_RULES: tuple[tuple[str, str, Severity, str], ...] = tuple(
     (name, category, severity, summary)
-    for severity, categories in ((Severity.ERROR, _ERRORS), (Severity.WARNING, _WARNINGS))
+    for severity, categories in ((Severity.ERROR, _ERRORS), (Severity.WARNING, _WARNINGS), (Severity.INFO, _INFOS))
     for category, rules in categories.items()
     for name, summary in rules.items()
 )

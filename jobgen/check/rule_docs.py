@@ -89,7 +89,60 @@ _DISAGREEMENT = (
     " cluster: correct it if it differs, or import it again with `jobgen schema import`. If the schema is right, or"
     " comes with jobgen, report the disagreement as a bug of jobgen, with the object and the message."
 )
-_OWN_REASONS = {"jsonschema-disagrees": _DISAGREEMENT, "kubeconform-disagrees": _DISAGREEMENT}
+_NOT_BUILT = (
+    "kustomize cannot build the kustomization, and neither can kubectl, Argo CD or Flux, so nothing of it is applied."
+    " Write what the message names."
+)
+_RESTRICTED = (
+    "By default, kubectl and kustomize read only files below the kustomization's folder, so they refuse to build it."
+    " Flux reads the file, and Argo CD can be configured to. Move the file, or list the folder that holds it."
+)
+_OWN_REASONS = {
+    "conflicting-copies": (
+        "`kubectl apply` of the folder keeps the last copy, so the other files lose what only their copy has: a role"
+        " loses rights, a ConfigMap loses files. Files with the same workloads are taken for alternatives, and folders"
+        " with a kustomization are left out. Keep one copy with everything, or give the copies different names."
+    ),
+    "crd-copies-differ": (
+        "Which of the CRDs a cluster has depends on how it was installed, so the object works in some clusters only."
+        " Update the older copy of the CRD, or delete it. CRDs without fields, such as minimal ones for tests, do not"
+        " count if there is another one."
+    ),
+    "flux-substitution-fails": (
+        "Flux fills in the variables of every object of the folder, also in scripts, and knows only the forms that its"
+        " documentation lists. Another form fails, and nothing of the folder is applied. Write `$${...}` in a script,"
+        " or add the annotation `kustomize.toolkit.fluxcd.io/substitute: disabled` to the object."
+    ),
+    "jsonschema-disagrees": _DISAGREEMENT,
+    "kind-without-crd": (
+        "The files install an API, and this kind is no part of it: it is misspelled, it was removed, or another program"
+        " of the same group defines it. Its fields were not checked. Correct the kind, add its CRD, or delete the file."
+    ),
+    "kubeconform-disagrees": _DISAGREEMENT,
+    "service-selects-nothing": (
+        "The Service has no endpoints: connections to it fail, and its metrics are never read. Use the labels of the"
+        " pod template in `selector`. Objects of other files, and pods that custom resources create, are not known, so"
+        " only Services that share labels with a workload of their file, or are alone with one, are reported."
+    ),
+    "kustomization-load-restricted": _RESTRICTED,
+    "unbuilt-kustomization": (
+        "jobgen is offline, and runs neither charts nor plugins, so the objects of these parts are not known. The rest"
+        " of the kustomization was built and judged. Copy a remote resource into the repository to have it judged."
+    ),
+    "unjudged-file": (
+        "In a repository that holds finished objects only, a file that is not judged is a mistake, or a file that"
+        " belongs elsewhere. Say what the file is under `files` in the settings, exclude it, or move it."
+    ),
+    "unjudged-variable": (
+        "What a program fills in is not known before it runs, so nothing is said about these values; the rest of the"
+        " file was judged. Values in the repository, in a Kustomization of Flux or an `.env` file, are filled in."
+    ),
+    **dict.fromkeys(
+        """invalid-kustomization kustomization-cycle kustomization-file-missing kustomization-id-conflict
+        kustomize-build-fails""".split(),
+        _NOT_BUILT,
+    ),
+}
 """The same for single rules, where the text of their category does not help."""
 
 

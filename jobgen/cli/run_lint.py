@@ -16,9 +16,10 @@ from jobgen.model.finding import Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.report import Report, formats
 from jobgen.report.escape import visible
-from jobgen.report.summary import count_rules, pluralize, summarize
+from jobgen.report.summary import count_rules, describe_files, pluralize, summarize
 
 BASELINE = "jobgen-baseline.json"
+_TEXT_FORMATS = ("text", "concise")
 
 
 class Terminal(NamedTuple):
@@ -79,6 +80,8 @@ def lint_paths(
     fail_on: str = "error",
     statistics: bool = False,
     show_suppressed: bool = False,
+    explain_files: bool = False,
+    strict_files: bool = False,
     today: str = "",
     shard: str = "",
     fsync: bool = True,
@@ -108,13 +111,16 @@ def lint_paths(
             second_opinion=second_opinion,
             today=today,
             shard=shard,
+            strict_files=strict_files,
         )
         if write_baseline:
             return _write_baseline(LintRequest(directory, paths), baseline or BASELINE, result, fsync=fsync)
     except JobgenError as error:
         return to_result(error)
     report = result.to_report(format_, show_suppressed=show_suppressed)
-    report = report._replace(width=terminal.width, color=terminal.color, link=terminal.link)
+    report = report._replace(
+        width=terminal.width, color=terminal.color, link=terminal.link, explain_files=explain_files
+    )
     if report.shard:
         report = report._replace(shard=report.shard._replace(fail_on=fail_on))
     failed = result.has_findings(Severity(fail_on))
@@ -126,7 +132,8 @@ def lint_paths(
     pruned = f"{visible(f'{entries} removed from {baseline}')}\n" if result.pruned else ""
     opinions = "".join(f"{opinion}\n" for opinion in result.opinions)
     text = f"{fixed.err}{pruned}{opinions}{counts}{_describe_empty_shard(result)}{summarize(report)}\n{errors}"
-    return Result(code, formats.render(format_, report), text)
+    listed = describe_files(report) if explain_files and format_ in _TEXT_FORMATS else ""
+    return Result(code, f"{formats.render(format_, report)}{listed}", text)
 
 
 def _describe_empty_shard(result: LintResult) -> str:

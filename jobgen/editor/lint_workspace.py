@@ -20,6 +20,7 @@ from jobgen.pipeline.file_result import FileParts
 from jobgen.pipeline.memory import Prepared, RunMemory
 from jobgen.pipeline.read_jobs import collect_suppressions
 from jobgen.pipeline.result_cache import digest_files, stat_file
+from jobgen.recognize import OBJECT
 from jobgen.repo import layout
 from jobgen.repo.drafts import edited
 from jobgen.repo.files import File, FileEntry, read_file
@@ -58,7 +59,8 @@ class WorkspaceLinter:
             index = self._update_index(entries)
             keeps = self._note_results(files)
         grouped = group_findings(finish_findings(linted.findings, linted.mandatory)[0], own)
-        return Snapshot(findings=grouped, index_change=index, keeps_decisions=keeps)
+        others = frozenset(path for path, (sort, _) in linted.taken.items() if sort != OBJECT.name)
+        return Snapshot(findings=grouped, index_change=index, keeps_decisions=keeps, others=others)
 
     @property
     def has_undecided(self) -> bool:

@@ -36,6 +36,8 @@ class Snapshot(NamedTuple):
     """Whether the decisions of Kueue that were sent last still hold."""
     error: str = ""
     """Why nothing else was linted: the settings have errors, or something failed."""
+    others: frozenset[str] = frozenset()
+    """The files that are no finished objects, so that they are not judged by themselves."""
     has_failed: bool = False
     """Whether an exception ended the lint, so that nothing is known about any file."""
 

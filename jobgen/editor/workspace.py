@@ -179,6 +179,9 @@ class Workspace:
                 ready = self.load()
             except JobgenError as error:
                 return FileFindings(tuple(each for each in error.findings if each.location.file == file))
+            if file in self.snapshot.others:
+                # What is wrong with it shows in the lint of everything: in the builds that use it.
+                return before
             if self.is_job(file):
                 found_here = self.lint_job(ready, file)
                 return before._replace(own=tuple(each for each in found_here if each.location.file == file))

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Any, cast
+from typing import Any, AnyStr, cast
 
 
 class _Pattern:
-    def __init__(self, text: str, flags: int) -> None:
+    def __init__(self, text: str | bytes, flags: int) -> None:
         self._arguments = (text, flags)
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(re.compile(*self._arguments), name)
+        compiled: re.Pattern[Any] = re.compile(*self._arguments)
+        found = getattr(compiled, name)
         # Found directly next time, without this method.
         setattr(self, name, found)
         return found
 
 
-def lazy_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
+def lazy_pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Like `re.compile`, but compiled on first use."""
-    return cast("re.Pattern[str]", _Pattern(text, flags))
+    return cast("re.Pattern[AnyStr]", _Pattern(text, flags))
 
 
 def possessive_pattern(text: str, flags: int = 0) -> re.Pattern[str]:

@@ -57,6 +57,11 @@ def find_across_jobs(jobs: AllJobs, policy_files: PolicyFiles | None) -> Iterato
         if not any(runner.name for runner in jobs.runners):
             yield from _find_dead_deletions(jobs)
         yield from _find_cluster_problems(jobs, is_whole=False)
+        made = jobs.list_made() if jobs.checked else []
+        if len({each.identity for each in made}) < len(made):
+            from jobgen.pipeline.standalone_objects import find_conflicting_copies, list_alone
+
+            yield from find_conflicting_copies(made, jobs.entries, jobs.tracer, list_alone(jobs.entries))
         return
     # Imported late: files that are named need nothing of it.
     from jobgen.pipeline.selectors import find_unknown_roles, find_unlisted_overlays

@@ -23,7 +23,7 @@ from jobgen.k8s.nodes import as_mapping
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import format_amount
 from jobgen.model.data import Node, location_of, value_of
-from jobgen.model.finding import Finding, Problem
+from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.limits import (
     MAX_EXCESSES,
     MAX_FINDINGS,
@@ -68,6 +68,7 @@ _QUEUE_KINDS = frozenset(("ClusterQueue", "Cohort"))
 _POD_SECURITY = b"pod-security.kubernetes.io/"
 _QUOTA_RULE = "exceeds-quota"
 _REFERENCE_RULE = "unknown-reference"
+_QUEUE_RULE = "inadmissible-job"
 _MAX_NAMED = 3
 _SHARE = 500
 """How many files are checked before the results are kept. A newer edit ends a run, and must not lose much."""
@@ -108,9 +109,15 @@ def find_cluster_problems(
             check = _ClusterCheck(runner, {entry.path: entry for entry in entries}, tracer, rules, shared, memory)
             yield from check.findings
             for several in groups:
-                found = check.run(several, progress)
-                yield from (each for each in found if is_whole or each.rule != _REFERENCE_RULE)
+                found = (each for each in check.run(several, progress) if is_whole or each.rule != _REFERENCE_RULE)
+                # How Kueue is configured, and which other queues there are, is not known of any file.
+                yield from map(_soften, found) if is_standalone and not is_known else found
             check.finish()
+
+
+def _soften(finding: Finding) -> Finding:
+    """Make the finding that a job is never admitted a warning."""
+    return finding._replace(severity=Severity.WARNING) if finding.rule == _QUEUE_RULE else finding
 
 
 def _is_deciding(member: Member) -> bool:

@@ -47,7 +47,7 @@ def decode_outline(plain: Encoded, rows: list[tuple[str, Fact]]) -> FileResult:
             for location, rules, line, reason, until in comments
         ],
         unchecked,
-        skipped,
+        [(sort, why) for sort, why in skipped],
         dependent,
         [(name, position, item) for name, position, item in jobs],
     )

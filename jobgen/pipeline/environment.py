@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from jobgen.k8s.custom_kinds import Definition, may_define_kinds
 from jobgen.model.data import Location, Node, value_of
 from jobgen.model.digest import blake2b
 from jobgen.model.finding import Finding, Identity, Problem, Severity
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from jobgen.check.mutated import Mutated
     from jobgen.check.policy import Policies, PolicyEvaluator
     from jobgen.k8s.device_catalog import DeviceCatalog
+    from jobgen.pipeline.file_definitions import FileDefinitions
 
 PolicySource: TypeAlias = "Callable[[], Policies]"
 """Loads the compiled policies of a repository; called only when an object has to be checked."""
@@ -87,8 +89,13 @@ class EnvironmentRunner:
         self._project = project
         self._checker: Checker | None = None
         self._team_checkers: dict[str, Checker] = {}
+        self._folder_checkers: dict[str, Checker] = {}
         self._catalog: DeviceCatalog | None = None
-        self._has_read_catalog = False
+        self._definition_files: list[FileEntry] | None = None
+        self._definitions: FileDefinitions | None = None
+        self._has_read_others = False
+        self.clean: set[bytes] = set()
+        """Digests of built objects that have been checked, and with which nothing is wrong."""
         # Environments share overlays, so they share the names of their mappings.
         self._names: dict[int, str] = {} if names is None else names
         self._has_names = False
@@ -109,9 +116,8 @@ class EnvironmentRunner:
             project, cluster = self._project, self.expander.environment.cluster
             off = project.severities.off
             rules = [rule for rule in all_rules() if rule.name not in off]
-            self._checker = Checker(
-                project.root, project.kinds, cluster, rules, self._policy_evaluator(), self._read_catalog
-            )
+            sources = self._read_catalog, self._find_definitions
+            self._checker = Checker(project.root, project.kinds, cluster, rules, self._policy_evaluator(), *sources)
         return self._checker
 
     def mutate(self, obj: Mapping[str, Node]) -> Mutated:
@@ -123,11 +129,35 @@ class EnvironmentRunner:
         environment = self.expander.environment
         team = environment.teams.find(path)
         if team is None:
-            return self.checker
+            return self.checker if self._entries is None else self._find_folder_checker(path.rpartition("/")[0])
         if team.name not in self._team_checkers:
             scope = environment.teams.find_scope(team, self.name)
             self._team_checkers[team.name] = self.checker.limit_to_team(scope)
         return self._team_checkers[team.name]
+
+    def _find_folder_checker(self, folder: str) -> Checker:
+        """The checks of objects in a folder, for which the nearest definitions of their kinds count."""
+        if folder not in self._folder_checkers:
+            self._folder_checkers[folder] = self.checker.place_in(folder)
+        return self._folder_checkers[folder]
+
+    def _find_definitions(self, group: str) -> tuple[Definition, ...]:
+        """The CustomResourceDefinitions of a group among the files of the run. A repository has schemas instead."""
+        if self._entries is None:
+            return ()
+        self._has_read_others = True
+        if self._definition_files is None:
+            # The content of a build is that of files that have entries of their own, or are outside of the run.
+            entries = (entry for entry in self._entries if entry.build is None)
+            self._definition_files = [each for each in entries if may_define_kinds(read_file(each).content)]
+        if not self._definition_files:
+            return ()
+        if self._definitions is None:
+            # Imported late: most files define no kinds.
+            from jobgen.pipeline.file_definitions import FileDefinitions
+
+            self._definitions = FileDefinitions(self._definition_files)
+        return self._definitions.find(group)
 
     def _read_catalog(self) -> DeviceCatalog:
         """The classes and claims for devices among the objects of the environment and its cluster."""
@@ -136,7 +166,7 @@ class EnvironmentRunner:
 
             cluster = self.expander.environment.cluster
             self._catalog = complete_catalog(self._render_device_objects(), self._project, cluster)
-        self._has_read_catalog = True
+        self._has_read_others = True
         return self._catalog
 
     def _render_device_objects(self) -> Iterator[Mapping[str, Node]]:
@@ -151,9 +181,9 @@ class EnvironmentRunner:
             if patches is not None:
                 yield from (made.object for made in self.build_objects(job, patches, new_overlay_use()))
 
-    def take_catalog_use(self) -> bool:
-        """Whether the catalog of devices has been read since the last call."""
-        was_read, self._has_read_catalog = self._has_read_catalog, False
+    def take_shared_use(self) -> bool:
+        """Return True if devices or kinds that other files define have been looked up since the last call."""
+        was_read, self._has_read_others = self._has_read_others, False
         return was_read
 
     def _policy_evaluator(self) -> PolicyEvaluator | None:

@@ -25,10 +25,10 @@ class FileResult(NamedTuple):
     comments: list[Suppression]
     unchecked: list[str]
     """The names of jobs that were not checked, or not by every check; empty for one that cannot be read or rendered."""
-    skipped: list[str]
-    """Why the file was not read, if it was not."""
+    skipped: list[tuple[str, str]]
+    """What the file was taken for, and why, if it was not read."""
     dependent: list[str]
-    """The names of jobs whose results depend on the classes and claims for devices in other files."""
+    """The names of jobs whose results depend on the devices or the kinds that other files define."""
     jobs: list[tuple[str, int, int]]
     """The name, position and item of each job of the file."""
 

@@ -18,6 +18,7 @@ from jobgen.model.data import (
     value_of,
 )
 from jobgen.model.finding import Finding, Fix, FixStep, Problem, Related, TextEdit
+from jobgen.repo.files import VARIABLE_LAYER
 from jobgen.repo.shipped import BUILT_IN
 from jobgen.spec.sweeps import MATRIX
 
@@ -79,7 +80,7 @@ def _is_written(change: FixStep) -> bool:
     node = change.node
     if not isinstance(node, (TracedScalar, TracedKey)) or node.location.file.startswith((BUILT_IN, "schemas/")):
         return False
-    if node.layer.startswith(POLICY_LAYER):
+    if node.layer.startswith((POLICY_LAYER, VARIABLE_LAYER)):
         # The file has an expression there.
         return False
     if change.op == "remove" and isinstance(node, TracedScalar) and not change.key:
@@ -104,6 +105,8 @@ def _list_overridden(node: Node) -> Iterator[Related]:
         over, node = node, node.overridden
         if isinstance(node, TracedScalar) and node.layer == MATRIX:
             yield Related(node.location, f"`{node.value}` is the value in the matrix")
+        elif isinstance(node, TracedScalar) and node.layer == VARIABLE_LAYER:
+            yield Related(node.location, f"`{node.value}` is set here")
         # Defaults of a kind are not worth reporting.
         elif isinstance(node, (TracedScalar, TracedList)) and not node.layer.startswith("kind "):
             value = f"`{_shorten(str(node.value))}`" if isinstance(node, TracedScalar) else "a list"

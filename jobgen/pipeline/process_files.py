@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from jobgen.check.checker import NO_CHECKS
+from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
+from jobgen.model.digest import blake2b
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered
 from jobgen.pipeline.file_result import FileParts, FileResult, new_result
@@ -19,6 +24,7 @@ from jobgen.repo.files import FileEntry
 from jobgen.repo.lock import digest_data
 
 if TYPE_CHECKING:
+    from jobgen.k8s.objects import Manifest
     from jobgen.pipeline.run_state import RunState
 
 # Jobs per batch. Each step runs for a whole batch, which keeps its code and data in the CPU caches.
@@ -133,15 +139,20 @@ def _check_objects(
     manifests = [checker.manifest(each.object) for checker, each in zip(checkers, mutated, strict=True)]
     alone = zip(checkers, manifests, mutated, made, strict=True) if not run.is_outline else ()
     for checker, manifest, each, (job, part, rendered) in alone:
-        reporting = checker.find_reporting(manifest)
+        key = _digest_built(job, manifest)
+        reporting = checker.find_reporting(manifest) if not key or key not in runner.clean else NO_CHECKS
         if each.failures or reporting.is_any:
             check = functools.partial(checker, reporting=reporting)
             found = tracer.findings(job, runner.name, check, rendered.companion, checker.mutate)
             part.findings.extend(_drop_repeated(job, part, found))
-        if runner.take_catalog_use():
+        elif key:
+            runner.clean.add(key)
+        if runner.take_shared_use():
             part.dependent.append(job.document.name)
     if run.entries is not None:
         # Standalone files are not one environment, so rules over all its objects do not apply.
+        if not run.is_outline:
+            _check_files(runner, tracer, made)
         return [run.finish(rendered.object) for _, _, rendered in made]
     from jobgen.pipeline.object_summary import summarize_object
 
@@ -157,9 +168,29 @@ def _check_objects(
             kept.append(summarize_object(checker, rendered.object, summarized))
         else:
             kept.append(run.finish(rendered.object))
-        if runner.take_catalog_use():
+        if runner.take_shared_use():
             part.dependent.append(job.document.name)
     return kept
+
+
+def _digest_built(job: Job, manifest: Manifest) -> bytes:
+    """Return a digest of an object that several builds may share, and that depends on no other file; else nothing."""
+    if job.built is None or manifest.group not in BUILTIN_GROUPS:
+        return b""
+    return blake2b(json.dumps(job.built.data, sort_keys=True, default=str).encode(), digest_size=16).digest()
+
+
+def _check_files(runner: EnvironmentRunner, tracer: Tracer, made: Sequence[tuple[Job, FileResult, Rendered]]) -> None:
+    """Report what only the objects of a file together show."""
+    for _, several in groupby(made, key=lambda each: each[0].file.path):
+        objects = list(several)
+        if any(rendered.identity.kind == "Service" for _, _, rendered in objects):
+            # Imported late: most files have no such objects.
+            from jobgen.pipeline.standalone_objects import find_file_problems
+
+            pairs = [(job, rendered) for job, _, rendered in objects]
+            for number, finding in find_file_problems(pairs, tracer, runner.name):
+                objects[number][1].findings.append(finding)
 
 
 def _drop_repeated(job: Job, part: FileResult, findings: list[Finding]) -> list[Finding]:

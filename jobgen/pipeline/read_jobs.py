@@ -14,7 +14,7 @@ from jobgen.pipeline.locate import locate
 from jobgen.pipeline.trace import WHOLE, Job, member_index
 from jobgen.render.build import is_spec, list_errors, manifest_errors, split_list
 from jobgen.render.expand import JobDocument
-from jobgen.repo.files import LOCK_FILE, File, FileEntry, read_file, starts_object
+from jobgen.repo.files import LOCK_FILE, Built, File, FileEntry, read_file, starts_object
 from jobgen.repo.lock import LOCK
 from jobgen.report.suppress import Suppression, may_suppress, parse_suppressions
 from jobgen.spec.frameworks import Frameworks
@@ -32,6 +32,8 @@ from jobgen.yamlio.read import YamlDocument
 
 # The start of an expression, also in the form of other tools. A file without it has none.
 _EXPRESSION_START = b"{{"
+_NOT_A_MAPPING = "not-a-mapping"
+"""Patches may be lists of operations."""
 _OTHER_FOLDERS = {"Team": "a team belongs in teams/", "JobTests": "tests of jobs belong in tests/"}
 
 
@@ -40,41 +42,57 @@ def read_jobs(
     frameworks: Frameworks,
     findings: list[Finding],
     comments: list[Suppression] | None = None,
-    skipped: list[str] | None = None,
+    skipped: list[tuple[str, str]] | None = None,
 ) -> Iterator[Job]:
     """Read the jobs of files. Errors are added to `findings`, suppression comments to `comments`.
 
-    The reason why a file is skipped, because it is none of Kubernetes, is added to `skipped`.
+    What a file is that is skipped, because it is none of Kubernetes, and why, is added to `skipped`.
     """
     for path in paths:
-        file = read_file(path)
-        found: list[Finding] = []
-        documents = config.read_documents(file, found, shared=True).documents if _may_be_ours(path, file) else ()
-        reason = _skip_reason(path, documents, found) if path.optional else ""
-        if reason:
-            if skipped is not None:
-                skipped.append(reason)
-            continue
-        findings += found
-        if comments is not None:
-            collect_suppressions(file, comments, findings)
-            if not found and not path.optional and not any(split_list(document.data) for document in documents):
-                findings.append(_report_empty(file))
-        for position, document in enumerate(documents):
-            if is_spec(document.data):
-                yield from _read_spec(document.data, file, position, document.location, frameworks, findings)
-            else:
-                yield from _read_manifests(document.data, file, position, document.location, findings)
+        if path.build is not None:
+            yield from _read_built(path, path.build(), findings)
+        else:
+            for document, file, position in _read_documents(path, findings, comments, skipped):
+                if is_spec(document.data):
+                    yield from _read_spec(document.data, file, position, document.location, frameworks, findings)
+                else:
+                    yield from _read_manifests(document.data, file, position, document.location, findings)
+
+
+def _read_documents(
+    path: FileEntry,
+    findings: list[Finding],
+    comments: list[Suppression] | None,
+    skipped: list[tuple[str, str]] | None,
+) -> Iterator[tuple[YamlDocument, File, int]]:
+    """Return the documents of a file with their positions; none if it is no input, or if builds have its objects."""
+    file = read_file(path)
+    found: list[Finding] = []
+    documents = config.read_documents(file, found, shared=True).documents if _may_be_ours(path, file) else ()
+    reason = _skip_reason(path, documents, found) if path.optional and not path.is_source else None
+    if reason:
+        if skipped is not None:
+            skipped.append(reason)
+        return
+    findings += (each for each in found if each.rule != _NOT_A_MAPPING) if path.is_source else found
+    if comments is not None:
+        collect_suppressions(file, comments, findings)
+    if path.is_source:
+        return
+    is_checked = comments is not None and not found and not path.optional
+    if is_checked and not any(split_list(document.data) for document in documents):
+        findings.append(_report_empty(file))
+    yield from ((document, file, position) for position, document in enumerate(documents))
 
 
 def _may_be_ours(path: FileEntry, file: File) -> bool:
     """Whether a file is worth parsing: any file that was named or is in jobs/, and others that may hold objects."""
-    if not path.optional:
+    if not path.optional or path.is_source:
         return True
     if file.finding:
         return file.finding.rule != "file-too-large" or starts_object(path)
     # Imported late: files that are named need no check.
-    from jobgen.k8s.recognize import may_hold_objects
+    from jobgen.recognize.objects import may_hold_objects
 
     return may_hold_objects(file.content)
 
@@ -86,13 +104,34 @@ def _report_empty(file: File) -> Finding:
     return locate(Problem("empty-file", message, category="yaml", severity=severity), file.path)
 
 
-def _skip_reason(path: FileEntry, documents: Sequence[YamlDocument], findings: Sequence[Finding]) -> str:
-    """Return why a file that was found in a folder is no input; empty if it is one, or is broken."""
-    from jobgen.k8s.recognize import NOT_AN_OBJECT, is_object
+def _skip_reason(
+    path: FileEntry, documents: Sequence[YamlDocument], findings: Sequence[Finding]
+) -> tuple[str, str] | None:
+    """Return what a file of a folder is that is no input, and why; None if it is one, or is broken."""
+    from jobgen.recognize import CONFIG
+    from jobgen.recognize.objects import begins_object, is_object
+    from jobgen.recognize.programs import name_program
 
-    if any(is_object(document.data) for document in documents) or (findings and not documents):
-        return ""
-    return LOCK_FILE if path.path.rpartition("/")[2] == LOCK else NOT_AN_OBJECT
+    is_broken = bool(findings) and not documents and begins_object(read_file(path).content)
+    if any(is_object(document.data) for document in documents) or is_broken:
+        return None
+    if path.path.rpartition("/")[2] == LOCK:
+        return LOCK_FILE, "jobgen writes it beside what it renders"
+    if findings and not documents:
+        return CONFIG.name, "it is not YAML, and no line begins with `apiVersion` or `kind`"
+    return CONFIG.name, name_program(path.path, [document.data for document in documents])
+
+
+def _read_built(path: FileEntry, built: Built, findings: list[Finding]) -> Iterator[Job]:
+    """Return the objects that a tool builds, and add what is wrong with the files that say how."""
+    file = read_file(path)
+    findings += built.findings
+    for position, each in enumerate(built.objects):
+        if any(manifest_errors(each.data)):
+            findings += [locate(problem, each.file, each.location) for problem in manifest_errors(each.traced)]
+        else:
+            document = JobDocument(each.data, path.path)
+            yield Job(document, file, position, WHOLE, Location(path.path), built=each)
 
 
 def collect_suppressions(file: File, comments: list[Suppression], findings: list[Finding]) -> None:

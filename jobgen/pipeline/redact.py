@@ -114,7 +114,8 @@ def _search(content: bytes, path: str = "") -> _FileSecrets:
 
 
 def _may_hold_secret(text: str) -> bool:
-    return may_hold_secret(text) or ("\\" in text and bool(_ESCAPE.search(text)))
+    is_named = may_hold_secret(text) or "secretGenerator" in text or "kind: Secret" in text
+    return is_named or ("\\" in text and bool(_ESCAPE.search(text)))
 
 
 def _search_source(text: str, source: Source) -> _FileSecrets:

@@ -21,7 +21,11 @@ def redact_results(project: ProjectConfig, batch: Sequence[FileEntry], results: 
         # A value may be that of a mutating policy.
         layers += layout.read_own_policies(project.root)
     for entry, part in faulty:
-        part.findings[:] = redact_findings(part.findings, (read_file(entry), *layers))
+        if entry.build is None:
+            part.findings[:] = redact_findings(part.findings, (read_file(entry), *layers))
+        else:
+            sources = entry.build.read_sources
+            part.findings[:] = [one for each in part.findings for one in redact_findings([each], sources(each))]
 
 
 def redact_shared(project: ProjectConfig, findings: Iterable[Finding]) -> list[Finding]:

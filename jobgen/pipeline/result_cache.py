@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from jobgen import cache
+from jobgen.k8s.custom_kinds import may_define_kinds
 from jobgen.k8s.device_catalog import may_concern_devices
 from jobgen.model.digest import blake2b
 from jobgen.model.named_tuple import NamedTuple
@@ -39,8 +40,8 @@ class Record(NamedTuple):
     """When the stat was taken."""
     digest: str
     depends_on: str
-    """The digest of the files of devices that the results depend on; empty if they depend on none."""
-    concerns_devices: bool
+    """The digest of the files with devices and kinds that the results depend on; empty if they depend on none."""
+    concerns_others: bool
     """Whether the file may be one of these."""
     path: str
     outlines: str
@@ -100,13 +101,13 @@ class ResultCache:
         if found is not None:
             self._known = _read_records(found)
 
-    def find(self, entry: FileEntry, device_digest: Callable[[], str]) -> FileParts | None:
+    def find(self, entry: FileEntry, shared_digest: Callable[[], str]) -> FileParts | None:
         """The results of a file; None if the file must be processed.
 
-        `device_digest` returns the digest of all files with classes and claims for devices.
+        `shared_digest` returns the digest of all files with devices and kinds that objects of other files may use.
         """
         known = self._find(entry)
-        return None if known is None else _decode_record(known, entry.path, device_digest)
+        return None if known is None else _decode_record(known, entry.path, shared_digest)
 
     def find_summarized(self, entry: FileEntry, digest: str) -> FileParts | None:
         """The results of a file with this content, if they tell all that a render without checks does but the objects.
@@ -114,7 +115,7 @@ class ResultCache:
         None if they are not known, if something prevents a render, or if other files or the date matter.
         """
         known = self._known.get(_name(entry))
-        if known is None or known.digest != digest or known.depends_on or known.concerns_devices:
+        if known is None or known.digest != digest or known.depends_on or known.concerns_others:
             return None
         parts = known.decode_summaries(entry.path)
         if parts is None or any("" in part.unchecked for part in parts):
@@ -123,13 +124,13 @@ class ResultCache:
             return None
         return parts
 
-    def find_content(self, entry: FileEntry, digest: str, device_digest: Callable[[], str]) -> FileParts | None:
+    def find_content(self, entry: FileEntry, digest: str, shared_digest: Callable[[], str]) -> FileParts | None:
         """The results that a file had when it was found here, if it has the same content; None if they are not known.
 
         `entry` has the path on disk of the file, which may have another content now.
         """
         known = self._known.get(_name(entry))
-        return _decode_record(known, entry.path, device_digest) if known and known.digest == digest else None
+        return _decode_record(known, entry.path, shared_digest) if known and known.digest == digest else None
 
     def _find(self, entry: FileEntry) -> Record | None:
         """The record of a file that has not changed since."""
@@ -145,15 +146,15 @@ class ResultCache:
             self._new[_name(entry)] = known._replace(stat=stat, time_ns=now)
         return known
 
-    def digest_device_files(self, entries: Iterable[FileEntry]) -> str:
-        """The digest of those files that may have classes and claims for devices; unchanged files are not read."""
+    def digest_shared_files(self, entries: Iterable[FileEntry]) -> str:
+        """The digest of those files on which results of others may depend; unchanged files are not read."""
         found = []
         for entry in entries:
             known = self._find(entry)
             if known is None:
                 content = read_file(entry).content
-                found += [(entry.path, digest_content(content))] if may_concern_devices(content) else []
-            elif known.concerns_devices:
+                found += [(entry.path, digest_content(content))] if _concerns_others(content) else []
+            elif known.concerns_others:
                 found.append((entry.path, known.digest))
         return digest_content(repr(sorted(found)).encode("utf-8", "surrogatepass"))
 
@@ -186,16 +187,16 @@ class FileSnapshot:
         self._content = None if file.finding else file.content
         self.entry = entry if file.finding else entry._replace(content=file.content)
 
-    def record(self, parts: FileParts, device_digest: Callable[[], str]) -> Record | FileParts:
+    def record(self, parts: FileParts, shared_digest: Callable[[], str]) -> Record | FileParts:
         """The results as a record; the results themselves if they cannot be cached."""
         if self._stat is None or self._content is None or any(part.used.days for part in parts):
             return parts
         path, content = self.entry.path, self._content
-        depends_on = device_digest() if any(part.dependent for part in parts) else ""
+        depends_on = shared_digest() if any(part.dependent for part in parts) else ""
         plain = encode_parts(parts, path)
         if plain is None:
             return parts
-        known = self._stat, self._time_ns, digest_content(content), depends_on, may_concern_devices(content)
+        known = self._stat, self._time_ns, digest_content(content), depends_on, _concerns_others(content)
         return Record(*known, path, _dump(plain.outlines), _dump(plain.facts))
 
 
@@ -209,9 +210,14 @@ def _load(text: str) -> Encoded:
     return plain
 
 
-def _decode_record(known: Record, path: str, device_digest: Callable[[], str]) -> FileParts | None:
-    """Decode the results of a file; None if they depend on other classes and claims for devices."""
-    return known.decode(path) if not known.depends_on or known.depends_on == device_digest() else None
+def _decode_record(known: Record, path: str, shared_digest: Callable[[], str]) -> FileParts | None:
+    """Decode the results of a file; None if they depend on other devices or kinds than there are."""
+    return known.decode(path) if not known.depends_on or known.depends_on == shared_digest() else None
+
+
+def _concerns_others(content: bytes) -> bool:
+    """Return True if objects of other files may depend on a file: it may define devices, or kinds."""
+    return may_concern_devices(content) or may_define_kinds(content)
 
 
 def _name(entry: FileEntry) -> str:

@@ -74,17 +74,17 @@ def _process_changed(
     if run.entries is None:
         results = open_results(run.project.root, run.environments, run.layers)
     else:
-        results = ResultCache(str(run.project.root), "files", ",".join(run.environments), run.layers)
+        results = ResultCache(str(run.project.root), "files", ",".join(run.environments), run.layers, run.context)
     if run.memory:
         run.memory.note_linted(run.layers, results)
-    # The files that a runner reads the catalog of devices from.
+    # The files that a runner reads devices and kinds from.
     sources = run.entries if run.entries is not None else layout.find_jobs(run.project.root)
-    device_digest = functools.cache(lambda: results.digest_device_files(sources))
-    known = [results.find(entry, device_digest) for entry in entries]
+    shared_digest = functools.cache(lambda: results.digest_shared_files(sources))
+    known = [results.find(entry, shared_digest) for entry in entries]
     numbers = [number for number, parts in enumerate(known) if parts is None]
 
     changed = [entries[number] for number in numbers]
-    process = functools.partial(_process_to_records, run, runners, tracer, device_digest, len(changed))
+    process = functools.partial(_process_to_records, run, runners, tracer, shared_digest, len(changed))
     found = parallel_map(changed, process)
     for number, record in zip(numbers, found, strict=True):
         if isinstance(record, Record):
@@ -126,8 +126,8 @@ def _process_committed(
     home = run.memory.home
     # The lint of the files on disk may have replaced what was stored before it.
     results = run.memory.find_linted(run.layers) or open_results(home, run.environments, run.layers)
-    device_digest = functools.cache(lambda: results.digest_device_files(list(layout.find_jobs(run.project.root))))
-    known = [_find_committed(results, home, entry, device_digest) for entry in entries]
+    shared_digest = functools.cache(lambda: results.digest_shared_files(list(layout.find_jobs(run.project.root))))
+    known = [_find_committed(results, home, entry, shared_digest) for entry in entries]
     changed = [entry for entry, parts in zip(entries, known, strict=True) if parts is None]
     found = iter(parallel_map(changed, lambda share: process_files(run, runners, tracer, share, len(entries))))
     wanted = [0, *(1 + list(run.environments).index(runner.name) for runner in runners)]
@@ -135,12 +135,12 @@ def _process_committed(
 
 
 def _find_committed(
-    results: ResultCache, home: Folder, entry: FileEntry, device_digest: Callable[[], str]
+    results: ResultCache, home: Folder, entry: FileEntry, shared_digest: Callable[[], str]
 ) -> FileParts | None:
     """The stored results of a file of a commit; None if it must be processed."""
     if entry.content is None or entry.finding is not None:
         return None
-    return results.find_content(_place_on_disk(home, entry), digest_content(entry.content), device_digest)
+    return results.find_content(_place_on_disk(home, entry), digest_content(entry.content), shared_digest)
 
 
 def _find_summaries(results: ResultCache, home: Folder, entry: FileEntry) -> FileParts | None:
@@ -158,11 +158,11 @@ def _process_to_records(
     run: RunState,
     runners: Sequence[EnvironmentRunner],
     tracer: Tracer,
-    device_digest: Callable[[], str],
+    shared_digest: Callable[[], str],
     total: int,
     share: Sequence[FileEntry],
 ) -> list[Record | FileParts]:
     """Process files; return a record for each whose results can be cached."""
     files = [FileSnapshot(entry) for entry in share]
     found = process_files(run, runners, tracer, [file.entry for file in files], total)
-    return [file.record(parts, device_digest) for file, parts in zip(files, found, strict=True)]
+    return [file.record(parts, shared_digest) for file, parts in zip(files, found, strict=True)]

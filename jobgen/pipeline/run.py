@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from jobgen.check.consequences import is_failed_evaluation
 from jobgen.model.finding import Finding, Related, Severity
 from jobgen.pipeline.across_jobs import AllJobs, find_across_jobs
+from jobgen.pipeline.built_findings import join_builds
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered
 from jobgen.pipeline.file_result import FileResult, join_parts
 from jobgen.pipeline.memory import Prepared
-from jobgen.pipeline.own_definitions import suggest_own_definitions
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.pipeline.prepare_run import prepare_run
 from jobgen.pipeline.process_files import discard_object, process_files
@@ -52,9 +52,13 @@ def _process(run: RunState) -> Iterator[Rendered]:
     run.dated = is_dated or any(part.used.days for part in parts)
     seen: dict[tuple[str, ...], Rendered] = {}
     shared: list[Finding] = []
+    built: list[tuple[str, Sequence[Finding]]] = []
     for entry, part in zip(entries, parts, strict=True):
         is_own = own is None or entry.path in own
         _note_result(run, entry, part, is_own=is_own)
+        if entry.build is not None and is_own:
+            wanted = [finding for finding in part.findings if entry.build.reports(finding.location.file)]
+            built.append((entry.build.file, wanted))
         for made in part.made:
             # Standalone files may be meant for different clusters, so they may repeat an object.
             is_new = run.entries is not None or _note_duplicate(made, seen, entries, shared)
@@ -62,6 +66,7 @@ def _process(run: RunState) -> Iterator[Rendered]:
                 yield made
             elif is_new:
                 run.others.append(made)
+    run.findings += join_builds(built)
     total = len(entries) * len(runners)
     progress = functools.partial(run.progress, total, total)
     compares_all = run.shard is None or run.shard.is_first
@@ -90,7 +95,8 @@ def _note_duplicate(
 def _finish_checks(run: RunState, jobs: AllJobs, shared: Sequence[Finding]) -> None:
     """Give findings the severities that they have in this repository, and note what they depend on."""
     run.rendered = run.complete and not any("" in part.unchecked for part in jobs.parts) and not _has_errors(shared)
-    run.findings[:] = suggest_own_definitions(run.findings, jobs.list_made(), jobs.entries)
+    if any(finding.rule in NO_SCHEMA_RULES for finding in run.findings):
+        run.findings[:] = _name_definitions(run, jobs)
     if run.project.findings:
         from jobgen.pipeline.broken_kinds import name_broken_kinds
 
@@ -101,6 +107,18 @@ def _finish_checks(run: RunState, jobs: AllJobs, shared: Sequence[Finding]) -> N
     run.findings[:], run.accepted = apply_severities(jobs, run.findings, covers_all=covers_all)
     is_lasting = not reads_unnamed_state(run, jobs.runners) and not depends_on_date(run.project)
     run.lasting = run.lasting and is_lasting
+
+
+def _name_definitions(run: RunState, jobs: AllJobs) -> list[Finding]:
+    """Return the findings, with what the files of the run say about kinds without a schema."""
+    # Imported late: most objects have a schema.
+    if run.entries is None:
+        from jobgen.pipeline.own_definitions import suggest_own_definitions
+
+        return suggest_own_definitions(run.findings, jobs.list_made(), jobs.entries)
+    from jobgen.pipeline.standalone_objects import report_broken_definitions
+
+    return report_broken_definitions(run.findings)
 
 
 def _process_all(
@@ -155,15 +173,15 @@ def _note_result(run: RunState, entry: FileEntry, part: FileResult, *, is_own: b
     run.comments += part.comments
     if not is_own:
         return
-    run.files += (entry.finding is None) - len(part.skipped)
-    run.findings += part.findings
+    run.files += (entry.finding is None and entry.build is None) - len(part.skipped)
+    run.findings += part.findings if entry.build is None else ()
     hiding = [finding for finding in part.findings if finding.rule in HIDING_RULES]
     if part.unchecked or not all(finding.rule in NO_SCHEMA_RULES for finding in hiding):
         run.unchecked.add(entry.path)
     run.without_schema.update((entry.path, finding.object) for finding in hiding)
     if any(map(run.wanted, part.names)):
         run.wanted_files.add(entry.path)
-    run.skipped.update(part.skipped)
+    run.left_out.update((entry.path, skipped) for skipped in part.skipped)
 
 
 def _has_errors(findings: Iterable[Finding]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +50,7 @@ class RunState:
         shard: Shard | None = None,
         known: Mapping[str, FileParts] | None = None,
         summarized: frozenset[str] = frozenset(),
+        context: bytes = b"",
     ) -> None:
         self.project = project
         self.environments = environments
@@ -61,8 +61,9 @@ class RunState:
         self.deployable, self.digested = deployable, digested
         """Whether an object that no operator accepts, because a container has no image, is an error; and whether each
         object needs the digest of its job."""
-        self.layers = layers
-        """The digest of all inputs besides jobs, taken before they were read; empty if results are not cached."""
+        self.layers, self.context = layers, context
+        """The digest of all inputs besides jobs, taken before they were read; empty if results are not cached. The
+        digest of what else the results of files by themselves depend on: what each file was taken for."""
         self.jobs, self.entries = jobs, entries
         self.memory = memory
         """The results of the last run in this process, if they are kept."""
@@ -77,17 +78,16 @@ class RunState:
         # Files whose objects are not needed if their summaries are in the cache.
         self.summarized = summarized
         self.findings: list[Finding] = []
-        self.names: set[str] = set()
-        self.wanted_files: set[str] = set()
-        """Files with a job that is wanted."""
+        self.names, self.wanted_files = set[str](), set[str]()
+        """The names of jobs, and files with a job that is wanted."""
         self.comments: list[Suppression] = []
         self.policies: tuple[str, ...] = ()
         self.policy_files: PolicyFiles | None = None
         """The policies, unless the cache says that nothing is wrong with them."""
         self.files = 0
         """How many files were read."""
-        self.skipped: Counter[str] = Counter()
-        """How many files were found in a folder and not read, by reason."""
+        self.left_out: dict[str, tuple[str, str]] = {}
+        """The files that were found in a folder and are no input: what they are, and why."""
         self.membership: Membership | None = None
         """Decides which jobs belong to no environment; None if an overlay has errors."""
         self.complete = False

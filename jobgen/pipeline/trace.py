@@ -16,7 +16,7 @@ from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.locate import locate
 from jobgen.render.build import build_objects, identity_of, is_spec, job_attributes, name_layer, split_list
 from jobgen.render.expand import Expander, JobDocument, find_dead_deletions
-from jobgen.repo.files import File
+from jobgen.repo.files import BuiltObject, File
 from jobgen.repo.shipped import BUILT_IN
 from jobgen.spec.merge import Deletion
 from jobgen.spec.overlay import Patch
@@ -34,14 +34,20 @@ class Job(NamedTuple):
     location: Location
     sweep: ValidFields | None = None
     """The document of the sweep that it is a member of."""
+    built: BuiltObject | None = None
+    """The object that a tool builds from several files, if it is one."""
 
     def traced_document(self) -> JobDocument:
         """The same document with locations."""
+        if self.built:
+            return JobDocument(self.built.traced, self.file.path)
         data = config.read_traced(self.file)[self.position].data
         return JobDocument(select_item(data, self.item), self.file.path, self.document.sweep)
 
     def find_document(self) -> JobDocument:
         """The same raw manifest with locations that are looked up when they are needed."""
+        if self.built:
+            return self.traced_document()
         text = config.search_document(self.file, self.position)
         if text is None:
             return name_layer(self.traced_document())
@@ -58,6 +64,8 @@ class Job(NamedTuple):
 
     def start(self) -> Location:
         """The location of its first line. For an item of a List the file is read again with locations."""
+        if self.built:
+            return self.built.location
         if self.item < 0:
             return self.location
         data = config.read_traced(self.file)[self.position].data

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Protocol
 
-from jobgen.model.data import Location
+from jobgen.model.data import Location, ValidFields
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_WALKED_BYTES, MAX_WALKED_ENTRIES, MAX_WALKED_FILES
@@ -18,6 +20,50 @@ from jobgen.repo.drafts import find_draft
 MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
 LINKED_FOLDER = "a symbolic link to a folder; it is not followed"
 LINK_NOWHERE = "a symbolic link that leads nowhere"
+VARIABLE_LAYER = "variable"
+"""The layer of values that a program fills in: the file has a variable there."""
+
+
+class BuiltObject(NamedTuple):
+    """An object that a tool such as kustomize builds from several files."""
+
+    data: ValidFields
+    """The object as the tool writes it."""
+    traced: ValidFields
+    """The same object; its keys and leaves know where they were written."""
+    file: str
+    """The file of the document that it began as."""
+    position: int
+    location: Location
+
+
+class Built(Protocol):
+    """What a build returns."""
+
+    @property
+    def objects(self) -> Sequence[BuiltObject]:
+        """The objects, in the order of the build."""
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """What is wrong with the files that say how to build them."""
+
+
+class Build(Protocol):
+    """Builds objects from several files."""
+
+    @property
+    def file(self) -> str:
+        """The file that says how."""
+
+    def __call__(self) -> Built:
+        """Build the objects."""
+
+    def reports(self, file: str) -> bool:
+        """Return True if findings in a file are reported: the file, or the build, was asked for."""
+
+    def read_sources(self, finding: Finding) -> Iterable[File]:
+        """Return the files that the values of a finding may come from."""
 
 
 class File(NamedTuple):
@@ -39,13 +85,20 @@ class FileEntry(NamedTuple):
     """Why the file, or the folder, is not read: one of the reasons below."""
     optional: bool = False
     """Whether the file may be something else than a manifest: it was found in a folder that holds any files."""
+    is_source: bool = False
+    """Whether only the text of the file is checked: its objects are those of a build that another entry has."""
+    build: Build | None = None
+    """Builds the objects of this entry from several files; `content` has the bytes of all of them."""
 
 
+# Folders that package managers fill.
+DEPENDENCY_FOLDERS = frozenset(("node_modules", "__pycache__", "site-packages", "venv", "bower_components"))
 HIDDEN = "hidden"
 OTHER_EXTENSION = "other extension"
 DEPENDENCIES = "dependencies"
 OTHER_REPOSITORY = "other Git repository"
 HELM_CHART = "Helm chart"
+LINKED = "link"
 LOCK_FILE = "lock file"
 EXCLUDED = "excluded"
 _HEAD_BYTES = 4096

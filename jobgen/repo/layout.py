@@ -27,7 +27,7 @@ from jobgen.repo.files import (
     report_unread_path,
     starts_object,
 )
-from jobgen.repo.root import LAYER_FOLDERS, SETTINGS, folder_exists
+from jobgen.repo.root import LAYER_FOLDERS, SETTINGS, folder_exists, holds_layers
 from jobgen.repo.shipped import find_shipped, mark_built_in
 from jobgen.repo.walk import find_one, walk_all, walk_files, walk_folder
 
@@ -77,21 +77,26 @@ def list_starter_frameworks() -> list[str]:
     return [os.path.basename(entry.path).removesuffix(".yaml") for entry in find_jobs(find_shipped("starter"))]
 
 
+def _walk_layers(root: Folder, top: str, suffixes: tuple[str, ...] = MANIFEST_SUFFIXES) -> Iterator[FileEntry]:
+    """Find the files of a folder of layers, if it is one of jobgen's."""
+    return walk_files(root, top, suffixes) if holds_layers(root, top) or is_home(root) else iter(())
+
+
 def read_overlays(root: Folder) -> Iterator[tuple[str, File]]:
     """Read all files of overlays/<env>/; yield the name of the environment with each."""
-    for entry in walk_files(root, "overlays", MANIFEST_SUFFIXES):
+    for entry in _walk_layers(root, "overlays"):
         parts = entry.path.split("/")
         yield (parts[1] if len(parts) > 2 else ""), read_file(entry)
 
 
 def read_runtimes(root: Folder) -> Iterator[File]:
     """Read the runtimes of TrainJobs, in runtimes/."""
-    return map(read_file, walk_files(root, "runtimes", MANIFEST_SUFFIXES))
+    return map(read_file, _walk_layers(root, "runtimes"))
 
 
 def read_teams(root: Folder) -> Iterator[File]:
     """Read the teams, in teams/."""
-    return map(read_file, walk_files(root, "teams", MANIFEST_SUFFIXES))
+    return map(read_file, _walk_layers(root, "teams"))
 
 
 def read_kinds(root: Folder) -> Iterator[File]:
@@ -110,7 +115,7 @@ def _read_shipped_kinds(home: Path) -> tuple[File, ...]:
 
 def read_own_kinds(root: Folder) -> Iterator[File]:
     """Read the kind descriptions of a repository, each in the folder of its group."""
-    for entry in walk_files(root, "schemas", (".yaml", ".yml")):
+    for entry in _walk_layers(root, "schemas", (".yaml", ".yml")):
         if entry.finding or entry.path.count("/") > 1:
             yield read_file(entry)
 
@@ -119,7 +124,7 @@ def read_own_schemas(root: Folder) -> Iterator[tuple[str, File]]:
     """Read the JSON Schemas of kinds that a repository has, each with its apiVersion."""
     if find_shipped("schemas").parent == root:
         return
-    for entry in walk_files(root, "schemas", (".json",)):
+    for entry in _walk_layers(root, "schemas", (".json",)):
         found = _OWN_SCHEMA.fullmatch(entry.path)
         if found and found["group"] != _OWN_GROUP:
             yield f"{found['group']}/{found['version']}", read_file(entry)
@@ -128,7 +133,7 @@ def read_own_schemas(root: Folder) -> Iterator[tuple[str, File]]:
 def read_layers(root: Folder) -> Iterator[File]:
     """Read all files of a repository that are written by hand, except jobs: overlays, kinds, policies, settings."""
     for top in LAYER_FOLDERS:
-        for entry in walk_files(root, top, (".yaml", ".yml")):
+        for entry in _walk_layers(root, top, (".yaml", ".yml")):
             yield read_file(entry)
     found = read_settings(root)
     if found:
@@ -183,7 +188,7 @@ def read_own_inputs(root: Folder) -> Iterator[File]:
     """Read the files of the repository, except jobs, that a lint depends on."""
     folders: set[str] = set()
     for top in LAYER_FOLDERS:
-        for file in map(read_file, walk_files(root, top, MANIFEST_SUFFIXES)):
+        for file in map(read_file, _walk_layers(root, top)):
             folders.update(_list_state_folders(file.content) if top == "overlays" else ())
             yield file
     found = read_settings(root)
@@ -218,10 +223,10 @@ def read_schema(root: Folder, name: str) -> File | None:
     if isinstance(root, CommitPath):
         from jobgen.repo.committed_files import read_committed
 
-        is_own = (root / path).is_file() or (root / path).leads_out()
+        is_own = ((root / path).is_file() or (root / path).leads_out()) and holds_layers(root, "schemas")
         return read_file(read_committed(root / path, path, root)) if is_own else None
     full = os.path.join(root, path)
-    return read_path(full, path, root) if is_file(full) else None
+    return read_path(full, path, root) if is_file(full) and (holds_layers(root, "schemas") or is_home(root)) else None
 
 
 def read_shipped_policies(root: Folder, *, all_packs: bool = False) -> Iterator[File]:
@@ -284,7 +289,7 @@ def _find_policies(root: Folder) -> Iterator[FileEntry]:
         return
     # In a checkout of jobgen, packs are as little in force as those of the jobgen that is installed.
     others = (f"{_POLICY_TESTS}/", policy_packs.FOLDER) if _is_checkout(root) else (f"{_POLICY_TESTS}/",)
-    for entry in walk_files(root, POLICIES, MANIFEST_SUFFIXES):
+    for entry in _walk_layers(root, POLICIES):
         if entry.finding or not entry.path.startswith(others):
             yield entry
 

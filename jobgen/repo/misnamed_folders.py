@@ -9,8 +9,8 @@ from pathlib import Path
 
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.repo.exclude import ExcludePattern, is_excluded
-from jobgen.repo.files import MANIFEST_SUFFIXES, FileEntry, read_start, report_unread_path
-from jobgen.repo.root import DEPENDENCY_FOLDERS, SOURCE_FOLDERS, has_settings
+from jobgen.repo.files import DEPENDENCY_FOLDERS, MANIFEST_SUFFIXES, FileEntry, read_start, report_unread_path
+from jobgen.repo.root import SOURCE_FOLDERS, has_settings
 from jobgen.repo.walk import list_paths, walk_files
 
 _CUTOFF = 0.7

@@ -14,8 +14,10 @@ from jobgen.repo.atomic import links_outside
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.files import (
     DEPENDENCIES,
+    DEPENDENCY_FOLDERS,
     EXCLUDED,
     HELM_CHART,
+    LINKED,
     MANIFEST_SUFFIXES,
     OTHER_REPOSITORY,
     File,
@@ -29,7 +31,7 @@ from jobgen.repo.files import (
     report_too_many_files,
 )
 from jobgen.repo.lock import KUSTOMIZATION, LOCK
-from jobgen.repo.root import DEPENDENCY_FOLDERS, find_root
+from jobgen.repo.root import find_root
 from jobgen.repo.walk import CHART_FOLDERS, walk_folder
 
 _BASELINE = lazy_pattern(r'\s*\{\s*"version":\s*[0-9]+,\s*"(?:findings|paths)":\s*\[')
@@ -158,4 +160,6 @@ def _find_committed_manifests(folder: CommitPath, path: str) -> Iterator[FileEnt
         elif reason := _skip_committed(top, below):
             yield FileEntry(shown, skipped=reason)
         else:
-            yield find_committed(top / below, entry, shown, MANIFEST_SUFFIXES, top)._replace(optional=True)
+            found = find_committed(top / below, entry, shown, MANIFEST_SUFFIXES, top)
+            is_linked = found.finding is not None and found.finding.rule == "linked-folder"
+            yield FileEntry(shown, skipped=LINKED) if is_linked else found._replace(optional=True)

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from itertools import islice
 from pathlib import Path
 from typing import overload
 
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.drafts import is_file, is_folder
+from jobgen.repo.files import MANIFEST_SUFFIXES, read_file
+from jobgen.repo.walk import list_paths, walk_files
 
 SETTINGS = "jobgen.yaml"
 _WORKFLOWS = (".github", "workflows")
-# Folders that package managers fill.
-DEPENDENCY_FOLDERS = frozenset(("node_modules", "__pycache__", "site-packages", "venv", "bower_components"))
+_OWN_MARKS = {
+    "jobs": (b"jobgen.dev",),
+    "overlays": (b"jobgen.dev",),
+    "policies": (b"AdmissionPolicy",),
+    "runtimes": (b"TrainingRuntime",),
+    "schemas": (b"platform:", b'"x-kubernetes-', b'"properties"'),
+    "teams": (b"jobgen.dev",),
+}
+"""A text that files have which jobgen reads in a folder."""
+_USUAL_FOLDERS = ("docs", "exported", "manifests", "rendered", "site", "tests")
+"""Folders that jobs repositories have beside those of jobgen."""
+_MAX_SEARCHED = 200
+"""How many files of a folder are searched for such a text."""
 LAYER_FOLDERS = ("overlays", "policies", "runtimes", "schemas", "teams")
 """The folders of what is common to jobs."""
 SOURCE_FOLDERS = ("jobs", *LAYER_FOLDERS)
@@ -27,11 +41,55 @@ def find_root(start: CommitPath) -> CommitPath | None: ...
 @overload
 def find_root(start: Folder) -> Folder | None: ...
 def find_root(start: Folder) -> Folder | None:
-    """The nearest folder at or above `start` with a jobgen.yaml; otherwise `start` if it has jobs/ or overlays/."""
+    """The nearest folder at or above `start` with a jobgen.yaml; otherwise `start` if it has jobs/ or overlays."""
     folder = find_settings(start)
     if folder is not None:
         return folder
-    return start if any(exists_as(start / name, is_folder) for name in ("jobs", "overlays")) else None
+    return start if exists_as(start / "jobs", is_folder) or has_own_files(start, "overlays") else None
+
+
+def holds_layers(root: Folder, top: str) -> bool:
+    """Return True if a folder of layers is jobgen's: it is in a jobs repository, or a file there says so.
+
+    Many repositories have folders that are called overlays, policies or schemas and know nothing of jobgen.
+    """
+    if is_repository(root) or has_own_files(root, top):
+        return True
+    return has_settings(root) and not _holds_kustomizations(root, top)
+
+
+def _holds_kustomizations(root: Folder, top: str) -> bool:
+    """Return True if a folder has kustomizations, so that its files are theirs."""
+    entries = islice(walk_files(root, top, MANIFEST_SUFFIXES), _MAX_SEARCHED)
+    return any(entry.path.rpartition("/")[2].startswith("kustomization.") for entry in entries)
+
+
+def is_repository(folder: Folder) -> bool:
+    """Return True if a folder is a jobs repository: it has settings and jobs, specs of jobgen, or nothing but jobs."""
+    if not exists_as(folder / "jobs", is_folder):
+        return has_own_files(folder, "overlays")
+    return has_settings(folder) or not _has_other_folders(folder) or has_own_files(folder, "jobs")
+
+
+def _has_other_folders(folder: Folder) -> bool:
+    """Return True if a folder has others than a jobs repository has."""
+    if isinstance(folder, CommitPath):
+        names = {each.name for each in folder.iterdir() if each.is_dir() and not each.name.startswith(".")}
+    else:
+        names = {name.rstrip("/") for name in list_paths(str(folder), "") if name.endswith("/")}
+    return bool(names - {*SOURCE_FOLDERS, *_USUAL_FOLDERS})
+
+
+def lacks_jobs(root: Folder) -> bool:
+    """Return True if a repository has settings and no jobs: all of it is manifests, as in any other repository."""
+    return has_settings(root) and not exists_as(root / "jobs", is_folder)
+
+
+def has_own_files(root: Folder, top: str) -> bool:
+    """Return True if a file in a folder is what jobgen reads in a folder of that name."""
+    marks = _OWN_MARKS[top]
+    contents = (read_file(entry).content for entry in islice(walk_files(root, top, MANIFEST_SUFFIXES), _MAX_SEARCHED))
+    return any(mark in content for content in contents for mark in marks)
 
 
 def find_settings(start: Folder) -> Folder | None:

@@ -15,9 +15,11 @@ from jobgen.repo.drafts import PathEntry, UnsavedEntry, is_file, is_folder, list
 from jobgen.repo.exclude import ExcludePattern
 from jobgen.repo.files import (
     DEPENDENCIES,
+    DEPENDENCY_FOLDERS,
     EXCLUDED,
     HELM_CHART,
     HIDDEN,
+    LINKED,
     LINKED_FOLDER,
     OTHER_EXTENSION,
     OTHER_REPOSITORY,
@@ -25,10 +27,11 @@ from jobgen.repo.files import (
     report_file,
     report_link_outside,
 )
-from jobgen.repo.root import DEPENDENCY_FOLDERS, has_settings
 
 _MAX_SEARCHED = 50_000
 """How many files and folders are looked at to find repositories."""
+# What Go, PHP and Ruby write into the folder of copied dependencies.
+_VENDOR_LISTS = ("modules.txt", "autoload.php", "bundle", "github.com", "k8s.io")
 CHART_FOLDERS = frozenset(("charts", "templates"))
 
 _Entry = os.DirEntry[str] | UnsavedEntry | PathEntry
@@ -139,7 +142,9 @@ def _find_entry(
     if entry.name.startswith(".") and not (any_files and path.lower().endswith(suffixes) and entry.is_file()):
         return FileEntry(path, full, skipped=HIDDEN)
     if entry.is_symlink() and os.path.isdir(full):
-        return _report_linked_folder(full, path, inside)
+        found = _report_linked_folder(full, path, inside)
+        is_inside = found.finding is not None and found.finding.rule == "linked-folder"
+        return FileEntry(path, full, skipped=LINKED) if any_files and is_inside else found
     if path.lower().endswith(suffixes):
         leads_out = entry.is_symlink() and not os.path.realpath(full).startswith(inside)
         return report_link_outside(path) if leads_out else FileEntry(path, full, optional=any_files)
@@ -153,6 +158,8 @@ def _skip_folder(entry: _Entry, full: str, *, any_files: bool) -> str:
     if not any_files:
         return ""
     if entry.name in DEPENDENCY_FOLDERS or os.path.exists(os.path.join(full, "pyvenv.cfg")):
+        return DEPENDENCIES
+    if entry.name == "vendor" and any(os.path.exists(os.path.join(full, name)) for name in _VENDOR_LISTS):
         return DEPENDENCIES
     if os.path.lexists(os.path.join(full, ".git")):
         return OTHER_REPOSITORY
@@ -176,8 +183,8 @@ def _report_linked_folder(full: str, path: str, inside: str) -> FileEntry:
     return report_file(path, "linked-folder", LINKED_FOLDER)
 
 
-def find_repositories(folder: Path, limit: int) -> list[Path]:
-    """The folders below a folder that have settings, the nearest first; links and hidden folders are not followed.
+def find_folders(folder: Path, limit: int, is_wanted: Callable[[Path], bool]) -> list[Path]:
+    """The folders below a folder that are wanted, the nearest first; links and hidden folders are not followed.
 
     At most `limit` are returned, and large folders are not searched to the end.
     """
@@ -191,7 +198,7 @@ def find_repositories(folder: Path, limit: int) -> list[Path]:
             continue
         count += len(entries)
         inside = [entry.path for entry in entries if _is_searched(entry)]
-        found += [Path(each) for each in inside if has_settings(Path(each))]
+        found += [Path(each) for each in inside if is_wanted(Path(each))]
         pending += inside
     return found[:limit]
 

@@ -61,7 +61,11 @@ class Report(NamedTuple):
     link: Callable[[str], str] | None = None
     """Returns the address of the page about a rule, empty without one; None if the terminal shows no links."""
     skipped: Mapping[str, int] = MappingProxyType({})
-    """How many files and folders were not read, by reason."""
+    """How many files and folders were not judged, by reason."""
+    taken: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    """What each file was taken for, and why, by path; only those that were decided about."""
+    explain_files: bool = False
+    """Whether to list also the files that are judged as they are."""
     shard: ShardPart | None = None
     """Which share of a run this is, if it is one."""
     prefix: str = ""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.root import LAYER_FOLDERS, SETTINGS
 
-NO_SCHEMA_RULES = frozenset(("broken-schema", "missing-schema", "old-api-version"))
+NO_SCHEMA_RULES = frozenset(("broken-schema", "kind-without-crd", "missing-schema", "old-api-version"))
 """Rules whose findings mean that an object was not compared with a schema; its other checks ran."""
 
 HIDING_RULES = NO_SCHEMA_RULES | {"internal-error", "policy-not-evaluated", "too-many-errors", "wrong-type"}

@@ -10,6 +10,8 @@ from jobgen.report import Report
 from jobgen.report.entries import RANK, ReportEntry, count_entries, count_suppressed_entries, group_findings
 from jobgen.report.escape import visible
 
+JUDGED_AS_IS = "object"
+
 
 def format_findings(findings: Iterable[Finding]) -> str:
     """Return one line for each finding, with all its environments, followed by its related locations."""
@@ -52,6 +54,20 @@ def _skips(report: Report) -> str:
     """Return how many files were not read, and why: `3 skipped (2 hidden, 1 Helm chart)`."""
     reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(report.skipped.items()))
     return f"{sum(report.skipped.values())} skipped ({reasons})" if reasons else ""
+
+
+def list_taken(report: Report) -> list[tuple[str, str, str]]:
+    """Return the path of each file, what it was taken for, and why; those that are judged as they are if asked for."""
+    return [
+        (path, sort, why)
+        for path, (sort, why) in sorted(report.taken.items())
+        if report.explain_files or sort != JUDGED_AS_IS
+    ]
+
+
+def describe_files(report: Report) -> str:
+    """Return a line for each file: its path, what it was taken for, and why."""
+    return "".join(f"{visible(f'{path}: {sort}: {why}')}\n" for path, sort, why in list_taken(report))
 
 
 def describe_scope(report: Report) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from jobgen.model.finding import UNCHECKED, Finding
 
-_GROUPED = frozenset(("ignored-schema-keyword", "missing-schema"))
+_GROUPED = frozenset(("ignored-schema-keyword", "kind-without-crd", "missing-schema"))
 
 
 def group_by_kind(findings: Iterable[Finding]) -> tuple[list[Finding], list[Finding]]:

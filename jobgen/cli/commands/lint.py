@@ -38,6 +38,8 @@ from jobgen.report.formats import AUTO, format_names
 )
 @click.option("--statistics", is_flag=True, help="Count the findings of each rule.")
 @click.option("--show-suppressed", is_flag=True, help="Show findings that comments and the baseline suppress.")
+@click.option("--explain-files", is_flag=True, help="Say what each file was taken for, and why.")
+@click.option("--strict-files", is_flag=True, help="Report a file whose objects are not judged, such as a template.")
 @shard_option
 @click.option("--kubeconform", is_flag=True, help="Run kubeconform too; report disagreements.")
 @click.option(

@@ -597,6 +597,12 @@ TABLE: dict[str, Any] = {
     "--show-suppressed": {
      "help": "Show findings that comments and the baseline suppress"
     },
+    "--explain-files": {
+     "help": "Say what each file was taken for, and why"
+    },
+    "--strict-files": {
+     "help": "Report a file whose objects are not judged, such as a template"
+    },
     "--shard": {
      "help": "Process one of N shares of the files",
      "count": 1
@@ -1229,6 +1235,28 @@ TABLE: dict[str, Any] = {
        ]
       }
      ]
+    },
+    "update": {
+     "help": "Rebuild the imported schemas from folders of CustomResourceDefinitions.",
+     "options": {
+      "--check": {
+       "help": "Write nothing"
+      },
+      "-h": {
+       "help": "Show this message and exit"
+      },
+      "--help": {
+       "help": "Show this message and exit"
+      }
+     },
+     "arguments": [
+      {
+       "takes": [
+        "folder"
+       ],
+       "many": True
+      }
+     ]
     }
    }
   },
@@ -1350,6 +1378,7 @@ TABLE: dict[str, Any] = {
   "chief-and-master",
   "cohort-cycle",
   "command-in-one-string",
+  "conflicting-copies",
   "conflicting-env",
   "conflicting-mount",
   "conflicting-port",
@@ -1358,6 +1387,7 @@ TABLE: dict[str, Any] = {
   "conflicting-volume-source",
   "cpu-image-on-gpus",
   "cpu-too-large",
+  "crd-copies-differ",
   "crd-rule-violated",
   "curly-quote",
   "dangerous-capability",
@@ -1398,6 +1428,7 @@ TABLE: dict[str, Any] = {
   "finalizer-in-git",
   "flavor-without-nodes",
   "flux-substitution",
+  "flux-substitution-fails",
   "forbidden-change",
   "forced-sync",
   "foreign-namespace",
@@ -1446,6 +1477,7 @@ TABLE: dict[str, Any] = {
   "invalid-host-name",
   "invalid-hugepages",
   "invalid-key",
+  "invalid-kustomization",
   "invalid-label",
   "invalid-merge-key",
   "invalid-name",
@@ -1477,10 +1509,16 @@ TABLE: dict[str, Any] = {
   "kind-changed",
   "kind-not-allowed",
   "kind-not-served",
+  "kind-without-crd",
   "kubeconform-disagrees",
   "kubeconform-failed",
   "kueue-and-volcano-queues",
   "kueue-label-as-annotation",
+  "kustomization-cycle",
+  "kustomization-file-missing",
+  "kustomization-id-conflict",
+  "kustomization-load-restricted",
+  "kustomize-build-fails",
   "launcher-command-on-workers",
   "launcher-on-one-pod",
   "link-out-of-repository",
@@ -1525,6 +1563,7 @@ TABLE: dict[str, Any] = {
   "never-completes",
   "never-starts",
   "nnodes-mismatch",
+  "node-agent",
   "non-canonical-quantity",
   "non-finite-number",
   "not-a-mapping",
@@ -1572,6 +1611,7 @@ TABLE: dict[str, Any] = {
   "selector-matches-nothing",
   "server-managed-field",
   "service-port-clash",
+  "service-selects-nothing",
   "shared-file-name",
   "shared-output",
   "shared-single-node-claim",
@@ -1592,10 +1632,13 @@ TABLE: dict[str, Any] = {
   "topology-on-job",
   "ttl-in-runtime",
   "ttl-reruns-job",
+  "unbuilt-kustomization",
   "uncounted-devices",
   "uneven-priority",
   "unexpanded-variable",
   "unfilled-placeholder",
+  "unjudged-file",
+  "unjudged-variable",
   "unknown-anchor",
   "unknown-cohort",
   "unknown-current-date",

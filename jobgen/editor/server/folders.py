@@ -12,7 +12,8 @@ from pygls.uris import to_fs_path
 
 from jobgen.editor.server import diagnostics, documents, rendered
 from jobgen.editor.server.app import JobgenServer, guard
-from jobgen.repo.walk import find_repositories
+from jobgen.repo.root import has_settings
+from jobgen.repo.walk import find_folders
 
 log = logging.getLogger("jobgen.lsp")
 
@@ -41,7 +42,7 @@ class _Folders:
         search.add_done_callback(self._searches.discard)
 
     async def _open_inside(self, folder: Path) -> None:
-        found = await asyncio.to_thread(find_repositories, folder, MAX_REPOSITORIES + 1)
+        found = await asyncio.to_thread(find_folders, folder, MAX_REPOSITORIES + 1, has_settings)
         if len(found) > MAX_REPOSITORIES:
             log.warning(
                 "%s holds more than %d jobs repositories; the others are linted when one of their files is opened",

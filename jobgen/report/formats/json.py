@@ -6,6 +6,7 @@ from jobgen.model.finding import Finding, Severity
 from jobgen.report import Report
 from jobgen.report.escape import dump_json
 from jobgen.report.formats import FormatInfo
+from jobgen.report.summary import list_taken
 
 FORMAT = FormatInfo("programs", "one entry for each environment", "counted; listed with `--show-suppressed`")
 
@@ -18,6 +19,8 @@ def render(report: Report) -> str:
         document["suppressed"] = [
             {**_finding(finding), "reason": reason, "by": by} for finding, reason, by in report.suppressed
         ]
+    if files := list_taken(report):
+        document["files"] = [{"file": path, "takenFor": sort, "why": why} for path, sort, why in files]
     return dump_json({**document, "summary": _summary(report)}) + "\n"
 
 

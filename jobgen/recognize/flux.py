@@ -1,0 +1,408 @@
+"""Kustomizations of Flux: what they build of a folder, with the values that they fill in (`postBuild`).
+
+Flux builds the kustomization of `spec.path`, or generates one that lists all manifests below it. It fills in variables
+only if there are values: those of ConfigMaps and Secrets (`substituteFrom`), and over them its own (`substitute`).
+The Kustomizations themselves are objects, too, which a kustomization or another Kustomization of Flux may change.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from jobgen.k8s.nodes import as_list, as_mapping
+from jobgen.kustomize import KUSTOMIZATION_NAMES, SourceTree, plan, read_documents
+from jobgen.model.data import Location, location_of, untraced, value_of
+from jobgen.model.finding import Finding, Severity
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.recognize.envsubst import substitute
+from jobgen.recognize.kustomize_files import find_closures
+from jobgen.recognize.substituted import Values, Variable, fill_in
+from jobgen.recognize.surroundings import FolderBuild, Surroundings
+from jobgen.recognize.virtual_file import VirtualFile, move_nodes
+from jobgen.repo.files import Built, BuiltObject, File
+
+GROUP = "kustomize.toolkit.fluxcd.io"
+RULE = "flux-substitution-fails"
+
+_SOURCES = "source.toolkit.fluxcd.io"
+_BOOTSTRAPPED = "flux-system"
+"""The source that `flux bootstrap` creates: the repository that the Kustomizations are in."""
+_DISABLED = f"{GROUP}/substitute"
+_VALID_NAME = lazy_pattern(r"[_A-Za-z][_A-Za-z0-9]*\Z")
+# Fields of a Kustomization that become fields of the kustomization of its folder.
+_FIELDS = {"targetNamespace": "namespace", "namePrefix": "namePrefix", "nameSuffix": "nameSuffix"}
+_LISTS = ("patches", "images")
+_YAML = (".yaml", ".yml")
+_MAX_LEVELS = 5
+_MAX_REPEATED = 8_000_000
+_FILE_BYTES = 1_000
+"""How many levels of Kustomizations change those below them, how many bytes are built again, and what a file adds."""
+
+
+class Kustomization(NamedTuple):
+    """A Kustomization of Flux, as Flux applies it."""
+
+    file: str
+    position: int
+    location: Location
+    data: Mapping[str, Any]
+    """With locations."""
+
+    @property
+    def name(self) -> str:
+        """The name of the object."""
+        return str(value_of(as_mapping(self.data.get("metadata")).get("name")))
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the object; empty if the file has none."""
+        return str(value_of(as_mapping(self.data.get("metadata")).get("namespace")) or "")
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """What it builds."""
+        return as_mapping(self.data.get("spec"))
+
+    @property
+    def post_build(self) -> Mapping[str, Any]:
+        """The values that it fills in."""
+        return as_mapping(self.spec.get("postBuild"))
+
+    @property
+    def source(self) -> tuple[str, str]:
+        """The kind and the name of the source that its path is in."""
+        source = as_mapping(self.spec.get("sourceRef"))
+        return str(value_of(source.get("kind"))), str(value_of(source.get("name")))
+
+
+class FluxBuild:
+    """What one Kustomization of Flux applies."""
+
+    def __init__(
+        self, kustomization: Kustomization, target: _Target, values: Values | None, sources: Sequence[File]
+    ) -> None:
+        self.file = kustomization.file
+        self.kustomization = kustomization
+        self.target = target
+        self._values = values
+        self._sources = sources
+        """The files that its values come from."""
+        self._only: frozenset[str] | None = None
+        self._built: _Built | None = None
+
+    def limit_to(self, files: frozenset[str]) -> FluxBuild:
+        """Report only findings in some files, because the build itself was not asked for."""
+        self._only = files
+        return self
+
+    def read(self) -> bytes:
+        """Return everything that its objects depend on."""
+        values = repr(self._values and (sorted(self._values.known.items()), self._values.is_complete))
+        spec = repr((untraced(self.kustomization.data), sorted(self.target.files)))
+        texts = (values.encode("utf-8", "replace"), spec.encode("utf-8", "replace"))
+        return b"\n".join((self.target.build.read(), *(file.content for file in self._sources), *texts))
+
+    def __call__(self) -> Built:
+        """Build the objects and fill in their variables; the second time, return the same."""
+        if self._built is None:
+            built = self.target.build()
+            virtual = self.target.virtual
+            # Flux reads files outside of the kustomization's folder.
+            findings = [
+                each if each.location.file != virtual else each._replace(location=self.kustomization.location)
+                for each in built.findings
+                if each.rule != "kustomization-load-restricted"
+            ]
+            objects: list[BuiltObject] = []
+            for each in built.objects:
+                moved = move_nodes(each, virtual, self.kustomization.location) if virtual else each
+                filled = None if self._values is None or _is_left(moved) else fill_in(moved, self._values, substitute)
+                objects.append(filled.object if filled else moved)
+                # Without values, Flux does not read the texts.
+                findings += self._report(filled.faults) if filled and self._values and self._values.known else ()
+            self._built = _Built(objects, findings)
+        return self._built
+
+    def _report(self, faults: Iterable[tuple[Location, str]]) -> Iterator[Finding]:
+        for location, expression in faults:
+            message = (
+                f"Flux cannot read `{expression}`, so it applies nothing of `{self.kustomization.name}`; "
+                f"write `$${expression[1:]}` if the text is meant for a shell"
+            )
+            yield Finding(RULE, "gitops", Severity.ERROR, message, location)
+
+    def reports(self, file: str) -> bool:
+        """Return True if findings in a file are reported."""
+        return self._only is None or file in self._only
+
+    def read_sources(self, finding: Finding) -> Iterator[File]:
+        """Return the files that the values of a finding may come from."""
+        yield from self.target.build.read_sources(finding)
+        yield from self._sources
+
+
+class _Built(NamedTuple):
+    objects: Sequence[BuiltObject]
+    findings: Sequence[Finding]
+
+
+class _Target(NamedTuple):
+    """The folder of a Kustomization."""
+
+    build: FolderBuild
+    files: frozenset[str]
+    """All files that the build reads."""
+    roots: frozenset[str]
+    """The kustomization files that are built, or that a generated one lists."""
+    virtual: str = ""
+    """The file of the kustomization that Flux writes, if it writes one."""
+
+
+def find_builds(around: Surroundings) -> list[FluxBuild]:
+    """Return the builds of all Kustomizations of Flux in a tree that fill in values."""
+    return _Finder(around).find()
+
+
+class _Finder:
+    def __init__(self, around: Surroundings) -> None:
+        self.around = around
+        self.known: dict[tuple[str, str], list[Kustomization]] = {}
+        self.made: dict[int, FluxBuild | None] = {}
+        """The builds by the identity of the data of their Kustomizations."""
+        self.read: set[str] = set()
+        self.repeated = 0
+
+    def find(self) -> list[FluxBuild]:
+        kustomizations = self.find_kustomizations()
+        builds = (self.make(each) for several in kustomizations.values() for each in several)
+        return [each for each in builds if each is not None and _fills_in(each.kustomization)]
+
+    def find_kustomizations(self) -> dict[tuple[str, int], list[Kustomization]]:
+        """Return the Kustomizations by their document, each as all builds make it that change it."""
+        found = {(each.file, each.position): [each] for each in self.list_documents(GROUP, "Kustomization")}
+        roots = dict.fromkeys(root for file, _ in found for root in self.around.plan.members.get(file, ()))
+        tree = self.around.tree.source
+        built = (self.around.make(tree, root, self.around.closures[root])().objects for root in roots)
+        found |= _collect(built, {})
+        level = [each for several in found.values() for each in several]
+        for _ in range(_MAX_LEVELS):
+            changed = _collect((self.list_changed(each, found) for each in level), found)
+            found |= changed
+            level = [each for several in changed.values() for each in several]
+        return found
+
+    def list_changed(
+        self, parent: Kustomization, known: Mapping[tuple[str, int], list[Kustomization]]
+    ) -> Iterator[BuiltObject]:
+        """Return the objects of a Kustomization that changes others."""
+        if not _fills_in(parent) and not any(parent.spec.get(field) for field in (*_LISTS, "components")):
+            return
+        made = self.make(parent)
+        files = {file for file, _ in known}
+        if made is not None and not files.isdisjoint(made.target.files):
+            own = (parent.file, parent.position)
+            yield from (each for each in made().objects if (each.file, each.position) != own)
+
+    def list_documents(self, group: str, kind: str) -> Iterator[Kustomization]:
+        """Return the objects of a kind that files have; `group` is empty for those of the core."""
+        for path in self.around.paths:
+            content = self.around.tree.read(path).content if path.endswith(_YAML) else b""
+            if (group or kind).encode() not in content:
+                continue
+            documents, _ = read_documents(content, path, "manifest")
+            for position, data in enumerate(documents):
+                if _is_kind(data, group, kind):
+                    yield Kustomization(path, position, location_of(data) or Location(path), data)
+
+    def make(self, kustomization: Kustomization) -> FluxBuild | None:
+        """Return the build of a Kustomization; None if it builds nothing of this repository."""
+        key = id(kustomization.data)
+        if key not in self.made:
+            target = (
+                self.find_target(kustomization)
+                if self.is_own(kustomization) and self.repeated < _MAX_REPEATED
+                else None
+            )
+            values, sources = self.read_values(kustomization) if target else (None, [])
+            file = self.around.tree.read(kustomization.file)
+            self.made[key] = FluxBuild(kustomization, target, values, [file, *sources]) if target else None
+        return self.made[key]
+
+    # Folders
+
+    @cached_property
+    def sources(self) -> dict[str, str]:
+        """The addresses of the Git repositories that the files name, by the names of their sources."""
+        found = self.list_documents(_SOURCES, "GitRepository")
+        return {each.name: str(value_of(each.spec.get("url"))) for each in found}
+
+    def is_own(self, kustomization: Kustomization) -> bool:
+        """Return True if the path of a Kustomization is most likely one of this repository."""
+        kind, name = kustomization.source
+        if name == _BOOTSTRAPPED or kind != "GitRepository":
+            return name == _BOOTSTRAPPED
+        urls = set(self.sources.values())
+        return name not in self.sources or len(urls) == 1 or self.sources[name] == self.sources.get(_BOOTSTRAPPED)
+
+    def find_folder(self, kustomization: Kustomization) -> str | None:
+        """Return the folder that a Kustomization builds; None if it is not in the linted folder."""
+        path = str(value_of(kustomization.spec.get("path")) or "")
+        if "$" in path or "\0" in path:
+            return None
+        folder = posixpath.normpath(posixpath.join("/", path)).lstrip("/")
+        above = f"{self.around.above}/" if self.around.above else ""
+        if folder != self.around.above and not folder.startswith(above):
+            return None
+        folder = folder[len(above) :]
+        return folder if not folder or self.around.tree.source.is_folder(folder) else None
+
+    def find_target(self, kustomization: Kustomization) -> _Target | None:
+        """Return what a Kustomization builds: the kustomization of its folder, or one that Flux writes."""
+        folder = self.find_folder(kustomization)
+        if folder is None:
+            return None
+        tree = self.around.tree.source
+        file = self.find_kustomization(folder)
+        fields = _write_fields(kustomization.spec)
+        if file and not fields:
+            return self.make_target(tree, file, frozenset((file,)), "")
+        listed = self.list_manifests(folder) if not file else []
+        if not file and not listed:
+            return None
+        inside = "kustomization-of-flux" if file else ""
+        virtual = posixpath.join(folder, inside, KUSTOMIZATION_NAMES[0])
+        components = [posixpath.join(".." if file else "", str(each)) for each in fields.pop("components", ())]
+        resources = [".."] if file else [posixpath.relpath(each, folder or ".") for each in listed]
+        content = json.dumps({"resources": resources, "components": components, **fields}).encode()
+        roots = [file] if file else filter(None, map(self.find_kustomization, listed))
+        return self.make_target(VirtualFile(tree, virtual, content), virtual, frozenset(roots), virtual)
+
+    def make_target(self, tree: SourceTree, file: str, roots: frozenset[str], virtual: str) -> _Target | None:
+        files = self.around.closures.get(file) if not virtual else None
+        files = files or find_closures(plan(tree, [file])).get(file)
+        if files is None:
+            return None
+        again = (files & self.read) - {virtual}
+        self.repeated += sum(_FILE_BYTES + len(self.around.tree.read(each).content) for each in again)
+        self.read |= files
+        return _Target(self.around.make(tree, file, files - {virtual}), files - {virtual}, roots, virtual)
+
+    def find_kustomization(self, folder: str) -> str:
+        """Return the kustomization file of a folder; empty without one."""
+        paths = (posixpath.join(folder, name) for name in KUSTOMIZATION_NAMES)
+        return next(filter(self.around.tree.exists, paths), "")
+
+    def list_manifests(self, folder: str) -> list[str]:
+        """Return what Flux lists if a folder has no kustomization: manifests, and folders that have one."""
+        start = f"{folder}/" if folder else ""
+        listed: dict[str, None] = {}
+        for path in sorted(self.around.paths):
+            if path.startswith(start) and path.endswith(_YAML):
+                parts = path[len(start) :].split("/")[:-1]
+                folders = (start + "/".join(parts[: count + 1]) for count in range(len(parts)))
+                built = next(filter(self.find_kustomization, folders), "")
+                if built or path in self.around.objects:
+                    listed[built or path] = None
+        return list(listed)
+
+    # Values
+
+    def read_values(self, kustomization: Kustomization) -> tuple[Values | None, list[File]]:
+        """Return the values that a Kustomization fills in, and the files that they come from."""
+        known: dict[str, Variable] = {}
+        is_complete = True
+        sources: list[File] = []
+        for reference in map(as_mapping, as_list(kustomization.post_build.get("substituteFrom"))):
+            found = self.find_config_map(kustomization, reference)
+            if found is None:
+                is_complete = False
+                continue
+            known |= _read_pairs(as_mapping(found.data.get("data")), found.location)
+            sources.append(self.around.tree.read(found.file))
+        known |= _read_pairs(as_mapping(kustomization.post_build.get("substitute")), kustomization.location)
+        if not known and is_complete:
+            # Flux changes nothing without values.
+            return None, sources
+        given = {name: each for name, each in known.items() if _is_known(each.value)}
+        return Values(given, is_complete=is_complete and len(given) == len(known)), sources
+
+    def find_config_map(self, kustomization: Kustomization, reference: Mapping[str, Any]) -> Kustomization | None:
+        """Return the ConfigMap that a Kustomization names; None if it is not the only one that it can be."""
+        kind, name = (str(value_of(reference.get(key))) for key in ("kind", "name"))
+        if kind != "ConfigMap":
+            return None
+        if not self.known:
+            for each in self.list_documents("", kind):
+                self.known.setdefault((kind, each.name), []).append(each)
+        spaces = ("", kustomization.namespace) if kustomization.namespace else None
+        found = [each for each in self.known.get((kind, name), ()) if spaces is None or each.namespace in spaces]
+        nearest = max((_count_shared(each.file, kustomization.file) for each in found), default=0)
+        found = [each for each in found if _count_shared(each.file, kustomization.file) == nearest]
+        return found[0] if len(found) == 1 else None
+
+
+def _collect(
+    objects: Iterable[Iterable[BuiltObject]], known: Mapping[tuple[str, int], list[Kustomization]]
+) -> dict[tuple[str, int], list[Kustomization]]:
+    """Return the Kustomizations that several builds make, by their document, except for those that are known."""
+    found: dict[tuple[str, int], list[Kustomization]] = {}
+    seen = {key: [untraced(each.data) for each in several] for key, several in known.items()}
+    for several in objects:
+        for each in several:
+            key = (each.file, each.position)
+            if _is_kind(each.data, GROUP, "Kustomization") and each.data not in seen.setdefault(key, []):
+                seen[key].append(each.data)
+                found.setdefault(key, []).append(Kustomization(*key, each.location, each.traced))
+    return found
+
+
+def _is_kind(data: Any, group: str, kind: str) -> bool:
+    if not isinstance(data, dict) or value_of(data.get("kind")) != kind:
+        return False
+    return str(value_of(data.get("apiVersion"))).rpartition("/")[0] == group
+
+
+def _fills_in(kustomization: Kustomization) -> bool:
+    return any(kustomization.post_build.get(field) for field in ("substitute", "substituteFrom"))
+
+
+def _write_fields(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that Flux adds to the kustomization of a folder."""
+    fields: dict[str, Any] = {}
+    for name, field in _FIELDS.items():
+        fields |= {field: value_of(spec[name])} if value_of(spec.get(name)) else {}
+    for name in (*_LISTS, "components"):
+        fields |= {name: untraced(spec[name])} if as_list(spec.get(name)) else {}
+    return fields
+
+
+def _read_pairs(data: Mapping[str, Any], location: Location) -> dict[str, Variable]:
+    """Return the variables of a mapping; Flux removes line breaks."""
+    pairs = ((key, value_of(value)) for key, value in data.items())
+    return {
+        str(key): Variable(value.replace("\n", ""), location_of(key) or location)
+        for key, value in pairs
+        if isinstance(value, str) and _VALID_NAME.match(key)
+    }
+
+
+def _is_known(value: str) -> bool:
+    """Return False if a value is encrypted, or is itself filled in."""
+    return "${" not in value and not value.startswith("ENC[")
+
+
+def _is_left(built: BuiltObject) -> bool:
+    """Return True if an object says that its variables are not filled in."""
+    metadata = as_mapping(built.data.get("metadata"))
+    return any(as_mapping(metadata.get(field)).get(_DISABLED) == "disabled" for field in ("labels", "annotations"))
+
+
+def _count_shared(one: str, other: str) -> int:
+    """Return how many folders two files have in common."""
+    pairs = zip(one.split("/")[:-1], other.split("/")[:-1], strict=False)
+    return next((at for at, (left, right) in enumerate(pairs) if left != right), min(one.count("/"), other.count("/")))

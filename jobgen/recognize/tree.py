@@ -1,0 +1,86 @@
+"""The files around a file, which say what it is: read on demand, from disk or from a commit."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from itertools import islice
+
+from jobgen.kustomize import SourceTree
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.repo.files import File
+
+# Files that fill manifests in, and pages that say how.
+_SCRIPT = lazy_pattern(
+    r"(?:\A|/)(?:Makefile|justfile|Justfile|Taskfile\.ya?ml|Tiltfile|Jenkinsfile)\Z"
+    r"|\.(?:sh|bash|zsh|fish|ps1|py|go|js|ts|rb|mk|tf)\Z"
+)
+_PAGE = lazy_pattern(r"\.(?:md|mdx|rst|txt|adoc|ipynb)\Z")
+_MAX_SCRIPTS = 2_000
+_MAX_SCRIPT_BYTES = 200_000
+"""How many scripts and pages are searched, and how much of each."""
+
+
+def list_folders(path: str) -> Iterator[str]:
+    """Return the folder of a file, and those above it, up to the linted one, which has no name."""
+    while path not in ("", "/"):
+        path = posixpath.dirname(path)
+        yield path
+
+
+class FileTree:
+    """The files of the linted folder: those that are walked, and any other that is asked for by its path."""
+
+    def __init__(self, source: SourceTree, paths: Iterable[str]) -> None:
+        self.source = source
+        self._paths = tuple(paths)
+        self._known: dict[str, File] = {}
+        self.asked: set[str] = set()
+        """The paths of all files that were read or looked for, also of those that do not exist."""
+
+    def read(self, path: str) -> File:
+        """Return a file by its path; it has a finding if it cannot be read."""
+        self.asked.add(path)
+        if path not in self._known:
+            self._known[path] = self.source.read(path)
+        return self._known[path]
+
+    def exists(self, path: str) -> bool:
+        """Return True if there is a file or folder at a path."""
+        self.asked.add(path)
+        return path in self._known or self.source.exists(path)
+
+    @cached_property
+    def _texts(self) -> dict[str, list[str]]:
+        """The scripts and pages by the folder they are in."""
+        found: dict[str, list[str]] = {}
+        texts = (path for path in self._paths if _SCRIPT.search(path) or _PAGE.search(path))
+        for path in islice(texts, _MAX_SCRIPTS):
+            found.setdefault(posixpath.dirname(path), []).append(path)
+        return found
+
+    def find_script(self, near: str, *texts: bytes) -> str:
+        """Return a script in the folder of a file, or above it, that has some texts in one line; empty without one."""
+        return next((path for path, lines in self._list_lines(near, texts) if any(lines)), "")
+
+    def find_mention(self, near: str, *texts: bytes) -> str:
+        """Return a script or page in the folder of a file, or above it, that has some texts; empty without one."""
+        return next((path for path in self._list_texts(near) if all(text in self._search(path) for text in texts)), "")
+
+    def _list_lines(self, near: str, texts: tuple[bytes, ...]) -> Iterator[tuple[str, Iterator[bool]]]:
+        for path in self._list_texts(near):
+            if _SCRIPT.search(path) and texts[0] in self._search(path):
+                yield path, (all(text in line for text in texts) for line in self._search(path).split(b"\n"))
+
+    def _list_texts(self, near: str) -> Iterator[str]:
+        """Return the scripts and pages in the folder of a file, then those above it."""
+        for folder in list_folders(near):
+            yield from self._texts.get(folder, ())
+
+    def _search(self, path: str) -> bytes:
+        self.asked.add(path)
+        if path not in self._known:
+            self._known[path] = self.source.read(path)
+            self._known[path] = self._known[path]._replace(content=self._known[path].content[:_MAX_SCRIPT_BYTES])
+        return self._known[path].content

@@ -1,0 +1,288 @@
+"""A lint of kustomizations: what they build is judged, on the lines that somebody wrote."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BIN = Path(sys.executable).parent
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+        - name: web
+          image: registry.example.com/web:1.2.3
+"""
+BASE = {"base/kustomization.yaml": "resources:\n  - web.yaml\n", "base/web.yaml": DEPLOYMENT}
+PROD = "resources:\n  - ../../base\nnamespace: prod\n"
+
+
+def write_all(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+
+
+def run(folder: Path, *arguments: str, path: str = "/usr/bin:/bin") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "jobgen", "lint", "--no-cache", *arguments]
+    environment = {**os.environ, "PATH": path}
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
+
+
+def lint(folder: Path, *arguments: str, path: str = "/usr/bin:/bin") -> dict:
+    done = run(folder, "--format", "json", *(arguments or (".",)), path=path)
+    assert done.stdout, done.stderr
+    report: dict = json.loads(done.stdout)
+    return report
+
+
+def found_in(report: dict) -> list[tuple[str, int, str]]:
+    return [(each["file"], each["line"], each["rule"]) for each in report["findings"]]
+
+
+TOOLS = ["/usr/bin:/bin", pytest.param(f"{BIN}:/usr/bin:/bin", id="kubectl")]
+
+
+@pytest.mark.parametrize("path", TOOLS)
+def test_a_finding_is_on_the_line_of_the_patch(tmp_path: Path, path: str) -> None:
+    patch = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: -1\n"
+    prod = f"{PROD}patches:\n  - path: replicas.yaml\n"
+    write_all(tmp_path, BASE | {"overlays/prod/kustomization.yaml": prod, "overlays/prod/replicas.yaml": patch})
+    report = lint(tmp_path, path=path)
+
+    assert found_in(report) == [("overlays/prod/replicas.yaml", 5, "out-of-range")]
+    assert report["findings"][0]["object"]["namespace"] == "prod"
+    assert report["summary"]["objects"] == 1
+
+
+@pytest.mark.parametrize("path", TOOLS)
+def test_a_finding_is_on_the_line_of_the_transformer(tmp_path: Path, path: str) -> None:
+    write_all(tmp_path, BASE | {"overlays/prod/kustomization.yaml": PROD.replace("prod\n", "Not_A_Name\n")})
+
+    assert found_in(lint(tmp_path, path=path)) == [("overlays/prod/kustomization.yaml", 3, "invalid-name")]
+
+
+@pytest.mark.parametrize("path", TOOLS)
+def test_a_fault_of_a_base_is_reported_once(tmp_path: Path, path: str) -> None:
+    faulty = {"base/web.yaml": DEPLOYMENT.replace("spec:\n  selector", "spec:\n  replicas: -1\n  selector")}
+    overlays = {f"overlays/{env}/kustomization.yaml": PROD.replace("prod", env) for env in ("dev", "prod")}
+    write_all(tmp_path, BASE | faulty | overlays)
+    report = lint(tmp_path, path=path)
+
+    assert found_in(report) == [("base/web.yaml", 6, "out-of-range")]
+    assert report["findings"][0]["related"][-1]["message"] == "in the build of `overlays/dev`, `overlays/prod`"
+    assert report["summary"]["objects"] == 2
+
+
+def test_what_kustomize_completes_is_complete(tmp_path: Path) -> None:
+    bare = DEPLOYMENT.replace("  selector: {matchLabels: {app: web}}\n", "").replace(":1.2.3", "")
+    rest = "commonLabels: {app: web}\nimages:\n  - {name: registry.example.com/web, newTag: 1.2.3}\n"
+    write_all(tmp_path, BASE | {"base/web.yaml": bare, "overlays/prod/kustomization.yaml": PROD + rest})
+
+    assert found_in(lint(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["base/web.yaml"], []),
+        (["overlays/prod/replicas.yaml"], ["overlays/prod/replicas.yaml"]),
+        (["overlays/prod"], ["overlays/prod/replicas.yaml"]),
+        (["base"], []),
+    ],
+)
+def test_a_named_file_is_judged_in_the_builds_that_use_it(
+    tmp_path: Path, arguments: list[str], found: list[str]
+) -> None:
+    patch = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: -1}\n"
+    bare = {"base/web.yaml": DEPLOYMENT.replace("  selector: {matchLabels: {app: web}}\n", "")}
+    prod = f"{PROD}commonLabels: {{app: web}}\npatches:\n  - path: replicas.yaml\n"
+    write_all(tmp_path, BASE | bare | {"overlays/prod/kustomization.yaml": prod, "overlays/prod/replicas.yaml": patch})
+    report = lint(tmp_path, *arguments)
+
+    assert [file for file, *_ in found_in(report)] == found
+    assert report["summary"]["objects"] == 1
+
+
+@pytest.mark.parametrize("spelling", ["{}", "./{}", "{folder}/{}", "../repo/{}"])
+def test_the_spelling_of_a_path_changes_nothing(tmp_path: Path, spelling: str) -> None:
+    patch = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: -1}\n"
+    prod = f"{PROD}patches:\n  - path: replicas.yaml\n"
+    folder = tmp_path / "repo"
+    write_all(folder, BASE | {"overlays/prod/kustomization.yaml": prod, "overlays/prod/replicas.yaml": patch})
+    report = lint(folder, spelling.format("overlays/prod/replicas.yaml", folder=folder))
+
+    assert found_in(report) == [("overlays/prod/replicas.yaml", 4, "out-of-range")]
+
+
+def test_a_base_above_the_linted_folder_is_read_in_a_repository_only(tmp_path: Path) -> None:
+    faulty = {"base/web.yaml": DEPLOYMENT.replace("spec:\n  selector", "spec:\n  replicas: -1\n  selector")}
+    write_all(tmp_path, BASE | faulty | {"overlays/prod/kustomization.yaml": PROD})
+    outside = lint(tmp_path / "overlays/prod", "--explain-files", ".")
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    inside = lint(tmp_path / "overlays/prod")
+
+    assert found_in(outside) == [("kustomization.yaml", 1, "unbuilt-kustomization")]
+    assert found_in(inside) == [("../../base/web.yaml", 6, "out-of-range")]
+
+
+def test_what_fails_the_build_is_an_error(tmp_path: Path) -> None:
+    listed = "resources:\n  - web.yaml\n  - wbe2.yaml\npatches:\n  - patch.yaml\n"
+    write_all(tmp_path, {"kustomization.yaml": listed, "web.yaml": DEPLOYMENT, "patch.yaml": "spec: {replicas: 2}\n"})
+    report = lint(tmp_path)
+
+    assert found_in(report) == [
+        ("kustomization.yaml", 3, "kustomization-file-missing"),
+        ("kustomization.yaml", 5, "invalid-kustomization"),
+    ]
+    assert report["summary"]["objects"] == 1
+
+
+@pytest.mark.parametrize(
+    "creator", [{".gitignore": "web2.yaml\n"}, {"build.sh": "helm template . > web2.yaml\n"}], ids=["ignored", "script"]
+)
+def test_a_file_that_something_creates_is_a_warning(tmp_path: Path, creator: dict[str, str]) -> None:
+    listed = {"kustomization.yaml": "resources:\n  - web.yaml\n  - web2.yaml\n", "web.yaml": DEPLOYMENT}
+    write_all(tmp_path, listed | creator)
+    [finding] = lint(tmp_path)["findings"]
+
+    assert (finding["rule"], finding["severity"]) == ("kustomization-file-missing", "warning")
+    assert f"`{next(iter(creator))}`" in finding["message"]
+
+
+def test_a_comment_suppresses_a_finding_of_a_build(tmp_path: Path) -> None:
+    comment = "  replicas: -1 # jobgen: ignore[out-of-range] -- a test\n"
+    faulty = {"base/web.yaml": DEPLOYMENT.replace("spec:\n  selector", f"spec:\n{comment}  selector")}
+    write_all(tmp_path, BASE | faulty | {"overlays/prod/kustomization.yaml": PROD})
+    report = lint(tmp_path)
+
+    assert (found_in(report), report["summary"]["suppressed"]) == ([], 1)
+
+
+def test_secrets_of_generators_are_not_printed(tmp_path: Path) -> None:
+    listed = "secretGenerator:\n  - name: Bad_Name\n    envs: [secret.env]\n"
+    write_all(tmp_path, {"kustomization.yaml": listed, "secret.env": "password=correct-horse-battery\n"})
+    done = run(tmp_path, ".")
+
+    assert "Bad_Name" in done.stdout
+    assert "correct-horse" not in done.stdout + done.stderr
+
+
+def test_inputs_of_plugins_are_no_objects(tmp_path: Path) -> None:
+    generator = (
+        "apiVersion: policy.open-cluster-management.io/v1\nkind: PolicyGenerator\nmetadata: {name: a}\n"
+        "policies:\n  - name: a\n    manifests:\n      - path: input/part.yaml\n"
+    )
+    part = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
+    files = {"kustomization.yaml": "generators:\n  - gen.yaml\n", "gen.yaml": generator, "input/part.yaml": part}
+    write_all(tmp_path, files | {"web/a.yaml": DEPLOYMENT})
+    report = lint(tmp_path)
+
+    assert [rule for _, _, rule in found_in(report)] == ["unbuilt-kustomization"]
+    assert {each["file"]: each["takenFor"] for each in report["files"]}["input/part.yaml"] == "kustomize input"
+
+
+def test_shards_find_what_one_run_finds(tmp_path: Path) -> None:
+    faulty = {"base/web.yaml": DEPLOYMENT.replace("spec:\n  selector", "spec:\n  replicas: -1\n  selector")}
+    overlays = {f"overlays/{env}/kustomization.yaml": PROD.replace("prod", env) for env in ("dev", "prod")}
+    write_all(tmp_path / "repo", BASE | faulty | overlays | {"other.yaml": DEPLOYMENT})
+    whole = lint(tmp_path / "repo")
+    for index in (1, 2):
+        done = run(tmp_path / "repo", ".", "--format", "json", "--shard", f"{index}/2")
+        (tmp_path / f"{index}.json").write_text(done.stdout, "utf-8")
+    command = [sys.executable, "-m", "jobgen", "merge-reports", "--format", "json", "../1.json", "../2.json"]
+    merged = subprocess.run(command, cwd=tmp_path / "repo", capture_output=True, text=True, check=False)
+
+    assert found_in(json.loads(merged.stdout)) == found_in(whole)
+
+
+def test_since_compares_builds_of_two_revisions(tmp_path: Path) -> None:
+    def git(*arguments: str) -> None:
+        identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+        subprocess.run(["git", *identity, *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    old = DEPLOYMENT.replace("spec:\n  selector", "spec:\n  replicas: -1\n  selector")
+    write_all(tmp_path, BASE | {"base/web.yaml": old, "overlays/prod/kustomization.yaml": PROD})
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "-m", "a")
+    same = lint(tmp_path, ".", "--since", "HEAD", path=f"{BIN}:/usr/bin:/bin")
+    write_all(tmp_path, {"overlays/prod/kustomization.yaml": f"{PROD}commonAnnotations: {{a b: c}}\n"})
+    changed = lint(tmp_path, ".", "--since", "HEAD", path=f"{BIN}:/usr/bin:/bin")
+
+    assert found_in(same) == []
+    assert [rule for _, _, rule in found_in(changed)] == ["invalid-annotation"]
+
+
+SECRET = "correct-horse-battery"
+ENV_SECRET = {
+    "kustomization.yaml": (
+        "resources: [web.yaml]\nsecretGenerator: [{name: s, envs: [e]}]\nreplacements:\n"
+        "  - source: {kind: Secret, name: s, fieldPath: data.P}\n"
+        "    targets: [{select: {kind: Deployment}, fieldPaths: [spec.strategy.type], options: {create: true}}]\n"
+    ),
+    "e": f"P={SECRET}\n",
+    "web.yaml": DEPLOYMENT,
+}
+SECRETS = {
+    "copied by a replacement": ENV_SECRET,
+    "a line of a key": {"kustomization.yaml": "secretGenerator: [{name: s, envs: [e]}]\n", "e": f"P=a\n{SECRET}/x+\n"},
+    "a literal without a key": {"kustomization.yaml": f"secretGenerator:\n  - name: s\n    literals: [{SECRET}]\n"},
+    "in a patch": {
+        "kustomization.yaml": (
+            "resources: [s.yaml]\npatches:\n  - patch: |-\n      apiVersion: v1\n      kind: Secret\n"
+            f"      metadata: {{name: s}}\n      stringData: [{SECRET}]\n"
+        ),
+        "s.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n",
+    },
+}
+
+
+@pytest.mark.parametrize("path", TOOLS)
+@pytest.mark.parametrize("name", SECRETS)
+def test_no_secret_of_a_build_is_printed(tmp_path: Path, name: str, path: str) -> None:
+    write_all(tmp_path, SECRETS[name])
+    done = run(tmp_path, ".", path=path)
+    encoded = base64.b64encode(SECRET.encode()).decode().rstrip("=")[:-1]
+
+    assert done.returncode == 1
+    assert SECRET not in done.stdout + done.stderr
+    assert encoded not in done.stdout + done.stderr
+
+
+HOSTILE = {
+    "a pattern": "patches:\n  - {patch: '[]', target: {name: '(((.|){100}){100}){100}z'}}\n",
+    "a selector": "patches:\n  - {patch: '[]', target: {labelSelector: '" + "!a," * 100_000 + "'}}\n",
+    "a long name": f"configurations: [{'a' * 5000}.yaml]\n",
+    "a deep path": "configurations: [deep.yaml]\n",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_kustomization_ends_in_a_finding(tmp_path: Path, name: str) -> None:
+    deep = f"commonLabels: [{{path: {'a/' * 3000}a, create: true}}]\n"
+    files = {"kustomization.yaml": f"resources: [web.yaml]\ncommonLabels: {{a: b}}\n{HOSTILE[name]}", "deep.yaml": deep}
+    write_all(tmp_path, files | {"web.yaml": DEPLOYMENT.replace("name: web\nspec", f"name: {'a' * 63}\nspec")})
+
+    assert found_in(lint(tmp_path))
+
+
+def test_many_resources_are_built(tmp_path: Path) -> None:
+    names = [f"c{number}.yaml" for number in range(2000)]
+    write_all(tmp_path, {"kustomization.yaml": "resources:\n" + "".join(f"  - {name}\n" for name in names)})
+    write_all(tmp_path, {n: f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {n[:-5]}}}\n" for n in names})
+
+    assert lint(tmp_path)["summary"]["objects"] == 2000
