@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import build_pyz  # noqa: E402 - a script, not a package
 
-PARTS = ("jobgen", "schemas", "policies", "README.md", "LICENSE", "CHANGELOG.md", "pyproject.toml")
+PARTS = ("jobgen", "schemas", "policies", "README.md", "LICENSE", "NOTICE", "CHANGELOG.md", "pyproject.toml")
 UNLISTED = ("py.typed", "data/starter/pre-commit-config.yaml", "data/time_zones.txt")
 """Files of the wheel that no list of folders has."""
 MAX_WHEEL_BYTES = 8_000_000

@@ -279,7 +279,7 @@ def test_fix_that_reveals_more_errors_is_dropped_for_its_file_only(loose):
 def test_safe_fixes_are_kept_if_unsafe_ones_reveal_more_errors(loose):
     text = JOB.replace("kubeflow.org/v1", "kubeflow.org/v1beta2").replace("always", "Always").replace("Master", "Chief")
     text = text.replace("bert", "7.bert")
-    (loose / "old.yaml").write_text(text.replace("name: pytorch", "name: a") + "status: {}\n")
+    (loose / "old.yaml").write_text(text.replace("name: pytorch", "name: a") + "status: {phase: Running}\n")
     told = apply_fixes(loose, fix="unsafe")
 
     [line] = [line for line in told.err.splitlines() if line.startswith("old.yaml was not fixed completely")]

@@ -11,8 +11,8 @@ from moduletrees import parse_module
 
 ROOT = Path(__file__).parent.parent / "jobgen"
 # A package may import what is below it. ARCHITECTURE.md shows the same list.
-PACKAGES = """cli model_context editor api gitops convert site testing diff queues teams pipeline report render check
-    operators kueue k8s spec repo yamlio cache model""".split()
+PACKAGES = """cli model_context editor api gitops convert site testing diff queues teams pipeline recognize report
+    render check operators kueue kustomize k8s spec repo yamlio cache model""".split()
 
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
@@ -61,7 +61,7 @@ RESERVED = {
     },
     # the folders of a repository; schemas, temporary folders, the rendered tree and the cache, which list their own
     "os.scandir": {"repo.walk", "repo.shipped", "repo.scratch", "cache", "repo.tree_files"},
-    ".iterdir": {"repo.tree_files"},  # lists the tree that it writes
+    ".iterdir": {"repo.tree_files", "repo.root"},  # lists the tree that it writes, and a folder of a commit
     ".glob": set(),
     ".rglob": set(),
 }

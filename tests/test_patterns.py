@@ -26,7 +26,14 @@ def find_patterns() -> dict[str, re.Pattern[str]]:
         if not module.name.endswith("__main__"):
             for name, value in vars(importlib.import_module(module.name)).items():
                 found |= patterns_in(value, f"{module.name}.{name}")
-    return {name: pattern for name, pattern in found.items() if isinstance(pattern.pattern, str)}
+    return {name: _as_text(pattern) for name, pattern in found.items()}
+
+
+def _as_text(pattern: re.Pattern[Any]) -> re.Pattern[str]:
+    """The same expression for text instead of bytes."""
+    if isinstance(pattern.pattern, str):
+        return pattern
+    return re.compile(pattern.pattern.decode("latin-1"), pattern.flags)
 
 
 def patterns_in(value: Any, name: str) -> dict[str, re.Pattern[str]]:

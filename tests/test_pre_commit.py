@@ -178,7 +178,7 @@ def test_hooks_install_from_a_checkout(repository: Repository, tmp_path: Path) -
     source.mkdir()
     for name in ("jobgen", "schemas", "policies"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", ".pre-commit-hooks.yaml"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE", "CHANGELOG.md", ".pre-commit-hooks.yaml"):
         shutil.copy(ROOT / name, source)
     origin = Repository(source, tmp_path / "home")
     assert origin.commit().returncode == 0

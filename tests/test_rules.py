@@ -21,6 +21,13 @@ CASES = [(path.stem, case) for path in sorted(EXAMPLES.glob("*.yaml")) for case 
 OWN = {rule.name for rule in all_rules()}
 # Rules that no small repository can show, and the test that covers them.
 UNSHOWN = {
+    "unbuilt-kustomization": "an example is a jobs repository: tests/test_lint_kustomize.py",
+    "unjudged-file": "an example is a jobs repository: tests/test_recognize.py",
+    "unjudged-variable": "an example is a jobs repository: tests/test_recognize.py",
+    "conflicting-copies": "an example is a jobs repository: tests/test_standalone_objects.py",
+    "crd-copies-differ": "an example is a jobs repository: tests/test_tree_definitions.py",
+    "kind-without-crd": "an example is a jobs repository: tests/test_tree_definitions.py",
+    "service-selects-nothing": "an example is a jobs repository: tests/test_standalone_objects.py",
     "change-not-analyzed": "a change has two sides: tests/test_since.py",
     "edit-without-effect": "a change has two sides: tests/diff/every-effect.txt",
     "forbidden-change": "a change has two sides: tests/diff/runs.txt",
@@ -30,6 +37,13 @@ UNSHOWN = {
     "running-job-deleted": "a change has two sides: tests/diff/every-effect.txt",
     "edited-rendered-file": "only a tree has files: tests/test_escapes.py",
     "unlisted-rendered-file": "only a tree has files: tests/test_escapes.py",
+    "invalid-kustomization": "a kustomization has files: tests/test_kustomize_findings.py",
+    "kustomization-cycle": "a kustomization has files: tests/test_kustomize_findings.py",
+    "kustomization-file-missing": "a kustomization has files: tests/test_kustomize_findings.py",
+    "kustomization-id-conflict": "a kustomization has files: tests/test_kustomize_findings.py",
+    "kustomization-load-restricted": "a kustomization has files: tests/test_kustomize_findings.py",
+    "flux-substitution-fails": "a Kustomization of Flux has files: tests/test_recognized_values.py",
+    "kustomize-build-fails": "a kustomization has files: tests/test_kustomize_findings.py",
     "empty-file": "an example is not empty: tests/test_silently_green.py",
     "file-name-too-long": "only a tree has files: tests/hostile/file-name-too-long.txt",
     "file-too-large": "8 MiB are no example: tests/hostile/file-of-50-mb.txt",

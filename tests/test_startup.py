@@ -160,7 +160,7 @@ NOT_FOR_A_LINT = {
     "textwrap",
     "yaml",
 }
-MOST_MODULES = 183
+MOST_MODULES = 206
 """The most modules of jobgen, beside rules, that a lint of one manifest imports. Raise it only for what all need."""
 MOST_RULES = 80
 """The most modules of rules: those that read something that the manifest has. There are some 140 in all."""
