@@ -13,24 +13,31 @@ if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
 # Type checkers know the name. To import it from `typing` takes longer than to print the help.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from jobgen.api.cluster_changes import ClusterChange
     from jobgen.api.diff import ChangedField, ChangedObject, DiffResult, diff
     from jobgen.api.errors import JobgenError, NotFoundError, OperationError, ToolError, UsageError
     from jobgen.api.exceptions import AcceptedFindings, ExceptionsResult, exceptions
-    from jobgen.api.explain import ExplainedField, Explanation, RenderedValue, RuleExplanation, ValueSource, explain
-    from jobgen.api.job_tests import JobTestOutcome, JobTestsResult, run_tests
+    from jobgen.api.explain import Explanation, RuleExplanation, explain
     from jobgen.api.lint import LintResult, lint
     from jobgen.api.merge_reports import MergedReport, merge_reports
     from jobgen.api.project import Project, load
-    from jobgen.api.queue import QueuedWorkload, QueueResult, queue
     from jobgen.api.render import RenderedObject, RenderResult, render
-    from jobgen.api.report import ReportResult, report
-    from jobgen.api.teams import TeamsResult, teams
+    from jobgen.diff.queue_changes import (
+        QueueChanges,
+        QueueObjectChange,
+        QuotaAmounts,
+        QuotaChange,
+        WorkloadChange,
+    )
+    from jobgen.explain.cluster_changes import ClusterChange
+    from jobgen.explain.explain import ExplainedField, RenderedValue, ValueSource
+    from jobgen.features.kueue.queue import QueuedWorkload, QueueResult, queue
+    from jobgen.features.page.report import ReportResult, report
+    from jobgen.features.teams.overview import BudgetLine, TeamEnvironment, TeamOverview
+    from jobgen.features.teams.teams import TeamsResult, teams
+    from jobgen.features.testing.job_tests import JobTestOutcome, JobTestsResult, run_tests
     from jobgen.model.data import Location
     from jobgen.model.finding import Finding, Identity, Related, Severity
-    from jobgen.queues.changes import QueueChanges, QueueObjectChange, QuotaAmounts, QuotaChange, WorkloadChange
     from jobgen.report import Suppressed
-    from jobgen.teams.overview import BudgetLine, TeamEnvironment, TeamOverview
 
 __version__ = "0.2.0"
 
@@ -92,25 +99,27 @@ __all__ = [
 
 # Names are imported when they are first used, so that `import jobgen` is fast.
 _MODULES = {
-    "jobgen.api.cluster_changes": "ClusterChange",
     "jobgen.api.diff": "ChangedField ChangedObject DiffResult diff",
     "jobgen.api.errors": "JobgenError NotFoundError OperationError ToolError UsageError",
     "jobgen.api.exceptions": "AcceptedFindings ExceptionsResult exceptions",
-    "jobgen.api.explain": "ExplainedField Explanation RenderedValue RuleExplanation ValueSource explain",
-    "jobgen.api.job_tests": "JobTestOutcome JobTestsResult run_tests",
+    "jobgen.api.explain": "Explanation RuleExplanation explain",
+    "jobgen.explain.cluster_changes": "ClusterChange",
+    "jobgen.explain.explain": "ExplainedField RenderedValue ValueSource",
+    "jobgen.features.testing.job_tests": "JobTestOutcome JobTestsResult run_tests",
     "jobgen.api.lint": "LintResult lint",
     "jobgen.api.merge_reports": "MergedReport merge_reports",
     "jobgen.api.project": "Project load",
-    "jobgen.api.queue": "QueuedWorkload QueueResult queue",
+    "jobgen.features.kueue.queue": "QueuedWorkload QueueResult queue",
     "jobgen.api.render": "RenderedObject RenderResult render",
-    "jobgen.api.report": "ReportResult report",
-    "jobgen.api.teams": "TeamsResult teams",
+    "jobgen.features.page.report": "ReportResult report",
+    "jobgen.features.teams.teams": "TeamsResult teams",
     "jobgen.model.data": "Location",
     "jobgen.model.finding": "Finding Identity Related Severity",
-    "jobgen.queues.changes": "QueueChanges QueueObjectChange QuotaAmounts QuotaChange WorkloadChange",
+    "jobgen.diff.queue_changes": "QueueChanges QueueObjectChange QuotaAmounts QuotaChange WorkloadChange",
     "jobgen.report": "Suppressed",
-    "jobgen.teams.overview": "BudgetLine TeamEnvironment TeamOverview",
+    "jobgen.features.teams.overview": "BudgetLine TeamEnvironment TeamOverview",
 }
+_FEATURES = "jobgen.features."
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
@@ -119,6 +128,12 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if _HOMES[name].startswith(_FEATURES):
+        from jobgen.model.features import NO_FEATURE, all_features
+
+        feature = _HOMES[name].removeprefix(_FEATURES).partition(".")[0]
+        if feature not in all_features():
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}: {NO_FEATURE.format(feature)}")
     return getattr(import_module(_HOMES[name]), name)
 
 
@@ -127,7 +142,7 @@ def __dir__() -> list[str]:
 
 
 class _Package(type(sys)):  # type: ignore[misc]
-    """The type of this module: `jobgen.render`, `diff`, `report` and `teams` stay functions.
+    """The type of this module: `jobgen.render`, `diff`, `explain` and `report` stay functions.
 
     The import system sets private subpackages as attributes of their parent; those four would hide the functions.
     """

@@ -38,6 +38,7 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS
 _REPOSITORY_MARKS = (".git", ".hg", "jobgen.yaml")
 # Libraries on which results depend: they read YAML and evaluate CEL.
 _LIBRARIES = ("yaml", "cel_expr_python")
+_SHIPPED, _READ = ("schemas", "policies"), (".py", ".json", ".yaml")
 _folder: str = ""
 _salt: bytes = b""
 _secret: bytes = b""
@@ -60,14 +61,17 @@ def find_default_folder() -> Path | None:
 @functools.cache
 def installation_fingerprint() -> str:
     """A text that changes with the installation: names, sizes and times of the files of jobgen and its libraries."""
+    package = os.path.dirname(__file__)
+    # In a checkout, schemas and policies are beside the package; in a wheel, they are its data.
+    pending = [package, *(os.path.join(os.path.dirname(package), name) for name in _SHIPPED)]
     files: list[str] = []
-    pending = [os.path.dirname(__file__)]
     while pending:
-        with os.scandir(pending.pop()) as found:
+        folder = pending.pop()
+        with suppress(FileNotFoundError), os.scandir(folder) as found:
             for entry in found:
-                if entry.name.endswith(".py"):
+                if entry.name.endswith(_READ):
                     files.append(_describe_file(entry.path, entry.stat()))
-                elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
+                elif entry.name != "__pycache__" and entry.is_dir(follow_symlinks=False):
                     pending.append(entry.path)
     for spec in map(PathFinder.find_spec, _LIBRARIES):
         files += [_describe_file(spec.origin, os.stat(spec.origin))] if spec and spec.origin else []

@@ -1,4 +1,4 @@
-"""Build the table that shell completion reads, jobgen/cli/completion/commands.py, and the help in jobgen/data/help/.
+"""Build the help in jobgen/data/help/, the table of commands that shell completion reads, and the list of features.
 
     python tools/build_completion.py
 
@@ -18,7 +18,8 @@ import click
 from jobgen.check.rule_docs import all_docs
 from jobgen.cli.app import cli
 from jobgen.cli.help_texts import FOLDER, WIDTH, name_file
-from jobgen.pipeline import config
+from jobgen.model.features import SHIPPED, all_features, to_command
+from jobgen.render import config
 
 TABLE = Path(__file__).parent.parent / "jobgen/cli/completion/commands.py"
 _TAKES: dict[str, list[str]] = {
@@ -116,6 +117,12 @@ def build_help() -> dict[str, str]:
     return {name_file(names): text for names, text in _list_help(cli, None, ())}
 
 
+def build_features() -> str:
+    """The list of features, each with its commands."""
+    lines = (" ".join((name, *map(to_command, feature.commands))) for name, feature in all_features().items())
+    return "".join(f"{line}\n" for line in lines)
+
+
 def _list_help(
     command: click.Command, parent: click.Context | None, names: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -131,6 +138,7 @@ def _list_help(
 def main() -> None:
     """Write all files, and remove those of commands that are gone."""
     TABLE.write_text(build(), "utf-8")
+    Path(SHIPPED).write_text(build_features(), "utf-8")
     texts = build_help()
     folder = Path(FOLDER)
     folder.mkdir(exist_ok=True)

@@ -17,11 +17,13 @@ from typing import Any
 
 from jobgen.check import rules
 from jobgen.check.cel import check_expression, describe_expression
+from jobgen.check.cel.link import link
 from jobgen.check.cel.protobuf import fields, written
+from jobgen.check.cel.shared import NAMES
+from jobgen.check.cel.together import describe_program, list_groups
 from jobgen.check.policy import ClusterFacts, PolicyEvaluator
-from jobgen.check.policy.expressions import NAMES
-from jobgen.pipeline import config
 from jobgen.pipeline.load_policies import load_policies
+from jobgen.render import config
 from jobgen.repo import layout, ready
 from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.repo.shipped import PACKS_FOLDER
@@ -74,7 +76,7 @@ def _collect_frameworks() -> dict[str, Any]:
 def _list_rules() -> dict[str, Any]:
     """The attributes of each rule, by its module."""
     return {
-        f"{rule.category}.{rule.name.replace('-', '_')}": [rule.severity.value, rule.scope, rule.fields, rule.kinds]
+        rule.check.__module__: [rule.severity.value, rule.scope, rule.fields, rule.kinds]
         for rule in rules.import_rules()
     }
 
@@ -92,10 +94,18 @@ def _list_expressions() -> Iterator[tuple[str, str]]:
     kinds = [(str(kind.api_version), kind) for kind in project.kinds]
     plurals = {(api_version.partition("/")[0], kind.name): kind.plural for api_version, kind in kinds}
     evaluator = PolicyEvaluator(policies, ClusterFacts(plurals=plurals))
-    matched = [evaluator.match_policies(api_version, kind.name) for api_version, kind in kinds]
-    texts = {(each.combined.text, "bool") for each in matched if each.combined}
-    for policy, _ in policies.policies:
-        texts.update(text for expression in policy.expressions for text in expression.list_texts())
+    objects = [{"apiVersion": api_version, "kind": kind.name, "metadata": {"name": "a"}} for api_version, kind in kinds]
+    together = {each for obj in objects for each in evaluator.list_expressions(obj)}
+    expressions = [expression for policy, _ in policies.policies for expression in policy.expressions]
+    alone = {found for each in expressions if (found := each.share(is_ordered=each.returns != "bool"))}
+    groups = {(group, True) for each in together for group in list_groups(each)} | {((each,), False) for each in alone}
+    for group, is_verdict in groups:
+        linked = link(group, is_verdict=is_verdict)
+        yield ready.make_digest(describe_program(group, is_verdict=is_verdict)), b64encode(linked).decode()
+    texts = {(each.inlined, each.returns) for each in expressions}
+    variables = [value for policy, _ in policies.policies for value in policy.variables.values()]
+    shared = [value.share(is_ordered=is_ordered) for value in variables for is_ordered in (False, True)]
+    texts |= {(each.text, each.returns) for each in shared if each}
     for text, returns in sorted(texts):
         checked = check_expression(text, NAMES, returns)
         # One that the engine cannot run is rare, and none is shipped.

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from jobgen.api.errors import OperationError, UsageError
 from jobgen.api.lint_files import REPOSITORY_FOLDERS, LintRequest, LintRun
-from jobgen.check.rule_names import canonical_rule_name
 from jobgen.model.finding import Finding
+from jobgen.model.rule_names import canonical_rule_name
 from jobgen.repo.atomic import links_outside, replace_file, sync_folders
 from jobgen.repo.files import read_path
 from jobgen.repo.root import find_root

@@ -10,33 +10,30 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from jobgen import cache
-from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names
-from jobgen.api.project import Project, ProjectPath, check_date
+from jobgen.api.errors import NotFoundError, UsageError, check_date, check_format, check_names
+from jobgen.api.project import Project, ProjectPath
 from jobgen.diff import formats
 from jobgen.diff.changes import ChangeSet, compare_snapshots
 from jobgen.diff.impact import Impact
-from jobgen.diff.queue_changes import find_queue_changes
+from jobgen.diff.queue_changes import QueueChanges
 from jobgen.diff.snapshot import (
     Snapshot,
     SummaryError,
     find_equal_files,
-    find_files,
     is_repository,
     snapshot_repository,
     snapshot_tree,
 )
 from jobgen.k8s.secrets import find_secrets, redact_tree
 from jobgen.model.data import Location, Plain
+from jobgen.model.features import find_part, has_part
 from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted, format_pointer
 from jobgen.model.suggest import did_you_mean
-from jobgen.pipeline.memory import RunMemory
-from jobgen.queues.changes import QueueChanges
 from jobgen.repo import git
 from jobgen.repo.commit import CommitPath, Folder, open_commit
-from jobgen.repo.root import find_root
+from jobgen.repo.root import find_root, open_store
 
 WORK_TREE = "work tree"
 # Branches that changes are usually merged into, in the order in which they are tried.
@@ -55,7 +52,7 @@ Action = Literal["added", "removed", "changed"]
 
 def format_names() -> list[str]:
     """Return the names of all formats."""
-    return sorted((*formats.format_names(), HTML))
+    return sorted((*formats.format_names(), HTML) if has_part("diff.html") else formats.format_names())
 
 
 class ChangedField(NamedTuple):
@@ -204,7 +201,9 @@ def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> Chang
             errors = [finding for finding in side.findings if finding.severity is Severity.ERROR]
             return DiffResult(old.name, new.name, (), 0, "", tuple(errors), side.name)
     changes = _redact_changes(compare_snapshots(old, new))
-    changes = changes._replace(queues=tuple(find_queue_changes(old, new, changes.impacts)))
+    find_queue_changes = find_part("diff.queues")
+    if find_queue_changes:
+        changes = changes._replace(queues=tuple(find_queue_changes(old, new, changes.impacts)))
     if not changes.impacts and not changes.unchanged:
         raise NotFoundError(f"there is no job to compare in {old.name} or {new.name}")
     return changes
@@ -213,16 +212,14 @@ def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> Chang
 def _render(format_: str, changes: ChangeSet, home: Path, environments: Sequence[str], repo_url: str | None) -> str:
     if format_ != HTML:
         return formats.render(format_, changes)
-    from jobgen.api.diff_page import render_page
-
-    return render_page(changes, home, environments, repo_url)
+    text: str = find_part("diff.html").render_page(changes, home, environments, repo_url)
+    return text
 
 
 def _render_failure(old: Snapshot, new: Snapshot, home: Path, repo_url: str | None) -> str:
     """Return the page that says why nothing was compared; the other formats print nothing then."""
-    from jobgen.api.diff_page import render_failure
-
-    return render_failure(old, new, home, repo_url)
+    text: str = find_part("diff.html").render_failure(old, new, home, repo_url)
+    return text
 
 
 def _redact_changes(changes: ChangeSet) -> ChangeSet:
@@ -275,8 +272,8 @@ def _make_snapshots(states: _States) -> Iterator[tuple[Snapshot, Snapshot]]:
     """Make the two snapshots; the files of commits can be read until the end of the block."""
     directory, revisions, folders, environments, today, with_objects = states
     # What is equal on both sides is rendered once.
-    memory = RunMemory()
-    render_jobs: Render = partial(snapshot_repository, memory=memory)
+    store = open_store(directory)
+    render_jobs: Render = partial(snapshot_repository, store=store)
     if folders:
         for folder in folders:
             if not (directory / folder).is_dir():
@@ -295,11 +292,8 @@ def _make_snapshots(states: _States) -> Iterator[tuple[Snapshot, Snapshot]]:
         opened = [stack.enter_context(open_commit(home, commit[1])) if commit else home for commit in commits]
         renders: list[Render] = [snapshot_tree, snapshot_tree]
         if root:
-            # A lint stored its results under the repository on disk.
-            memory.home = root
-            files = [find_files(folder) for folder in opened]
-            equal = find_equal_files(*files) if cache.is_enabled() and not with_objects else frozenset()
-            renders = [partial(snapshot_repository, memory=memory, files=each, summarized=equal) for each in files]
+            equal = find_equal_files(*opened) if store.is_kept and not with_objects else frozenset()
+            renders = [partial(snapshot_repository, store=store, summarized=equal)] * 2
         old, new = (
             _snapshot_commit(folder, commit, render, environments, today)
             if commit and isinstance(folder, CommitPath)

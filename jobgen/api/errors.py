@@ -42,6 +42,17 @@ def check_format(name: object, known: Sequence[str]) -> None:
         raise UsageError(f"there is no format `{name}` (known: {', '.join(known)})")
 
 
+def check_date(today: str) -> None:
+    """Raise a UsageError if a text is neither empty nor a date."""
+    if not today:
+        return
+    # Imported late: most commands use the date of the commit.
+    from jobgen.report.suppress import is_date
+
+    if not is_date(today):
+        raise UsageError(f"`{today}` is not a date; write it as `2027-01-31`")
+
+
 def check_shard(text: str) -> Shard:
     """Return the shard that a text names; raise a UsageError if it names none."""
     from jobgen.model.shard import InvalidShardError, parse_shard

@@ -9,7 +9,7 @@ from jobgen.api.errors import UsageError, check_format
 from jobgen.api.project import ProjectPath, open_project, select_environments
 from jobgen.model.data import Location, Node, Plain, location_of
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.pipeline import config
+from jobgen.render import config
 from jobgen.report.escape import dump_json, markdown_text, visible
 from jobgen.report.severities import (
     SeverityException,

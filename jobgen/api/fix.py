@@ -10,11 +10,11 @@ from pathlib import Path
 
 from jobgen.api.errors import JobgenError, UsageError
 from jobgen.api.lint_files import LintRequest, LintRun
-from jobgen.api.lint_run import run_lint
+from jobgen.api.lint_run import find_findings
+from jobgen.engine.inputs import edited
 from jobgen.model.finding import Finding, Severity, TextEdit
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.atomic import replace_file, sync_folders
-from jobgen.repo.drafts import edited
 from jobgen.repo.files import FileEntry, read_file
 from jobgen.repo.root import SETTINGS, find_root
 from jobgen.yamlio.edit import EditRefusedError, apply_edits
@@ -138,7 +138,7 @@ def compute_fixes(request: LintRequest, *, unsafe: bool) -> FixResult:
 
 
 def _fix_all(request: LintRequest, drafts: _Drafts, levels: FixLevels) -> tuple[LintRun, FixLevels]:
-    linted = run_lint(request)
+    linted = find_findings(request)
     before = _count_errors(linted, drafts)
     known = {(finding.location.file, finding.rule, finding.message) for finding in linted.findings}
     while True:
@@ -153,7 +153,7 @@ def _fix_all(request: LintRequest, drafts: _Drafts, levels: FixLevels) -> tuple[
             if after and new:
                 own = (each for each in new if drafts.path_of(after, each.location.file) == path)
                 levels.revealed.setdefault(path, _describe_error(next(own, new[0])))
-        linted = run_lint(request)
+        linted = find_findings(request)
 
 
 def _list_errors(linted: LintRun | None) -> list[Finding]:
@@ -186,7 +186,7 @@ def _fix_repeatedly(linted: LintRun, request: LintRequest, drafts: _Drafts, leve
         if not _fix_once(linted, drafts, levels):
             break
         try:
-            linted = run_lint(request)
+            linted = find_findings(request)
         except JobgenError:
             return None
     return linted

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 
 from jobgen.api.fix import FixedFile
-from jobgen.pipeline.redact import redact_lines
+from jobgen.render.redact import redact_lines
 
 _MAX_LINES = 20
 _MAX_TEXT = 60

@@ -7,21 +7,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jobgen.api import lint_cache
-from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names, check_shard
-from jobgen.api.lint_files import LintFiles, LintRequest, LintRun, resolve_files
+from jobgen.api.errors import NotFoundError, UsageError, check_date, check_format, check_names, check_shard
+from jobgen.api.lint_answers import ask_findings
+from jobgen.api.lint_files import LintRequest, LintRun, resolve_files
+from jobgen.engine.store import Store
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.pipeline.redact import redact_lines
+from jobgen.render.redact import redact_lines
 from jobgen.repo.files import EXCLUDED, MANIFEST_SUFFIXES
 from jobgen.repo.named_paths import read_lines
-from jobgen.repo.root import SETTINGS, find_root, find_settings
+from jobgen.repo.root import find_root, find_settings, open_store
 from jobgen.report import Report, RuleText, Suppressed, formats
 
 if TYPE_CHECKING:
     from jobgen.api.project import ProjectPath
-    from jobgen.api.second_opinion import Opinion
-    from jobgen.pipeline.memory import RunMemory
+    from jobgen.report.opinion import Opinion
     from jobgen.report.shard_part import ShardPart
 
 # Modules that a lint of unchanged files does not need are imported in functions: it takes a few milliseconds.
@@ -174,14 +174,21 @@ def lint(
 
 
 def lint_request(
-    request: LintRequest, *, since: str = "", baseline: str = "", prune_baseline: bool = False
+    request: LintRequest,
+    *,
+    since: str = "",
+    baseline: str = "",
+    prune_baseline: bool = False,
+    store: Store | None = None,
 ) -> LintResult:
     """Check what a request names; the arguments and exceptions are those of `lint`."""
-    linted, memory = _lint_all(request, is_compared=bool(since))
+    store = store or open_store(request.directory)
+    linted = _lint_all(request, store, is_compared=bool(since))
     if since:
         from jobgen.api.since import findings_since
 
-        linted = findings_since(request, since, linted, memory).new
+        linted = findings_since(request, since, linted, store).new
+    store.save()
     findings, known, pruned = linted.findings, list[Suppressed](), 0
     if baseline:
         from jobgen.api.baseline import apply_baseline
@@ -190,35 +197,38 @@ def lint_request(
         findings, known, pruned = apply_baseline(
             request, baseline, linted, prune=prune_baseline, all_findings=all_findings
         )
-    shard = _pack_shard(request, linted, baseline) if request.shard else None
+    shard = _pack_shard(request, linted, store, baseline) if request.shard else None
     return _to_result(request, linted._replace(findings=findings), known)._replace(pruned=pruned, shard=shard)
 
 
-def lint_twice(request: LintRequest, since: str) -> tuple[LintResult, LintResult, tuple[Finding, ...]]:
+def lint_twice(
+    request: LintRequest, since: str, store: Store | None = None
+) -> tuple[LintResult, LintResult, tuple[Finding, ...]]:
     """Check what a request names, now and at a revision.
 
     Returns the whole lint, that with new findings only, and the findings that are gone.
     """
     from jobgen.api.since import findings_since
 
-    linted, memory = _lint_all(request, is_compared=True)
+    store = store or open_store(request.directory)
+    linted = _lint_all(request, store, is_compared=True)
     now = _to_result(request, linted, ())
-    compared = findings_since(request, since, linted, memory, (*now.findings, *now.merged))
+    compared = findings_since(request, since, linted, store, (*now.findings, *now.merged))
+    store.save()
     return now, _to_result(request, compared.new, ()), tuple(compared.gone)
 
 
-def _lint_all(request: LintRequest, *, is_compared: bool) -> tuple[LintRun, RunMemory | None]:
-    """Lint; to compare it with another revision, also return a memory with what was read."""
+def _lint_all(request: LintRequest, store: Store, *, is_compared: bool) -> LintRun:
+    """Lint, or return the last result if nothing that it read has changed."""
     check_request(request)
     request = request._replace(is_compared=is_compared)
-    memory = _make_memory() if is_compared and request.stdin is None and not request.other_tools else None
-    linted = _lint_cached(request, memory)
+    linted = ask_findings(request, store)
     # A hook may name only files that the settings exclude, or that are templates, patches and the like.
     are_others = EXCLUDED in linted.skipped or all((request.directory / path).is_file() for path in request.paths)
     if _is_empty(request, linted) and not (request.paths and are_others):
         listed = ", ".join(f"{count} {reason}" for reason, count in sorted(linted.skipped.items()))
         raise NotFoundError(f"there is nothing to lint here{f'; skipped: {listed}' if listed else ''}")
-    return linted, memory
+    return linted
 
 
 def _to_result(request: LintRequest, linted: LintRun, known: Sequence[Suppressed]) -> LintResult:
@@ -251,10 +261,10 @@ def _is_empty(request: LintRequest, linted: LintRun) -> bool:
     return not (linted.objects or linted.suppressed or any(each.rule != "empty-file" for each in linted.findings))
 
 
-def _pack_shard(request: LintRequest, linted: LintRun, baseline: str) -> ShardPart:
+def _pack_shard(request: LintRequest, linted: LintRun, store: Store, baseline: str) -> ShardPart:
     from jobgen.api.lint_shard import pack_shard
 
-    return pack_shard(request, linted, baseline)
+    return pack_shard(request, linted, store, baseline)
 
 
 def finish_findings(
@@ -296,15 +306,13 @@ def check_request(request: LintRequest) -> None:
         from jobgen.api.other_repositories import check_paths
 
         check_paths(request)
-    if request.today:
-        from jobgen.api.project import check_date
-
-        check_date(request.today)
+    check_date(request.today)
     if request.other_tools:
-        from jobgen.api.second_opinion import find_missing
+        from jobgen.model.features import NO_FEATURE, find_part
 
+        find_missing = find_part("lint.other_tools.missing")
         # A second opinion needs one other tool; how much each of the others checked is listed.
-        missing = find_missing(request.other_tools[0])
+        missing = find_missing(request.other_tools[0]) if find_missing else NO_FEATURE.format("second_opinion")
         if missing:
             raise UsageError(missing)
 
@@ -315,38 +323,6 @@ def _names_other_repository(request: LintRequest) -> bool:
     folders = {*full, *(path.parent for path in full)}
     root = find_root(request.directory.resolve())
     return any(find_settings(folder) not in (None, root) for folder in folders)
-
-
-def _make_memory() -> RunMemory:
-    from jobgen.pipeline.memory import RunMemory
-
-    return RunMemory()
-
-
-def _lint_cached(request: LintRequest, memory: RunMemory | None) -> LintRun:
-    """Lint, or return the last result if nothing has changed. With a memory, it is known then what was read."""
-    inputs = lint_cache.read_inputs(request)
-    files, layers = (inputs.files, inputs.layers) if inputs else (resolve_files(request), b"")
-    check_files(request, files)
-    # The key of a whole lint does not name the shard.
-    is_whole = request.shard is None and request.known is None
-    known = lint_cache.get(inputs) if is_whole else None
-    if known is not None and (memory is None or known.contents is not None):
-        return known
-    from jobgen.api.lint_run import lint_with_memory, run_lint
-
-    linted = lint_with_memory(request, memory, files, layers) if memory else run_lint(request, files, layers)
-    if is_whole:
-        lint_cache.put(inputs, linted)
-    return linted
-
-
-def check_files(request: LintRequest, files: LintFiles) -> None:
-    """Raise a UsageError if a folder contains other jobs repositories."""
-    if any(entry.path.endswith(SETTINGS) for entry in files.standalone or ()):
-        from jobgen.api.other_repositories import refuse_repositories
-
-        refuse_repositories(request, files)
 
 
 def _read_rule_texts(root: Path, rules: Sequence[str]) -> dict[str, RuleText]:

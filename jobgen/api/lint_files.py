@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jobgen.engine.inputs import MISSING
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import layout
-from jobgen.repo.commit import CommitPath, Folder
+from jobgen.repo.commit import CommitPath, Folder, describe_path
 from jobgen.repo.exclude import ExcludePattern, is_excluded, parse_patterns
 from jobgen.repo.files import EXCLUDED, OTHER_EXTENSION, FileEntry, report_missing_path, report_unread_path
 from jobgen.repo.named_paths import find_files
@@ -28,11 +29,11 @@ from jobgen.repo.shipped import BUILT_IN
 from jobgen.report.coverage import Coverage
 
 if TYPE_CHECKING:
-    from jobgen.api.second_opinion import Opinion
     from jobgen.model.finding import Finding
     from jobgen.model.shard import Shard
-    from jobgen.pipeline.file_result import FileParts
     from jobgen.pipeline.severities import Accepted
+    from jobgen.render.run import Run
+    from jobgen.report.opinion import Opinion
     from jobgen.report.suppress import SuppressedFinding, Suppression
 
 STDIN = "<stdin>"
@@ -57,14 +58,14 @@ class LintRequest(NamedTuple):
     """The directory at a commit, if that is linted instead of the files on disk."""
     shard: Shard | None = None
     """The share of the files that is linted."""
-    known: Mapping[tuple[bool, str], FileParts] | None = None
-    """The results of files that shards have linted, by whether they are files by themselves, and path."""
     second_opinion: bool = False
     """Whether to run all other tools too that are installed."""
     strict_files: bool = False
     """Whether a file whose objects are not judged is an error."""
     is_compared: bool = False
     """Whether another revision is linted too, to compare them."""
+    leaves_objects: bool = False
+    """Whether the objects of jobs are left in the store, for a snapshot of the same files."""
 
     @property
     def other_tools(self) -> tuple[str, ...]:
@@ -125,8 +126,6 @@ class LintRun(NamedTuple):
     mandatory: frozenset[str]
     today: str
     coverage: Coverage
-    cacheable: bool
-    """Whether it stays valid until a file changes."""
     skipped: Mapping[str, int]
     """How many files and folders were not judged, by reason."""
     taken: Mapping[str, tuple[str, str]]
@@ -135,14 +134,12 @@ class LintRun(NamedTuple):
     """Whether it is known that nothing prevents a render."""
     accepted: Sequence[Accepted] = ()
     """Findings that exceptions of the settings accept."""
-    results: Sequence[tuple[bool, FileEntry, FileParts]] = ()
-    """The results of the files of a shard, and whether they are files by themselves."""
     opinions: Sequence[Opinion] = ()
     """How much other tools checked."""
     contents: LintContents | None = None
-    """What was read, if a memory knows it, and if nothing prevents a render."""
-    watched: Sequence[str] = ()
-    """Files beside those that are linted on which the findings depend, such as scripts; some do not exist."""
+    """What was read, if nothing prevents a render."""
+    runs: Sequence[Run] = ()
+    """The runs over the repository and over other files, unless the store has answered."""
 
 
 def resolve_files(request: LintRequest) -> LintFiles:
@@ -244,9 +241,10 @@ def _find_unread(root: Folder, paths: Iterable[str], sources: Sequence[FileEntry
     # The root stands for all of its folders, of which some may be missing.
     for path in named if not named.keys() >= set(REPOSITORY_FOLDERS) else named.keys() - set(REPOSITORY_FOLDERS):
         entry = by_path.get(path)
-        if path == SETTINGS and (root / path).exists():
+        what = describe_path(root / path)
+        if path == SETTINGS and not what.endswith(MISSING):
             continue
-        if not ((root / path).exists() or (root / path).is_symlink()):
+        if what == MISSING:
             yield report_missing_path(path)
         elif entry is not None and entry.skipped:
             yield report_unread_path(path, f"the file is not read ({entry.skipped}); rename it, or leave it out")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobgen.api.lint_files import (
     STDIN,
@@ -27,23 +27,22 @@ from jobgen.api.recognized_files import (
     report_unjudged,
     settle_findings,
 )
-from jobgen.check.builtin_rules import CHANGE_RULES
-from jobgen.check.rule_docs import rule_categories, rule_names
-from jobgen.check.rules import all_rules
+from jobgen.check.rules import all_rules, rule_categories, rule_names
+from jobgen.engine.inputs import FOLDER
+from jobgen.engine.store import Store
+from jobgen.model.builtin_rules import CHANGE_RULES
 from jobgen.model.data import Location, value_of
 from jobgen.model.finding import Finding, Problem, Severity
-from jobgen.pipeline import config
-from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.environment import EnvironmentRunner
-from jobgen.pipeline.file_result import FileParts
-from jobgen.pipeline.locate import locate
-from jobgen.pipeline.memory import RunMemory
-from jobgen.pipeline.process_files import discard_object
-from jobgen.pipeline.read_jobs import collect_suppressions
-from jobgen.pipeline.result_cache import digest_files
-from jobgen.pipeline.run import Run
+from jobgen.pipeline.lint_checks import LintChecks
+from jobgen.render import config
+from jobgen.render.config import ProjectConfig
+from jobgen.render.locate import locate
+from jobgen.render.prepare_run import load_project
+from jobgen.render.read_jobs import collect_suppressions
+from jobgen.render.run import Run
+from jobgen.render.run_state import discard_object, keep_object
 from jobgen.repo import git, layout
-from jobgen.repo.commit import CommitPath, Folder
+from jobgen.repo.commit import CommitPath, Folder, describe_path
 from jobgen.repo.files import File
 from jobgen.repo.lock import TREE
 from jobgen.repo.named_paths import read_first
@@ -54,8 +53,8 @@ from jobgen.report.placeholders import group_placeholders
 from jobgen.report.suppress import SuppressedFinding, Suppression, apply_suppressions, find_unused
 
 if TYPE_CHECKING:
-    from jobgen.api.second_opinion import Opinion
     from jobgen.recognize.survey import Survey
+    from jobgen.report.opinion import Opinion
 
 # Rules beside those of scope `fleet` that compare objects of several files.
 _CROSS_FILE_RULES = frozenset(
@@ -68,17 +67,16 @@ _JSONSCHEMA_RULES = frozenset(("jsonschema-disagrees", "jsonschema-failed"))
 _RENDER_RULES = frozenset(("file-name-too-long", "shared-file-name"))
 
 
-def run_lint(
+def find_findings(
     request: LintRequest,
+    store: Store | None = None,
     files: LintFiles | None = None,
-    layers: bytes = b"",
-    memory: RunMemory | None = None,
-    progress: Callable[[int, int], None] = lambda _, __: None,
+    cancel: Callable[[int, int], None] | None = None,
 ) -> LintRun:
     """Check a whole repository, or the manifests at some paths.
 
-    `files` if they have been resolved already; `layers` is the digest of the layers if results are cached, or kept in
-    `memory`. `progress` is called with the number of processed and of all objects.
+    `files` if they have been resolved already. `cancel` is called with the number of processed and of all objects, and
+    may end the lint with an exception.
 
     Raises:
         UsageError: The settings have errors, or there is no such environment.
@@ -87,7 +85,7 @@ def run_lint(
     """
     files = files or resolve_files(request)
     survey = recognize_files(request, files) if files.standalone is not None else None
-    runs = _start_runs(request, files, survey, layers, memory, progress)
+    runs = _start_runs(request, files, survey, store, cancel)
     checked = [_check_objects(run, request.other_tools) for run in runs]
     if survey is not None:
         runs[-1].findings[:] = settle_findings(runs[-1].findings, survey, runs[-1].project)
@@ -109,8 +107,9 @@ def run_lint(
     taken = name_taken(survey, runs[-1].left_out) if survey else {}
     if request.strict_files:
         shown += filter(None, map(runs[0].project.apply_severity, report_unjudged(taken)))
-    results = [(run.entries is not None, *result) for run in runs for result in run.results]
-    excluded = files.jobs if request.shard is None else [entry for is_alone, entry, _ in results if not is_alone]
+    excluded = (
+        files.jobs if request.shard is None else [each for run in runs if run.entries is None for each in run.own]
+    )
     return LintRun(
         sorted(shown, key=lambda found: (found.location, found.rule, found.message, found.env)),
         [each for each in suppressed if each.finding in selected],
@@ -123,36 +122,23 @@ def run_lint(
         runs[0].project.mandatory,
         today,
         join_coverage(coverages),
-        cacheable=not comments and not files.patterns and all(run.lasting for run in runs),
         skipped=count_unjudged(taken) + Counter(files.skipped if compares_all else {}),
         taken=taken,
         rendered=all(run.rendered for run in runs),
         accepted=[each for each in accepted if each.finding in selected],
-        results=results,
-        watched=_list_watched(request, files, survey) if survey else (),
+        contents=_list_contents(runs),
+        runs=runs,
         opinions=[reduce(add, several) for several in zip(*(opinions for _, opinions in checked), strict=True)],
     )
 
 
-def _list_watched(request: LintRequest, files: LintFiles, survey: Survey) -> list[str]:
-    """Return the paths of the files that say what the linted files are."""
-    own = {entry.path for entry in files.standalone or ()}
-    return sorted(os.path.join(request.directory, path) for path in survey.tree.asked - own)
-
-
-def lint_with_memory(
-    request: LintRequest, memory: RunMemory, files: LintFiles | None = None, layers: bytes = b""
-) -> LintRun:
-    """Check a whole repository, and use and keep the results of its files; other files are checked without a memory."""
-    files = files or resolve_files(request)
-    if files.root is None or files.standalone is not None:
-        return run_lint(request, files, layers)
-    linted = run_lint(request, files, layers or digest_files(layout.read_inputs(files.root)), memory)
-    digests = memory.list_contents() if linted.rendered else None
-    if digests is None:
-        return linted
-    shown = {path: digest.hex() for path, digest in digests.items()}
-    return linted._replace(contents=LintContents(shown, memory.list_dated(), memory.list_devices()))
+def _list_contents(runs: Sequence[Run]) -> LintContents | None:
+    """Return what a lint of jobs has read, if these can be rendered, and no runtime is shared by several of them."""
+    run = runs[0]
+    if len(runs) > 1 or run.entries is not None or not run.rendered or run.project.runtimes or run.inputs is None:
+        return None
+    dated = frozenset(path for path, answer in run.answers.items() if any(part.used.days for part in answer.parts))
+    return LintContents(run.inputs.find_contents(), dated, run.inputs.list_devices())
 
 
 def finish_file(
@@ -176,37 +162,34 @@ def _start_runs(
     request: LintRequest,
     files: LintFiles,
     survey: Survey | None,
-    layers: bytes,
-    memory: RunMemory | None,
-    progress: Callable[[int, int], None],
+    store: Store | None,
+    cancel: Callable[[int, int], None] | None,
 ) -> list[Run]:
-    keep = _keep_object if request.other_tools else discard_object
-    root = files.root or request.folder
-    load = partial(config.load, root, today=request.today)
-    if memory:
-        load = partial(memory.load_project, layers, root, request.today, load)
+    keeps_objects = bool(request.other_tools)
+    project = load_project(store, files.root or request.folder, request.today)
+
     start = partial(
-        Run, finish=keep, progress=progress, checked=True, layers=layers, memory=memory, shard=request.shard
+        Run,
+        finish=keep_object if keeps_objects else discard_object,
+        progress=cancel or (lambda _, __: None),
+        store=store,
+        is_cancellable=cancel is not None,
+        shard=request.shard,
     )
+
     runs: list[Run] = []
     if files.whole and files.root is not None:
-        project = load()
-        known = _select_known(request, is_alone=False)
-        runs.append(start(project, select_environments(project, request.envs), jobs=files.jobs, known=known))
+        checks = LintChecks(keeps_objects=keeps_objects)
+        selected = select_environments(project, request.envs)
+        runs.append(start(project, selected, jobs=files.jobs, checks=checks))
+        runs[-1].leaves_objects = request.leaves_objects and request.committed is None
     if survey is not None:
-        # Files by themselves are checked as they are written. What they are depends on other files.
-        project = load()._replace(as_written=True)
+        # Files by themselves are checked as they are written.
+        project = project._replace(as_written=True)
         selected = select_environments(project, request.envs) if request.envs else [""]
-        known = _select_known(request, is_alone=True)
-        runs.append(start(project, selected, entries=survey.entries, known=known, context=survey.digest))
+        checks = LintChecks(keeps_objects=keeps_objects)
+        runs.append(start(project, selected, entries=survey.entries, checks=checks))
     return runs
-
-
-def _select_known(request: LintRequest, *, is_alone: bool) -> dict[str, FileParts] | None:
-    """The results of shards: those of files by themselves, or of jobs."""
-    if request.known is None:
-        return None
-    return {path: parts for (alone, path), parts in request.known.items() if alone is is_alone}
 
 
 def _drop_excluded(findings: Iterable[Finding], files: LintFiles) -> Iterator[Finding]:
@@ -232,7 +215,7 @@ def _check_rendered_tree(files: LintFiles, request: LintRequest, project: Projec
     """Report files of the rendered tree that are not as jobgen wrote them: those below the given paths, or all."""
     if files.root is None or (request.stdin is not None and not request.paths):
         return
-    if not ((files.root / TREE).is_symlink() or (files.root / TREE).is_dir()):
+    if not describe_path(files.root / TREE).startswith(("link", FOLDER)):
         return
     from jobgen.repo.tree_faults import find_tree_faults
 
@@ -263,27 +246,17 @@ def _path_from_root(directory: Folder, path: str, root: Folder) -> str:
     return Path(os.path.relpath(full, root.resolve())).as_posix()
 
 
-def _keep_object(made: Any) -> Any:
-    return made
-
-
 def _check_objects(run: Run, tools: Sequence[str]) -> tuple[int, list[Opinion]]:
     """Check all objects, also with other tools, and return their number and how much these tools checked."""
     if not tools:
         return sum(1 for _ in run), []
 
-    from jobgen.api.locate_disagreements import locate_disagreements
-    from jobgen.api.second_opinion import CheckedObject, find_disagreements
+    from jobgen.model.features import find_part
 
-    checkers = {name: EnvironmentRunner(run.project, name, entries=run.entries).checker for name in run.environments}
-    objects = []
-    for made in run:
-        checker = checkers[made.env]
-        schema = checker.read_json_schema(checker.manifest(made.object))
-        objects.append(CheckedObject(made, schema, partial(checker.find_schema_problems, made.object)))
-    found, opinions = find_disagreements(objects, run.findings, tools)
-    run.findings += filter(None, map(run.project.apply_severity, locate_disagreements(run, found)))
-    return len(objects), opinions
+    count: int
+    opinions: list[Opinion]
+    count, opinions = find_part("lint.other_tools")(run, tools)
+    return count, opinions
 
 
 def _collect_comments(run: Run) -> list[Suppression]:

@@ -1,49 +1,64 @@
-"""Lint a share of the files: pack the results of its files into its report, so that all reports can be merged."""
+"""Lint a share of the files: its report carries the answers about its files, so that all reports can be merged."""
 
 from __future__ import annotations
 
-from hashlib import blake2b
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from jobgen import __version__
+from jobgen.api.errors import UsageError
 from jobgen.api.lint_files import LintRequest, LintRun
-from jobgen.pipeline.encoded_results import EncodedParts, encode_parts
-from jobgen.pipeline.file_result import FileParts
-from jobgen.pipeline.result_cache import digest_files
-from jobgen.repo import layout
-from jobgen.repo.files import FileEntry, read_file
-from jobgen.repo.root import find_root
+from jobgen.engine.store import Row, Store
+from jobgen.pipeline.lint_checks import CHECKED
+from jobgen.render.result_inputs import make_key, name_entry
+from jobgen.render.run_state import RunState
 from jobgen.report.shard_part import ShardPart, pack
 
 LINT = "lint"
 
 
-def pack_shard(request: LintRequest, linted: LintRun, baseline: str) -> ShardPart:
-    """Return the share of a lint, with the results of its files."""
+def pack_shard(request: LintRequest, linted: LintRun, store: Store, baseline: str) -> ShardPart:
+    """Return the share of a lint, with the answers about its files."""
     assert request.shard is not None
-    results = [
-        [alone, entry.path, digest_entry(entry), _encode(entry, parts)] for alone, entry, parts in linted.results
+    rows = [[key, row.reads, row.encode(CHECKED)] for run in linted.runs for key, row in _list_rows(run, store)]
+    files = [
+        [name_entry(entry), run.inputs.digest("file", name_entry(entry))]
+        for run in linted.runs
+        if run.inputs is not None
+        for entry in run.own
     ]
-    options = {
-        "paths": list(request.paths),
-        "envs": list(request.envs),
-        "today": request.today,
-        "baseline": baseline,
-        "layers": digest_layers(request),
-    }
-    data = {"command": LINT, "version": __version__, "options": options, "files": results}
-    return ShardPart(request.shard, "error", pack(data))
+    options = {"paths": list(request.paths), "envs": list(request.envs), "today": request.today, "baseline": baseline}
+    layers = linted.runs[0].project.layers
+    data = {"command": LINT, "version": __version__, "options": {**options, "layers": layers}}
+    return ShardPart(request.shard, "error", pack({**data, "files": files, "rows": rows}))
 
 
-def _encode(entry: FileEntry, parts: FileParts) -> EncodedParts | None:
-    """The results of a file as plain data; None if they depend on the date, or may contain a secret."""
-    return None if any(part.used.days for part in parts) else encode_parts(parts, entry.path)
+def _list_rows(run: RunState, store: Store) -> Iterator[tuple[str, Row]]:
+    """Return the answers about the files of a shard that hold now."""
+    environments: list[str | None] = [None, *(runner.name for runner in run.runners)]
+    for key in (make_key(run.scope, env, entry) for entry in run.own for env in environments):
+        row = store.find(CHECKED, key, run.inputs.holds) if run.inputs is not None else None
+        if row is not None:
+            yield key, row
 
 
-def digest_entry(entry: FileEntry) -> str:
-    """Return the digest of the content of a file."""
-    return blake2b(read_file(entry).content, digest_size=16).hexdigest()
+def add_rows(store: Store, parts: Sequence[Mapping[str, Any]]) -> None:
+    """Add the answers of all shards to a store. They hold if the files are those that the shards have read.
 
+    Raises:
+        UsageError: Two shards have different answers to one question.
+        TypeError, ValueError, LookupError, AttributeError: Answers cannot be read.
 
-def digest_layers(request: LintRequest) -> str:
-    """Return the digest of everything but jobs that a lint depends on."""
-    return digest_files(layout.read_own_inputs(find_root(request.directory.resolve()) or request.directory)).hex()
+    """
+    known: dict[str, Any] = {}
+    for data in parts:
+        for key, reads, text in data["rows"]:
+            if known.setdefault(key, (reads, text)) != (reads, text):
+                # One of them would hide the findings of the other.
+                path = key.split(" ", 4)[-1].partition("\0")[0]
+                raise UsageError(f"two reports have different results of `{path}`; run the shards again")
+    for key, (reads, text) in known.items():
+        if text is not None:
+            store.add_row(
+                CHECKED, str(key), Row([(str(a), str(b), str(c)) for a, b, c in reads], None, str(text), CHECKED.decode)
+            )

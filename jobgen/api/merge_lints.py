@@ -14,10 +14,12 @@ from jobgen import __version__
 from jobgen.api.errors import UsageError, check_names
 from jobgen.api.lint import LintResult, lint_request
 from jobgen.api.lint_files import LintRequest, resolve_files
-from jobgen.api.lint_shard import digest_entry, digest_layers
+from jobgen.api.lint_shard import add_rows
 from jobgen.api.recognized_files import recognize_files
-from jobgen.pipeline.decoded_results import decode_parts
-from jobgen.pipeline.file_result import FileParts
+from jobgen.engine.store import Store
+from jobgen.render.prepare_run import digest_layers
+from jobgen.render.result_inputs import digest_entry, name_entry
+from jobgen.repo.root import find_root
 
 
 def merge_lints(directory: Path, parts: Sequence[Mapping[str, Any]]) -> LintResult:
@@ -29,7 +31,10 @@ def merge_lints(directory: Path, parts: Sequence[Mapping[str, Any]]) -> LintResu
 
     """
     request, baseline = _read_request(directory, parts)
-    return lint_request(request._replace(known=_find_known(request, parts)), baseline=baseline)
+    _check_files(request, parts)
+    store = Store()
+    add_rows(store, parts)
+    return lint_request(request, baseline=baseline, store=store)
 
 
 def _read_request(directory: Path, parts: Sequence[Mapping[str, Any]]) -> tuple[LintRequest, str]:
@@ -42,25 +47,18 @@ def _read_request(directory: Path, parts: Sequence[Mapping[str, Any]]) -> tuple[
         raise UsageError(f"a report was written by another version of jobgen than {__version__}; use one version")
     if any(data["options"] != options for data in parts):
         raise UsageError("the reports are of different lints; run every shard with the same options and files")
-    if options["layers"] != digest_layers(request):
+    if options["layers"] != digest_layers(find_root(directory.resolve()) or directory):
         raise UsageError("settings or layers differ from those that the shards linted; check out the same commit")
     return request, str(options["baseline"])
 
 
-def _find_known(request: LintRequest, parts: Sequence[Mapping[str, Any]]) -> dict[tuple[bool, str], FileParts]:
-    """The results of all files. A file whose results no report may contain, such as one with secrets, has none."""
-    found: dict[tuple[bool, str], tuple[str, Any]] = {}
-    for data in parts:
-        for alone, path, digest, plain in data["files"]:
-            if found.setdefault((alone, path), (digest, plain)) != (digest, plain):
-                # One of them would hide the findings of the other.
-                raise UsageError(f"two reports have different results of `{path}`; run the shards again")
+def _check_files(request: LintRequest, parts: Sequence[Mapping[str, Any]]) -> None:
+    """Raise a UsageError if the files are not those that the shards linted."""
+    linted = {str(name): str(digest) for data in parts for name, digest in data["files"]}
     files = resolve_files(request)
-    entries = {(False, entry.path): entry for entry in files.jobs}
-    if files.standalone is not None:
-        entries |= {(True, entry.path): entry for entry in recognize_files(request, files).entries}
-    for key in (*found, *entries):
-        if key not in found or key not in entries or found[key][0] != digest_entry(entries[key]):
-            raise UsageError(f"`{key[1]}` is not the file that the shards linted; check out the same commit")
-    decoded = {key: decode_parts(plain, key[1]) for key, (_, plain) in found.items() if plain is not None}
-    return {key: each for key, each in decoded.items() if each is not None}
+    entries = [*files.jobs, *(recognize_files(request, files).entries if files.standalone is not None else ())]
+    found = {name_entry(entry): digest_entry(entry) for entry in entries}
+    for name in (*linted, *found):
+        if linted.get(name) != found.get(name):
+            path = name.partition("\0")[0]
+            raise UsageError(f"`{path}` is not the file that the shards linted; check out the same commit")

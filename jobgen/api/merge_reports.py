@@ -12,6 +12,7 @@ from jobgen.api.errors import JobgenError, UsageError, check_format, check_names
 from jobgen.api.lint import LintResult
 from jobgen.api.lint_shard import LINT
 from jobgen.api.merge_lints import merge_lints
+from jobgen.model.features import find_part, has_part
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.report import formats
@@ -25,9 +26,6 @@ from jobgen.report.shard_part import (
     unpack,
 )
 from jobgen.report.summary import summarize
-from jobgen.testing import formats as test_formats
-from jobgen.testing.shards import TEST, merge_tests
-from jobgen.testing.summary import summarize as summarize_tests
 
 if TYPE_CHECKING:
     from jobgen.api.project import ProjectPath
@@ -88,10 +86,8 @@ def merge_reports(path: ProjectPath, files: Sequence[str], *, format: str = "") 
     if not format and len({report.format for report in reports}) > 1:
         raise UsageError("the reports have different formats; choose one with `--format`")
     command = reports[0].data["command"]
-    if command == TEST and chosen == "sarif":
-        raise UsageError("there is no format `sarif` for tests (known: json, junit)")
     try:
-        return _merge_tests(reports, chosen) if command == TEST else _merge_lints(directory, reports, chosen)
+        return _merge_lints(directory, reports, chosen) if command == LINT else _merge_others(reports, chosen)
     except BrokenPartError as error:
         raise UsageError(str(error)) from error
     except JobgenError:
@@ -137,11 +133,15 @@ def _merge_lints(directory: Path, reports: Sequence[_Report], format: str) -> Me
     return MergedReport(LINT, text, failed, result.incomplete, summarize(report), result.findings)
 
 
-def _merge_tests(reports: Sequence[_Report], format: str) -> MergedReport:  # noqa: A002 -- as above
-    outcomes, errors = merge_tests([report.data for report in reports])
-    failed = bool(errors) or any(outcome.message for outcome in outcomes)
-    text = test_formats.render(format, outcomes, errors)
-    return MergedReport(TEST, text, failed, summary=summarize_tests(outcomes, errors), findings=tuple(errors))
+def _merge_others(reports: Sequence[_Report], format: str) -> MergedReport:  # noqa: A002 -- as above
+    """Merge the reports of a command that a feature adds."""
+    command = reports[0].data["command"]
+    merged: MergedReport = find_part(_slot(command))([report.data for report in reports], format)
+    return merged
+
+
+def _slot(command: object) -> str:
+    return f"merge_reports.{command}"
 
 
 def _read(directory: Path, file: str, most: int) -> _Report:
@@ -164,9 +164,13 @@ def _read(directory: Path, file: str, most: int) -> _Report:
         data, values = unpack(part.results, most)
     except BrokenPartError as error:
         raise UsageError(f"`{file}`: {error}") from error
-    if not isinstance(data, dict) or data.get("command") not in (LINT, TEST):
+    if not isinstance(data, dict) or not _can_merge(data.get("command")):
         raise UsageError(f"`{file}`: its results cannot be read")
     return _Report(file, name, part, data, values)
+
+
+def _can_merge(command: object) -> bool:
+    return command == LINT or has_part(_slot(command))
 
 
 def _find_shard(content: bytes) -> tuple[str, object]:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from jobgen.api.lint_files import is_repository_file
-from jobgen.check.rule_names import original_rule_name
 from jobgen.model.data import TracedKey, TracedList, TracedScalar, untraced
 from jobgen.model.finding import Finding
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_pointer, list_item_names
+from jobgen.model.rule_names import original_rule_name
 from jobgen.repo.commit import Folder
 from jobgen.repo.named_paths import read_first
 from jobgen.yamlio.read import read

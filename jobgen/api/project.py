@@ -7,18 +7,17 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from jobgen.api.errors import UsageError
+from jobgen.api.errors import UsageError, check_date
 from jobgen.model.finding import Finding
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
-from jobgen.pipeline import config
-from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.read_jobs import read_jobs
+from jobgen.render import config
+from jobgen.render.config import ProjectConfig
+from jobgen.render.read_jobs import read_jobs
 from jobgen.repo import layout
 from jobgen.repo.root import SETTINGS, find_root, has_settings
 from jobgen.repo.walk import find_folders
 from jobgen.report.summary import count_severities
-from jobgen.report.suppress import is_date
 
 
 class Project(NamedTuple):
@@ -83,12 +82,6 @@ def _find_below(folder: Path) -> str:
 def open_project(project: ProjectPath) -> Project:
     """Return the project itself, or load it."""
     return project if isinstance(project, Project) else load(project)
-
-
-def check_date(today: str) -> None:
-    """Raise a UsageError if a text is neither empty nor a date."""
-    if today and not is_date(today):
-        raise UsageError(f"`{today}` is not a date; write it as `2027-01-31`")
 
 
 def select_environments(project: ProjectConfig, named: Sequence[str]) -> list[str]:

@@ -8,19 +8,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.api.lint_files import STDIN, LintFiles, LintRequest, path_below
-from jobgen.kustomize import KUSTOMIZATION_NAMES, FolderTree, SourceTree, find_tool
+from jobgen.kustomize import FolderTree, SourceTree, find_tool
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
-from jobgen.pipeline.config import ProjectConfig
 from jobgen.recognize import OBJECT, SETTINGS, SORTS
 from jobgen.recognize.generated import settle_generated
 from jobgen.recognize.survey import STATED, Correction, Survey, survey_files
 from jobgen.recognize.tree import list_folders
 from jobgen.recognize.variables import report_variables
+from jobgen.render.config import ProjectConfig
 from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.exclude import parse_patterns
-from jobgen.repo.files import OTHER_EXTENSION, FileEntry
+from jobgen.repo.files import KUSTOMIZATION_NAMES, OTHER_EXTENSION, FileEntry
 from jobgen.repo.git_top import find_path_from_top
 from jobgen.repo.named_paths import find_files
 

@@ -14,9 +14,9 @@ from jobgen.model.data import Location, Plain
 from jobgen.model.finding import Finding, Identity, Related, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
-from jobgen.pipeline.environment import EnvironmentRunner, Rendered
-from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.pipeline.run import Run
+from jobgen.render.environment import EnvironmentRunner, Rendered
+from jobgen.render.read_jobs import read_jobs
+from jobgen.render.run import Run
 from jobgen.repo import layout
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_json, to_yaml

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from jobgen.api import lint_cache
 from jobgen.api.errors import JobgenError, UsageError
-from jobgen.api.lint_cache import OldLint
+from jobgen.api.lint_answers import ask_findings
 from jobgen.api.lint_files import (
     LintContents,
     LintFiles,
@@ -19,16 +18,16 @@ from jobgen.api.lint_files import (
     select_findings,
     split_paths,
 )
-from jobgen.api.lint_run import lint_with_memory, run_lint
 from jobgen.api.pair_findings import Side, find_new
-from jobgen.check.builtin_rules import UNREAD_RULES
 from jobgen.diff.change_rules import ChangedFiles, check_change
+from jobgen.engine.store import Store
+from jobgen.engine.workers import run_beside
+from jobgen.model.builtin_rules import UNREAD_RULES
 from jobgen.model.finding import Finding
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.pipeline.memory import RunMemory, digest_entry
-from jobgen.pipeline.parallel import run_beside
-from jobgen.pipeline.result_cache import digest_files
-from jobgen.repo import git, layout
+from jobgen.render.prepare_run import digest_layers
+from jobgen.render.result_inputs import digest_entry
+from jobgen.repo import git
 from jobgen.repo.commit import CommitPath, open_commit
 from jobgen.repo.files import is_manifest_name
 from jobgen.repo.root import find_root
@@ -51,12 +50,12 @@ def findings_since(
     request: LintRequest,
     revision: str,
     now: LintRun,
-    memory: RunMemory | None = None,
+    store: Store,
     shown: Sequence[Finding] | None = None,
 ) -> Compared:
     """Compare a lint with that of a revision.
 
-    `memory` has the results of files in the lint: those of files that are the same at the revision are used again.
+    The store has the results of files in the lint: those of files that are the same at the revision are used again.
     `shown` are the findings of the lint as they are shown, if it matters which ones are gone.
 
     Raises:
@@ -66,7 +65,7 @@ def findings_since(
     if request.stdin is not None:
         raise UsageError("standard input has no revisions; remove `-` or `--since`")
     try:
-        return _compare(request, revision, now, memory, shown)
+        return _compare(request, revision, now, store, shown)
     except git.GitError as error:
         raise UsageError(str(error)) from error
 
@@ -80,15 +79,15 @@ def _request_commit(request: LintRequest, old: CommitPath) -> LintRequest:
 
 
 def _compare(
-    request: LintRequest, revision: str, now: LintRun, memory: RunMemory | None, shown: Sequence[Finding] | None
+    request: LintRequest, revision: str, now: LintRun, store: Store, shown: Sequence[Finding] | None
 ) -> Compared:
     commit = git.resolve_commit(request.directory, revision)
     with open_commit(request.directory, commit) as old:
         root = find_root(old.resolve()) or old
         then = _request_commit(request, old)
         days = request.today or old.commit.date, then.today
-        check = partial(check_change, old, request.directory, request.envs, days, memory=memory)
-        before, found = _lint_and_check(request, then, now, memory, check)
+        check = partial(check_change, old, request.directory, request.envs, days, store=store)
+        before, found = _lint_and_check(request, then, now, store, check)
         changes = select_findings(found, request)
         # Where nothing can be linted at the revision, all findings are new. That a named path is not read is never old.
         known = before.findings if before else []
@@ -127,37 +126,42 @@ def _lint_and_check(
     request: LintRequest,
     then: LintRequest,
     now: LintRun,
-    memory: RunMemory | None,
+    store: Store,
     check: Callable[[ChangedFiles | None], list[Finding]],
-) -> tuple[OldLint | None, list[Finding]]:
+) -> tuple[LintRun | None, list[Finding]]:
     """Lint the old side, and find the problems of the change, in another process if both take long."""
     if request.envs and not then.envs:
         return None, check(None)
-    known = lint_cache.get_old(then) if memory else None
-    if known:
-        return known, check(_find_changed(now.contents, known.contents))
     try:
         files = resolve_files(then)
     except JobgenError:
         return None, check(None)
     likely = _predict_changed(now.contents, files)
     if likely is None:
-        before = _lint_old(then, now, memory, files)
+        before = _lint_old(then, store)
         return before, check(_find_changed(now.contents, before and before.contents))
     with run_beside(lambda: check(likely), len(files.jobs)) as wait:
-        before = _lint_old(then, now, memory, files)
+        before = _lint_old(then, store)
         changed = _find_changed(now.contents, before and before.contents)
         return before, wait() if changed == likely else check(changed)
+
+
+def _lint_old(request: LintRequest, store: Store) -> LintRun | None:
+    """Lint a commit; None if it cannot be linted."""
+    try:
+        return ask_findings(request, store)
+    except JobgenError:
+        return None
 
 
 def _predict_changed(now: LintContents | None, before: LintFiles) -> ChangedFiles | None:
     """Return the files that may be rendered differently, if the old side can be rendered and has the same layers."""
     if now is None or before.root is None or before.standalone is not None:
         return None
-    layers = digest_files(layout.read_inputs(before.root)).hex()
+    layers = digest_layers(before.root)
     if layers != now.digests[""]:
         return None
-    digests = {entry.path: digest_entry(entry).hex() for entry in before.jobs if entry.finding is None}
+    digests = {entry.path: digest_entry(entry) for entry in before.jobs}
     return _find_changed(now, LintContents({"": layers, **digests}, frozenset(), frozenset()))
 
 
@@ -171,18 +175,3 @@ def _find_changed(now: LintContents | None, before: LintContents | None) -> Chan
         return ChangedFiles(paths, devices, has_same_layers=False)
     changed = frozenset(path for path in paths if now.digests.get(path) != before.digests.get(path))
     return ChangedFiles(changed | now.dated | before.dated | devices, devices, has_same_layers=True)
-
-
-def _lint_old(request: LintRequest, now: LintRun, memory: RunMemory | None, files: LintFiles) -> OldLint | None:
-    """Lint a commit, and cache the result; None if it cannot be linted."""
-    try:
-        if memory is None:
-            return OldLint(run_lint(request, files).findings, None)
-        # Results were stored for the files on disk.
-        memory.home = now.root
-        linted = lint_with_memory(request, memory, files)
-    except JobgenError:
-        return None
-    before = OldLint(linted.findings, linted.contents)
-    lint_cache.put_old(request, before)
-    return before

@@ -15,8 +15,8 @@ from jobgen.api.render import RenderResult
 from jobgen.model.data import Plain, untraced
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.pipeline import config
-from jobgen.pipeline.config import ProjectConfig
+from jobgen.render import config
+from jobgen.render.config import ProjectConfig
 from jobgen.repo import layout, rendered_tree, tree_files
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, Origin, digest_data, is_object_path

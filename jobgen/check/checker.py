@@ -11,20 +11,12 @@ from typing import TYPE_CHECKING, Any
 from jobgen.check.admission import validate_pod_template
 from jobgen.check.admission.names import DNS_SUBDOMAIN, MAX_SUBDOMAIN, is_dns_subdomain
 from jobgen.check.admission.object_metadata import validate_object_metadata
-from jobgen.check.consequences import drop_consequences, is_failed_evaluation
-from jobgen.check.mutated import Mutated
 from jobgen.check.operators.defaults import fill_in_defaults
 from jobgen.check.rule_runner import INTERNAL_ERROR, RuleRunner, report_exception
 from jobgen.check.rules import Fact, Rule
 from jobgen.check.schema.admitted import Admission
 from jobgen.check.schema.crd_schema import compile_structural
-from jobgen.check.schema.shipped import (
-    find_known_version,
-    find_shipped_admission,
-    find_shipped_schema,
-    read_shipped_bundle,
-    select_releases,
-)
+from jobgen.check.schema.shipped import find_shipped_admission, find_shipped_schema, read_shipped_bundle
 from jobgen.check.validation import find_metadata_format, validate_object
 from jobgen.check.validation.pods import is_workload, validate_workload_pod
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
@@ -38,14 +30,17 @@ from jobgen.k8s.objects import Manifest, Pod, Role
 from jobgen.k8s.operators import name_last_pod
 from jobgen.k8s.pod_templates import list_claim_paths
 from jobgen.k8s.releases import Release, parse_release
+from jobgen.model.consequences import drop_consequences, is_failed_evaluation
 from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import UNCHECKED, FixStep, Problem, Severity, quoted_values
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
+from jobgen.model.mutated import Mutated
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import find_closest
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import File
+from jobgen.schema.shipped_kinds import find_known_version, select_releases
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.replicas import find_template
@@ -53,8 +48,7 @@ from jobgen.spec.teams import TeamScope
 
 if TYPE_CHECKING:
     from jobgen.check.policy import PolicyEvaluator
-    from jobgen.check.policy.eval_context import AdmissionSubject
-    from jobgen.check.policy.evaluator import SchemaSource
+    from jobgen.check.policy.evaluator import Evaluation, SchemaSource
     from jobgen.check.policy.mutator import Mutator
     from jobgen.check.schema.tree_definitions import TreeKind
 
@@ -83,8 +77,8 @@ class Reporting(NamedTuple):
     """The names of rules; None means all."""
     policies: frozenset[str] | None = None
     """The names of policies; None means all."""
-    subjects: tuple[AdmissionSubject, ...] = ()
-    """What policies were evaluated on."""
+    evaluations: tuple[Evaluation, ...] = ()
+    """The evaluation of the policies, which is not repeated."""
 
     @property
     def is_any(self) -> bool:
@@ -174,13 +168,13 @@ class Checker:
         refused = self._validate(manifest, None, stages)
         is_typed = not any(problem.rule in _PRECLUDES_RULES for problem in refused)
         broken = self._rule_runner.find_problems(manifest) if is_typed else []
-        subjects: list[AdmissionSubject] = []
-        denied = self.evaluate_policies(manifest.object, None, subjects)
+        evaluations: list[Evaluation] = []
+        denied = self.evaluate_policies(manifest.object, None, evaluations, is_brief=True)
         if any(problem.rule == INTERNAL_ERROR for problem in (*broken, *denied)):
             # It does not tell which rule or policy it is about.
             return ALL_CHECKS
         rules, policies = (frozenset(problem.rule for problem in found) for found in (broken, denied))
-        return Reporting(frozenset(stages), rules, policies, tuple(subjects))
+        return Reporting(frozenset(stages), rules, policies, tuple(evaluations))
 
     def collect_facts(self, manifest: Manifest, problems: list[Problem]) -> Iterator[tuple[str, Fact]]:
         """The facts that the fleet rules collect from an object, each with its rule's name."""
@@ -195,7 +189,7 @@ class Checker:
         is_typed = not any(problem.rule in _PRECLUDES_RULES for problem in problems)
         if is_typed:
             problems += self._rule_runner.select(reporting.rules).find_problems(manifest)
-        found = self.evaluate_policies(manifest.object, reporting.policies, list(reporting.subjects))
+        found = self.evaluate_policies(manifest.object, reporting.policies, list(reporting.evaluations))
         # The API server refuses an object with wrong types before policies read it, which may fail because of them.
         problems += found if is_typed else (problem for problem in found if not is_failed_evaluation(problem))
         return problems
@@ -302,14 +296,17 @@ class Checker:
         self,
         obj: Mapping[str, Node],
         names: frozenset[str] | None = None,
-        subjects: list[AdmissionSubject] | None = None,
+        evaluations: list[Evaluation] | None = None,
+        *,
+        is_brief: bool = False,
     ) -> list[Problem]:
-        """What the policies of the repository deny or warn about, or those with these names."""
+        """What the policies of the repository deny or warn about, or those with these names; briefly, one for each."""
         if self.evaluator is None or names == frozenset():
             return []
         problems: list[Problem] = []
         try:
-            problems += islice(self.evaluator.find_problems(obj, self.schema_source, names, subjects), MAX_FINDINGS + 1)
+            found = self.evaluator.find_problems(obj, self.schema_source, names, evaluations, is_brief=is_brief)
+            problems += islice(found, MAX_FINDINGS + 1)
         except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
             problems.append(report_exception("the evaluation of the policies", error, obj))
         return problems

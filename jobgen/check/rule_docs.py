@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
-from typing import Any
 
-from jobgen.check.admission.rules import RULES as POD_RULES
-from jobgen.check.builtin_rules import BUILTIN_RULES
 from jobgen.check.rules import all_rules
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.model.builtin_rules import BUILTIN_RULES
 from jobgen.model.data import Node
 from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.pod_rules import POD_RULES
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import read_file
+from jobgen.repo.known_rules import MUTATING, VALIDATING, name_policy, read_policy_file, read_policy_files
 from jobgen.repo.shipped import find_shipped
-from jobgen.yamlio.read import read
 
 EXPECTATION = lazy_pattern(r" *# expect: .*$", re.MULTILINE)
 """The comment on a line of a case that names the findings expected there."""
 
 _DESCRIPTION = "jobgen.dev/description"
-_POLICY, _BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
-_MUTATING = "MutatingAdmissionPolicy"
+_BINDING = "ValidatingAdmissionPolicyBinding"
 _MUTATION_FAILED = "It reports objects that it cannot change, which the API server refuses. Correct its expression."
 _SEVERITIES = {"Deny": Severity.ERROR, "Warn": Severity.WARNING, "Audit": Severity.INFO}
 # Objects that cases need and that are no examples themselves: params, and namespaces with labels.
@@ -156,23 +154,6 @@ class RuleDoc(NamedTuple):
     text: str = ""
 
 
-def rule_names() -> frozenset[str]:
-    """The name of every rule."""
-    return frozenset((*(rule[0] for rule in BUILTIN_RULES), *POD_RULES, *(rule.name for rule in all_rules())))
-
-
-def rule_categories(policies: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield each rule and policy with each category that its findings may have."""
-    for name, category, *_ in BUILTIN_RULES:
-        yield name, category
-        if category == "schema":
-            # Jobs, overlays and settings have formats too.
-            yield name, "spec"
-    yield from ((name, "pod") for name in POD_RULES)
-    yield from ((rule.name, rule.category) for rule in all_rules())
-    yield from ((name, "policy") for name in policies)
-
-
 def all_docs(root: Folder | None) -> dict[str, RuleDoc]:
     """Every rule and every policy, by name."""
     return {**policy_docs(root), **all_rule_docs()}
@@ -201,19 +182,11 @@ def all_rule_docs() -> dict[str, RuleDoc]:
 
 def policy_docs(root: Folder | None) -> dict[str, RuleDoc]:
     """The policies that come with jobgen, and those of a repository if there is one, by name."""
-    home = root or _shipped_root()
-    files = (*layout.read_shipped_policies(home), *layout.read_own_policies(home))
-    documents = [document for file in files for document in _read_documents(file.content, file.path)]
+    documents = list(read_policy_files(root))
     bindings = [as_mapping(document.get("spec")) for document in documents if document.get("kind") == _BINDING]
-    found = [_document_mutation(document) for document in documents if document.get("kind") == _MUTATING]
-    found += [_document_policy(document, bindings) for document in documents if document.get("kind") == _POLICY]
+    found = [_document_mutation(document) for document in documents if document.get("kind") == MUTATING]
+    found += [_document_policy(document, bindings) for document in documents if document.get("kind") == VALIDATING]
     return {doc.name: doc for doc in sorted(found, key=lambda doc: doc.name)}
-
-
-@lru_cache(maxsize=64)
-def _read_documents(content: bytes, path: str) -> tuple[Any, ...]:
-    """The documents of a policy file, which nothing changes. A process that reports often reads them once."""
-    return tuple(document.data for document in read(content, path).documents)
 
 
 def rule_example(name: str) -> tuple[str, str] | None:
@@ -242,9 +215,8 @@ def policy_example(root: Folder | None, name: str) -> tuple[str, str] | None:
 
 def _is_own_policy(root: Folder, name: str) -> bool:
     """Whether a repository has a policy of this name."""
-    documents = (data for file in layout.read_own_policies(root) for data in _read_documents(file.content, file.path))
-    policies = (data for data in documents if isinstance(data, dict) and data.get("kind") in (_POLICY, _MUTATING))
-    return any(_describe_policy(data)[0] == name for data in policies)
+    documents = (data for file in layout.read_own_policies(root) for data in read_policy_file(file))
+    return any(name_policy(data) == name for data in documents if data.get("kind") in (VALIDATING, MUTATING))
 
 
 def _shipped_root() -> Path:
@@ -265,8 +237,8 @@ def _document_mutation(document: Mapping[str, Node]) -> RuleDoc:
 
 def _describe_policy(document: Mapping[str, Node]) -> tuple[str, str]:
     """The name of a policy, and its description if it has one."""
-    metadata = as_mapping(document.get("metadata"))
-    return str(metadata.get("name")), as_text(as_mapping(metadata.get("annotations")).get(_DESCRIPTION))
+    annotations = as_mapping(as_mapping(document.get("metadata")).get("annotations"))
+    return name_policy(document), as_text(annotations.get(_DESCRIPTION))
 
 
 def _severity(name: str, bindings: Iterable[Mapping[str, Node]]) -> Severity:

@@ -16,13 +16,27 @@ INTERNAL_ERROR = "internal-error"
 """The rule of a problem that says that a check failed."""
 
 
-class _PartRules(NamedTuple):
-    """Rules about pods, or about containers, by the fields that a part must have for the rule to apply."""
+class _PartRules:
+    """Rules about pods, or about containers: which apply depends on the fields that a part has."""
 
-    always: list[Rule]
-    by_field: dict[str, list[Rule]]
-    by_fields: list[tuple[frozenset[str], Rule]]
-    """Rules that apply if the part has any of several fields."""
+    def __init__(self, rules: Collection[Rule]) -> None:
+        self._rules = rules
+        self._named = frozenset(field for rule in rules for field in rule.fields)
+        self._selected: dict[tuple[str, ...], list[Rule]] = {}
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def select(self, fields: Iterable[str]) -> list[Rule]:
+        """Return the rules about every part, then those about one of its fields, then those about any of several."""
+        named = tuple(filter(self._named.__contains__, fields))
+        found = self._selected.get(named)
+        if found is None:
+            found = [rule for rule in self._rules if not rule.fields]
+            found += (rule for field in named for rule in self._rules if rule.fields == (field,))
+            found += (rule for rule in self._rules if len(rule.fields) > 1 and not set(rule.fields).isdisjoint(named))
+            self._selected[tuple(map(str, named))] = found
+        return found
 
 
 class _RuleTable(NamedTuple):
@@ -64,10 +78,10 @@ class RuleRunner:
                 # The checker reports no more than these; the others would only take time and memory.
                 break
             _run_rules(table.role, role, manifest, problems)
-        for pod in manifest.pods if any((*table.pod, *table.container)) else ():
-            _check_part(pod, pod.spec, table.pod, manifest, problems)
+        for pod in manifest.pods if table.pod or table.container else ():
+            _run_rules(table.pod.select(pod.spec), pod, manifest, problems)
             for container in (*pod.containers, *pod.init_containers):
-                _check_part(container, container.data, table.container, manifest, problems)
+                _run_rules(table.container.select(container.data), container, manifest, problems)
         return problems
 
     def collect_facts(self, manifest: Manifest, problems: list[Problem]) -> Iterator[tuple[str, Fact]]:
@@ -100,33 +114,10 @@ def _sort_by_scope(rules: list[Rule], *, is_known: bool) -> _RuleTable:
     return _RuleTable(
         manifest=in_scope("manifest", "job") if is_known else in_scope("manifest"),
         role=in_scope("role"),
-        pod=_sort_by_field(in_scope("pod")),
-        container=_sort_by_field(in_scope("container")),
+        pod=_PartRules(in_scope("pod")),
+        container=_PartRules(in_scope("container")),
         fleet=in_scope("fleet"),
     )
-
-
-def _sort_by_field(rules: Collection[Rule]) -> _PartRules:
-    by_field: dict[str, list[Rule]] = {}
-    for rule in rules:
-        if len(rule.fields) == 1:
-            by_field.setdefault(rule.fields[0], []).append(rule)
-    return _PartRules(
-        always=[rule for rule in rules if not rule.fields],
-        by_field=by_field,
-        by_fields=[(frozenset(rule.fields), rule) for rule in rules if len(rule.fields) > 1],
-    )
-
-
-def _check_part(
-    part: Pod | Container, fields: Mapping[str, Node], rules: _PartRules, manifest: Manifest, problems: list[Problem]
-) -> None:
-    """Run the rules about every such part, and those about a field that it has, each once."""
-    _run_rules(rules.always, part, manifest, problems)
-    for field in fields:
-        if field in rules.by_field:
-            _run_rules(rules.by_field[field], part, manifest, problems)
-    _run_rules((rule for names, rule in rules.by_fields if not names.isdisjoint(fields)), part, manifest, problems)
 
 
 def _run_rules(

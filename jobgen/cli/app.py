@@ -14,7 +14,9 @@ from jobgen import __version__
 from jobgen.api.errors import JobgenError
 from jobgen.cli import commands
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
+from jobgen.model.features import NO_FEATURE, find_missing_feature, list_command_modules, to_command
 
+_HOME = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 # The documentation of a command, in the text of its module.
 _HELP = re.compile(r'^def command\([^"]*"""(.+?)"""', re.MULTILINE | re.DOTALL)
 _CHOICES = re.compile(r"\. Choose from:(.*)", re.DOTALL)
@@ -22,14 +24,16 @@ _NO_COMMAND = re.compile(r"No such command '(.*?)'(?=\.)")
 
 
 class CommandFolder(click.Group):
-    """A group with a command for each module of `cli/commands/`; a module is imported to run its command."""
+    """A group with a command for each module of `cli/commands/` and each that a feature adds.
+
+    A module is imported to run its command.
+    """
 
     @cached_property
     def _modules(self) -> dict[str, str]:
-        """The module of each command; an underscore is a hyphen, a trailing one allows names such as `import_`."""
-        files = sorted(os.listdir(commands.__path__[0]))
-        modules = [name.removesuffix(".py") for name in files if not name.startswith(("_", "."))]
-        return {module.rstrip("_").replace("_", "-"): module for module in modules}
+        """The module of each command."""
+        names = [name.removesuffix(".py") for name in os.listdir(commands.__path__[0]) if name[0] not in "._"]
+        return {**{to_command(name): f"{commands.__name__}.{name}" for name in names}, **list_command_modules()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- a method of click
         """Return the names of all commands."""
@@ -39,7 +43,8 @@ class CommandFolder(click.Group):
         """Return a command as help and completion list it, with its name and its documentation."""
         if cmd_name not in self._modules:
             return None
-        with open(os.path.join(commands.__path__[0], f"{self._modules[cmd_name]}.py"), encoding="utf-8") as module:
+        path = os.path.join(_HOME, *self._modules[cmd_name].split(".")) + ".py"
+        with open(path, encoding="utf-8") as module:
             found = _HELP.search(module.read())
         return click.Command(cmd_name, help=found[1] if found else None)
 
@@ -59,7 +64,7 @@ class CommandFolder(click.Group):
         name, listed, rest = super().resolve_command(ctx, args)
         if name is None or listed is None:
             return name, listed, rest
-        return name, cast(click.Command, import_module(f"{commands.__name__}.{self._modules[name]}").command), rest
+        return name, cast(click.Command, import_module(self._modules[name]).command), rest
 
 
 @click.group(cls=CommandFolder, context_settings={"help_option_names": ["-h", "--help"]})
@@ -114,6 +119,9 @@ def _name_command(error: click.UsageError) -> str:
     found = _NO_COMMAND.match(error.message)
     if found is None or error.ctx is None or not isinstance(error.ctx.command, click.Group):
         return ""
+    missing = find_missing_feature(found[1]) if error.ctx.parent is None else ""
+    if missing:
+        return f"{found[0]}: {NO_FEATURE.format(missing)}"
     from jobgen.model.suggest import did_you_mean
 
     return f"{found[0]}{did_you_mean(found[1], error.ctx.command.list_commands(error.ctx))}"

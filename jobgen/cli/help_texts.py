@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from jobgen.cli.terminal import is_narrower_than
+from jobgen.model.features import is_as_shipped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ def find_help(arguments: Sequence[str], environ: Mapping[str, str]) -> str | Non
     if "COLUMNS" in environ or is_narrower_than(WIDTH):
         return None
     try:
+        if not is_as_shipped():
+            return None
         with open(os.path.join(FOLDER, name_file(names)), encoding="utf-8") as file:
             return file.read()
     except OSError:

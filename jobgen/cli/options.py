@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from jobgen import cache
-from jobgen.api.errors import JobgenError, check_shard
-from jobgen.api.project import check_date
+from jobgen.api.errors import JobgenError, check_date, check_shard
 
 env_option = click.option("-e", "--env", "envs", multiple=True, metavar="ENV", help="Environment; may be repeated.")
 output_option = click.option("-o", "--output", metavar="DIR", help="Write DIR/<name>.yaml for each job.")

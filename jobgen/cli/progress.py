@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from jobgen.pipeline import progress
+from jobgen.model import progress
 
 _DELAY = 2.0
 """Shorter runs show nothing."""

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from jobgen.api.errors import JobgenError
-from jobgen.api.lint import LintResult, check_files, check_request, lint
+from jobgen.api.lint import LintResult, check_request, lint
+from jobgen.api.lint_answers import check_files
 from jobgen.api.lint_files import LintRequest, resolve_files
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
 from jobgen.cli.terminal import has_color, read_stdin, terminal_width

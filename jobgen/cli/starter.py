@@ -8,6 +8,7 @@ from jobgen import __version__
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.shipped import find_shipped
+from jobgen.report.summary import pluralize
 from jobgen.spec.kinds import Kind
 
 # The files to write, and the files of the starter that they copy.
@@ -32,6 +33,25 @@ _DEFAULTS = lazy_pattern(r"(?s)  defaults:\n.*")
 _CLEANUP = lazy_pattern(r"(?m)^    runPolicy: \{cleanPodPolicy: None\}\n")
 _POLICY_STEP = lazy_pattern(r"(?m)^ *- (?:run: )?jobgen policy test\n")
 _POLICY_HOOK = lazy_pattern(r"(?ms)^      - id: jobgen-policy-test\n.*?(?=^      [-#])")
+
+
+class Converted(NamedTuple):
+    """What a folder of manifests becomes in a new repository."""
+
+    files: dict[str, str]
+    imported: int
+    kept: int
+    """How many objects of other kinds are kept as they are."""
+    left_out: int
+    notes: str
+    """What is not imported or differs, one line each."""
+
+    def count_objects(self) -> str:
+        """Return a line that says how many objects are imported, kept and left out."""
+        counts = [pluralize(self.imported, "object") + " imported"]
+        counts += [f"{self.kept} of other kinds kept as manifests in jobs/"] if self.kept else []
+        counts += [f"{self.left_out} not imported"] if self.left_out else []
+        return f"{', '.join(counts)}\n"
 
 
 class Platform(NamedTuple):

@@ -10,18 +10,18 @@ from typing import Any
 
 from jobgen.check.schema.build import convert_crd
 from jobgen.check.schema.crd_history import Release, build_files, format_file, parse_release_name
-from jobgen.check.schema.history import RecurringSchemaError
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.cli.write_files import write_files
 from jobgen.model.finding import Finding, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.pipeline import config
+from jobgen.render import config
 from jobgen.render.build import split_list
 from jobgen.repo import layout
 from jobgen.repo.files import read_file
 from jobgen.repo.walk import walk_folder
 from jobgen.report.summary import format_findings
+from jobgen.schema.history import RecurringSchemaError
 from jobgen.spec.kinds import parse_version
 
 _NAME = lazy_pattern(r"schemas/(?:crds/|foreign/)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]+_[a-z0-9]+\.json")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 from pathlib import Path
-from types import MappingProxyType
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.tree import Tree, compare_tree, count_deleted, deletes_too_much, write_tree
@@ -23,10 +22,10 @@ _MAX_LISTED = 100
 
 
 class Update(NamedTuple):
-    """The result for a tree, and the digests of its lock files by environment if it is up to date now."""
+    """The result for a tree, and whether it is up to date now."""
 
     result: Result
-    locks: Mapping[str, str] = MappingProxyType({})
+    is_current: bool = False
 
 
 def update_tree(tree: Tree, *, fsync: bool) -> Update:
@@ -40,7 +39,7 @@ def update_tree(tree: Tree, *, fsync: bool) -> Update:
         return Update(error_result(ExitCode.ERRORS, "nothing was written", "".join(blocked)))
     written = sum(is_object_path(path) for drift in drifts.values() for path in (*drift.missing, *drift.changed))
     removed = sum(map(count_deleted, drifts.values()))
-    return Update(report_written(tree.objects, written, removed), _list_locks(drifts))
+    return Update(report_written(tree.objects, written, removed), _is_current(drifts))
 
 
 def check_tree(tree: Tree) -> Update:
@@ -59,12 +58,12 @@ def check_tree(tree: Tree) -> Update:
             message = f"jobgen did not write {pluralize(count, 'file')} of the tree; remove them"
         return Update(error_result(ExitCode.ERRORS, message, "".join((*lines, *unlisted))))
     versions = sorted({drift.tool for drift in drifts.values() if drift.tool})
-    return Update(report_checked(tree.objects, versions), _list_locks(drifts))
+    return Update(report_checked(tree.objects, versions), _is_current(drifts))
 
 
-def _list_locks(drifts: Mapping[str, Drift]) -> Mapping[str, str]:
-    """The digests of the lock files of a tree that is up to date now; none if it has files that others wrote."""
-    return {} if any(drift.unlisted for drift in drifts.values()) else {env: drifts[env].lock for env in drifts}
+def _is_current(drifts: Mapping[str, Drift]) -> bool:
+    """Return True if this version wrote a tree, and no file of it is one that others wrote."""
+    return not any(drift.unlisted or drift.tool for drift in drifts.values())
 
 
 def _format_deletions(tree: Tree, drifts: Mapping[str, Drift]) -> Iterator[str]:

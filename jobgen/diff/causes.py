@@ -9,7 +9,7 @@ from jobgen.k8s.compare import FieldPath
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar, location_of, value_of
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem, Step
-from jobgen.pipeline.environment import Rendered
+from jobgen.render.environment import Rendered
 
 
 class Cause(NamedTuple):

@@ -10,6 +10,8 @@ from jobgen.diff.effects import Effect
 from jobgen.diff.impact import FieldImpact, Impact
 from jobgen.diff.match import match_some, match_within_files
 from jobgen.diff.snapshot import Side, Snapshot, open_side, snapshot_files, snapshot_repository
+from jobgen.engine.store import Store
+from jobgen.engine.workers import parallel_map
 from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.nodes import as_text, get_path
@@ -18,14 +20,14 @@ from jobgen.model.data import Location
 from jobgen.model.finding import AFFECTS, Finding, Severity, quoted_values
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted, format_pointer
-from jobgen.pipeline.memory import RunMemory
-from jobgen.pipeline.parallel import parallel_map
 from jobgen.render.runs import ON_CHANGE_ANNOTATION
 from jobgen.repo.commit import Folder
 from jobgen.repo.root import find_root
 
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
 _NAME = ("metadata", "name")
+_SHARE = 100
+"""How many files are compared together: both sides of their repository are opened for each share."""
 _QUEUE_PATHS = (("metadata", "labels", QUEUE_LABEL), ("spec", "runPolicy", "schedulingPolicy", "queue"))
 
 
@@ -44,23 +46,23 @@ def check_change(
     envs: Sequence[str] = (),
     days: tuple[str, str] = ("", ""),
     changed: ChangedFiles | None = None,
-    memory: RunMemory | None = None,
+    store: Store | None = None,
 ) -> list[Finding]:
     """Find what a change of a jobs repository would do to running jobs; nothing if the new side cannot be rendered.
 
     `days` are the dates of the old and the new side, by which jobs expire. Severities follow the new side's settings.
-    With `changed`, only these files are compared; if both sides have the same layers, `memory` may have them.
+    With `changed`, only these files are compared.
     """
     root = find_root(new_folder.resolve())
     if root is None or (changed is not None and not changed.paths):
         return []
     old_root = find_root(old_folder.resolve()) or old_folder
+    store = store or Store()
     if changed is not None:
-        known = memory if memory and memory.project and changed.has_same_layers else None
-        old_side = open_side(old_root, "old", envs, days[0], known)
-        return _check_files(old_side, open_side(root, "new", envs, days[1], known), changed)
+        old_side = open_side(old_root, "old", envs, days[0], store)
+        return _check_files(old_side, open_side(root, "new", envs, days[1], store), changed)
     old, new = (
-        snapshot_repository(each, name, envs, day, RunMemory())
+        snapshot_repository(each, name, envs, day, store)
         for each, name, day in ((old_root, "old", days[0]), (root, "new", days[1]))
     )
     if new.failed:
@@ -91,7 +93,7 @@ def _check_files(old_side: Side, new_side: Side, changed: ChangedFiles) -> list[
         unmatched = frozenset(one.location.file for several in left for one in several)
         return [_Compared(_rank_problems(compare_pairs(old, new, pairs)), unmatched)]
 
-    compared = parallel_map(sorted(changed.paths), compare)
+    compared = parallel_map(sorted(changed.paths), compare, size=_SHARE)
     problems = [problem for share in compared for problem in share.problems]
     unmatched = frozenset[str]().union(*(share.unmatched for share in compared))
     if unmatched:

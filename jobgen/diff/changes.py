@@ -9,14 +9,14 @@ from functools import reduce
 from jobgen.diff.effects import RANK, Effect
 from jobgen.diff.impact import Action, Impact, assess_addition, assess_change, assess_removal
 from jobgen.diff.match import Pair, match_objects
+from jobgen.diff.queue_changes import QueueChanges
 from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.finding import Identity
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.pipeline.environment import Rendered
 from jobgen.pipeline.object_summary import list_groups
-from jobgen.queues.changes import QueueChanges
+from jobgen.render.environment import Rendered
 
 _ORDER = {"removed": 0, "changed": 1, "added": 2}
 _GROUPS = ("environment", "namespace", "team", "queue")

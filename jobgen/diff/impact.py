@@ -21,8 +21,8 @@ from jobgen.k8s.workloads import find_workload
 from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem, format_pointer
-from jobgen.pipeline.environment import Rendered
 from jobgen.pipeline.object_summary import ObjectSummary
+from jobgen.render.environment import Rendered
 from jobgen.render.runs import SOURCE_ANNOTATION
 
 Action = Literal["added", "removed", "changed", "unchanged"]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.argocd_annotations import is_training_job
 from jobgen.k8s.nodes import as_text, get_path
-from jobgen.pipeline.environment import Rendered
 from jobgen.render.build import is_spec
+from jobgen.render.environment import Rendered
 from jobgen.render.runs import JOB_ANNOTATION
 
 Pair = tuple[Rendered | None, Rendered | None]

@@ -7,20 +7,24 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 
 from jobgen.check.checker import Checker
+from jobgen.engine.store import Store
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.pipeline import config
-from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.device_catalog import complete_catalog
-from jobgen.pipeline.environment import Rendered
-from jobgen.pipeline.memory import RunMemory
+from jobgen.pipeline.lint_checks import CHECKED, CHECKED_SCOPE
 from jobgen.pipeline.object_summary import ObjectSummary, list_groups, sum_object
-from jobgen.pipeline.result_cache import digest_files
-from jobgen.pipeline.run import Run
-from jobgen.pipeline.trace import Job, Traced, Tracer, select_item
+from jobgen.render import config
+from jobgen.render.config import ProjectConfig
+from jobgen.render.environment import Rendered
 from jobgen.render.expand import JobDocument
+from jobgen.render.file_result import FileParts
+from jobgen.render.prepare_run import digest_layers, load_project, make_tracer
+from jobgen.render.result_inputs import concerns_others, digest_entry, make_key
+from jobgen.render.run import Run
+from jobgen.render.run_state import RunState
+from jobgen.render.trace import Job, Traced, Tracer, select_item
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import FileEntry, read_file
@@ -147,40 +151,23 @@ class Side(NamedTuple):
     """The names of those that are compared; empty for all."""
 
 
-def open_side(root: Folder, name: str, envs: Sequence[str], today: str, memory: RunMemory | None = None) -> Side:
-    """Load the layers of a side. A memory has them, because a revision with equal layers was run with it."""
-    if memory is not None:
-        project = memory.move_project(root, today)
-        return Side(name, project, memory.make_tracer(project), envs)
-    project = config.load(root, today=today)
-    return Side(name, project, Tracer(project), envs)
+def open_side(root: Folder, name: str, envs: Sequence[str], today: str, store: Store) -> Side:
+    """Load the layers of a side; those of a revision with equal layers are used again."""
+    project = load_project(store, root, today)
+    return Side(name, project, make_tracer(store, project), envs)
 
 
 def _choose_environments(project: ProjectConfig, envs: Sequence[str]) -> Sequence[str]:
     return [env for env in envs if not env or env in project.overlays] if envs else project.environments()
 
 
-class RepositoryFiles(NamedTuple):
-    """The files of jobs of a repository, by path, and the digest of its layers."""
-
-    layers: bytes
-    jobs: dict[str, FileEntry]
-
-
-def find_files(root: Folder) -> RepositoryFiles:
-    """Find the files of a jobs repository."""
-    return RepositoryFiles(
-        digest_files(layout.read_inputs(root)), {entry.path: entry for entry in layout.find_jobs(root)}
-    )
-
-
-def find_equal_files(one: RepositoryFiles, other: RepositoryFiles) -> frozenset[str]:
+def find_equal_files(one: Folder, other: Folder) -> frozenset[str]:
     """Return the files of jobs that are the same in two revisions with equal layers; none if layers differ."""
-    if one.layers != other.layers:
+    if digest_layers(one) != digest_layers(other):
         return frozenset()
-    return frozenset(
-        path for path in one.jobs.keys() & other.jobs.keys() if read_file(one.jobs[path]) == read_file(other.jobs[path])
-    )
+    sides = ({entry.path: entry for entry in layout.find_jobs(root)} for root in (one, other))
+    old, new = ({path: digest_entry(entry) for path, entry in side.items()} for side in sides)
+    return frozenset(path for path, digest in old.items() if new.get(path) == digest)
 
 
 def snapshot_repository(
@@ -188,23 +175,42 @@ def snapshot_repository(
     name: str,
     envs: Sequence[str] = (),
     today: str = "",
-    memory: RunMemory | None = None,
-    files: RepositoryFiles | None = None,
+    store: Store | None = None,
     summarized: frozenset[str] = frozenset(),
 ) -> Snapshot:
     """Render a jobs repository for these environments, or for all of them, as of a date.
 
-    Objects that another snapshot with the same memory has from equal files and layers are used again. Of `summarized`
-    files, which must be equal in all of these snapshots, the summaries of objects suffice if they are in the cache.
+    Objects that the store has of equal files and layers are used again. Of `summarized` files, which must be equal in
+    all of these snapshots, the summaries of objects suffice if a lint stored them.
     """
-    layers, jobs = files or find_files(root)
-    memory = memory or RunMemory()
-    project = memory.load_project(layers, root, today, partial(config.load, root, today=today))
+    store = store or Store()
+    project = load_project(store, root, today)
+    jobs = {entry.path: entry for entry in layout.find_jobs(root)}
     chosen = _choose_environments(project, envs)
-    run = Run(project, chosen, jobs=list(jobs.values()), layers=layers, memory=memory, summarized=summarized)
+    run = Run(project, chosen, jobs=list(jobs.values()), store=store)
+    if summarized:
+        run.summarize = partial(_find_summaries, run, summarized)
     snapshot = Snapshot(name, project, chosen, list(run), run.findings, jobs, root)
-    snapshot.tracer = memory.make_tracer(project)
+    snapshot.tracer = make_tracer(store, project)
     return snapshot
+
+
+def _find_summaries(run: RunState, wanted: frozenset[str], entry: FileEntry) -> FileParts | None:
+    """Return what a lint stored of a file: summaries of its objects instead of objects; None if that is not enough.
+
+    It is not if something prevents a render, or if the objects depend on other files.
+    """
+    if run.store is None or run.inputs is None or entry.path not in wanted or concerns_others(read_file(entry).content):
+        return None
+    environments: list[str | None] = [None, *(runner.name for runner in run.runners)]
+    keys = [make_key(CHECKED_SCOPE, env, entry) for env in environments]
+    rows = [run.store.find(CHECKED, key, run.inputs.holds) for key in keys]
+    parts = tuple(row.value for row in rows if row is not None)
+    if len(parts) < len(rows) or any("" in part.unchecked or part.dependent for part in parts):
+        return None
+    if any(each.object is None or each.companion for part in parts for each in part.made):
+        return None
+    return tuple(part._replace(findings=[], comments=[], rows=[]) for part in parts)
 
 
 def snapshot_tree(folder: Folder, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:

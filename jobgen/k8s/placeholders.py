@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
+from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
@@ -25,6 +26,7 @@ class Placeholder(NamedTuple):
 
 # Part of every placeholder, in lower case: most texts have none of them, and need no pattern.
 _SIGNS = ("<", "{", "$", "your", "xxx", "replace", "change", "...", "todo", "fixme", "tbd", "placeholder")
+_SIGNS_FOR_PEOPLE = tuple(sign for sign in _SIGNS if sign not in "{$")
 # Each group is a style. `$(NAME)` is none: Kubernetes expands it. Lengths are limited: hostile text takes linear time.
 _PLACEHOLDER = lazy_pattern(
     r"""
@@ -62,6 +64,15 @@ def find_placeholders(text: str) -> Iterator[Placeholder]:
         style = match.lastgroup
         if match[0].lower() not in _PROGRAM_OUTPUT:
             yield Placeholder(match[0], style)  # type: ignore[arg-type]  # the groups are the styles
+
+
+def may_be_unfilled(obj: Mapping[str, Node]) -> bool:
+    """Return True if an object may have placeholders that a person fills in; most objects need no closer look."""
+    if not isinstance(obj.get("kind"), str):
+        # To write the locations of traced values takes longer than to look at them.
+        return True
+    text = repr(obj).lower()
+    return any(sign in text for sign in _SIGNS_FOR_PEOPLE)
 
 
 def has_placeholder(text: str) -> bool:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from jobgen.kustomize.tree import KUSTOMIZATION_NAMES, FolderTree, Plan, SourceTree, Tool, Use, find_tool
+from jobgen.kustomize.tree import FolderTree, Plan, SourceTree, Tool, Use, find_tool
 
 if TYPE_CHECKING:
     from jobgen.kustomize.builder import Build
     from jobgen.model.finding import Finding
 
 __all__ = [
-    "KUSTOMIZATION_NAMES",
     "FolderTree",
     "Plan",
     "SourceTree",

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.kustomize.kustomization import Kustomization, load, text_of
 from jobgen.kustomize.tree import (
-    KUSTOMIZATION_NAMES,
     CachedTree,
     Plan,
     SourceTree,
@@ -19,6 +18,7 @@ from jobgen.kustomize.tree import (
 )
 from jobgen.model.data import Node, location_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.repo.files import KUSTOMIZATION_NAMES
 
 _ROLES = {
     "resources": "resource",

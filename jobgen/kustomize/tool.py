@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jobgen import cache
+from jobgen.engine.store import keep
 from jobgen.kustomize.builder import Build
 from jobgen.kustomize.kustomization import text_of
 from jobgen.kustomize.resource import identify
@@ -52,9 +52,23 @@ def use_tool(tree: SourceTree, own: Build, tool: Tool) -> Build:
     folder = tree.folder if isinstance(tree, FolderTree) and isinstance(tree.folder, Path) else None
     if folder is None or set(own.unbuilt) - own.needs_tool or _is_known_to_fail(own):
         return own
-    key = _make_key(tree, own, tool)
-    if cache.is_enabled() and cache.get(key) == _SAME:
-        return own._replace(unbuilt=(), by=tool.name, needs_tool=frozenset())
+    found: list[Build] = []
+
+    def compare() -> bytes | None:
+        """Note that the tool builds the same objects; the objects are never kept."""
+        found.append(_build(tree, own, tool, folder))
+        is_same = found[0].by == tool.name and [each.data for each in found[0].objects] == [
+            each.data for each in own.objects
+        ]
+        return _SAME if is_same else None
+
+    contents = [part for path in sorted(own.files) for part in (path, tree.read(path).content)]
+    version = (tool.path, str(os.stat(tool.path).st_mtime_ns), own.root)
+    keep("kustomize", (*version, *contents), compare)
+    return found[0] if found else own._replace(unbuilt=(), by=tool.name, needs_tool=frozenset())
+
+
+def _build(tree: SourceTree, own: Build, tool: Tool, folder: Path) -> Build:
     content, message = _run(tool, (folder / posixpath.dirname(own.root)).resolve())
     if content is None:
         # Without a message, the tool did not run: that says nothing about the kustomization.
@@ -63,17 +77,8 @@ def use_tool(tree: SourceTree, own: Build, tool: Tool) -> Build:
     source = read(content, own.root)
     if any(each.severity is Severity.ERROR and each.rule == "yaml-syntax" for each in source.findings):
         return own
-    built = [document.data for document in source.documents]
-    if cache.is_enabled() and built == [each.data for each in own.objects]:
-        cache.put(key, _SAME)
-    objects = _transfer(built, own)
+    objects = _transfer([document.data for document in source.documents], own)
     return own._replace(objects=objects, unbuilt=(), by=tool.name, needs_tool=frozenset())
-
-
-def _make_key(tree: SourceTree, own: Build, tool: Tool) -> str:
-    """Return the key under which it is kept that a tool builds the same objects; the objects are never kept."""
-    contents = (part for path in sorted(own.files) for part in (path, tree.read(path).content))
-    return cache.make_key("kustomize", tool.path, str(os.stat(tool.path).st_mtime_ns), own.root, *contents)
 
 
 def _is_known_to_fail(own: Build) -> bool:

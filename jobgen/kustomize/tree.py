@@ -6,17 +6,15 @@ import os
 import posixpath
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cache
-from pathlib import Path
-from typing import Protocol, TypeVar
+from functools import cache, cached_property
+from typing import Protocol
 
+from jobgen.engine.inputs import FOLDER, describe, exists, find_program, is_link
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.commit import CommitPath, Folder
-from jobgen.repo.files import File, read_file, read_path
-
-KUSTOMIZATION_NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+from jobgen.repo.files import KUSTOMIZATION_NAMES, File, FileEntry, read_file, report_link_outside
 
 # What kustomize fetches: an address, or a repository of a well-known host.
 _REMOTE = lazy_pattern(
@@ -49,43 +47,55 @@ class FolderTree:
         """Start with a folder; `depth` is the number of folders above it that belong to the same repository."""
         self.folder = folder
         self.depth = depth
+        self._leads_outside: dict[str, bool] = {}
+        """The folders that were asked about, and whether links lead out of the repository there."""
+
+    @cached_property
+    def _top(self) -> Folder:
+        """The folder of the whole repository."""
+        folder = self.folder.resolve()
+        return folder.parents[self.depth - 1] if self.depth else folder
 
     def read(self, path: str) -> File:
         """Return the content of a file, or the finding that explains why it is not read."""
         if isinstance(self.folder, CommitPath):
             from jobgen.repo.committed_files import read_committed
 
-            return read_file(read_committed(self.folder / path, path, _climb(self.folder.resolve(), self.depth)))
-        return read_path(os.path.join(self.folder, path), path, _climb(self.folder.resolve(), self.depth))
+            assert isinstance(self._top, CommitPath)
+            return read_file(read_committed(self.folder / path, path, self._top))
+        full = os.path.join(self.folder, path)
+        return read_file(report_link_outside(path) if self._is_outside(full) else FileEntry(path, full))
 
     def exists(self, path: str) -> bool:
         """Return True if there is a file or folder that may be read."""
         with suppress(OSError, ValueError):
             found = self._find(path)
-            return found is not None and found.exists()
+            return found.exists() if isinstance(found, CommitPath) else bool(found)
         return False
 
     def is_folder(self, path: str) -> bool:
         """Return True if the path is a folder that may be read."""
         with suppress(OSError, ValueError):
             found = self._find(path)
-            return found is not None and found.is_dir()
+            return found.is_dir() if isinstance(found, CommitPath) else bool(found) and describe(found).endswith(FOLDER)
         return False
 
-    def _find(self, path: str) -> Folder | None:
+    def _find(self, path: str) -> CommitPath | str:
+        """Return where a path is; empty if that is outside of the repository, or nowhere."""
         if isinstance(self.folder, CommitPath):
-            full = self.folder / path
-            return full if full.resolve().is_relative_to(_climb(self.folder.resolve(), self.depth)) else None
-        on_disk = Path(self.folder, path)
-        return None if links_outside(on_disk, _climb(self.folder.resolve(), self.depth)) else on_disk
+            committed = self.folder / path
+            assert isinstance(self._top, CommitPath)
+            return committed if committed.resolve().is_relative_to(self._top) else ""
+        full = os.path.join(self.folder, path)
+        return full if exists(full) and not self._is_outside(full) else ""
 
-
-_FolderT = TypeVar("_FolderT", Path, CommitPath)
-
-
-def _climb(folder: _FolderT, depth: int) -> _FolderT:
-    """Return the folder that is some levels above another."""
-    return folder.parents[depth - 1] if depth else folder
+    def _is_outside(self, full: str) -> bool:
+        """Return True if symbolic links lead from a path on disk out of the repository."""
+        assert not isinstance(self._top, CommitPath)
+        folder = os.path.dirname(full)
+        if folder not in self._leads_outside:
+            self._leads_outside[folder] = links_outside(folder, self._top)
+        return self._leads_outside[folder] or (is_link(full) and links_outside(full, self._top))
 
 
 class CachedTree:
@@ -146,15 +156,12 @@ class Tool(NamedTuple):
     name: str
     """`kustomize` or `kubectl`."""
     path: str
+    time: str = ""
+    """When its file was last changed: another version may build other objects."""
 
 
 def find_tool() -> Tool | None:
     """Return kustomize, else kubectl, if one of them is on PATH."""
-    # Imported late: most folders have no kustomization.
-    from shutil import which
-
-    for name in ("kustomize", "kubectl"):
-        found = which(name)
-        if found is not None:
-            return Tool(name, found)
-    return None
+    described, _, time = find_program("kustomize kubectl").rpartition(" ")
+    name, _, path = described.partition(" ")
+    return Tool(name, path, time) if path else None

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from jobgen.model.data import Location, location_of
 from jobgen.model.finding import BROKEN_KIND, Finding, Related, Severity
-from jobgen.pipeline import config
-from jobgen.pipeline.config import ProjectConfig
+from jobgen.render import config
+from jobgen.render.config import ProjectConfig
 from jobgen.repo import layout
 
 

@@ -2,7 +2,7 @@
 
 The state is known only after all objects have been rendered, so objects that it concerns are rendered again. Without
 namespaces that restrict their objects, exported state or `cluster.complete`, there is nothing to do.
-An editor keeps what was found in files: `cluster_memory.py`.
+What was found in files is kept as answers: `cluster_answers.py`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from functools import cached_property, partial
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
-from jobgen.check.mutated import Mutated
+from jobgen.check.cluster.state_parts import StatePart, list_state_parts
 from jobgen.check.rule_runner import report_exception, to_problem
 from jobgen.check.rules import WARNING, Rule, Violation, all_rules
+from jobgen.engine.workers import parallel_map
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.kind_groups import qualify_kind
 from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
@@ -32,11 +33,10 @@ from jobgen.model.limits import (
     MAX_QUOTA_AMOUNTS,
     TOO_MANY_FINDINGS,
 )
+from jobgen.model.mutated import Mutated
 from jobgen.model.path import find_path, format_pointer
 from jobgen.model.quantity import to_milli
-from jobgen.pipeline import config
-from jobgen.pipeline.cluster_memory import Checked, ClusterMemory, KnownState, Member, Objects, StateSources
-from jobgen.pipeline.environment import EnvironmentRunner, Rendered, new_overlay_use
+from jobgen.pipeline.cluster_answers import Checked, ClusterAnswers, KnownState, Member, Objects, StateSources
 from jobgen.pipeline.exported_state import (
     find_duplicates,
     has_manifests,
@@ -44,58 +44,52 @@ from jobgen.pipeline.exported_state import (
     report_folder,
     report_missing_folder,
 )
-from jobgen.pipeline.locate import locate
-from jobgen.pipeline.parallel import parallel_map
-from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.pipeline.trace import Job, Tracer
+from jobgen.render import config
 from jobgen.render.build import identity_of, split_list
+from jobgen.render.environment import Rendered, new_overlay_use
+from jobgen.render.locate import locate
+from jobgen.render.read_jobs import read_jobs
+from jobgen.render.trace import Job
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
-from jobgen.repo.files import FileEntry
 from jobgen.repo.root import SETTINGS, folder_exists
 
 if TYPE_CHECKING:
     from jobgen.check.cluster.quotas import Excess, Use
     from jobgen.check.cluster.state import ClusterState
-    from jobgen.pipeline.file_result import FileResult
-    from jobgen.pipeline.memory import RunMemory
+    from jobgen.pipeline.environment_checker import EnvironmentChecker
+    from jobgen.render.run_state import AllJobs
     from jobgen.spec.overlay import Cluster
 
 _DECIDING_KINDS = frozenset(("Namespace", "LimitRange", "ResourceQuota"))
-_QUEUE_KINDS = frozenset(("ClusterQueue", "Cohort"))
-"""Kinds that the rules about queues need; the file of one describes all queues that it uses."""
-
 _POD_SECURITY = b"pod-security.kubernetes.io/"
 _QUOTA_RULE = "exceeds-quota"
 _REFERENCE_RULE = "unknown-reference"
-_QUEUE_RULE = "inadmissible-job"
 _MAX_NAMED = 3
 _SHARE = 500
 """How many files are checked before the results are kept. A newer edit ends a run, and must not lose much."""
 
 
 def find_cluster_problems(
-    runners: Sequence[EnvironmentRunner],
-    made: Sequence[Rendered],
-    entries: Sequence[FileEntry],
-    tracer: Tracer,
+    checkers: Sequence[EnvironmentChecker],
+    jobs: AllJobs,
     *,
     is_whole: bool,
-    is_standalone: bool,
-    memory: RunMemory | None = None,
-    progress: Callable[[], None] = lambda: None,
 ) -> Iterator[Finding]:
     """Find what the state of each environment's cluster refuses.
 
     References are followed only if all objects of the repository are known, with `is_whole`. Files that are standalone
-    may be meant for different clusters, so the objects of each decide about those of the same file only. With a
-    memory, only files that changed are checked, unless the state has changed; `progress` may end the run.
+    may be meant for different clusters, so the objects of each decide about those of the same file only.
     """
+    tracer, is_standalone, made = jobs.tracer, jobs.is_standalone, jobs.list_made()
     # Whether all objects are known changes often in an editor. What was found in other files must stay usable.
     off = tracer.project.severities.off | ({_REFERENCE_RULE} if is_standalone else frozenset())
-    rules = [rule for rule in all_rules() if rule.scope in ("cluster", "queue") and rule.name not in off]
+    parts = list_state_parts()
+    scopes = {"cluster", *(part.scope for part in parts)}
+    rules = [rule for rule in all_rules() if rule.scope in scopes and rule.name not in off]
     shared = list(_read_policy_namespaces(tracer.project.root))
-    for runner in runners:
+    for checker in checkers:
+        runner = checker.runner
         members = [
             Member(each.identity, each.location.file, each.position, each.item, each.companion)
             for each in made
@@ -103,41 +97,38 @@ def find_cluster_problems(
         ]
         cluster = runner.expander.environment.cluster
         is_known = bool(cluster.state or cluster.complete or shared)
-        groups = list(_split_by_state(members)) if is_standalone else [members]
-        groups = [several for several in groups if is_known or _has_decided(several)]
+        groups = list(_split_by_state(members, parts)) if is_standalone else [members]
+        groups = [several for several in groups if is_known or _has_decided(several, parts)]
         if groups:
-            check = _ClusterCheck(runner, {entry.path: entry for entry in entries}, tracer, rules, shared, memory)
+            check = _ClusterCheck(checker, jobs, rules, parts, shared)
             yield from check.findings
             for several in groups:
-                found = (each for each in check.run(several, progress) if is_whole or each.rule != _REFERENCE_RULE)
-                # How Kueue is configured, and which other queues there are, is not known of any file.
-                yield from map(_soften, found) if is_standalone and not is_known else found
-            check.finish()
+                found = (each for each in check.run(several, jobs.progress) if is_whole or each.rule != _REFERENCE_RULE)
+                yield from (_soften(each, parts) for each in found) if is_standalone and not is_known else found
 
 
-def _soften(finding: Finding) -> Finding:
-    """Make the finding that a job is never admitted a warning."""
-    return finding._replace(severity=Severity.WARNING) if finding.rule == _QUEUE_RULE else finding
+def _soften(finding: Finding, parts: Sequence[StatePart]) -> Finding:
+    """Make a finding a warning if one file does not say enough."""
+    is_uncertain = any(finding.rule in part.uncertain for part in parts)
+    return finding._replace(severity=Severity.WARNING) if is_uncertain else finding
 
 
-def _is_deciding(member: Member) -> bool:
-    return _kind_of(member) in _DECIDING_KINDS or _is_queue(member)
+def _list_part_kinds(parts: Iterable[StatePart]) -> frozenset[str]:
+    """Return the kinds whose objects decide about each other, such as queues."""
+    return frozenset[str]().union(*(part.kinds for part in parts))
 
 
-def _is_queue(member: Member) -> bool:
-    return _kind_of(member) in _QUEUE_KINDS
+def _has_decided(members: Sequence[Member], parts: Sequence[StatePart]) -> bool:
+    """Return True if some objects decide about others; alone, they decide nothing, except those of features."""
+    kinds, own = set(map(_kind_of, members)), _list_part_kinds(parts)
+    deciding = kinds & (_DECIDING_KINDS | own)
+    return bool(kinds & own) or bool(deciding and kinds - deciding)
 
 
-def _has_decided(members: Sequence[Member]) -> bool:
-    """Whether some objects decide about others; alone, they decide nothing, except queues about each other."""
-    kinds = set(map(_kind_of, members))
-    deciding = kinds & (_DECIDING_KINDS | _QUEUE_KINDS)
-    return bool(kinds & _QUEUE_KINDS) or bool(deciding and kinds - deciding)
-
-
-def _split_by_state(members: Sequence[Member]) -> Iterator[list[Member]]:
+def _split_by_state(members: Sequence[Member], parts: Sequence[StatePart]) -> Iterator[list[Member]]:
     """The objects of each file that has some which decide about others, and those of all other files together."""
-    files = {member.path for member in members if _is_deciding(member)}
+    deciding = _DECIDING_KINDS | _list_part_kinds(parts)
+    files = {member.path for member in members if _kind_of(member) in deciding}
     if files:
         yield from _group_by_file([member for member in members if member.path in files]).values()
     yield [member for member in members if member.path not in files]
@@ -158,23 +149,22 @@ class _ClusterCheck:
 
     def __init__(
         self,
-        runner: EnvironmentRunner,
-        entries: Mapping[str, FileEntry],
-        tracer: Tracer,
+        checker: EnvironmentChecker,
+        jobs: AllJobs,
         rules: list[Rule],
+        parts: Sequence[StatePart],
         shared: list[Mapping[str, Node]],
-        memory: RunMemory | None,
     ) -> None:
-        self._runner = runner
-        self._entries = entries
-        self._tracer = tracer
+        self._checker, self._runner = checker, checker.runner
+        self._entries = {entry.path: entry for entry in jobs.entries}
+        self._tracer = tracer = jobs.tracer
         self._rules = rules
+        self._parts = parts
         self._frameworks = tracer.project.frameworks
         self.findings: list[Finding] = []
         """What is wrong with the exported state."""
-        self._memory = memory
-        self._known = memory.find_cluster(runner.name) if memory else ClusterMemory()
-        self._known.start(tracer)
+        self._is_cancellable = jobs.run.is_cancellable
+        self._known = ClusterAnswers(jobs.run, checker.runner.name)
         self._exported = self._read_exported(shared)
 
     def run(self, members: Sequence[Member], progress: Callable[[], None]) -> Iterator[Finding]:
@@ -182,7 +172,7 @@ class _ClusterCheck:
         known = self._build_state(members)
         state = known.state
         yield from (self._report_left_out(obj) for obj in state.left_out[:1])
-        is_total, namespaces = bool(state.queues or state.cluster.complete), state.namespaces
+        is_total, namespaces = bool(state.parts or state.cluster.complete), state.namespaces
         concerned = [member for member in members if is_total or _namespace_of(member) in namespaces]
         files = [list(several) for several in _group_by_file(concerned).values()]
         checked = self._check_files(files, known, progress)
@@ -190,10 +180,6 @@ class _ClusterCheck:
             yield from each.findings
         yield from self._find_excesses([use for each in checked for use in each.uses], state)
         yield from self._check_exported(state)
-
-    def finish(self) -> None:
-        """Forget what the memory knows of other states."""
-        self._known.forget_others()
 
     def _read_exported(self, shared: list[Mapping[str, Node]]) -> Objects:
         """Read the exported state. Namespaces in `shared` are part of it."""
@@ -220,8 +206,9 @@ class _ClusterCheck:
         from jobgen.check.cluster.state import list_kinds_to_read
 
         cluster = self._runner.expander.environment.cluster
-        with_queues = any(map(_is_queue, members)) or self._exports_queues
-        kinds = list_kinds_to_read(with_references=bool(cluster.complete), with_queues=with_queues)
+        known = self._exported_kinds.union(map(_kind_of, members))
+        parts = [part for part in self._parts if part.kinds & known]
+        kinds = list_kinds_to_read(parts, with_references=bool(cluster.complete))
         by_file = _group_by_file([member for member in members if _kind_of(member) in kinds])
         own = tuple(self._trace_file(several) for several in by_file.values())
         names = tuple(
@@ -230,34 +217,32 @@ class _ClusterCheck:
             if (kind := _kind_of(each)) in cluster.complete
         )
         sources = StateSources(self._exported, own, names, tuple(rule.name for rule in self._rules))
-        build = partial(_build_state, cluster, sources, with_queues=with_queues)
+        build = partial(_build_state, cluster, sources, parts)
         return self._known.build_state(tuple(by_file), sources, build)
 
     def _trace_file(self, members: Sequence[Member]) -> Objects:
         path = members[0].path
-        return self._known.trace(path, self._find_result(path), frozenset(members), partial(self._trace, members))
-
-    def _find_result(self, path: str) -> FileResult | None:
-        """Return the result of a file in this environment, if it is kept."""
-        return self._memory.find_result(self._runner.name, self._entries[path]) if self._memory else None
+        if not self._known.is_used:
+            return tuple(self._trace(members))
+        return self._known.trace(self._entries[path], frozenset(members), partial(self._trace, members))
 
     @cached_property
-    def _exports_queues(self) -> bool:
+    def _exported_kinds(self) -> frozenset[str]:
         from jobgen.check.cluster.names import name_object
 
-        return any(name_object(obj)[0] in _QUEUE_KINDS for obj in self._exported)
+        return frozenset(name_object(obj)[0] for obj in self._exported)
 
     def _check_exported(self, state: ClusterState) -> Iterator[Finding]:
-        """Check the exported objects that describe queues."""
-        rules = [rule for rule in self._rules if rule.scope == "queue"]
-        folder = state.cluster.state
-        for obj in state.queues.list_exported() if state.queues is not None else ():
-            for problem in self._run_rules(product(rules, [self._runner.checker.manifest(obj)]), state):
-                pointer = format_pointer(find_path(problem.node, obj))
-                identity = identity_of(obj)
-                yield locate(problem, folder)._replace(
-                    object=identity, env=self._runner.name, pointer=pointer, place=f"{identity.name}{pointer}"
-                )
+        """Check the exported objects that describe parts of the state, such as queues."""
+        for scope, part in state.parts.items():
+            rules = [rule for rule in self._rules if rule.scope == scope]
+            for obj in part.list_exported():
+                for problem in self._run_rules(product(rules, [self._checker.checker.manifest(obj)]), state):
+                    pointer = format_pointer(find_path(problem.node, obj))
+                    identity = identity_of(obj)
+                    yield locate(problem, state.cluster.state)._replace(
+                        object=identity, env=self._runner.name, pointer=pointer, place=f"{identity.name}{pointer}"
+                    )
 
     def _report_left_out(self, obj: Mapping[str, Node]) -> Finding:
         """Report an object beyond the number that is applied."""
@@ -276,7 +261,7 @@ class _ClusterCheck:
         for job in self._read_jobs(members):
             for companion, found in enumerate(self._tracer.trace(job, self._runner.name).objects):
                 if isinstance(found, dict) and (job.position, job.item, companion) in wanted:
-                    yield self._runner.mutate(found).object
+                    yield self._checker.mutate(found).object
 
     def _read_jobs(self, members: Sequence[Member]) -> Iterator[Job]:
         """Read the jobs of some objects of one file again."""
@@ -289,10 +274,9 @@ class _ClusterCheck:
         self, files: Sequence[Sequence[Member]], known: KnownState, progress: Callable[[], None]
     ) -> list[Checked]:
         """Check the objects of files that changed; what was found in others is known."""
-        results = {several[0].path: self._find_result(several[0].path) for several in files}
-        found = {path: self._known.find(path, result, known) for path, result in results.items()}
+        found = {several[0].path: self._known.find(self._entries[several[0].path], known) for several in files}
         lacking = [several for several in files if found[several[0].path] is None]
-        size = _SHARE if self._memory else max(len(lacking), 1)
+        size = _SHARE if self._is_cancellable else max(len(lacking), 1)
         for start in range(0, len(lacking), size):
             progress()
             share = lacking[start : start + size]
@@ -300,7 +284,7 @@ class _ClusterCheck:
             for several, each in zip(share, checked, strict=True):
                 path = several[0].path
                 found[path] = each
-                self._known.note(path, results[path], known, each)
+                self._known.note(self._entries[path], known, each)
         return [each for each in found.values() if each is not None]
 
     def _check_file(self, members: Sequence[Member], state: ClusterState) -> Checked:
@@ -332,13 +316,13 @@ class _ClusterCheck:
 
     def _mutate(self, obj: Mapping[str, Node]) -> Mutated:
         """Return an object as mutating policies change it; which of them fail has been reported."""
-        return self._runner.mutate(obj)._replace(failures=())
+        return self._checker.mutate(obj)._replace(failures=())
 
     def _list_manifests(self, obj: Mapping[str, Node]) -> list[Manifest]:
         """Return an object, and the objects inside it."""
         wrapped = list_wrapped_objects(obj) if is_app_wrapper(obj) else ()
         inner = (self._mutate(each).object for _, each in wrapped)
-        return [self._runner.checker.manifest(each) for each in (obj, *inner)]
+        return [self._checker.checker.manifest(each) for each in (obj, *inner)]
 
     def _find_problems(self, obj: Mapping[str, Node], state: ClusterState) -> list[Problem]:
         manifests = self._list_manifests(obj)
@@ -353,7 +337,7 @@ class _ClusterCheck:
     def _run_rules(self, checks: Iterable[tuple[Rule, Manifest]], state: ClusterState) -> list[Problem]:
         problems: list[Problem] = []
         for rule, manifest in checks:
-            known = state if rule.scope == "cluster" else state.queues
+            known = state if rule.scope == "cluster" else state.parts.get(rule.scope)
             if known is None or (rule.kinds and manifest.kind_name not in rule.kinds):
                 continue
             try:
@@ -406,16 +390,12 @@ class _ClusterCheck:
         ]
 
 
-def _build_state(cluster: Cluster, sources: StateSources, *, with_queues: bool) -> ClusterState:
+def _build_state(cluster: Cluster, sources: StateSources, parts: Iterable[StatePart]) -> ClusterState:
     from jobgen.check.cluster.state import build_state
 
     own = [obj for several in sources.own for obj in several]
     state = build_state(cluster, sources.exported, own, sources.names)
-    if not with_queues:
-        return state
-    from jobgen.check.cluster.queues import QueueState
-
-    return state._replace(queues=QueueState(cluster, sources.exported, own))
+    return state._replace(parts={part.scope: part.build(cluster, sources.exported, own) for part in parts})
 
 
 def _measure_uses(manifests: Sequence[Manifest], state: ClusterState) -> list[Use]:

@@ -1,26 +1,24 @@
-"""Findings about several jobs of one environment: rules over facts of all objects, and duplicate objects."""
+"""Findings about several jobs of one environment: rules over facts of all objects."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from jobgen.check.rules import Fact, FactViolation, Rule, all_rules
-from jobgen.model.data import Location, Node, location_of
+from jobgen.model.data import Node, location_of
 from jobgen.model.finding import Finding, Problem, Related
 from jobgen.model.path import format_pointer
-from jobgen.pipeline.environment import EnvironmentRunner, Rendered
-from jobgen.pipeline.locate import locate
-from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.pipeline.trace import Job, JobRef, Tracer, format_place
+from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.render.build import identity_of
-from jobgen.render.expand import JobDocument
-from jobgen.render.runtimes import RUNTIME_KINDS
-from jobgen.repo.files import FileEntry, read_file
+from jobgen.render.locate import locate
+from jobgen.render.read_jobs import read_jobs
+from jobgen.render.trace import Job, JobRef, Tracer, format_place
+from jobgen.repo.files import FileEntry
 
 
 def cross_job_findings(
     rows: Iterable[tuple[str, Fact]],
-    runners: Sequence[EnvironmentRunner],
+    checkers: Sequence[EnvironmentChecker],
     entries: Sequence[FileEntry],
     tracer: Tracer,
 ) -> Iterator[Finding]:
@@ -29,20 +27,22 @@ def cross_job_findings(
     for name, row in rows:
         kept.setdefault((row.job.env, name), []).append(row)
     rules = {rule.name: rule for rule in all_rules()}
-    clusters = {runner.name: runner.expander.environment.cluster for runner in runners}
-    locator = _Locator({entry.path: entry for entry in entries}, tracer, {runner.name: runner for runner in runners})
+    named = {checker.runner.name: checker for checker in checkers}
+    locator = _Locator({entry.path: entry for entry in entries}, tracer, named)
     for (env, name), found in kept.items():
-        for fault in rules[name].check(found, clusters[env]):
+        for fault in rules[name].check(found, named[env].runner.expander.environment.cluster):
             yield locator.locate(rules[name], fault)
 
 
 class _Locator:
     """Finds the locations of violations. Each job is processed once with locations."""
 
-    def __init__(self, entries: dict[str, FileEntry], tracer: Tracer, runners: Mapping[str, EnvironmentRunner]) -> None:
+    def __init__(
+        self, entries: dict[str, FileEntry], tracer: Tracer, checkers: Mapping[str, EnvironmentChecker]
+    ) -> None:
         self._entries = entries
         self._tracer = tracer
-        self._runners = runners
+        self._checkers = checkers
         self._traced: dict[JobRef, tuple[Job, Mapping[str, Node] | None]] = {}
 
     def locate(self, rule: Rule, fault: FactViolation) -> Finding:
@@ -73,7 +73,7 @@ class _Locator:
             jobs = read_jobs([self._entries[where.path]], self._tracer.project.frameworks, [])
             job = next(job for job in jobs if (job.position, job.item) == (where.position, where.item))
             made = self._tracer.trace(job, where.env).select(where.companion)
-            self._traced[where] = job, None if made is None else self._runners[where.env].mutate(made).object
+            self._traced[where] = job, None if made is None else self._checkers[where.env].mutate(made).object
         return self._traced[where]
 
 
@@ -92,35 +92,3 @@ def _node_at(tree: Node, path: tuple[str | int, ...]) -> Node:
         else:
             break
     return key if isinstance(tree, (dict, list)) and key is not None else tree
-
-
-def note_duplicate(
-    made: Rendered,
-    seen: dict[tuple[str, ...], Rendered],
-    entries: Sequence[FileEntry],
-    findings: list[Finding],
-) -> bool:
-    """Report an object that an earlier job of the environment renders too. Return whether it is the first.
-
-    Jobs may share a runtime, which each of them renders.
-    """
-    api_version, *rest = made.identity
-    first = seen.setdefault((made.env, api_version.rpartition("/")[0], *rest), made)
-    if first is made:
-        return True
-    if first.companion and made.companion and made.identity.kind in RUNTIME_KINDS:
-        return False
-    # An environment may set the namespace; without it, the finding is the same in all environments.
-    shown = made.identity._replace(namespace="") if made.env else made.identity
-    message = f"`{shown}` is rendered by two jobs; rename one of them"
-    problem = Problem("duplicate-identity", message, category="fleet", evidence=(str(made.identity),))
-    found = locate(problem, made.location.file, _name_location(made, entries))
-    related = (Related(_name_location(first, entries), "first rendered here"),)
-    findings.append(found._replace(related=related, object=made.identity, env=made.env))
-    return False
-
-
-def _name_location(made: Rendered, entries: Sequence[FileEntry]) -> Location:
-    """The location of the name of an object's job, which is to be changed. Its file is read again with locations."""
-    file = next(read_file(entry) for entry in entries if entry.path == made.location.file)
-    return Job(JobDocument({}, file.path), file, made.position, made.item, made.location).name()

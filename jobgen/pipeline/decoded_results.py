@@ -11,27 +11,23 @@ from typing import TYPE_CHECKING
 from jobgen.check.rules import Fact
 from jobgen.model.data import Location
 from jobgen.model.finding import Identity
-from jobgen.pipeline.encoded_results import Encoded, EncodedParts, decode_finding, unpack
-from jobgen.pipeline.environment import OverlayUse, Rendered
-from jobgen.pipeline.file_result import FileParts, FileResult
-from jobgen.pipeline.trace import JobRef
+from jobgen.pipeline.encoded_results import Encoded, decode_finding, load_plain, unpack
+from jobgen.render.environment import OverlayUse, Rendered
+from jobgen.render.file_result import FileResult
+from jobgen.render.trace import JobRef
 from jobgen.report.suppress import Suppression
 
 if TYPE_CHECKING:
     from jobgen.pipeline.object_summary import ObjectSummary
 
 
-def decode_parts(plain: EncodedParts, path: str) -> FileParts | None:
-    """Decode results; None if the file had another path, because locations contain it."""
-    known_path, outlines, facts = plain
-    if known_path != path:
-        return None
-    pairs = zip(outlines, facts, strict=True)
-    return tuple(decode_outline(outline, _decode_facts(rows, path)) for outline, rows in pairs)
+def decode_result(text: str) -> FileResult:
+    """Decode a result."""
+    outline, _, facts = text.partition("\n")
+    return _decode_outline(load_plain(outline), load_plain(facts))
 
 
-def decode_outline(plain: Encoded, rows: list[tuple[str, Fact]]) -> FileResult:
-    """Decode a result that has these facts."""
+def _decode_outline(plain: Encoded, facts: Encoded) -> FileResult:
     made, findings, names, used, comments, unchecked, skipped, dependent, jobs = plain
     return FileResult(
         [
@@ -41,7 +37,7 @@ def decode_outline(plain: Encoded, rows: list[tuple[str, Fact]]) -> FileResult:
         [decode_finding(each) for each in findings],
         set(names),
         _decode_use(*used),
-        rows,
+        _decode_facts(facts),
         [
             Suppression(Location(*location), tuple(rules), line, reason, until)
             for location, rules, line, reason, until in comments
@@ -50,6 +46,7 @@ def decode_outline(plain: Encoded, rows: list[tuple[str, Fact]]) -> FileResult:
         [(sort, why) for sort, why in skipped],
         dependent,
         [(name, position, item) for name, position, item in jobs],
+        [],
     )
 
 
@@ -62,19 +59,19 @@ def _decode_summary(plain: Encoded | None) -> ObjectSummary | None:
     return ObjectSummary(*plain)
 
 
-def _decode_facts(plain: Encoded, path: str) -> list[tuple[str, Fact]]:
+def _decode_facts(plain: Encoded) -> list[tuple[str, Fact]]:
     found: list[tuple[str, Fact]] = []
-    for env, position, item, companion, rows in plain:
-        job = JobRef(env, path, position, item, companion)
+    for *where, rows in plain:
+        job = JobRef(*where)
         found += [(rule, Fact(unpack(value), tuple(steps), job)) for rule, value, steps in rows]
     return found
 
 
-def _decode_use(patches: Encoded, hits: Encoded, misses: Encoded, own_misses: Encoded) -> OverlayUse:
+def _decode_use(patches: Encoded, hits: Encoded, misses: Encoded, own_misses: Encoded, days: Encoded) -> OverlayUse:
     return OverlayUse(
         {(overlay, place) for overlay, place in patches},
         {(name, key): JobRef(*where) for (name, key), where in hits},
         [((name, key), JobRef(*where)) for (name, key), where in misses],
         [JobRef(*where) for where in own_misses],
-        [],
+        days,
     )

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from jobgen.k8s.device_catalog import DeviceCatalog
 from jobgen.k8s.device_claims import build_catalog
 from jobgen.model.data import Node
-from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.exported_state import read_exported
+from jobgen.render.config import ProjectConfig
 from jobgen.spec.overlay import Cluster
 
 

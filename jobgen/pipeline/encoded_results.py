@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -9,35 +10,52 @@ from typing import TYPE_CHECKING, Any
 from jobgen.k8s.secrets import find_assignments, find_token, looks_like_secret
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Fix, Identity, Related, Severity, TextEdit
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.pipeline.file_result import FileParts, FileResult
+from jobgen.render.file_result import FileResult
 
 if TYPE_CHECKING:
-    from jobgen.pipeline.environment import OverlayUse
+    from jobgen.render.environment import OverlayUse
 
 Encoded = list[Any]
 """A value as JSON data: the fields of named tuples in order."""
 
+_DECODER = json.JSONDecoder()
 _COLLECTIONS: dict[str, type] = {each.__name__: each for each in (list, frozenset)}
 
 
-class EncodedParts(NamedTuple):
-    """The results of a file. Facts are by far the most of it, and are needed only to compare files."""
+def encode_result(part: FileResult) -> str | None:
+    """Encode a result: a line without facts, and a line of facts, which are most of it.
 
-    path: str
-    outlines: Encoded
-    """Each result without its facts."""
-    facts: Encoded
-    """The facts of each result."""
-
-
-def encode_parts(parts: FileParts, path: str) -> EncodedParts | None:
-    """Encode results; None if a rule's facts cannot be encoded, or if they may contain a secret."""
+    None if a rule's facts cannot be encoded, or if it may contain a secret.
+    """
     try:
-        plain = EncodedParts(path, list(map(_encode_outline, parts)), [_encode_facts(part, path) for part in parts])
+        outline, facts = _encode_outline(part), _encode_facts(part)
     except TypeError:
         return None
-    return None if contains_secret(plain) else plain
+    return None if contains_secret((outline, facts)) else f"{_dump(outline)}\n{_dump(facts)}"
+
+
+def encode_findings(findings: list[Finding]) -> str | None:
+    """Encode findings; None if one cannot be encoded, or may contain a secret."""
+    try:
+        plain = list(map(encode_finding, findings))
+    except TypeError:
+        return None
+    return None if contains_secret(plain) else _dump(plain)
+
+
+def decode_findings(text: str) -> list[Finding]:
+    """Decode findings."""
+    return list(map(decode_finding, load_plain(text)))
+
+
+def _dump(plain: Encoded) -> str:
+    return json.dumps(plain, separators=(",", ":"))
+
+
+def load_plain(text: str) -> Encoded:
+    """Read what `_dump` wrote: without the spaces that `json.loads` looks for, which takes longer than a short text."""
+    plain: Encoded = _DECODER.raw_decode(text)[0]
+    return plain
 
 
 def _encode_outline(part: FileResult) -> Encoded:
@@ -54,7 +72,7 @@ def _encode_outline(part: FileResult) -> Encoded:
     ]
 
 
-def _encode_facts(part: FileResult, path: str) -> Encoded:
+def _encode_facts(part: FileResult) -> Encoded:
     """Encode facts by job: the number of a job's environment and file is the same for all of them.
 
     Raises:
@@ -63,15 +81,13 @@ def _encode_facts(part: FileResult, path: str) -> Encoded:
     """
     found = []
     for job, rows in groupby(part.rows, key=lambda row: row[1].job):
-        if job.path != path:
-            raise TypeError(job.path)
-        found.append([job.env, *job[2:], [[rule, pack(fact.value), list(fact.path)] for rule, fact in rows]])
+        found.append([*job, [[rule, pack(fact.value), list(fact.path)] for rule, fact in rows]])
     return found
 
 
 def _encode_use(used: OverlayUse) -> Encoded:
     hits, misses = ([[marker, where] for marker, where in pairs] for pairs in (used.hits.items(), used.misses))
-    return [sorted(used.patches), hits, misses, used.own_misses]
+    return [sorted(used.patches), hits, misses, used.own_misses, used.days]
 
 
 def encode_finding(found: Finding) -> Encoded:

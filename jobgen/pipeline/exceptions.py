@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from jobgen.model.data import value_of
 from jobgen.model.finding import Finding, Problem, Severity
-from jobgen.pipeline.locate import locate
-from jobgen.pipeline.trace import Tracer
+from jobgen.render.locate import locate
+from jobgen.render.trace import Tracer
 from jobgen.repo.root import SETTINGS
 from jobgen.report.severities import is_expired, list_expiring, parse_exception
 

@@ -9,9 +9,9 @@ from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.quantity import to_milli
-from jobgen.pipeline import config
-from jobgen.pipeline.locate import locate
+from jobgen.render import config
 from jobgen.render.build import split_list
+from jobgen.render.locate import locate
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.root import SETTINGS

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jobgen.k8s.custom_kinds import Definition, read_definition
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.pipeline import config
+from jobgen.render import config
 from jobgen.render.build import split_list
 from jobgen.repo.files import FileEntry, read_file
 

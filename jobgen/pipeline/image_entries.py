@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from jobgen.model.data import value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.suggest import did_you_mean
-from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.environment import EnvironmentRunner, Marker, OverlayUse
-from jobgen.pipeline.locate import locate
-from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.pipeline.trace import Tracer
 from jobgen.render.build import build_object, is_spec
+from jobgen.render.config import ProjectConfig
+from jobgen.render.environment import EnvironmentRunner, Marker, OverlayUse
 from jobgen.render.expand import Expander
+from jobgen.render.locate import locate
+from jobgen.render.read_jobs import read_jobs
 from jobgen.render.rewrite_images import IMAGES, list_images, rewrite_images, split_image
+from jobgen.render.trace import Tracer
 from jobgen.repo import layout
 from jobgen.spec.merge import Deletion
 from jobgen.spec.overlay import ImageChange

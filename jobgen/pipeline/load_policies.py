@@ -12,9 +12,9 @@ from jobgen.check.policy.unused import Resource, find_unevaluated, find_unmatche
 from jobgen.model.data import Location, ValidFields, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Identity
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.pipeline import config
-from jobgen.pipeline.locate import locate
+from jobgen.render import config
 from jobgen.render.build import split_list
+from jobgen.render.locate import locate
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import File

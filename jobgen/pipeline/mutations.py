@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from jobgen.check.mutated import Mutated
 from jobgen.model.data import Node
-from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.environment import EnvironmentRunner, Rendered
+from jobgen.model.mutated import Mutated
+from jobgen.pipeline.environment_checker import EnvironmentChecker
+from jobgen.render.config import ProjectConfig
+from jobgen.render.environment import EnvironmentRunner, Rendered
 from jobgen.repo import layout
 
 _KIND = b"MutatingAdmissionPolicy"
@@ -21,21 +22,22 @@ class ClusterMutations:
         # An escape such as `\x41` may stand for any character.
         files = layout.read_own_policies(project.root)
         self._may_mutate = any(_KIND in file.content or b"\\" in file.content for file in files)
-        self._runners: dict[str, EnvironmentRunner] = {}
+        self._checkers: dict[str, EnvironmentChecker] = {}
 
     def mutate(self, env: str, obj: Mapping[str, Node]) -> Mutated:
         """Return an object with what the policies change in an environment."""
         if not self._may_mutate:
             return Mutated(obj)
-        if env not in self._runners:
+        if env not in self._checkers:
             # Imported late: most repositories have no such policies.
             from jobgen.pipeline.load_policies import load_policies
 
             root = self._project.root
             # Manifests may be those of an environment that the repository does not have.
             known = env if env in self._project.overlays else ""
-            self._runners[env] = EnvironmentRunner(self._project, known, lambda: load_policies(root).policies)
-        return self._runners[env].mutate(obj)
+            runner = EnvironmentRunner(self._project, known)
+            self._checkers[env] = EnvironmentChecker(runner, lambda: load_policies(root).policies)
+        return self._checkers[env].mutate(obj)
 
 
 def mutate_rendered(project: ProjectConfig, made: Iterable[Rendered]) -> list[Rendered]:

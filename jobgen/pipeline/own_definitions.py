@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from jobgen.model.finding import UNCHECKED, Finding
-from jobgen.pipeline import config
-from jobgen.pipeline.environment import Rendered
+from jobgen.render import config
 from jobgen.render.build import split_list
+from jobgen.render.environment import Rendered
 from jobgen.repo.files import FileEntry, read_file
 
 _CRD = "CustomResourceDefinition"

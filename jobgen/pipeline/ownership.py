@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.suggest import find_closest
-from jobgen.pipeline.locate import locate
-from jobgen.pipeline.trace import Job
+from jobgen.render.locate import locate
+from jobgen.render.trace import Job
 from jobgen.spec.teams import Teams
 
 _CUTOFF = 0.9

@@ -8,20 +8,21 @@ from typing import Any
 from jobgen.check.policy.match import pluralize_kind
 from jobgen.check.policy.parse import POLICY, is_policy, parse_policy
 from jobgen.check.policy.type_check import Resource, find_type_problems
-from jobgen.check.schema.shipped import list_shipped_kinds, name_plural
 from jobgen.model.data import value_of
 from jobgen.model.finding import Finding
-from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.environment import EnvironmentRunner
+from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.pipeline.load_policies import read_policy_documents
-from jobgen.pipeline.locate import locate
+from jobgen.render.config import ProjectConfig
+from jobgen.render.environment import EnvironmentRunner
+from jobgen.render.locate import locate
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
+from jobgen.schema.shipped_kinds import list_shipped_kinds, name_plural
 
 
 def find_policy_type_findings(root: Folder, project: ProjectConfig) -> Iterator[Finding]:
     """The warnings for the policies that come with jobgen and for those of the repository."""
-    checker = EnvironmentRunner(project, "").checker
+    checker = EnvironmentChecker(EnvironmentRunner(project, "")).checker
     resources = list_resources(project)
     files = (*layout.read_shipped_policies(root), *layout.read_own_policies(root))
     for document in read_policy_documents(files):

@@ -10,11 +10,11 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import find_key
-from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.environment import EnvironmentRunner, Rendered
-from jobgen.pipeline.locate import locate
-from jobgen.pipeline.selectors import ListJobs, explain_no_match, suggest_pattern
-from jobgen.pipeline.trace import Tracer
+from jobgen.render.config import ProjectConfig
+from jobgen.render.environment import EnvironmentRunner, Rendered
+from jobgen.render.locate import locate
+from jobgen.render.selectors import ListJobs, explain_no_match, suggest_pattern
+from jobgen.render.trace import Tracer
 from jobgen.spec.overlay import SELECTOR_ATTRIBUTES, JobAttributes, list_ancestors, parse_selector
 
 _RULE = "selector-matches-nothing"

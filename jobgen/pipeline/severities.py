@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from jobgen.model.finding import Finding
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.pipeline.across_jobs import AllJobs
-from jobgen.pipeline.config import ProjectConfig
+
+if TYPE_CHECKING:
+    from jobgen.render.config import ProjectConfig
+    from jobgen.render.run_state import AllJobs
 
 FoundIn = tuple[Finding, str]
 """A finding, and the team of its job."""
@@ -32,8 +35,9 @@ def apply_severities(
 
     With `covers_all`, every environment was checked, so an exception without a finding is reported.
     """
-    severities = jobs.project.severities
-    if not depends_on_date(jobs.project):
+    project = jobs.run.project
+    severities = project.severities
+    if not depends_on_date(project):
         return list(filter(None, map(severities.apply, findings))), []
     found = list(_find_teams(jobs, findings))
     applied = list(filter(None, (severities.apply(*each) for each in found)))
@@ -55,4 +59,4 @@ def _find_teams(jobs: AllJobs, findings: Iterable[Finding]) -> Iterator[FoundIn]
     files = {(made.env, made.identity): made.location.file for made in jobs.list_made()}
     for finding in findings:
         file = files.get((finding.env, finding.object)) if finding.object else None
-        yield finding, jobs.project.teams.find_name(file or finding.location.file)
+        yield finding, jobs.run.project.teams.find_name(file or finding.location.file)

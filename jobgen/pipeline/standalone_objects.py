@@ -12,10 +12,10 @@ from jobgen.k8s.nodes import as_mapping
 from jobgen.k8s.pod_templates import list_template_paths
 from jobgen.model.data import Location, Node
 from jobgen.model.finding import Finding, Problem, Related, Severity, pluralize
-from jobgen.pipeline.environment import Rendered
-from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.pipeline.trace import Job, Tracer
 from jobgen.render.build import is_spec
+from jobgen.render.environment import Rendered
+from jobgen.render.read_jobs import read_jobs
+from jobgen.render.trace import Job, Tracer
 from jobgen.repo.files import FileEntry
 
 _Place: TypeAlias = tuple[str, int, int]

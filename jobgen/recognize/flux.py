@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from jobgen.k8s.nodes import as_list, as_mapping
-from jobgen.kustomize import KUSTOMIZATION_NAMES, SourceTree, plan, read_documents
+from jobgen.kustomize import SourceTree, plan, read_documents
 from jobgen.model.data import Location, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
@@ -24,7 +24,7 @@ from jobgen.recognize.kustomize_files import find_closures
 from jobgen.recognize.substituted import Values, Variable, fill_in
 from jobgen.recognize.surroundings import FolderBuild, Surroundings
 from jobgen.recognize.virtual_file import VirtualFile, move_nodes
-from jobgen.repo.files import Built, BuiltObject, File
+from jobgen.repo.files import KUSTOMIZATION_NAMES, Built, BuiltObject, File
 
 GROUP = "kustomize.toolkit.fluxcd.io"
 RULE = "flux-substitution-fails"

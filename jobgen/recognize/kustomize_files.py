@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jobgen.kustomize import KUSTOMIZATION_NAMES, Plan, SourceTree
+from jobgen.kustomize import Plan, SourceTree
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.recognize import FRAGMENT, INPUT, KUSTOMIZATION, PATCH, RESOURCE, Taken
 from jobgen.recognize.tree import FileTree, list_folders
+from jobgen.repo.files import KUSTOMIZATION_NAMES
 from jobgen.yamlio.read import read_shared
 
 _PATCH_FOLDER = lazy_pattern(r"(?:\A|[-_])patch(?:es)?(?:[-_]|\Z)")
@@ -110,7 +111,8 @@ def recognize_fragment(path: str, content: bytes, folders: frozenset[str]) -> Ta
 
     `folders` have kustomizations.
     """
-    directive = _DIRECTIVE.search(content)
+    # Most files have no directive, and need no pattern.
+    directive = _DIRECTIVE.search(content) if any(each.encode() in content for each in _DIRECTIVES) else None
     if directive and any(map(_has_directive, (each.data for each in read_shared(content, path).documents))):
         shown = directive[0].strip(b" \t-\"':").decode("ascii", "replace")
         return Taken(FRAGMENT, f"`{shown}` is a directive of a strategic merge patch")

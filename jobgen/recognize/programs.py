@@ -6,16 +6,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jobgen.check.schema.shipped import is_shipped_kind
 from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
 from jobgen.model.data import value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import find_closest
 from jobgen.recognize import CONFIG, FRAGMENT, Taken
+from jobgen.schema.shipped_kinds import is_shipped_kind
 from jobgen.yamlio.read import read_shared
 
-_API_VERSION = lazy_pattern(rb"^[\"']?apiVersion[\"']?:[ \t]*[\"']?([^\s\"'#,]+)", re.MULTILINE)
-_KIND = lazy_pattern(rb"^[\"']?kind[\"']?:[ \t]*[\"']?([^\s\"'#,]+)", re.MULTILINE)
+# Keys at the start of a line. A pattern that begins with letters is found much faster than one that begins with `^`.
+_API_VERSION, _KIND = (
+    lazy_pattern(rb"%b(?:(?<=^%b)|(?<=^[\"']%b))[\"']?:[ \t]*[\"']?([^\s\"'#,]+)" % (key, key, key), re.MULTILINE)
+    for key in (b"apiVersion", b"kind")
+)
 # `v1`, `apps/v1beta2`; also with a typo in the version, which is a fault of an object.
 _CLUSTER_VERSION = lazy_pattern(r"\A(?:[\w.-]+/)?v?\d+(?:(?:alpha|beta)\d*)?\Z|\A[A-Za-z][\w.-]*/\S*\Z", re.IGNORECASE)
 _MAX_HEAD = 100_000

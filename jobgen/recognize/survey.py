@@ -145,8 +145,10 @@ class KustomizeBuild:
         return self
 
     def read(self) -> bytes:
-        """Return a digest of all files that it reads."""
+        """Return a digest of all that it reads: its files, and the tool that builds it."""
         digest = blake2b(digest_size=16)
+        # What a tool builds depends on the tool, too.
+        digest.update(repr(self._tool).encode("utf-8", "surrogatepass"))
         for path in sorted(self._files):
             digest.update(blake2b(self._source.read(path).content, digest_size=16).digest())
         return digest.hexdigest().encode()

@@ -10,7 +10,8 @@ from jobgen.recognize import TEMPLATE, Taken
 from jobgen.yamlio.read import read_shared
 
 # What templates have, and shell scripts inside of objects too: it decides nothing alone.
-_MARKER = lazy_pattern(rb"\{\{|\{%|\$\{[A-Za-z_]|^[ \t]*\$[A-Za-z_]|^[ \t]*(?:%|<%)", re.MULTILINE)
+_VARIABLE = lazy_pattern(rb"\$\{[A-Za-z_]")
+_LINE = lazy_pattern(rb"\n[ \t]*+(?:\$[A-Za-z_]|<?%)")
 # Statements of Go, Helm and Jinja templates on a line of their own.
 _STATEMENT = lazy_pattern(
     rb"^[ \t]*(?:\{\{-?[ \t]*(?:/\*|if|else|end|range|with|define|include|template|block|toYaml|tpl)\b|\{%-?[ \t]*\w)",
@@ -32,16 +33,24 @@ def recognize_template(path: str, content: bytes) -> Taken | None:
     for pattern, why in _PATHS:
         if pattern.search(path):
             return Taken(TEMPLATE, why)
-    if _OPENSHIFT.search(content) and _OBJECTS.search(content):
+    if b"Template" in content and _OPENSHIFT.search(content) and _OBJECTS.search(content):
         return Taken(TEMPLATE, "it is a Template of OpenShift, which `oc process` fills in")
     # Job specs have expressions of their own.
-    if not _MARKER.search(content) or b"jobgen.dev/" in content:
+    if not _has_marker(content) or b"jobgen.dev/" in content:
         return None
     for finding in read_shared(content, path).findings:
         cause = _find_cause(finding, content)
         if cause:
             return Taken(TEMPLATE, f"line {finding.location.line} is template text (`{cause}`)")
     return None
+
+
+def _has_marker(text: bytes) -> bool:
+    """Return True if a text may be part of a template. Most texts are searched for four words, and for no pattern."""
+    if b"{{" in text or b"{%" in text:
+        return True
+    has_line = (b"$" in text or b"%" in text) and _LINE.search(b"\n" + text) is not None
+    return has_line or (b"${" in text and _VARIABLE.search(text) is not None)
 
 
 def _find_cause(finding: Finding, content: bytes) -> str:
@@ -53,7 +62,7 @@ def _find_cause(finding: Finding, content: bytes) -> str:
     near = lines[max(line - _NEAR, 0) : line + _NEAR + 1]
     for text in (lines[line : line + 1], near):
         for each in text:
-            if _MARKER.search(each):
+            if _has_marker(each):
                 return each.strip().decode("utf-8", "replace")[:60]
     if finding.rule == "template-text":
         return finding.message

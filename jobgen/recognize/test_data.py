@@ -16,6 +16,8 @@ _GOLDEN_NAME = lazy_pattern(
 _ASSERTION_NAME = lazy_pattern(
     r"\A\d+-(?:assert|errors)\b|\A(?:chainsaw-)?assert(?:[-_.]|\Z)|\Aerrors?\.ya?ml\Z|[-_](?:assert|errors)\.ya?ml\Z"
 )
+# Part of every matcher: most files have none of them, and need no pattern.
+_SIGNS = (b"$glob:", b"$pattern:", b"$regex:", b"$var:", b"$ignore", b"$strict")
 # Values that stand for any text, as comparers of golden files write them.
 _MATCHER = lazy_pattern(
     rb"[:-][ \t]{1,8}[\"']?(?:\$(?:glob|pattern|regex|var):|\$(?:ignore|strict)[\"']?[ \t]{0,8}\r?$)"
@@ -39,7 +41,7 @@ def recognize_by_path(path: str) -> Taken | None:
 
 def recognize_by_content(content: bytes) -> Taken | None:
     """Return what matchers in a file say about it."""
-    match = _MATCHER.search(content)
+    match = _MATCHER.search(content) if any(sign in content for sign in _SIGNS) else None
     if match is None:
         return None
     matcher = match[0].strip(b" \t:\"'-").decode("ascii")

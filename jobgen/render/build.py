@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jobgen.check.original_messages import original_message
-from jobgen.check.schema.shipped import is_shipped_kind
 from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
 from jobgen.model.data import (
     API_VERSION,
@@ -21,10 +19,12 @@ from jobgen.model.data import (
 )
 from jobgen.model.finding import Identity, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.original_messages import original_message
 from jobgen.model.suggest import find_closest, suggest_type
 from jobgen.render.apply_patches import apply_images, apply_patches
 from jobgen.render.expand import Expander, JobDocument, JobSpec
 from jobgen.render.runtimes import complete_reference, render_runtimes
+from jobgen.schema.shipped_kinds import is_shipped_kind
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import Deletion
 from jobgen.spec.overlay import JobAttributes, Patch

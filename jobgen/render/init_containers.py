@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobgen.check.schema.shipped import find_pod_release
 from jobgen.model.data import to_scalar, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.suggest import find_key
 from jobgen.render.expand import JobSpec
 from jobgen.render.pod import check_ports, render_env, render_resources
+from jobgen.schema.shipped_kinds import find_pod_release
 from jobgen.spec.kinds import parse_version
 
 # The first release whose containers have `restartPolicy`, which makes an init container a sidecar.

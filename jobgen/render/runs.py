@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from typing import Any
 
-from jobgen.check.original_messages import original_message
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS
 from jobgen.k8s.nodes import get_path
 from jobgen.k8s.objects import Manifest
@@ -15,6 +14,7 @@ from jobgen.k8s.workloads import find_ttl_path
 from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.original_messages import original_message
 from jobgen.render.expand import JobSpec
 from jobgen.render.run_hash import LENGTH, run_hash
 from jobgen.render.set_path import set_path

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobgen.check.original_messages import original_message
 from jobgen.model.data import Node, ValidFields, location_of, value_of, with_value
 from jobgen.model.finding import Problem
+from jobgen.model.original_messages import original_message
 from jobgen.model.path import NamedItem
 from jobgen.render.expand import JobSpec
 from jobgen.render.join_roles import merge_templates

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from jobgen.engine.inputs import real_path
 from jobgen.model.named_tuple import NamedTuple
 
 _LINK_OUTSIDE = "a symbolic link leads out of the repository, and is not followed"
@@ -21,9 +22,9 @@ _MIN_FILES_FOR_THREADS, _SYNC_THREADS = 16, 8
 
 def links_outside(path: str | Path, home: str | Path) -> bool:
     """Whether symbolic links lead from a path inside a folder to the outside; False for a path outside."""
-    named, inside = os.path.abspath(path), os.path.join(os.path.realpath(home), "")
+    named, inside = os.path.abspath(path), os.path.join(real_path(str(home)), "")
     begins = any(f"{named}{os.sep}".startswith(start) for start in (inside, os.path.join(os.path.abspath(home), "")))
-    return begins and not os.path.join(os.path.realpath(path), "").startswith(inside)
+    return begins and not os.path.join(real_path(str(path)), "").startswith(inside)
 
 
 def replace_file(path: Path, content: bytes, home: Path, *, fsync: bool = True) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
+from jobgen.engine import inputs
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import git
 
@@ -265,6 +266,20 @@ class CommitPath(NamedTuple):
 
 Folder = Path | CommitPath
 """A folder that files are read from: on disk, or in a commit."""
+
+
+def describe_path(path: Folder) -> str:
+    """Return what is at a path, on disk or in a commit, as `inputs.describe` does."""
+    if not isinstance(path, CommitPath):
+        return inputs.describe(str(path))
+    what = inputs.FOLDER if path.is_dir() else inputs.FILE if path.is_file() else inputs.OTHER
+    return ("link " if path.is_symlink() else "") + (what if path.exists() else inputs.MISSING)
+
+
+def list_folder_names(folder: Folder) -> list[str]:
+    """Return the names of the entries of a folder."""
+    entries = folder.iterdir() if isinstance(folder, CommitPath) else inputs.list_folder(str(folder))
+    return [entry.name for entry in entries]
 
 
 @contextmanager

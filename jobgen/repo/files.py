@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from jobgen.engine.inputs import IRREGULAR, TOO_LARGE, Unread, describe, read_bytes, read_start
 from jobgen.model.data import Location, ValidFields
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_WALKED_BYTES, MAX_WALKED_ENTRIES, MAX_WALKED_FILES
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.atomic import links_outside
-from jobgen.repo.drafts import find_draft
 
+KUSTOMIZATION_NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
 LINKED_FOLDER = "a symbolic link to a folder; it is not followed"
 LINK_NOWHERE = "a symbolic link that leads nowhere"
@@ -122,20 +122,6 @@ def starts_object(entry: FileEntry) -> bool:
     return _OBJECT_START.match(start.decode("latin-1")) is not None
 
 
-def read_start(full: str, size: int) -> bytes:
-    """Read the first bytes of a regular file; none if it cannot be read."""
-    draft = find_draft(full)
-    if draft is not None:
-        return draft[:size]
-    try:
-        if not stat.S_ISREG(os.stat(full).st_mode):
-            return b""
-        with open(full, "rb", buffering=0) as stream:
-            return stream.read(size)
-    except OSError:
-        return b""
-
-
 def report_missing_path(path: str) -> FileEntry:
     """The entry of a path that was named and does not exist."""
     return report_file(path, "unreadable-file", "there is no such file or folder; check the path")
@@ -173,20 +159,15 @@ def read_file(entry: FileEntry) -> File:
     path, full, finding, content, *_ = entry
     if finding or content is not None:
         return File(path, content or b"", finding)
-    draft = find_draft(full)
-    if draft is not None and (os.path.isfile(full) or not os.path.exists(full)):
-        return read_file(use_draft(entry, draft))
-    try:
-        status = os.stat(full)
-        if not stat.S_ISREG(status.st_mode):
-            return _report_unreadable(path, "not a regular file")
-        if status.st_size > MAX_BYTES:
-            return File(path, finding=report_too_large(path, status.st_size).finding)
-        with open(full, "rb", buffering=0) as stream:
-            return File(path, stream.read())
-    except OSError as error:
-        is_broken_link = os.path.islink(full) and not os.path.exists(full)
-        return _report_unreadable(path, LINK_NOWHERE if is_broken_link else f"cannot be read: {error.strerror}")
+    found = read_bytes(full)
+    if not isinstance(found, Unread):
+        return File(path, found)
+    if found.reason == TOO_LARGE:
+        return File(path, finding=report_too_large(path, found.size).finding)
+    if found.reason == IRREGULAR:
+        return _report_unreadable(path, IRREGULAR)
+    leads_nowhere = describe(full) == "link missing"
+    return _report_unreadable(path, LINK_NOWHERE if leads_nowhere else f"cannot be read: {found.reason}")
 
 
 def use_draft(entry: FileEntry, draft: bytes) -> FileEntry:

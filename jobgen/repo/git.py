@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from jobgen.engine.inputs import probe
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
@@ -115,7 +116,13 @@ def read_remote(folder: Path, name: str = "origin") -> str:
 
 def read_commit_date(folder: Path, commit: str = "HEAD") -> str:
     """The date of a commit as `2027-01-31`, in the time zone of its committer; empty if there is none."""
-    done = _run(folder, "cat-file", "commit", commit)
+    return _read_date(f"{commit}\0{folder}")
+
+
+@probe
+def _read_date(argument: str) -> str:
+    commit, _, folder = argument.partition("\0")
+    done = _run(Path(folder), "cat-file", "commit", commit)
     return _parse_date(done.stdout) if done and done.returncode == 0 else ""
 
 

@@ -5,8 +5,9 @@ Git refuses a repository that belongs to another user, as in the containers of C
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
+
+from jobgen.engine.inputs import exists_itself
 
 
 def find_path_from_top(folder: Path) -> str:
@@ -14,7 +15,7 @@ def find_path_from_top(folder: Path) -> str:
     resolved = folder.resolve()
     for parent in (resolved, *resolved.parents):
         # A folder, or a file in a work tree and in a submodule.
-        if os.path.lexists(parent / ".git"):
+        if exists_itself(str(parent / ".git")):
             path = resolved.relative_to(parent).as_posix()
             return "" if path == "." else path
     return ""

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from jobgen.engine.inputs import exists, is_file
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_WALKED_BYTES, MAX_WALKED_FILES
 from jobgen.repo import policy_packs
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.commit import CommitPath, Folder
-from jobgen.repo.drafts import is_file
 from jobgen.repo.files import (
     MANIFEST_SUFFIXES,
     OTHER_EXTENSION,
@@ -140,6 +140,11 @@ def read_layers(root: Folder) -> Iterator[File]:
         yield found
 
 
+def read_layer_folders(root: Folder, folders: Iterable[str]) -> Iterator[File]:
+    """Read the manifests of some folders of layers."""
+    return (read_file(entry) for top in folders for entry in _walk_layers(root, top))
+
+
 def read_state(root: Folder, folder: str) -> Iterator[File]:
     """Read the exported state of a cluster: all manifests below a folder of the repository."""
     if not folder_exists(root, folder):
@@ -156,19 +161,6 @@ def read_state(root: Folder, folder: str) -> Iterator[File]:
         yield read_file(entry)
 
 
-def find_state_folders(root: Folder) -> frozenset[str]:
-    """The folders that the text of overlays and settings names as `state`, which may be more than are in effect."""
-    settings = read_settings(root)
-    files = [*(file for _, file in read_overlays(root)), *([settings] if settings else ())]
-    return frozenset(folder for file in files for folder in _list_state_folders(file.content))
-
-
-def find_unnamed_state(root: Folder, folders: Iterable[str]) -> frozenset[str]:
-    """The folders of exported state that the text of no layer spells out, so that `read_inputs` does not read them."""
-    used = frozenset(folders) - {""}
-    return used - find_state_folders(root) if used else used
-
-
 def _list_state_folders(content: bytes) -> list[str]:
     if b"state" not in content:
         return []
@@ -177,14 +169,6 @@ def _list_state_folders(content: bytes) -> list[str]:
 
 
 def read_inputs(root: Folder) -> Iterator[File]:
-    """Read everything but jobs that a lint depends on: the files of the repository and the shipped ones."""
-    yield from read_own_inputs(root)
-    home = find_shipped("schemas").parent
-    if home != root:
-        yield from _list_shipped_stats(home, policy_packs.read_packs(read_settings(root)))
-
-
-def read_own_inputs(root: Folder) -> Iterator[File]:
     """Read the files of the repository, except jobs, that a lint depends on."""
     folders: set[str] = set()
     for top in LAYER_FOLDERS:
@@ -197,22 +181,6 @@ def read_own_inputs(root: Folder) -> Iterator[File]:
         yield found
     for folder in sorted(folders):
         yield from read_state(root, folder)
-
-
-@cache
-def _list_shipped_stats(home: Path, packs: tuple[str, ...]) -> tuple[File, ...]:
-    """The shipped files with their size and time. They change only with jobgen, so a process reads them once."""
-    policies = (*_find_shipped_policies(home), *_find_pack_files(home, policy_packs.list_folders(packs)))
-    return tuple(map(_read_stat, (*policies, *walk_files(home, "schemas", MANIFEST_SUFFIXES))))
-
-
-def _read_stat(entry: FileEntry) -> File:
-    """A file with its size and time instead of its content."""
-    try:
-        status = os.stat(entry.full)
-    except OSError:
-        return File(entry.path)
-    return File(entry.path, f"{status.st_size} {status.st_mtime_ns}".encode())
 
 
 def read_schema(root: Folder, name: str) -> File | None:
@@ -322,4 +290,4 @@ def read_settings(root: Folder) -> File | None:
         file = root / SETTINGS
         return read_file(read_committed(file, SETTINGS, root)) if file.exists() or file.leads_out() else None
     full = os.path.join(root, SETTINGS)
-    return read_path(full, SETTINGS, root) if os.path.exists(full) or is_file(full) else None
+    return read_path(full, SETTINGS, root) if exists(str(full)) or is_file(full) else None

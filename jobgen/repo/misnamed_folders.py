@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
+from jobgen.engine.inputs import is_link, read_start
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.repo.exclude import ExcludePattern, is_excluded
-from jobgen.repo.files import DEPENDENCY_FOLDERS, MANIFEST_SUFFIXES, FileEntry, read_start, report_unread_path
+from jobgen.repo.files import DEPENDENCY_FOLDERS, MANIFEST_SUFFIXES, FileEntry, report_unread_path
 from jobgen.repo.root import SOURCE_FOLDERS, has_settings
 from jobgen.repo.walk import list_paths, walk_files
 
@@ -51,7 +52,7 @@ def find_misnamed(root: Path, patterns: Sequence[ExcludePattern]) -> Iterator[Fi
 
 def _find_folder(path: Path) -> str:
     """Return the folder that the first object of a file belongs in; empty if it is none of jobgen, or a link."""
-    if path.is_symlink():
+    if is_link(str(path)):
         return ""
     text = read_start(str(path), _HEAD_BYTES).decode("utf-8", "replace")
     kind = _KIND.search(text) if _OWN.search(text) else None

@@ -7,6 +7,7 @@ import posixpath
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from jobgen.engine.inputs import exists, exists_itself, is_folder, read_start, real_path, refuse_reuse
 from jobgen.model.data import Location
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_WALKED_BYTES, MAX_WALKED_ENTRIES, MAX_WALKED_FILES
@@ -25,7 +26,6 @@ from jobgen.repo.files import (
     measure_file,
     read_file,
     read_path,
-    read_start,
     report_link_outside,
     report_missing_path,
     report_too_many_files,
@@ -58,10 +58,10 @@ def find_files(folder: Folder, path: str, is_excluded: Callable[[str], bool] = l
     if root is not None and links_outside(full, root):
         yield report_link_outside(path)
         return
-    if not os.path.lexists(full):
+    if not exists_itself(full):
         yield report_missing_path(path)
         return
-    if not os.path.isdir(full):
+    if not is_folder(full):
         # The files that jobgen writes next to the objects of a tree may be named like others, by a hook for example.
         excluded = EXCLUDED if is_excluded(path) else ""
         yield FileEntry(path, full, skipped=excluded, optional=_is_own_output(full))
@@ -71,7 +71,7 @@ def find_files(folder: Folder, path: str, is_excluded: Callable[[str], bool] = l
 
 def _find_in_folder(full: str, path: str, is_excluded: Callable[[str], bool]) -> Iterator[FileEntry]:
     """Find what is below a folder on disk, or only the finding that it holds too much."""
-    inside = os.path.realpath(full) + os.sep
+    inside = real_path(full) + os.sep
     base = os.path.normpath(path).replace(os.sep, "/")
     found: list[FileEntry] = []
     size = 0
@@ -79,6 +79,8 @@ def _find_in_folder(full: str, path: str, is_excluded: Callable[[str], bool]) ->
         found.append(_without_dot(entry) if base == "." else entry)
         size += measure_file(entry)
         if count >= MAX_WALKED_ENTRIES or size > MAX_WALKED_BYTES:
+            # The sizes of files are not recorded.
+            refuse_reuse()
             yield report_too_many_files(path)
             return
     if sum(not entry.skipped for entry in found) > MAX_WALKED_FILES:
@@ -97,7 +99,7 @@ def _is_own_output(full: str) -> bool:
     """Whether a file is one that jobgen writes next to the objects of a rendered tree, or a baseline of any name."""
     folder, name = os.path.split(full)
     if name == KUSTOMIZATION:
-        return os.path.exists(os.path.join(folder, LOCK))
+        return exists(os.path.join(folder, LOCK))
     return name == LOCK or (name.endswith(".json") and _is_baseline(read_start(full, _BASELINE_START)))
 
 

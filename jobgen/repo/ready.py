@@ -35,7 +35,8 @@ def find_frameworks(contents: Iterable[bytes]) -> list[Any] | None:
 def find_rules(modules: set[str]) -> Mapping[str, list[Any]] | None:
     """The attributes of the rules of modules, by module; None if they are not ready."""
     found = _load(RULES)
-    return found if found.keys() == modules else None
+    # A feature may be left out of an installation.
+    return {module: found[module] for module in modules} if modules <= found.keys() else None
 
 
 def find_expression(parts: Iterable[bytes]) -> bytes | None:

@@ -6,12 +6,15 @@ import os
 from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
+from jobgen.engine.inputs import is_file, is_folder, is_link, real_path
 from jobgen.repo.commit import CommitPath, Folder
-from jobgen.repo.drafts import is_file, is_folder
 from jobgen.repo.files import MANIFEST_SUFFIXES, read_file
 from jobgen.repo.walk import list_paths, walk_files
+
+if TYPE_CHECKING:
+    from jobgen.engine.store import Store
 
 SETTINGS = "jobgen.yaml"
 _WORKFLOWS = (".github", "workflows")
@@ -46,6 +49,15 @@ def find_root(start: Folder) -> Folder | None:
     if folder is not None:
         return folder
     return start if exists_as(start / "jobs", is_folder) or has_own_files(start, "overlays") else None
+
+
+def open_store(folder: Path) -> Store:
+    """Open the store of the jobs repository that a folder is in, or of the folder."""
+    # Imported late: most commands that look for the root keep no answers.
+    from jobgen.engine.store import Store
+
+    resolved = folder.resolve()
+    return Store(str(find_root(resolved) or resolved))
 
 
 def holds_layers(root: Folder, top: str) -> bool:
@@ -120,7 +132,7 @@ def find_files_of_other_repositories(files: Iterable[str], root: Folder) -> set[
     found: set[str] = set()
     by_folder: dict[str, list[str]] = {}
     for file in files:
-        folder = os.path.dirname(os.path.realpath(file) if os.path.islink(file) else file)
+        folder = os.path.dirname(real_path(file) if is_link(file) else file)
         by_folder.setdefault(folder, []).append(file)
     for folder, several in by_folder.items():
         if _is_in_other_repository(_resolve_folder(folder, parents), known):
@@ -131,10 +143,10 @@ def find_files_of_other_repositories(files: Iterable[str], root: Folder) -> set[
 def _resolve_folder(folder: str, parents: dict[str, str]) -> str:
     """The path of a folder without links. Those of its siblings differ in their names only."""
     parent, name = os.path.split(folder)
-    if name in ("", ".", "..") or os.path.islink(folder):
-        return os.path.realpath(folder)
+    if name in ("", ".", "..") or is_link(folder):
+        return real_path(folder)
     if parent not in parents:
-        parents[parent] = os.path.realpath(parent)
+        parents[parent] = real_path(parent)
     return os.path.join(parents[parent], name)
 
 
@@ -156,8 +168,8 @@ def _is_in_other_repository(folder: str, known: dict[str, bool]) -> bool:
 
 def is_source_folder(root: Path, folder: Path) -> bool:
     """Whether a folder is one of the folders that jobgen reads, or inside one."""
-    full = os.path.realpath(folder)
-    sources = (os.path.realpath(root / name) for name in SOURCE_FOLDERS)
+    full = real_path(str(folder))
+    sources = (real_path(str(root / name)) for name in SOURCE_FOLDERS)
     return any(os.path.commonpath([full, source]) == source for source in sources)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from pathlib import Path
 
+from jobgen.engine.inputs import FOLDER, MISSING
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.repo.commit import Folder
+from jobgen.repo.commit import Folder, describe_path
 from jobgen.repo.lock import LOCK, TREE, compute_digest, parse_lock
 from jobgen.repo.tree_files import (
     MAX_LOCK_BYTES,
@@ -38,9 +38,9 @@ def find_tree_faults(tree: Folder, known: Container[str] | None = None) -> Itera
     `known` are the environments of the repository: no other may have a tree, and theirs must have a lock. Apart from
     these, a folder without any lock is no tree.
     """
-    if tree.is_symlink():
-        yield TreeFault("", False, _LINK)
-    if tree.is_symlink() or not tree.is_dir():
+    what = describe_path(tree)
+    if what != FOLDER:
+        yield from [TreeFault("", False, _LINK)] if what.startswith("link") else ()
         return
     environments = find_environments(tree)
     for env in environments:
@@ -61,19 +61,12 @@ def find_tree_faults(tree: Folder, known: Container[str] | None = None) -> Itera
             yield from _find_faults_without_lock(tree, name, is_environment=is_environment)
 
 
-def matches_lock(folder: Path, digest: str) -> bool:
-    """Whether the lock file of an environment has this digest, and the folder has exactly the files that it lists."""
-    text = read_content(folder / LOCK, MAX_LOCK_BYTES)
-    if text is None or compute_digest(text.decode("utf-8", "surrogateescape")) != digest:
-        return False
-    return not any(True for _ in _find_faults(folder, "", ()))
-
-
 def _find_faults_without_lock(tree: Folder, name: str, *, is_environment: bool) -> Iterator[TreeFault]:
     """Report an entry of a tree that has no lock: a link, a file, or a folder."""
-    if (tree / name).is_symlink():
+    what = describe_path(tree / name)
+    if what.startswith("link"):
         yield TreeFault(name, False, _LINK)
-    elif not (tree / name).is_dir():
+    elif what != FOLDER:
         yield TreeFault(name, False, f"no {LOCK} lists the file, so {_NOT_OURS}")
     elif is_environment and any(True for _ in list_files(tree / name)):
         message = f"the lock file of environment `{name}` is missing; {_REMEDY}, which writes it"
@@ -102,5 +95,5 @@ def _find_faults(tree: Folder, env: str, others: tuple[str, ...]) -> Iterator[Tr
             yield TreeFault(f"{prefix}{path}", True, f"the file was changed after jobgen wrote it; {_REMEDY}")
     for path in sorted(lock.files.keys() - found):
         # In a jobs repository, not all files are listed.
-        if not (folder / path).exists():
+        if describe_path(folder / path).endswith(MISSING):
             yield TreeFault(f"{prefix}{path}", True, f"the file was deleted after jobgen wrote it; {_REMEDY}")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
+from jobgen.engine.inputs import FILE, FOLDER, MISSING, Unread, read_bytes
 from jobgen.model.limits import MAX_BYTES
-from jobgen.repo.commit import CommitPath, Folder
-from jobgen.repo.drafts import find_draft
+from jobgen.repo.commit import CommitPath, Folder, describe_path, list_folder_names
 from jobgen.repo.lock import LOCK, LockFile, is_object_path
 
 STAGE = ".jobgen-stage"
@@ -19,14 +17,18 @@ _INPUTS = ("jobgen.yaml", "jobs", "overlays")
 
 def find_environments(folder: Folder) -> list[str]:
     """Find the environments that an earlier run wrote below a folder; the unnamed one is the folder itself."""
-    if not folder.is_dir():
+    if not describe_path(folder).endswith(FOLDER):
         return []
-    names = [entry.name for entry in folder.iterdir() if not entry.is_symlink() and _has_lock(entry)]
+    names = [name for name in list_folder_names(folder) if _is_own_folder(folder / name) and _has_lock(folder / name)]
     return sorted([*names, ""] if _has_lock(folder) else names)
 
 
 def _has_lock(folder: Folder) -> bool:
-    return (folder / LOCK).is_symlink() or (folder / LOCK).exists()
+    return describe_path(folder / LOCK) != MISSING
+
+
+def _is_own_folder(path: Folder) -> bool:
+    return describe_path(path) == FOLDER
 
 
 def list_own_files(folder: Folder, lock: LockFile) -> Iterator[str]:
@@ -39,7 +41,7 @@ def list_own_files(folder: Folder, lock: LockFile) -> Iterator[str]:
 
 def list_names(folder: Folder) -> list[str]:
     """Return the names of the entries of a folder, sorted."""
-    return sorted(entry.name for entry in folder.iterdir())
+    return sorted(list_folder_names(folder))
 
 
 def list_files(folder: Folder) -> Iterator[str]:
@@ -47,50 +49,24 @@ def list_files(folder: Folder) -> Iterator[str]:
     pending = [("", folder)]
     while pending:
         path, current = pending.pop()
-        if not current.is_symlink() and current.is_dir():
-            below = [(f"{path}/{entry.name}" if path else entry.name, entry) for entry in current.iterdir()]
+        if _is_own_folder(current):
+            below = [(f"{path}/{name}" if path else name, current / name) for name in list_folder_names(current)]
             pending += sorted(below, key=lambda pair: pair[0], reverse=True)
         elif path:
             yield path
 
 
-def stat_files(folder: Path) -> list[tuple[str, os.stat_result]]:
-    """Return the paths of all files and links below a folder, as `list_files` does, each with its own stat."""
-    found: list[tuple[str, os.stat_result]] = []
-    pending = [("", str(folder))]
-    while pending:
-        path, full = pending.pop()
-        with os.scandir(full) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    pending.append((f"{path}{entry.name}/", entry.path))
-                else:
-                    found.append((f"{path}{entry.name}", entry.stat(follow_symlinks=False)))
-    return sorted(found)
-
-
 def is_jobs_repository(folder: Folder) -> bool:
     """Whether the folder of an environment is a jobs repository itself."""
-    return any((folder / name).exists() for name in _INPUTS)
-
-
-def holds_only_tree(folder: Path) -> bool:
-    """Whether a folder has only the files of an environment: it is no link, no repository, and no run died in it."""
-    is_folder = folder.is_dir() and not folder.is_symlink()
-    return is_folder and not is_jobs_repository(folder) and not os.path.lexists(folder / STAGE)
+    return not all(describe_path(folder / name).endswith(MISSING) for name in _INPUTS)
 
 
 def read_content(path: Folder, limit: int = MAX_BYTES) -> bytes | None:
     """Read a regular file; None if it is anything else, or larger than what jobgen writes."""
-    if path.is_symlink() or not path.is_file():
+    if describe_path(path) != FILE:
         return None
     if isinstance(path, CommitPath):
         entry = path.find_entry()
         return path.commit.read_file(entry, path.path) if entry else None
-    draft = find_draft(str(path))
-    if draft is not None:
-        return draft
-    try:
-        return path.read_bytes() if path.stat().st_size <= limit else None
-    except OSError:
-        return None
+    found = read_bytes(str(path), limit)
+    return None if isinstance(found, Unread) else found

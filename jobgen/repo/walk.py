@@ -9,9 +9,19 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+from jobgen.engine.inputs import (
+    Entry,
+    exists,
+    exists_itself,
+    is_file,
+    is_folder,
+    is_link,
+    list_folder,
+    real_path,
+)
 from jobgen.model.limits import MAX_WALKED_ENTRIES
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.commit import CommitPath, Folder
-from jobgen.repo.drafts import PathEntry, UnsavedEntry, is_file, is_folder, list_unsaved
 from jobgen.repo.exclude import ExcludePattern
 from jobgen.repo.files import (
     DEPENDENCIES,
@@ -34,7 +44,27 @@ _MAX_SEARCHED = 50_000
 _VENDOR_LISTS = ("modules.txt", "autoload.php", "bundle", "github.com", "k8s.io")
 CHART_FOLDERS = frozenset(("charts", "templates"))
 
-_Entry = os.DirEntry[str] | UnsavedEntry | PathEntry
+
+class PathEntry(NamedTuple):
+    """A file or folder, on disk or not, as an entry of its folder that is looked up by its path."""
+
+    name: str
+    path: str
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+        """Whether it is a folder."""
+        return is_folder(self.path) and (follow_symlinks or not self.is_symlink())
+
+    def is_file(self) -> bool:
+        """Whether it is a file."""
+        return is_file(self.path)
+
+    def is_symlink(self) -> bool:
+        """Whether it is a symbolic link."""
+        return is_link(self.path)
+
+
+_AnyEntry = Entry | PathEntry
 
 
 def find_unmatched_patterns(root: Folder, patterns: Sequence[ExcludePattern]) -> list[ExcludePattern]:
@@ -64,8 +94,7 @@ def _list_paths(root: str) -> Iterator[str]:
 def list_paths(folder: str, start: str) -> list[str]:
     """The files and folders below a folder whose path from it may begin with a text; folders end in a slash."""
     above, name = os.path.split(start)
-    with os.scandir(os.path.join(folder, above)) as entries:
-        found = [entry.name + "/" * entry.is_dir() for entry in entries]
+    found = [entry.name + "/" * entry.is_dir() for entry in list_folder(os.path.join(folder, above))]
     return sorted(os.path.join(above, each) for each in found if name.startswith(".") or not each.startswith("."))
 
 
@@ -82,9 +111,9 @@ def walk_all(root: Folder, top: str, suffixes: tuple[str, ...]) -> Iterator[File
 
         yield from walk_committed(root, top, suffixes)
         return
-    inside = os.path.join(os.path.realpath(root), "")
+    inside = os.path.join(real_path(str(root)), "")
     full = os.path.join(root, top)
-    if os.path.islink(full) and not os.path.realpath(full).startswith(inside):
+    if is_link(full) and not real_path(full).startswith(inside):
         yield report_link_outside(top)
     elif is_folder(full):
         yield from walk_folder(full, top, suffixes, inside)
@@ -104,7 +133,7 @@ def walk_folder(
     With `any_files`, the folder is not one of jobgen: hidden files are read, and folders of others are skipped.
     """
     # Folders may be nested deeper than Python's stack allows, so pending ones are kept in a list.
-    pending: list[tuple[_Entry | None, str, str]] = [(None, full, path)]
+    pending: list[tuple[_AnyEntry | None, str, str]] = [(None, full, path)]
     while pending:
         entry, full, path = pending.pop()
         if entry is not None and is_excluded(path):
@@ -120,7 +149,7 @@ def walk_folder(
 
 def find_one(root: str, path: str, suffixes: tuple[str, ...], *, any_files: bool = False) -> FileEntry | None:
     """Find one file as a walk of its folders does: it may be in a folder that is skipped; None if it is a folder."""
-    inside = os.path.join(os.path.realpath(root), "")
+    inside = os.path.join(real_path(root), "")
     names = path.split("/")
     for count in range(1, len(names) + 1):
         below = "/".join(names[:count])
@@ -132,7 +161,7 @@ def find_one(root: str, path: str, suffixes: tuple[str, ...], *, any_files: bool
 
 
 def _find_entry(
-    entry: _Entry, path: str, suffixes: tuple[str, ...], inside: str, *, any_files: bool
+    entry: _AnyEntry, path: str, suffixes: tuple[str, ...], inside: str, *, any_files: bool
 ) -> FileEntry | None:
     """Return an entry of a folder, or why it is skipped; None for a folder that is entered."""
     full = entry.path
@@ -141,44 +170,40 @@ def _find_entry(
         return FileEntry(path, full, skipped=reason) if reason else None
     if entry.name.startswith(".") and not (any_files and path.lower().endswith(suffixes) and entry.is_file()):
         return FileEntry(path, full, skipped=HIDDEN)
-    if entry.is_symlink() and os.path.isdir(full):
+    if entry.is_symlink() and is_folder(full):
         found = _report_linked_folder(full, path, inside)
         is_inside = found.finding is not None and found.finding.rule == "linked-folder"
         return FileEntry(path, full, skipped=LINKED) if any_files and is_inside else found
     if path.lower().endswith(suffixes):
-        leads_out = entry.is_symlink() and not os.path.realpath(full).startswith(inside)
+        leads_out = entry.is_symlink() and not real_path(full).startswith(inside)
         return report_link_outside(path) if leads_out else FileEntry(path, full, optional=any_files)
     return FileEntry(path, full, skipped=OTHER_EXTENSION)
 
 
-def _skip_folder(entry: _Entry, full: str, *, any_files: bool) -> str:
+def _skip_folder(entry: _AnyEntry, full: str, *, any_files: bool) -> str:
     """Return why a folder is not entered, or an empty string."""
     if entry.name.startswith("."):
         return HIDDEN
     if not any_files:
         return ""
-    if entry.name in DEPENDENCY_FOLDERS or os.path.exists(os.path.join(full, "pyvenv.cfg")):
+    if entry.name in DEPENDENCY_FOLDERS or exists(os.path.join(full, "pyvenv.cfg")):
         return DEPENDENCIES
-    if entry.name == "vendor" and any(os.path.exists(os.path.join(full, name)) for name in _VENDOR_LISTS):
+    if entry.name == "vendor" and any(exists(os.path.join(full, name)) for name in _VENDOR_LISTS):
         return DEPENDENCIES
-    if os.path.lexists(os.path.join(full, ".git")):
+    if exists_itself(os.path.join(full, ".git")):
         return OTHER_REPOSITORY
     is_template = entry.name in CHART_FOLDERS
     return HELM_CHART if is_template and is_file(os.path.join(os.path.dirname(full), "Chart.yaml")) else ""
 
 
-def _list_folder(full: str, path: str) -> Iterator[tuple[_Entry, str, str]]:
+def _list_folder(full: str, path: str) -> Iterator[tuple[_AnyEntry, str, str]]:
     """The entries of a folder, last first."""
-    entries: list[_Entry] = list(list_unsaved(full))
-    if not entries or os.path.lexists(full):
-        with os.scandir(full) as found:
-            entries += found
-    entries.sort(key=lambda entry: entry.name, reverse=True)
+    entries = sorted(list_folder(full), key=lambda entry: entry.name, reverse=True)
     return ((entry, entry.path, f"{path}/{entry.name}") for entry in entries)
 
 
 def _report_linked_folder(full: str, path: str, inside: str) -> FileEntry:
-    if not (os.path.realpath(full) + os.sep).startswith(inside):
+    if not (real_path(full) + os.sep).startswith(inside):
         return report_link_outside(path)
     return report_file(path, "linked-folder", LINKED_FOLDER)
 
@@ -192,8 +217,8 @@ def find_folders(folder: Path, limit: int, is_wanted: Callable[[Path], bool]) ->
     pending, count = deque([str(folder)]), 0
     while pending and len(found) < limit and count < _MAX_SEARCHED:
         try:
-            with os.scandir(pending.popleft()) as listed:
-                entries = sorted(islice(listed, _MAX_SEARCHED - count), key=lambda entry: entry.name)
+            listed = list_folder(pending.popleft())
+            entries = sorted(islice(listed, _MAX_SEARCHED - count), key=lambda entry: entry.name)
         except OSError:
             continue
         count += len(entries)
@@ -203,7 +228,7 @@ def find_folders(folder: Path, limit: int, is_wanted: Callable[[Path], bool]) ->
     return found[:limit]
 
 
-def _is_searched(entry: os.DirEntry[str]) -> bool:
+def _is_searched(entry: _AnyEntry) -> bool:
     return (
         not entry.name.startswith(".") and entry.name not in DEPENDENCY_FOLDERS and entry.is_dir(follow_symlinks=False)
     )

@@ -6,11 +6,11 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from jobgen.check.rule_names import canonical_rule_name, original_rule_name
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Identity, Severity, quoted_values
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.rule_names import canonical_rule_name, original_rule_name
 
 VERSION = 1
 _FIELDS = ("rule", "env", "object", "pointer", "file", "message")

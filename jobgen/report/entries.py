@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from typing import TypeVar
 
-from jobgen.check.rule_names import original_rule_name
 from jobgen.model.finding import AFFECTS, Finding, Identity, Severity
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.rule_names import original_rule_name
 from jobgen.report import Report, Suppressed
 
 Value = TypeVar("Value", str, Identity)

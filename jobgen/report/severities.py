@@ -9,10 +9,10 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from jobgen.check.rule_names import canonical_rule_name
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.rule_names import canonical_rule_name
 
 _OFF = "off"
 

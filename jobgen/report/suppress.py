@@ -10,13 +10,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
-from jobgen.check.builtin_rules import LIMIT_RULES, UNREADABLE_RULES
-from jobgen.check.rule_names import canonical_rule_name, find_similar_rule, original_rule_name
+from jobgen.model.builtin_rules import LIMIT_RULES, UNREADABLE_RULES
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar
 from jobgen.model.finding import Finding, Fix, Severity, TextEdit
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_SUPPRESSIONS
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.rule_names import canonical_rule_name, find_similar_rule, original_rule_name
 from jobgen.model.suggest import did_you_mean
 from jobgen.report.coverage import Coverage
 from jobgen.yamlio.read import read

@@ -121,6 +121,9 @@ class Teams:
         self._by_folder: dict[str, Team] = {folder: team for team in reversed(teams) for folder in team.folders}
         self._claims: dict[str, Claims] = {}
 
+    def __repr__(self) -> str:
+        return f"Teams({self.all!r}, is_complete={self.is_complete})"
+
     def find(self, path: str) -> Team | None:
         """Return the team that owns a file: that of the longest folder; None if no team does."""
         folder = path

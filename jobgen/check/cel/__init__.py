@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from jobgen import cache
 from jobgen.check.cel import engine
 from jobgen.check.cel.values import OFFLINE, THAN_ALLOWED, CompileError, Failed
+from jobgen.engine.store import keep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_CALL_COST
 from jobgen.repo import ready
@@ -119,18 +119,34 @@ class Expression:
 
     def _is_too_expensive(self, bound: Bound) -> bool:
         """Whether evaluating it may take too long. On small data only the constants in it can, which is known once."""
-        return bound.measure() >= self._cheap_size() and not self._is_affordable(bound)
+        return bound.measure() >= self.cheap_size and not self._is_affordable(bound)
 
     def _is_affordable(self, bound: Bound) -> bool:
         from jobgen.check.cel import cost
 
         return not cost.is_too_expensive(self._tree(), bound.values, bound.measure_parts())
 
-    def _cheap_size(self) -> int:
+    @property
+    def cheap_size(self) -> int:
         """The size of data on which it cannot take too long; 0 if it takes too long on any data."""
         if self._cheap < 0:
             self._cheap = _find_cheap_size(self.text, self._serialized)
         return self._cheap
+
+    @property
+    def is_interpreted(self) -> bool:
+        """Whether the engine cannot run it."""
+        return self._is_interpreted
+
+    @property
+    def serialized(self) -> bytes:
+        """Its checked tree."""
+        return self._serialized
+
+    @property
+    def type_name(self) -> str:
+        """The type of its value, as far as the checker knows it."""
+        return str(self._program.return_type().name())
 
     def _tree(self) -> Any:
         if self._root is None:
@@ -177,14 +193,18 @@ def compile_cel(
     parts = describe_expression(text, names, returns, absent, types)
     known = ready.find_expression(parts)
     if known is None:
-        key = cache.make_key("cel", *parts)
-        known = cache.get(key)
-    if known is None:
-        checked = check_expression(text, names, returns, absent, types)
-        if isinstance(checked, CompileError):
+        errors: list[CompileError] = []
+
+        def check() -> bytes | None:
+            checked = check_expression(text, names, returns, absent, types)
+            if isinstance(checked, CompileError):
+                errors.append(checked)
+                return None
             return checked
-        known = checked
-        cache.put(key, known)
+
+        known = keep("cel", parts, check)
+        if known is None:
+            return errors[0]
     size, _, serialized = known.partition(b":")
     if serialized.startswith(_INTERPRETED):
         return Expression(text, None, serialized.removeprefix(_INTERPRETED), int(size))
@@ -238,7 +258,7 @@ def _find_cheap_size(text: str, serialized: bytes) -> int:
 def _read_tree(serialized: bytes) -> Any:
     from jobgen.check.cel import tree
 
-    return tree.read(serialized).root
+    return tree.read_root(serialized)
 
 
 def _checked(

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from jobgen import cache
 from jobgen.check.cel import checks, engine, fields
 from jobgen.check.cel.fields import ObjectTypes
 from jobgen.check.cel.patch_literals import list_patch_functions, replace_literals
 from jobgen.check.cel.tree import Checked, read
 from jobgen.check.cel.values import DYNAMIC_OPTIONAL, OFFLINE, CompileError
+from jobgen.engine.store import keep
 
 _GROUP = "kubernetes"
 _TEXT_OF_TYPES = f"""
@@ -116,12 +116,9 @@ def list_typed_fields() -> tuple[tuple[str, str, str], ...]:
 
 @lru_cache(maxsize=4096)
 def _check_cached(text: str, types: ObjectTypes, has_patches: bool) -> tuple[str, str]:
-    key = cache.make_key("admission-cel", text, repr(types), str(has_patches))
-    known = cache.get(key)
-    if known is None:
-        known = json.dumps(_check_text(text, types, has_patches=has_patches)).encode()
-        cache.put(key, known)
-    kind, error = json.loads(known)
+    parts = (text, repr(types), str(has_patches))
+    known = keep("admission-cel", parts, lambda: json.dumps(_check_text(text, types, has_patches=has_patches)).encode())
+    kind, error = json.loads(known or b"[]")
     return kind, error
 
 

@@ -83,7 +83,7 @@ def _faults(checked: Checked, returns: str) -> Iterator[tuple[int, str]]:
     kind = checked.types.get(checked.root.id, "dyn").replace(f"wrapper<{returns}>", returns)
     if kind.startswith(_OPTIONAL):
         yield checked.root.id, f"an optional as result {OFFLINE}; ask it for its value"
-    if returns not in ("any", kind) and not (kind == "dyn" and _may_be_typed(checked.root)):
+    if returns not in ("any", "unordered", kind) and not (kind == "dyn" and _may_be_typed(checked.root)):
         yield checked.root.id, f"must evaluate to {returns} but got {kind}"
 
 

@@ -131,7 +131,22 @@ def read(serialized: bytes) -> Checked:
 
 def write(checked: Checked) -> bytes:
     """Serialize the tree for the engine."""
-    return written(1, _TYPE_URL) + written(2, checked.rest + written(4, _expression(checked.root)))
+    return wrap(serialize(checked.root), checked.rest)
+
+
+def wrap(expression: bytes, rest: bytes = b"") -> bytes:
+    """Make a serialized node the root of a tree for the engine."""
+    return written(1, _TYPE_URL) + written(2, rest + written(4, expression))
+
+
+def read_root(serialized: bytes) -> Node:
+    """Read the nodes of a tree without their types and positions, which takes less time."""
+    return _node(_find_root(serialized))
+
+
+def _find_root(serialized: bytes) -> bytes:
+    body = next(bytes(value) for number, value in fields(serialized) if number == 2 and isinstance(value, bytes))
+    return next(bytes(value) for number, value in fields(body) if number == 4 and isinstance(value, bytes))
 
 
 def children(node: Node) -> Iterator[Node]:
@@ -248,7 +263,8 @@ def _entry(raw: bytes) -> MapEntry:
     return MapEntry(number_of(parts, 1), text_of(parts, 2), key, _node(one(parts, 4)), bool(number_of(parts, 5)))
 
 
-def _expression(node: Node) -> bytes:
+def serialize(node: Node) -> bytes:
+    """A node as bytes, without the message around the tree."""
     head = written(2, node.id)
     match node:
         case Const():
@@ -256,35 +272,35 @@ def _expression(node: Node) -> bytes:
         case Ident():
             return head + written(4, written(1, node.name))
         case Select():
-            inner = written(1, _expression(node.operand)) + written(2, node.field)
+            inner = written(1, serialize(node.operand)) + written(2, node.field)
             return head + written(5, inner + (written(3, 1) if node.test else b""))
         case Call():
-            target = b"" if node.target is None else written(1, _expression(node.target))
-            return head + written(6, target + written(2, node.name) + _expressions(3, node.args))
+            target = b"" if node.target is None else written(1, serialize(node.target))
+            return head + written(6, target + written(2, node.name) + _serialize_all(3, node.args))
         case Sequence():
             places = b"".join(varint(place) for place in node.optional)
-            return head + written(7, _expressions(1, node.items) + (written(2, places) if places else b""))
+            return head + written(7, _serialize_all(1, node.items) + (written(2, places) if places else b""))
         case Struct():
             name = written(1, node.name) if node.name else b""
-            return head + written(8, name + b"".join(written(2, _written_entry(entry)) for entry in node.entries))
+            return head + written(8, name + b"".join(written(2, _serialize_entry(entry)) for entry in node.entries))
         case Fold():
             parts = (node.variable, node.range, node.result_name, node.start, node.condition, node.step, node.result)
             inner = b"".join(
-                written(number, part if isinstance(part, str) else _expression(part))
+                written(number, part if isinstance(part, str) else serialize(part))
                 for number, part in enumerate(parts, 1)
             )
             second = written(8, node.second_variable) if node.second_variable else b""
             return head + written(9, inner + second)
 
 
-def _written_entry(entry: MapEntry) -> bytes:
-    key = written(2, entry.field) if entry.key is None else written(3, _expression(entry.key))
+def _serialize_entry(entry: MapEntry) -> bytes:
+    key = written(2, entry.field) if entry.key is None else written(3, serialize(entry.key))
     optional = written(5, 1) if entry.optional else b""
-    return written(1, entry.id) + key + written(4, _expression(entry.value)) + optional
+    return written(1, entry.id) + key + written(4, serialize(entry.value)) + optional
 
 
-def _expressions(number: int, nodes: tuple[Node, ...]) -> bytes:
-    return b"".join(written(number, _expression(node)) for node in nodes)
+def _serialize_all(number: int, nodes: tuple[Node, ...]) -> bytes:
+    return b"".join(written(number, serialize(node)) for node in nodes)
 
 
 def _nodes(parts: Parts, number: int) -> tuple[Node, ...]:

@@ -17,7 +17,7 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.overlay import Cluster
 
 if TYPE_CHECKING:
-    from jobgen.check.cluster.queues import QueueState
+    from jobgen.check.cluster.state_parts import PartState, StatePart
 
 _DECIDING_KINDS = frozenset(
     """ClusterTrainingRuntime DeviceClass LimitRange Namespace PriorityClass ResourceClaimTemplate ResourceQuota
@@ -65,8 +65,8 @@ class ClusterState(NamedTuple):
     """The claims of StatefulSets, by namespace and name without number: how many there are."""
     left_out: tuple[Mapping[str, Node], ...] = ()
     """Limit ranges and quotas beyond the number that is applied in a namespace."""
-    queues: QueueState | None = None
-    """The queues of Kueue, if some are known."""
+    parts: Mapping[str, PartState] = MappingProxyType({})
+    """What features know of the cluster, by the scope of the rules that receive it."""
 
     @property
     def namespaces(self) -> frozenset[str]:
@@ -82,14 +82,10 @@ class ClusterState(NamedTuple):
         return name[0] == _CLAIM and is_number and int(number) < self.claims.get((name[1], prefix), 0)
 
 
-def list_kinds_to_read(*, with_references: bool, with_queues: bool) -> frozenset[str]:
+def list_kinds_to_read(parts: Iterable[StatePart], *, with_references: bool) -> frozenset[str]:
     """Return the kinds of objects that the state needs as a whole; of others, it needs the names."""
     kinds = _DECIDING_KINDS | (_KEYED_KINDS | _CREATING_KINDS if with_references else frozenset())
-    if not with_queues:
-        return kinds
-    from jobgen.kueue.cluster_objects import DECIDING_KINDS
-
-    return kinds | DECIDING_KINDS
+    return kinds.union(*(part.list_kinds() for part in parts))
 
 
 def build_state(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jobgen.check.schema.own_formats import compile_schema
 from jobgen.model.data import Node
 from jobgen.model.finding import Problem
+from jobgen.schema.own_formats import compile_schema
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _STRINGS: dict[str, Any] = {"type": "array", "items": _TEXT}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from jobgen.check.cel import Bound, Failed, bind
+from jobgen.check.cel.shared import PARAMS, Shared
+from jobgen.check.cel.together import evaluate_all
 from jobgen.check.cel.values import THAN_ALLOWED
 from jobgen.check.policy.expressions import PolicyExpression
 from jobgen.check.policy.match import Request
@@ -14,6 +16,7 @@ from jobgen.model.data import Node, Plain
 from jobgen.model.limits import MAX_VARIABLE_SIZE
 from jobgen.model.named_tuple import NamedTuple
 
+Path = tuple[str | int, ...]
 _MAX_MESSAGE_LENGTH = 5 * 1024
 
 
@@ -26,37 +29,82 @@ class AdmissionSubject(NamedTuple):
     is_traced: bool
 
 
+class SharedEvaluation:
+    """The expressions of all policies that read one object, evaluated together when the first of them is asked for."""
+
+    __slots__ = ("_expressions", "_number", "_values", "_verdicts", "subject")
+
+    def __init__(self, subject: AdmissionSubject) -> None:
+        self.subject = subject
+        self._expressions: dict[Shared, None] = {}
+        self._values: dict[str, Plain] = {"object": subject.object, "oldObject": None}
+        self._number = -1
+        self._verdicts: dict[Shared, bool] | None = None
+
+    def add(self, policy: Policy, values: Mapping[str, Plain]) -> int:
+        """Add the expressions of a policy, and what they read; return the number of its params."""
+        self._values |= {name: value for name, value in values.items() if name != "params"}
+        if "params" in values:
+            self._number += 1
+            self._values[f"{PARAMS}{self._number}"] = values["params"]
+        expressions = (*policy.conditions, *(each.expression for each in policy.validations))
+        shared = (expression.share(self._number) for expression in expressions)
+        self._expressions |= dict.fromkeys(each for each in shared if each)
+        return self._number
+
+    @property
+    def expressions(self) -> tuple[Shared, ...]:
+        """Everything that is evaluated together."""
+        return tuple(self._expressions)
+
+    def find_verdict(self, expression: PolicyExpression, params: int) -> bool | None:
+        """Whether an expression is true; None if only its own evaluation can say."""
+        shared = expression.share(params)
+        if self._verdicts is None:
+            self._verdicts = evaluate_all(self.expressions, bind(self._values))
+        return self._verdicts.get(shared) if shared else None
+
+
 class EvalContext:
     """The values that a policy's expressions may read; variables are evaluated when first read."""
 
-    __slots__ = ("_bound", "_values", "bindings", "is_slow", "policy")
+    __slots__ = ("_native", "_values", "bindings", "is_slow", "params", "policy", "shared")
 
-    def __init__(self, policy: Policy, bindings: dict[str, Plain], bound: Bound | None = None) -> None:
+    def __init__(self, policy: Policy, bindings: dict[str, Plain], shared: SharedEvaluation | None = None) -> None:
         self.policy = policy
         self.bindings = bindings
-        self._bound = bound or bind(bindings)
+        self.shared = shared
+        """The evaluation of its expressions together with those of other policies."""
+        self.params = shared.add(policy, bindings) if shared else -1
+        """The number of its params there."""
+        self._native: Bound | None = None
         self._values: dict[str, Any] = {}
         self.is_slow = False
         """Whether an evaluation took so long that it should not be repeated many times."""
+
+    @property
+    def _bound(self) -> Bound:
+        """The values, bound when an expression is first evaluated by itself."""
+        if self._native is None:
+            self._native = bind(self.bindings)
+        return self._native
 
     def with_object(self, obj: Plain) -> EvalContext:
         """The same context with another object."""
         return EvalContext(self.policy, {**self.bindings, "object": obj})
 
-    def with_part(self, obj: Plain) -> EvalContext:
-        """The same context with the object without some of its parts, which is not measured again."""
-        bindings = {**self.bindings, "object": obj}
-        bound = bind(bindings)
-        bound.size = self._bound.measure()
-        return EvalContext(self.policy, bindings, bound)
-
     def evaluate(self, expression: PolicyExpression) -> Any | Failed:
         """The value of an expression, or why it failed."""
-        if not expression.variables:
+        verdict = self.shared.find_verdict(expression, self.params) if self.shared else None
+        if verdict is not None:
+            return verdict
+        if not expression.has_variables:
             return self._run(expression, self._bound)
         result = expression.evaluate_fast(self._bound)
         if not isinstance(result, Failed):
             return result
+        if not expression.variables:
+            return self._run(expression, self._bound)
         values = {name: self._value(name) for name in expression.variables}
         first_failure = next((value for value in values.values() if isinstance(value, Failed)), None)
         # A variable that failed is left out: only an expression that really reads it fails too.
@@ -85,11 +133,41 @@ class EvalContext:
             return False
         return next((result for result in results if isinstance(result, Failed)), True)
 
-    def message(self, validation: Validation) -> str:
-        """The message for an object that does not pass a validation."""
-        message = self.evaluate(validation.message_expression) if validation.message_expression else ""
-        if isinstance(message, str):
-            text = message.strip()
-            if text and "\n" not in text and len(message) <= _MAX_MESSAGE_LENGTH:
-                return text
-        return validation.message or f"failed expression: {' '.join(validation.expression.text.split())}"
+    def write_messages(self, validation: Validation, removals: Iterable[frozenset[Path]]) -> Iterator[str]:
+        """The messages for an object that does not pass a validation, each without some parts of the object."""
+        expression = validation.message_expression
+        # Lists are converted to Python to put the keys of mappings in order, which takes long for a whole object.
+        read = expression.project(self.bindings.get("object")) if expression else None
+        for removed in removals:
+            message = self._write_message(expression, remove_parts(read, removed)) if expression else ""
+            yield message or validation.message or f"failed expression: {' '.join(validation.expression.text.split())}"
+
+    def _write_message(self, expression: PolicyExpression, read: Plain) -> str:
+        """The value of an expression for a message; empty if it is none that the API server takes."""
+        values = {**self.bindings, "object": read}
+        message = expression.find_once(values, lambda: EvalContext(self.policy, values).evaluate(expression))
+        if not isinstance(message, str) or "\n" in message.strip() or len(message) > _MAX_MESSAGE_LENGTH:
+            return ""
+        return message.strip()
+
+
+def remove_parts(tree: Plain, removed: frozenset[Path]) -> Plain:
+    """The tree without some of its parts; subtrees that keep all their parts are shared."""
+    if not removed:
+        return tree
+    below: dict[str | int, set[Path]] = {}
+    for path in removed:
+        below.setdefault(path[0], set()).add(path[1:])
+    left = {
+        step: remove_parts(child, frozenset(below[step])) if step in below else child
+        for step, child in list_children(tree)
+        if () not in below.get(step, ())
+    }
+    return {str(step): child for step, child in left.items()} if isinstance(tree, dict) else list(left.values())
+
+
+def list_children(tree: Plain) -> list[tuple[str | int, Plain]]:
+    """The parts of a mapping or a list, each with the step to it."""
+    if isinstance(tree, dict):
+        return list(tree.items())
+    return list(enumerate(tree)) if isinstance(tree, list) else []

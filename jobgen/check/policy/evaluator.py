@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from jobgen.check.cel import Bound, Expression, Failed, bind, compile_cel
+from jobgen.check.cel import Failed
 from jobgen.check.cel.values import THAN_ALLOWED
-from jobgen.check.original_messages import original_policy_message
-from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext
-from jobgen.check.policy.expressions import NAMES
+from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext, Path, SharedEvaluation
 from jobgen.check.policy.match import MatchResources, Request, pluralize_kind
 from jobgen.check.policy.params import MissingParams, ParamStore
 from jobgen.check.policy.parse import Binding, Policy, Validation
@@ -21,8 +20,10 @@ from jobgen.model.data import Node, Plain, TracedScalar, location_of, untraced, 
 from jobgen.model.finding import Problem, Severity, quoted_values
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.original_messages import original_policy_message
 
 if TYPE_CHECKING:
+    from jobgen.check.cel.shared import Shared
     from jobgen.check.policy.mutate import MutatingPolicy
 
 _MISSING_KEY = "no such key: "
@@ -44,7 +45,7 @@ class SchemaSource(NamedTuple):
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 # Numbers in the place of a validation's, for what fails before the validations.
 _CONDITIONS, _PARAMS = -1, -2
-_OBJECT = frozenset(("object", "oldObject"))
+_T = TypeVar("_T")
 
 
 class ClusterFacts(NamedTuple):
@@ -86,17 +87,35 @@ class MatchedPolicy(NamedTuple):
     bindings: tuple[tuple[Binding, bool], ...]
     """Each with whether it matches every object of the kind."""
     matches_all: bool
-    reads_object_only: bool
     version: str
     """The version to which objects are converted for the policy; empty if they are read as they are."""
 
 
-class KindPolicies(NamedTuple):
-    """The policies that apply to a kind."""
+_Found: TypeAlias = "list[tuple[MatchedPolicy, list[_Denial] | Problem]]"
+"""What policies deny, or the exception that one of them raises."""
 
-    policies: tuple[MatchedPolicy, ...]
-    combined: Expression | None
-    """True for an object that passes all the policies that read nothing but the object."""
+
+class Evaluation(NamedTuple):
+    """The policies that apply to an object, evaluated."""
+
+    subject: AdmissionSubject
+    found: _Found
+
+
+class _Invocation(NamedTuple):
+    """A policy that is evaluated on an object, for a binding and one of its params."""
+
+    severity: Severity
+    param: str
+    context: EvalContext
+
+
+class _Plan(NamedTuple):
+    """What is to be evaluated of a policy, and what is denied without it, because params are missing."""
+
+    policy: Policy
+    invocations: tuple[_Invocation, ...]
+    refused: _Denial | None
 
 
 class PolicyEvaluator:
@@ -105,67 +124,88 @@ class PolicyEvaluator:
     def __init__(self, policies: Policies, facts: ClusterFacts) -> None:
         self.policies = policies
         self.facts = facts
-        self._by_kind: dict[tuple[str, str], KindPolicies] = {}
+        self._by_kind: dict[tuple[str, str], tuple[MatchedPolicy, ...]] = {}
 
     def find_problems(
         self,
         obj: Mapping[str, Node],
         schemas: SchemaSource | None = None,
         names: frozenset[str] | None = None,
-        subjects: list[AdmissionSubject] | None = None,
+        evaluations: list[Evaluation] | None = None,
+        *,
+        is_brief: bool = False,
     ) -> Iterator[Problem]:
         """Everything that the policies deny or warn about when an object is created, as mutating policies left it.
 
-        With names, only these policies are evaluated. Without schemas, objects are read as they are. The subject of the
-        evaluation is added to `subjects`; one that is there is that of the same object without locations, and is used.
+        With names, only these policies are evaluated. Without schemas, objects are read as they are. The evaluation is
+        added to `evaluations`; one that is there is that of the same object without locations, and is not repeated.
+        If it is brief, one problem is found for each policy that finds any, with its name as the message.
         """
         api_version, kind = obj.get("apiVersion"), obj.get("kind")
         key = (str(value_of(api_version)), str(value_of(kind)))
         matched = self._by_kind.get(key)
         if matched is None:
             matched = self._by_kind[key] = self.match_policies(*key)
-        if not matched.policies:
+        if not matched:
             return
-        if subjects:
-            subject = subjects[0]._replace(source=obj, is_traced=has_locations(obj))
+        if evaluations:
+            subject, found = evaluations[0]
+            subject = subject._replace(source=obj, is_traced=has_locations(obj))
         else:
             subject = self.make_subject(obj, schemas.find_admission(obj) if schemas else None)
-        if subjects is not None:
-            subjects[:] = [subject]
-        # The object is handed to the engine once, for all policies that read nothing else.
-        bound = bind(_object_bindings(subject))
-        combined = matched.combined if names is None else None
-        passes_combined = combined is not None and combined.evaluate_fast(bound) is True
-        for each in matched.policies:
-            if names is not None and each.policy.name not in names:
-                continue
-            read = convert_subject(subject, each.version) if each.version else subject
-            bound_read = bind(_object_bindings(read)) if each.version else bound
-            if (passes_combined and each.reads_object_only) or _passes(each.policy, bound_read):
-                continue
-            if each.matches_all or each.policy.match.matches(subject.request):
+            wanted = [each for each in matched if names is None or each.policy.name in names]
+            found = self._evaluate(wanted, subject, schemas)
+        if evaluations is not None:
+            evaluations[:] = [Evaluation(subject, found)]
+        for each, denials in found:
+            if isinstance(denials, Problem):
+                yield denials
+            elif is_brief:
+                yield from (Problem(each.policy.name, each.policy.name, category="policy") for _ in denials[:1])
+            elif names is None or each.policy.name in names:
                 try:
-                    yield from self._find_policy_problems(each, read, bound_read, schemas)
+                    yield from _find_policy_problems(denials, _convert_for(each, subject))
                 except Exception as error:  # noqa: BLE001 -- a faulty policy must not hide what the others find
-                    yield report_exception(f"the policy `{each.policy.name}`", error, obj)
+                    yield _report(each, error, subject)
 
-    def match_policies(self, api_version: str, kind: str) -> KindPolicies:
+    def _evaluate(
+        self, matched: list[MatchedPolicy], subject: AdmissionSubject, schemas: SchemaSource | None
+    ) -> _Found:
+        """What policies deny; their expressions are evaluated together."""
+        policies = [each for each in matched if each.matches_all or each.policy.match.matches(subject.request)]
+        shared = _share_evaluations(policies, subject)
+        plans = [
+            (each, _attempt(each, subject, partial(self._plan, each, shared[each.version], schemas)))
+            for each in policies
+        ]
+        return [
+            (each, plan if isinstance(plan, Problem) else _attempt(each, subject, partial(_find_denials, plan)))
+            for each, plan in plans
+        ]
+
+    def list_expressions(self, obj: Mapping[str, Node]) -> list[tuple[Shared, ...]]:
+        """The expressions that are evaluated together on an object, for each version in which it is read."""
+        subject = self.make_subject(obj, None)
+        policies = self.match_policies(str(obj["apiVersion"]), str(obj["kind"]))
+        shared = _share_evaluations(policies, subject)
+        for each in policies:
+            self._plan(each, shared[each.version], None)
+        return [evaluation.expressions for evaluation in shared.values()]
+
+    def match_policies(self, api_version: str, kind: str) -> tuple[MatchedPolicy, ...]:
         """The policies that apply to a kind."""
         group, _, version = api_version.rpartition("/")
         resource = self.name_resource(group, kind)
-        found = tuple(
+        return tuple(
             MatchedPolicy(
                 policy=policy,
                 bindings=tuple((binding, binding.match == MatchResources()) for binding in bindings),
                 matches_all=policy.match.matches_all,
-                reads_object_only=not (other := find_other_version(policy, group, version, resource))
-                and _reads_object_only(policy),
-                version=other,
+                version=find_other_version(policy, group, version, resource),
             )
             for policy, bindings in self.policies.policies
             if bindings and policy.validations and policy.match.matches_resource(group, version, resource)
         )
-        return KindPolicies(found, _combine([each.policy for each in found if each.reads_object_only]))
 
     def name_resource(self, group: str, kind: str) -> str:
         """The name that rules have for a kind."""
@@ -197,59 +237,31 @@ class PolicyEvaluator:
         )
         return AdmissionSubject(obj, plain, request, is_traced)
 
-    def _find_policy_problems(
-        self, matched: MatchedPolicy, subject: AdmissionSubject, bound: Bound, schemas: SchemaSource | None
-    ) -> Iterator[Problem]:
-        """The problems of one policy; several params that lead to the same message are one problem."""
-        known: set[tuple[str, int]] = set()
-        for denial in self._find_denials(matched, subject, bound, schemas):
-            for problem in _to_problems(denial, subject):
-                if (problem.message, id(problem.node)) not in known:
-                    known.add((problem.message, id(problem.node)))
-                    yield problem
-
-    def _find_denials(
-        self, matched: MatchedPolicy, subject: AdmissionSubject, bound: Bound, schemas: SchemaSource | None
-    ) -> list[_Denial]:
-        """The validations that an object does not pass for some params, with the highest severity of the bindings."""
-        found: dict[tuple[int, str], _Denial] = {}
+    def _plan(self, matched: MatchedPolicy, shared: SharedEvaluation, schemas: SchemaSource | None) -> _Plan:
+        """What is to be evaluated of a policy; its expressions are added to those of the others."""
+        policy, subject = matched.policy, shared.subject
+        invocations: list[_Invocation] = []
+        refused: _Denial | None = None
         for binding, matches_all in matched.bindings:
             if not matches_all and not binding.match.matches(subject.request):
                 continue
-            for key, denial in self._evaluate_binding(matched.policy, binding, subject, bound, schemas):
-                if key not in found or _RANK[denial.severity] < _RANK[found[key].severity]:
-                    found[key] = denial
-        highest: dict[int, int] = {}
-        for (number, _), denial in found.items():
-            highest[number] = min(_RANK[denial.severity], highest.get(number, _RANK[denial.severity]))
-        ordered = sorted(found.items(), key=lambda item: (item[0][0], _RANK[item[1].severity]))
-        # Without params, a binding says nothing that one with a higher severity does not.
-        return [denial for (number, param), denial in ordered if param or _RANK[denial.severity] == highest[number]]
+            params = self.policies.param_store.find_params(policy, binding, subject.request, self.facts.operators)
+            if isinstance(params, MissingParams):
+                # The API server denies such a request, whatever the binding's actions are.
+                if not policy.ignores_errors and refused is None:
+                    refused = _Denial(Severity.ERROR, EvalContext(policy, {}), None, params.message)
+                continue
+            for param in params:
+                admitted = schemas.find_admission(param)(param) if schemas and param is not None else param
+                context = self.make_context(policy, subject, admitted, shared)
+                invocations.append(_Invocation(binding.severity, _identify(param), context))
+        return _Plan(policy, tuple(invocations), refused)
 
-    def _evaluate_binding(
-        self,
-        policy: Policy,
-        binding: Binding,
-        subject: AdmissionSubject,
-        bound: Bound,
-        schemas: SchemaSource | None,
-    ) -> Iterator[tuple[tuple[int, str], _Denial]]:
-        params = self.policies.param_store.find_params(policy, binding, subject.request, self.facts.operators)
-        if isinstance(params, MissingParams):
-            # The API server denies such a request, whatever the binding's actions are.
-            if not policy.ignores_errors:
-                yield (_PARAMS, ""), _Denial(Severity.ERROR, EvalContext(policy, {}), None, params.message)
-            return
-        for param in params:
-            admitted = schemas.find_admission(param)(param) if schemas and param is not None else param
-            context = self.make_context(policy, subject, admitted, bound)
-            for number, validation, error in _find_failures(context):
-                if not (error and policy.ignores_errors):
-                    yield (number, _identify(param)), _Denial(binding.severity, context, validation, error)
-
-    def make_context(self, policy: Policy, subject: AdmissionSubject, param: Plain, bound: Bound) -> EvalContext:
+    def make_context(
+        self, policy: Policy, subject: AdmissionSubject, param: Plain, shared: SharedEvaluation | None = None
+    ) -> EvalContext:
         """The values that a policy's expressions read; the expensive ones only if they are read."""
-        known, reads = _object_bindings(subject), policy.reads
+        reads = policy.reads
         more: dict[str, Plain] = {}
         if "params" in reads:
             more["params"] = param
@@ -263,7 +275,7 @@ class PolicyEvaluator:
             from jobgen.check.cel.permissions import make_authorizer
 
             more["authorizer"] = make_authorizer(allows=self.facts.grants_permissions)
-        return EvalContext(policy, {**known, **more}) if more else EvalContext(policy, known, bound)
+        return EvalContext(policy, {"object": subject.object, "oldObject": None, **more}, shared)
 
 
 def has_locations(obj: Mapping[str, Node]) -> bool:
@@ -295,45 +307,55 @@ def _find_name(obj: Mapping[str, Node]) -> str:
     return str(value_of(metadata.get("name")) or "") if isinstance(metadata, dict) else ""
 
 
-def _reads_object_only(policy: Policy) -> bool:
-    expressions = [*policy.conditions, *(validation.expression for validation in policy.validations)]
-    return policy.param_kind is None and all(each.names <= _OBJECT and not each.variables for each in expressions)
+def _share_evaluations(policies: Iterable[MatchedPolicy], subject: AdmissionSubject) -> dict[str, SharedEvaluation]:
+    """The evaluation of an object in each version in which policies read it."""
+    by_version = {each.version: each for each in policies}
+    return {version: SharedEvaluation(_convert_for(each, subject)) for version, each in by_version.items()}
 
 
-def _combine(policies: list[Policy]) -> Expression | None:
-    """One expression that is true if an object passes all policies, so that it is converted and walked once."""
-    if len(policies) < 2:
-        return None
-    compiled = compile_cel(" && ".join(map(_to_expression, policies)), NAMES)
-    return compiled if isinstance(compiled, Expression) else None
+def _convert_for(matched: MatchedPolicy, subject: AdmissionSubject) -> AdmissionSubject:
+    """The object in the version in which a policy reads it."""
+    return convert_subject(subject, matched.version) if matched.version else subject
 
 
-def _to_expression(policy: Policy) -> str:
-    """A policy as one expression; if it is not true, the policy is evaluated in steps to find out why."""
-    # A line break, because an expression may end in a comment.
-    conditions, validations = (
-        " && ".join(f"({each.inlined}\n)" for each in expressions)
-        for expressions in (policy.conditions, [item.expression for item in policy.validations])
-    )
-    # A conditional and not `||`: an error in a condition must be an error of the whole.
-    return f"({conditions} ? {validations} : true)" if conditions else f"({validations})"
+def _attempt(matched: MatchedPolicy, subject: AdmissionSubject, find: Callable[[], _T]) -> _T | Problem:
+    """What is found about a policy; a faulty policy must not hide what the others find."""
+    try:
+        return find()
+    except Exception as error:  # noqa: BLE001 -- it is reported
+        return _report(matched, error, subject)
 
 
-def _object_bindings(subject: AdmissionSubject) -> dict[str, Plain]:
-    return {"object": subject.object, "oldObject": None}
+def _report(matched: MatchedPolicy, error: Exception, subject: AdmissionSubject) -> Problem:
+    return report_exception(f"the policy `{matched.policy.name}`", error, subject.source)
 
 
-def _passes(policy: Policy, bound: Bound) -> bool:
-    """Whether an object is known to pass a policy that reads the object only; most do."""
-    if policy.param_kind is not None:
-        return False
-    for condition in policy.conditions:
-        result = condition.evaluate_fast(bound) if condition.names <= _OBJECT else None
-        if result is not True:
-            return result is False
-    return all(
-        item.expression.reads <= _OBJECT and item.expression.evaluate_fast(bound) is True for item in policy.validations
-    )
+def _find_denials(plan: _Plan) -> list[_Denial]:
+    """The validations that an object does not pass for some params, with the highest severity of the bindings."""
+    found: dict[tuple[int, str], _Denial] = {(_PARAMS, ""): plan.refused} if plan.refused else {}
+    for severity, param, context in plan.invocations:
+        for number, validation, error in _find_failures(context):
+            key, denial = (number, param), _Denial(severity, context, validation, error)
+            if error and plan.policy.ignores_errors:
+                continue
+            if key not in found or _RANK[severity] < _RANK[found[key].severity]:
+                found[key] = denial
+    highest: dict[int, int] = {}
+    for (number, _), denial in found.items():
+        highest[number] = min(_RANK[denial.severity], highest.get(number, _RANK[denial.severity]))
+    ordered = sorted(found.items(), key=lambda item: (item[0][0], _RANK[item[1].severity]))
+    # Without params, a binding says nothing that one with a higher severity does not.
+    return [denial for (number, param), denial in ordered if param or _RANK[denial.severity] == highest[number]]
+
+
+def _find_policy_problems(denials: list[_Denial], subject: AdmissionSubject) -> Iterator[Problem]:
+    """The problems of one policy; several params that lead to the same message are one problem."""
+    known: set[tuple[str, int]] = set()
+    for denial in denials:
+        for problem in _to_problems(denial, subject):
+            if (problem.message, id(problem.node)) not in known:
+                known.add((problem.message, id(problem.node)))
+                yield problem
 
 
 def _find_failures(context: EvalContext) -> Iterator[tuple[int, Validation | None, str]]:
@@ -358,24 +380,25 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
     name = context.policy.name
     # What takes too long is not evaluated again to find its cause.
     if not subject.is_traced or validation is None or THAN_ALLOWED in error or context.is_slow:
-        causes: list[tuple[Node, Plain]] = [(_name_node(subject), subject.object)]
+        causes: list[tuple[Node, frozenset[Path]]] = [(_name_node(subject), frozenset())]
     else:
         from jobgen.check.policy.locate import locate_failures
 
         causes = list(locate_failures(subject, context, validation.expression))
-    for node, obj in causes:
-        evidence, at = None, None
-        if error or validation is None:
-            message = f"policy `{name}` could not be evaluated: {error}"
+    if error or validation is None:
+        message = f"policy `{name}` could not be evaluated: {error}"
+        for node, _ in causes:
             at = _find_author(node, subject, error)
-        else:
-            # The message is about the whole object, as that of the API server; the evidence is about this part of it.
-            message = context.message(validation)
-            part = context.with_part(obj).message(validation) if len(causes) > 1 else message
-            part = original_policy_message(name, part)
-            message = _name_once(message)
-            evidence = quoted_values(part) if part != message else None
-        yield Problem(name, message, node, category="policy", severity=severity, evidence=evidence, at=at)
+            yield Problem(name, message, node, category="policy", severity=severity, at=at)
+        return
+    # The message is about the whole object, as that of the API server; the evidence is about a part of it.
+    removals = (frozenset(), *(others for _, others in causes if len(causes) > 1))
+    whole, *parts = context.write_messages(validation, removals)
+    message = _name_once(whole)
+    for (node, _), part in zip(causes, parts or (whole,), strict=True):
+        original = original_policy_message(name, part)
+        evidence = quoted_values(original) if original != message else None
+        yield Problem(name, message, node, category="policy", severity=severity, evidence=evidence)
 
 
 def _name_once(message: str) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import marshal
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from jobgen.check.cel import Bound, CompileError, Expression, Failed, compile_cel
+from jobgen.check.cel.shared import NAMES, Shared
+from jobgen.check.cel.together import MAX_VARIABLES, Program, is_structure, load_value
 from jobgen.check.cel.values import DYNAMIC_OPTIONAL, OFFLINE, STRING, blank_strings
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 
 _NAME = lazy_pattern(r"(?<![\w.])[A-Za-z_]\w*")
@@ -25,14 +29,13 @@ _CHAIN = lazy_pattern(
     re.DOTALL,
 )
 _STEP = lazy_pattern(rf"\.\s*\??([A-Za-z_]\w*)|\[\s*\??({STRING})\s*\]", re.DOTALL)
+_MAX_FOUND = 1_000
 _MAX_INLINED_LENGTH = 10_000
-# Values of more variables may grow beyond all limits before one of them is measured.
-_MAX_CLOSED_VARIABLES = 12
 _MAX_CLOSED_LENGTH = 8_000
 _LOOP_VARIABLE = "jobgen_variable_"
 
-NAMES = ("object", "oldObject", "request", "namespaceObject", "params", "variables", "authorizer")
-"""The variables that expressions can read; which of them depends on the policy and the field."""
+_T = TypeVar("_T")
+
 RESERVED = frozenset(
     """as break const continue else false for function if import in let loop namespace null package return true
     var void while""".split()
@@ -44,15 +47,16 @@ class PolicyExpression:
 
     def __init__(self, text: str, variables: Mapping[str, PolicyExpression | None], returns: str) -> None:
         self.text = text
-        self._returns = returns
-        # Those above the expression: others may be added later.
-        self._above = dict(variables)
-        self._closed: Expression | str | None = ""
+        self.returns = returns
+        self.above = dict(variables)
+        """The variables above the expression; others may be added later."""
+        self._shared: dict[tuple[int, bool], Shared | None] = {}
         self._compiled: Expression | None = None
+        self._found: dict[bytes, Any] = {}
 
     @cached_property
     def _inlining(self) -> tuple[str, tuple[str, ...]]:
-        return _inline_variables(self.text, self._above)
+        return _inline_variables(self.text, self.above)
 
     @property
     def inlined(self) -> str:
@@ -71,7 +75,7 @@ class PolicyExpression:
 
     @cached_property
     def _known(self) -> list[tuple[str, PolicyExpression]]:
-        return [(name, value) for name, value in self._above.items() if value] if self.variables else []
+        return [(name, value) for name, value in self.above.items() if value] if self.variables else []
 
     @cached_property
     def is_optional(self) -> bool:
@@ -81,55 +85,95 @@ class PolicyExpression:
     def evaluate(self, bindings: Bound) -> Any | Failed:
         """Its value for some bindings."""
         if self._compiled is None:
-            text = _to_mapping(self.inlined) if self._returns == "any" and self.is_optional else self.inlined
-            compiled = compile_cel(text, NAMES, returns=self._returns)
+            text = _to_mapping(self.inlined) if self.returns == "any" and self.is_optional else self.inlined
+            compiled = compile_cel(text, NAMES, returns=self.returns)
             assert isinstance(compiled, Expression), f"checked before: {compiled.message}: {self.inlined}"
             self._compiled = compiled
         return self._compiled(bindings)
 
-    def list_texts(self) -> list[tuple[str, str]]:
-        """The expressions that may be compiled to evaluate it, each with what it returns."""
-        texts = [(_to_mapping(self.inlined), "any")] if _MAY_BE_OPTIONAL.search(blank_strings(self.inlined)) else []
-        return [*((text, self._returns) for text in (self.inlined, self._close()) if text), *texts]
-
-    @property
+    @cached_property
     def reads(self) -> frozenset[str]:
         """What it reads, itself and through variables; not `variables`."""
         of_variables = (value.reads for name, value in self._known if name in self.variables)
         return (self.names - {"variables"}).union(*of_variables)
+
+    @cached_property
+    def has_variables(self) -> bool:
+        """Whether it reads variables, inlined or not."""
+        return bool(find_variables(self.text))
 
     def evaluate_fast(self, bindings: Bound) -> Any | Failed:
         """Its value with all variables evaluated inside of the engine, which saves converting them to Python and back.
 
         A failure says nothing about the value.
         """
-        if isinstance(self._closed, str):
-            text = self._close()
-            compiled = compile_cel(text, NAMES, returns=self._returns) if text else None
-            self._closed = compiled if isinstance(compiled, Expression) else None
-        return Failed("") if self._closed is None else self._closed.evaluate_fast(bindings)
+        return self._program.evaluate(bindings) if self._program else Failed("")
 
-    def _list_variables(self) -> list[tuple[str, PolicyExpression]]:
-        """The variables that it reads, itself and through others, the last first."""
-        wanted, found = set(self.variables), []
-        for name, value in reversed(self._known):
-            if name in wanted:
-                wanted.update(value.variables)
-                found.append((name, value))
+    @cached_property
+    def _program(self) -> Program | None:
+        shared = self.share(is_ordered=self.returns != "bool")
+        return load_value(shared) if shared else None
+
+    def project(self, obj: Plain) -> Plain:
+        """What it can read of an object, itself and through variables."""
+        # Imported late: most objects pass.
+        from jobgen.check.cel.reads import project
+
+        shared = self.share(is_ordered=self.returns != "bool")
+        return project(obj, shared) if shared else obj
+
+    def find_once(self, values: Mapping[str, Plain], find: Callable[[], _T]) -> _T:
+        """What is found about values that it reads; for the same values, such as those of other environments, once."""
+        try:
+            read = {name: value for name, value in values.items() if name in self.reads or name not in NAMES}
+            # In version 2, equal values have equal bytes.
+            key = marshal.dumps(read, 2)
+        except ValueError:
+            # A value that is not plain data.
+            return find()
+        if key not in self._found:
+            if len(self._found) == _MAX_FOUND:
+                self._found.clear()
+            self._found[key] = find()
+        found: _T = self._found[key]
         return found
 
-    def _close(self) -> str:
-        """Its text without `variables`: each that it reads is the variable of a loop over one item; empty if long."""
-        variables = self._list_variables()
-        if len(variables) > _MAX_CLOSED_VARIABLES:
-            return ""
-        text = _to_mapping(self.inlined) if self._returns == "any" and self.is_optional else self.inlined
-        text = _use_loop_variables(text)
-        for name, value in variables:
-            made = _use_loop_variables(_to_mapping(value.inlined) if value.is_optional else value.inlined)
+    def share(self, params: int = -1, *, is_ordered: bool = False) -> Shared | None:
+        """The expression with its variables, to be evaluated together with others; None if it cannot be.
+
+        If it is ordered, loops over mappings go through their keys in order.
+        """
+        key = params if "params" in self.reads else -1, is_ordered
+        if key not in self._shared:
+            self._shared[key] = self._share(*key)
+        return self._shared[key]
+
+    def _share(self, params: int, is_ordered: bool) -> Shared | None:
+        """Variables of which the checker knows the type become variables of loops over one item."""
+        wanted, shared, inner = set(find_variables(self.text)), [], []
+        for name, value in reversed(self.above.items()):
+            if name not in wanted:
+                continue
+            found = value.share(params, is_ordered=is_ordered) if value else None
+            if value is None or found is None:
+                return None
+            if is_structure(found):
+                shared.append((name, found))
+                continue
+            names = find_variables(value.text)
+            if any(value.above.get(each) is not self.above.get(each) for each in names):
+                # A variable was defined again in between.
+                return None
+            wanted.update(names)
+            inner.append((name, value.text))
+        text = _use_loop_variables(self.text, dict(inner))
+        for name, made in inner:
             # Line breaks, because expressions may end in a comment.
-            text = f"[{made}\n].map({_LOOP_VARIABLE}{name}, {text}\n)[0]"
-        return text if len(text) <= _MAX_CLOSED_LENGTH else ""
+            text = f"[{_use_loop_variables(made, dict(inner))}\n].map({_LOOP_VARIABLE}{name}, {text}\n)[0]"
+        if len(text) > _MAX_CLOSED_LENGTH or len(shared) + len(inner) > MAX_VARIABLES:
+            return None
+        returns = self.returns if self.returns != "any" or is_ordered else "unordered"
+        return Shared(text, returns, tuple(sorted(shared)), params)
 
     def paths(self) -> list[tuple[str, ...]]:
         """The fields of the object that it names, such as `object.metadata.labels['team']`."""
@@ -207,11 +251,11 @@ def _read_optional(match: re.Match[str]) -> str:
     return f"optional.of({read})" if match["asks"] else read
 
 
-def _use_loop_variables(text: str) -> str:
-    """The text with variables of loops in the place of `variables.x`; other ways to read variables are left."""
+def _use_loop_variables(text: str, names: Mapping[str, str]) -> str:
+    """The text with variables of loops in the place of some `variables.x`; other ways to read variables are left."""
     blanked = blank_strings(text)
     for match in reversed(list(_VARIABLE.finditer(blanked))):
-        if not match["asks"] and not _is_tested(blanked, match):
+        if match["name"] in names and not match["asks"] and not _is_tested(blanked, match):
             text = f"{text[: match.start()]}{_LOOP_VARIABLE}{match['name']}{text[match.end() :]}"
     return text
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from jobgen.check.cel import Failed
-from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext
+from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext, Path, list_children, remove_parts
 from jobgen.check.policy.expressions import PolicyExpression
 from jobgen.model.data import Node, Plain, TracedKey, TracedScalar, location_of
+from jobgen.model.named_tuple import NamedTuple
 
-Path = tuple[str | int, ...]
 Evaluate = Callable[[Plain], str | bool]
 """Returns how a tree fails, or something false if it passes."""
 
@@ -25,57 +25,85 @@ MAX_EVALUATIONS = 200
 _MAX_PARTS = 10
 
 
+class _Causes(NamedTuple):
+    """What makes a tree fail."""
+
+    parts: tuple[tuple[Path, frozenset[Path]], ...]
+    """The values at fault, each with the other parts that make it fail."""
+    read: Path = ()
+    """If there are none, what the expression reads: without it, the tree fails in another way."""
+
+
 class Trials:
     """A tree, and how it fails without some of its parts; each is evaluated once."""
 
-    def __init__(self, tree: Plain, evaluate: Evaluate) -> None:
+    def __init__(self, tree: Plain, evaluate: Evaluate, read: Plain = None) -> None:
         self.tree = tree
+        self.read = read or tree
+        """What the evaluation can read of the tree."""
         self.evaluate = evaluate
         self._known: dict[frozenset[Path], str | bool] = {}
 
     def evaluate_without(self, removed: frozenset[Path]) -> str | bool:
         """How the tree fails without some parts, or something false if it passes."""
         if removed not in self._known:
-            self._known[removed] = self.evaluate(remove_parts(self.tree, removed))
+            self._known[removed] = self.evaluate(remove_parts(self.read, removed))
         return self._known[removed]
 
     def count_other_failures_as_passing(self) -> Trials:
         """The same trials, in which only a tree that fails in the way of the whole tree fails."""
         whole = self.evaluate_without(frozenset())
-        other = Trials(self.tree, lambda tree: self.evaluate(tree) == whole)
+        other = Trials(self.tree, lambda tree: self.evaluate(tree) == whole, self.read)
         other._known = {removed: found == whole for removed, found in self._known.items()}
         return other
 
 
 def locate_failures(
     subject: AdmissionSubject, context: EvalContext, expression: PolicyExpression
-) -> Iterator[tuple[Node, Plain]]:
-    """The nodes that make an expression fail, each with the object as it is without the others."""
-    trials = Trials(subject.object, partial(_find_failure, context, expression))
+) -> Iterator[tuple[Node, frozenset[Path]]]:
+    """The nodes that make an expression fail, each with the other parts that do."""
+    read = expression.project(subject.object)
+    trials = Trials(subject.object, partial(_find_failure, context, expression), read)
+    values = {**context.bindings, "object": read, "": list(_list_emptied(read, subject.object, ()))}
+    causes = expression.find_once(values, partial(_find_causes, trials))
+    if not causes.parts:
+        yield _find_named_node(subject, context, expression, causes.read), frozenset()
+    for value, others in causes.parts:
+        yield _find_reported_node(subject.source, value), others
+
+
+def _find_causes(trials: Trials) -> _Causes:
+    """Search for what makes a tree fail; the answer follows from what the expression reads."""
     paths = list(find_failing_parts(trials))
     if not paths:
-        yield _find_named_node(subject, context, expression, trials), subject.object
+        return _Causes((), find_first_failing_part(trials.count_other_failures_as_passing()))
+    parts: list[tuple[Path, frozenset[Path]]] = []
     for path in paths:
         others = frozenset(paths) - {path}
         if not trials.evaluate_without(others):
             others = frozenset()
-        value = find_read_value(trials, path, others)
-        yield _find_reported_node(subject.source, value), remove_parts(subject.object, others)
+        parts.append((find_read_value(trials, path, others), others))
+    return _Causes(tuple(parts))
+
+
+def _list_emptied(read: Plain, tree: Plain, path: Path) -> Iterator[Path]:
+    """The mappings and lists of which nothing is read: a search tells them from those in which nothing is."""
+    if not read and list_children(tree):
+        yield path
+    for step, child in list_children(read):
+        yield from _list_emptied(child, _get(tree, (step,)), (*path, step))
 
 
 def _find_failure(context: EvalContext, expression: PolicyExpression, tree: Plain) -> str:
     """How an expression fails for an object; empty if it is true."""
-    result = context.with_part(tree).evaluate(expression)
+    result = context.with_object(tree).evaluate(expression)
     if isinstance(result, Failed):
         return f"failed: {result.message}"
     return "" if result is True else "false"
 
 
-def _find_named_node(
-    subject: AdmissionSubject, context: EvalContext, expression: PolicyExpression, trials: Trials
-) -> Node:
+def _find_named_node(subject: AdmissionSubject, context: EvalContext, expression: PolicyExpression, path: Path) -> Node:
     """The node that an expression reads, or where it looks for a missing one, if no removal makes the object pass."""
-    path = find_first_failing_part(trials.count_other_failures_as_passing())
     if path and not isinstance(_get(subject.object, path), (dict, list)):
         return _find_reported_node(subject.source, path)
     named = _find_named_paths(context, expression, set())
@@ -194,27 +222,6 @@ def find_read_value(
     return search.find_read_value(removed, path) or path
 
 
-def remove_parts(tree: Plain, removed: frozenset[Path]) -> Plain:
-    """The tree without some of its parts; subtrees that keep all their parts are shared."""
-    if not removed:
-        return tree
-    below: dict[str | int, set[Path]] = {}
-    for path in removed:
-        below.setdefault(path[0], set()).add(path[1:])
-    left = {
-        step: remove_parts(child, frozenset(below[step])) if step in below else child
-        for step, child in _children(tree)
-        if () not in below.get(step, ())
-    }
-    return {str(step): child for step, child in left.items()} if isinstance(tree, dict) else list(left.values())
-
-
-def _children(tree: Plain) -> list[tuple[str | int, Plain]]:
-    if isinstance(tree, dict):
-        return list(tree.items())
-    return list(enumerate(tree)) if isinstance(tree, list) else []
-
-
 class _Search:
     """One search for a failing part; it ends when its evaluations are used up."""
 
@@ -234,7 +241,7 @@ class _Search:
             failure = self._evaluate_without(removed | {(*path, step)})
             if failure != self.failure:
                 found = self.find_smallest(removed, (*path, step), is_decisive=not failure)
-                if found and not self._steps(found):
+                if found and not list_children(_get(self.trials.tree, found)):
                     return found
                 best = best or found
         return best or self._find_independent(removed, path, steps) or (path if is_decisive else ())
@@ -264,4 +271,4 @@ class _Search:
         return self.trials.evaluate_without(removed) if self.evaluations >= 0 else self.failure
 
     def _steps(self, path: Path) -> list[str | int]:
-        return [step for step, _ in _children(_get(self.trials.tree, path))]
+        return [step for step, _ in list_children(_get(self.trials.read, path))]

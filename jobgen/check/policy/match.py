@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jobgen.check.schema.shipped import find_custom_versions, find_versions
 from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
 from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.schema.shipped_kinds import find_custom_versions, find_versions
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 """The label that every namespace has."""

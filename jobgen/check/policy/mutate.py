@@ -8,21 +8,22 @@ from typing import Any
 
 from jobgen.check.cel import Failed, bind
 from jobgen.check.cel.mutations import CompiledMutation, compile_mutation
-from jobgen.check.mutated import Change, Source
+from jobgen.check.cel.shared import NAMES
 from jobgen.check.policy.eval_context import EvalContext
-from jobgen.check.policy.expressions import NAMES, PolicyExpression, find_variables, unwrap_optionals
+from jobgen.check.policy.expressions import PolicyExpression, find_variables, unwrap_optionals
 from jobgen.check.policy.match import parse_match
 from jobgen.check.policy.parse import GROUP, Binding, ParamRef, Policy, parse_param_ref
 from jobgen.check.policy.patches import PatchError, apply_json_patch, check_size, merge_configuration
 from jobgen.check.schema.admitted import Admission
 from jobgen.check.schema.builtin_defaults import name_type
 from jobgen.check.schema.shipped import find_shipped_schema
-from jobgen.check.schema.types_of_release import Types
 from jobgen.check.validation import validate_object
 from jobgen.k8s.releases import NEWEST_RELEASE
 from jobgen.model.data import Plain, location_of, untraced, value_of
 from jobgen.model.finding import Problem, Severity
+from jobgen.model.mutated import Change, Source
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.schema.types_of_release import Types
 from jobgen.spec.overlay import Cluster
 
 _JSON_PATCH = "JSONPatch"

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from jobgen.check.cel import bind
-from jobgen.check.mutated import Change, Mutated, Removal, carry_over, is_same
 from jobgen.check.policy.eval_context import AdmissionSubject
 from jobgen.check.policy.evaluator import (
     PolicyEvaluator,
@@ -26,6 +24,7 @@ from jobgen.check.policy.parse import Binding
 from jobgen.model.data import Node, Plain, TracedScalar, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.limits import MAX_FINDINGS
+from jobgen.model.mutated import Change, Mutated, Removal, carry_over, is_same
 from jobgen.model.named_tuple import NamedTuple
 
 
@@ -124,7 +123,7 @@ class Mutator:
         request = subject.request
         version = find_other_version(policy.policy, request.group, request.version, request.resource)
         read = convert_subject(subject, version) if version else subject
-        context = self._evaluator.make_context(policy.policy, read, admitted, bind({}))
+        context = self._evaluator.make_context(policy.policy, read, admitted)
         admit = self._schemas.find_admission(read.object)
         for change in apply_mutations(policy, context, self._schemas.read_schema, admit):
             sent = {"apiVersion": subject.object.get("apiVersion")}

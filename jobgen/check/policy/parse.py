@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from jobgen.check.cel.shared import NAMES
 from jobgen.check.cel.values import OFFLINE
-from jobgen.check.policy.expressions import NAMES, PolicyExpression, find_expression_error
+from jobgen.check.policy.expressions import PolicyExpression, find_expression_error
 from jobgen.check.policy.match import MatchResources, Selector, parse_match, parse_selector
 from jobgen.check.validation import validate_object
 from jobgen.k8s.releases import NEWEST_RELEASE

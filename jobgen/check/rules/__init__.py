@@ -8,14 +8,17 @@ jobgen/data/examples/<rule>.yaml has its test cases.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, Literal
 
+from jobgen.model.builtin_rules import BUILTIN_RULES
 from jobgen.model.data import Node
+from jobgen.model.features import list_rule_modules
 from jobgen.model.finding import FixStep, Severity
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.pod_rules import POD_RULES
 from jobgen.repo.ready import find_rules
 
 Scope = Literal["container", "pod", "role", "job", "manifest", "overlay", "fleet", "cluster", "queue"]
@@ -80,10 +83,12 @@ class Rule:
         fields: Sequence[str] = (),
         kinds: Sequence[str] = (),
         collect: Callable[..., Iterable[Fact]] | None = None,
+        module: str = "",
     ) -> None:
         """Take the attributes of `rule`; without `check`, the functions are imported when they are first used."""
         self.name, self.category, self.severity, self.scope = name, category, severity, scope
         self.fields, self.kinds = tuple(fields), tuple(kinds)
+        self._module = module or f"{__name__}.{category}.{name.replace('-', '_')}"
         if check:
             self.check, self.collect = check, collect
 
@@ -92,7 +97,7 @@ class Rule:
         if name not in ("check", "collect"):
             raise AttributeError(name)
         function = self.name.replace("-", "_")
-        made: Rule = getattr(import_module(f"{__name__}.{self.category}.{function}"), function)
+        made: Rule = getattr(import_module(self._module), function)
         listed, own = ((rule.severity, rule.scope, rule.fields, rule.kinds) for rule in (self, made))
         assert listed == own, "run tools/build_ready.py after a change of a rule's attributes"
         self.check, self.collect = made.check, made.collect
@@ -122,7 +127,7 @@ def rule(
     def make_rule(check: Callable[..., Iterable[Any]]) -> Rule:
         category = check.__module__.split(".")[-2]
         name = check.__name__.replace("_", "-")
-        return Rule(name, category, severity, scope, check, fields, kinds, collect)
+        return Rule(name, category, severity, scope, check, fields, kinds, collect, check.__module__)
 
     return make_rule
 
@@ -134,22 +139,40 @@ def all_rules() -> tuple[Rule, ...]:
     return import_rules() if listed is None else _sort(_to_rule(module, *entry) for module, entry in listed.items())
 
 
+def rule_names() -> frozenset[str]:
+    """The name of every rule."""
+    return frozenset((*(rule[0] for rule in BUILTIN_RULES), *POD_RULES, *(rule.name for rule in all_rules())))
+
+
+def rule_categories(policies: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield each rule and policy with each category that its findings may have."""
+    for name, category, *_ in BUILTIN_RULES:
+        yield name, category
+        if category == "schema":
+            # Jobs, overlays and settings have formats too.
+            yield name, "spec"
+    yield from ((name, "pod") for name in POD_RULES)
+    yield from ((rule.name, rule.category) for rule in all_rules())
+    yield from ((name, "policy") for name in policies)
+
+
 def import_rules() -> tuple[Rule, ...]:
     """Import the modules of all rules, and return the rules in the order of `all_rules`."""
-    modules = (import_module(f"{__name__}.{module}") for module in list_modules())
+    modules = map(import_module, list_modules())
     return _sort(value for module in modules for value in vars(module).values() if isinstance(value, Rule))
 
 
 def list_modules() -> set[str]:
-    """Return the modules of all rules; `pkgutil` would import half of the standard library."""
+    """Return the modules of all rules, also those of features; `pkgutil` would import half of the standard library."""
     categories = [name for name in os.listdir(__path__[0]) if name[0] not in "._" and "." not in name]
     names = ((category, name) for category in categories for name in os.listdir(f"{__path__[0]}/{category}"))
-    return {f"{category}.{name.removesuffix('.py')}" for category, name in names if name[0] not in "._"}
+    own = (f"{__name__}.{category}.{name.removesuffix('.py')}" for category, name in names if name[0] not in "._")
+    return {*own, *list_rule_modules()}
 
 
 def _to_rule(module: str, severity: str, scope: Scope, fields: Sequence[str], kinds: Sequence[str]) -> Rule:
-    category, _, name = module.partition(".")
-    return Rule(name.replace("_", "-"), category, Severity(severity), scope, fields=fields, kinds=kinds)
+    _, category, name = module.rsplit(".", 2)
+    return Rule(name.replace("_", "-"), category, Severity(severity), scope, None, fields, kinds, module=module)
 
 
 def _sort(rules: Iterable[Rule]) -> tuple[Rule, ...]:

@@ -1,1 +1,1 @@
-"""JSON Schemas: of our own formats and of CRDs."""
+"""Objects against the schemas of their kinds: what the API server validates, and what it passes on."""

@@ -13,11 +13,11 @@ from typing import Any
 from jobgen.check.schema import builtin_defaults
 from jobgen.check.schema.builtin_defaults import name_type
 from jobgen.check.schema.crd_schema import DROPS_STATUS
-from jobgen.check.schema.types_of_release import DECODED, METADATA, Types
 from jobgen.k8s.releases import parse_release
 from jobgen.model.data import Plain
 from jobgen.model.limits import Budget
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.schema.types_of_release import DECODED, METADATA, Types
 
 Admission = Callable[[Mapping[str, Plain]], dict[str, Plain]]
 """Converts an object without locations."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from jobgen.check.schema.history import RANGE, Schema, contains
+from jobgen.schema.history import RANGE, Schema, contains
 from jobgen.spec.kinds import parse_version
 
 _OPEN = "x-kubernetes-preserve-unknown-fields"

@@ -7,10 +7,10 @@ from typing import Any
 
 from jobgen.check.schema.bundle import DIALECT, allow_null, bundle_schema
 from jobgen.check.schema.crd_schema import DROPS_STATUS
-from jobgen.check.schema.history import merge_history
 from jobgen.check.schema.shipped import assemble_custom
-from jobgen.check.schema.types_of_release import QUANTITY, read_types
 from jobgen.model.suggest import did_you_mean
+from jobgen.schema.history import merge_history
+from jobgen.schema.types_of_release import QUANTITY, read_types
 from jobgen.spec.merge import merge
 
 Schema = dict[str, Any]

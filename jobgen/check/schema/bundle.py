@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jobgen.check.schema.types_of_release import DECODED
+from jobgen.schema.types_of_release import DECODED
 
 Schema = dict[str, Any]
 

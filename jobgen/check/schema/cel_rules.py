@@ -12,11 +12,11 @@ from jobgen.check.cel.fields import ObjectTypes
 from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE
 from jobgen.check.schema.cel_types import declare_types, needs_types
 from jobgen.check.schema.cel_values import Conversion, compile_conversion, escape_name
-from jobgen.check.schema.own_formats import reported_node
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import Budget
+from jobgen.schema.own_formats import reported_node
 
 Check = Callable[[Node, str, Node, list[Problem]], None]
 """Checks a value. Parameters: the value, its name, the node to report if it has no location, the problems so far."""

@@ -8,11 +8,11 @@ from math import isfinite
 from typing import Any
 
 from jobgen.check.schema.decoded_forms import FORMS, Form
-from jobgen.check.schema.own_formats import format_value, reported_node
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem, quoted_values
 from jobgen.model.suggest import describe_quantities, did_you_mean, suggest_quantity, suggest_value
+from jobgen.schema.own_formats import format_value, reported_node
 
 Check = Callable[[Node, str, Node, list[Problem]], None]
 

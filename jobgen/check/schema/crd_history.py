@@ -13,9 +13,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from jobgen.check.schema.history import RANGE, Schema, merge_history
-from jobgen.check.schema.types_of_release import QUANTITY
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.schema.history import RANGE, Schema, merge_history
+from jobgen.schema.types_of_release import QUANTITY
 from jobgen.spec.kinds import parse_version
 
 _RULES = "x-kubernetes-validations"

@@ -10,14 +10,14 @@ from functools import partial
 from typing import Any
 
 from jobgen.check.schema.constraints import compile_alternatives, compile_constraints
-from jobgen.check.schema.history import OTHER_RELEASES
 from jobgen.check.schema.object_meta import with_object_meta
-from jobgen.check.schema.own_formats import TYPE_NAMES, TYPES, LazyFields, format_value, reported_node
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, TracedKey, TracedList, TracedScalar, is_null, locatable, type_of, value_of
 from jobgen.model.finding import Problem, quoted_values
 from jobgen.model.limits import MAX_FINDINGS, Budget
 from jobgen.model.suggest import NO_FIX, describe_unquoting, did_you_mean, suggest_rename, suggest_type
+from jobgen.schema.history import OTHER_RELEASES
+from jobgen.schema.own_formats import TYPE_NAMES, TYPES, LazyFields, format_value, reported_node
 
 Check = Callable[[Node, str, Node, list[Problem]], None]
 """Checks a value. Parameters: the value, its name, the node to report if it has no location, the problems so far."""

@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from jobgen.check.schema.admitted import Admission, compile_admission
 from jobgen.check.schema.crd_schema import DROPS_STATUS, FOREIGN_PATTERNS, compile_structural
-from jobgen.check.schema.history import Schema, contains, describe_range, select_release
-from jobgen.check.schema.types_of_release import DECODED, METADATA, Types, as_crd, read_types
 from jobgen.k8s.releases import format_release, parse_release
 from jobgen.model.data import Node
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
-from jobgen.repo.shipped import list_shipped_schemas, read_shipped_schema
+from jobgen.schema.history import Schema, contains, describe_range, select_release
+from jobgen.schema.shipped_kinds import (
+    PLAIN_GROUPS,
+    find_known_version,
+    find_pod_release,
+    find_versions,
+    is_of_kubernetes,
+    list_shipped_kinds,
+    list_versions,
+    name_place,
+    read_custom,
+    select_newest,
+    select_releases,
+)
+from jobgen.schema.types_of_release import DECODED, METADATA, Types, as_crd, read_types
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 
-FOLDERS = ("crds", "foreign")
-"""The folders of custom resources: of the operators that run jobs, and of other operators."""
-_INTERNAL = "internal.apiserver.k8s.io"
-_GROUP_DOMAIN = ".k8s.io"
 _VERSION = lazy_pattern(r"v([0-9]{1,3})(?:(alpha|beta)([0-9]{0,3}))?")
 _WORD = lazy_pattern(r"[^./]+")
-_PLAIN_GROUPS = frozenset(("", "apps", "autoscaling", "batch", "policy", "extensions"))
 
 
 class MissingKind(NamedTuple):
@@ -55,16 +62,11 @@ def find_shipped_schema(
 
     With `any_release`, a kind that the operator's release does not have gets the schema of the last release with it.
     """
-    custom = _read_custom(api_version, kind)
+    custom = read_custom(api_version, kind)
     unknown = None if custom else _find_unknown_version(api_version, kind, cluster)
     if unknown:
         return unknown
     return _find(api_version, kind, *select_releases(api_version, kind, cluster), any_release)
-
-
-def select_releases(api_version: str, kind: str, cluster: Cluster) -> tuple[str, str]:
-    """Return the releases that decide about the schema of a kind: of Kubernetes, and of the operator of the kind."""
-    return cluster.kubernetes, cluster.operators.get(_read_custom(api_version, kind).get("operator", ""), "")
 
 
 def read_shipped_bundle(api_version: str, kind: str, cluster: Cluster, *, any_release: bool = False) -> bytes:
@@ -99,39 +101,14 @@ def _bundle(api_version: str, kind: str, kubernetes: str, operator_release: str,
     return json.dumps(bundle_schema(found.schema)).encode() if found else b""
 
 
-def is_shipped_kind(api_version: str, kind: str) -> bool:
-    """Whether any release has a kind, and jobgen ships its schema."""
-    return bool(_read_custom(api_version, kind) or name_type(api_version, kind))
-
-
-def name_type(api_version: str, kind: str) -> str:
-    """Return the name of the type of one of Kubernetes' own kinds, such as `core_v1.Pod`; empty for other kinds."""
-    group, _, version = api_version.rpartition("/")
-    place = f"{_name_place(group)}_{version}"
-    known = read_types(place) if _is_of_kubernetes(group) else {}
-    return f"{place}.{kind}" if known.get("apiVersion") == api_version and kind in known["kinds"] else ""
-
-
 @lru_cache(maxsize=512)
 def _find(
     api_version: str, kind: str, kubernetes: str, operator_release: str, any_release: bool
 ) -> ShippedSchema | None:
-    custom = _read_custom(api_version, kind)
+    custom = read_custom(api_version, kind)
     if custom:
         return _find_custom(custom, operator_release, kubernetes, any_release=any_release)
     return _find_own(api_version, kind, format_release(parse_release(kubernetes)))
-
-
-@lru_cache(maxsize=512)
-def _read_custom(api_version: str, kind: str) -> dict[str, Any]:
-    """Read the file of a custom resource; empty if there is none."""
-    group, _, version = api_version.rpartition("/")
-    for folder in FOLDERS if group else ():
-        content = read_shipped_schema(f"{folder}/{group}/{kind.lower()}_{version}.json")
-        known: dict[str, Any] = json.loads(content) if content is not None else {}
-        if "schema" in known:
-            return known
-    return {}
 
 
 def _find_custom(custom: dict[str, Any], release: str, kubernetes: str, *, any_release: bool) -> ShippedSchema:
@@ -195,47 +172,13 @@ def _find_newest(custom: Mapping[str, Any]) -> str:
     return find_known_version(custom["apiVersion"], custom["kind"])
 
 
-def find_known_version(api_version: str, kind: str) -> str:
-    """The newest version of a custom resource whose schema is shipped; empty if there is none."""
-    return _select_newest(known for known in _list_versions(api_version, kind) if contains(known["schema"], ""))
-
-
-def _select_newest(versions: Iterable[Mapping[str, Any]]) -> str:
-    return max((known["apiVersion"] for known in versions), key=_rank_version, default="")
-
-
-def _list_versions(api_version: str, kind: str) -> Iterator[dict[str, Any]]:
-    """The files of a custom resource in all versions of its group."""
-    group, stem = api_version.rpartition("/")[0], f"{kind.lower()}_"
-    for name in (name for folder in FOLDERS for name in _list_group(folder, group)):
-        if name.startswith(stem):
-            yield _read_custom(f"{group}/{name.removesuffix('.json').removeprefix(stem)}", kind)
-
-
-def _list_group(folder: str, group: str) -> list[str]:
-    """The names of the files of a group; empty if a folder does not have the group."""
-    return list_shipped_schemas(f"{folder}/{group}") if group in list_shipped_schemas(folder) else []
-
-
-def name_plural(api_version: str, kind: str) -> str:
-    """The name of a custom resource in paths; empty for other kinds."""
-    return str(_read_custom(api_version, kind).get("plural", ""))
-
-
-@cache
-def find_custom_versions(group: str, plural: str) -> frozenset[str]:
-    """The versions of a custom resource whose schemas are shipped, by its name in paths."""
-    files = (json.loads(read_shipped_schema(f"crds/{group}/{name}") or b"{}") for name in _list_group("crds", group))
-    return frozenset(file["apiVersion"].rpartition("/")[2] for file in files if file.get("plural") == plural)
-
-
 def _find_unknown_version(api_version: str, kind: str, cluster: Cluster) -> ShippedSchema | None:
     """Report a version that no release of a declared operator has, or that all known releases are too new for."""
-    versions = list(_list_versions(api_version, kind))
+    versions = list(list_versions(api_version, kind))
     if any("releases" in one for one in versions):
         return _find_too_old(api_version, kind, versions)
     known = [one for one in versions if cluster.operators.get(one["operator"])]
-    newest = _select_newest(one for one in known if contains(one["schema"], cluster.operators[one["operator"]]))
+    newest = select_newest(one for one in known if contains(one["schema"], cluster.operators[one["operator"]]))
     if not newest:
         return None
     operator = next(one["operator"] for one in known if one["apiVersion"] == newest)
@@ -248,7 +191,7 @@ def _find_too_old(api_version: str, kind: str, known: Sequence[Mapping[str, Any]
     at = _date_version(api_version)
     if not at or any(_date_version(one["apiVersion"]) <= at for one in known):
         return None
-    operator, releases, newer = known[0]["operator"], known[0]["releases"], _select_newest(known)
+    operator, releases, newer = known[0]["operator"], known[0]["releases"], select_newest(known)
     message = f"no release of {operator} since {releases[0]} has `{kind}` of `{api_version}`; use `{newer}`"
     return _report_missing(MissingKind(message, replacement=newer))
 
@@ -302,20 +245,6 @@ def _select(releases: Sequence[str], node: Schema, operator: str) -> Schema:
     return select_any(node, releases)
 
 
-@cache
-def _read_operators() -> dict[str, dict[str, str]]:
-    """Read the release of Kubernetes whose pods each release of an operator embeds."""
-    found: dict[str, dict[str, str]] = json.loads(read_shipped_schema("operators.json") or b"{}")
-    return found
-
-
-def find_pod_release(operator: str, release: str) -> str:
-    """Return the release of Kubernetes whose pods a release of an operator embeds."""
-    minors = _read_operators().get(operator, {})
-    known = [minor for since, minor in minors.items() if not release or parse_version(since) <= parse_version(release)]
-    return (known or [*minors.values()][:1] or [""])[-1] if release else (known or [""])[-1]
-
-
 def _find_own(api_version: str, kind: str, release: str) -> ShippedSchema | None:
     """Return the schema of one of Kubernetes' own kinds."""
     group, _, version = api_version.rpartition("/")
@@ -324,9 +253,9 @@ def _find_own(api_version: str, kind: str, release: str) -> ShippedSchema | None
         newer = _find_similar_version(api_version, kind)
         hint = f"use `{newer}`" if newer else "write a group and a version, such as `example.com/v1`"
         return _report_missing(MissingKind(f"{fault}; {hint}", replacement=newer))
-    if not _is_of_kubernetes(group):
+    if not is_of_kubernetes(group):
         return None
-    place = f"{_name_place(group)}_{version}"
+    place = f"{name_place(group)}_{version}"
     known = read_types(place)
     name = f"`{kind}` of `{api_version}`"
     if known.get("apiVersion") != api_version:
@@ -346,7 +275,7 @@ def _find_group_fault(api_version: str) -> str:
     group, slash, version = api_version.rpartition("/")
     if "/" in group or (slash and not (group and version)):
         return f"`{api_version}` is not an apiVersion, which is a version, or a group, `/` and a version"
-    if "." not in group and group not in _PLAIN_GROUPS:
+    if "." not in group and group not in PLAIN_GROUPS:
         return f"`{group}` is not an API group, and no CustomResourceDefinition can add it without a dot in its name"
     return ""
 
@@ -379,15 +308,6 @@ def _report_missing(missing: MissingKind) -> ShippedSchema:
     return ShippedSchema({}, check, missing)
 
 
-def _is_of_kubernetes(group: str) -> bool:
-    return group in _PLAIN_GROUPS or group.endswith(_GROUP_DOMAIN)
-
-
-def _name_place(group: str) -> str:
-    """The name of a group in the names of the files of types."""
-    return "apiserverinternal" if group == _INTERNAL else group.partition(".")[0] or "core"
-
-
 def _find_removed(api_version: str, kind: str, group: str) -> ShippedSchema | None:
     from jobgen.k8s.removed_apis import find_removal
 
@@ -403,78 +323,3 @@ def _find_removed(api_version: str, kind: str, group: str) -> ShippedSchema | No
         f"; use `{successor}`" if successor else ""
     )
     return _report_missing(MissingKind(message, replacement=successor))
-
-
-def find_versions(group: str) -> list[str]:
-    """Return the versions of a group of Kubernetes that jobgen knows, the most stable one last."""
-    short = _name_place(group)
-    names = list_shipped_schemas("kubernetes")
-    places = [name.removesuffix(".json") for name in names if name.startswith(f"{short}_v")]
-    found = [known["apiVersion"] for place in places if (known := read_types(place)).get("apiVersion")]
-    return sorted(
-        (api for api in found if api.rpartition("/")[0] == group),
-        key=lambda api: ("alpha" not in api, "beta" not in api, api),
-    )
-
-
-class ShippedKind(NamedTuple):
-    """A kind whose schema is shipped, and what defines it: Kubernetes, or the name of an operator."""
-
-    api_version: str
-    name: str
-    source: str
-    since: str = ""
-    """The first release of its source that has it; empty if all known ones before `until` do."""
-    until: str = ""
-    """The first release that does not have it anymore."""
-
-    @property
-    def is_stable(self) -> bool:
-        """Whether its version is neither alpha nor beta."""
-        return all(_rank_version(self.api_version)[:2])
-
-    def find_release(self, cluster: Cluster) -> str:
-        """Return the release of its source that a cluster has; empty for the newest."""
-        own = format_release(parse_release(cluster.kubernetes))
-        return own if self.source == "kubernetes" else str(cluster.operators.get(self.source, ""))
-
-    def is_served(self, cluster: Cluster) -> bool:
-        """Whether a cluster has it."""
-        range_ = {word: value for word, value in (("since", self.since), ("until", self.until)) if value}
-        return contains(range_, self.find_release(cluster))
-
-
-def list_shipped_kinds() -> Iterator[ShippedKind]:
-    """Yield the kinds of Kubernetes, the most stable version of each first, and of the operators that run jobs."""
-    types = [read_types(name.removesuffix(".json")) for name in list_shipped_schemas("kubernetes")]
-    groups = {known["apiVersion"]: known for known in types if "apiVersion" in known}
-    for api_version in sorted(groups, key=_rank_version, reverse=True):
-        known = groups[api_version]
-        for kind in known["kinds"]:
-            yield ShippedKind(api_version, kind, "kubernetes", *_read_range(known["types"][kind]))
-    yield from _list_custom_kinds("crds")
-
-
-def list_foreign_kinds() -> Iterator[ShippedKind]:
-    """Yield the kinds of other operators."""
-    yield from _list_custom_kinds("foreign")
-
-
-def _list_custom_kinds(folder: str) -> Iterator[ShippedKind]:
-    for group in list_shipped_schemas(folder):
-        for name in list_shipped_schemas(f"{folder}/{group}"):
-            known = json.loads(read_shipped_schema(f"{folder}/{group}/{name}") or b"{}")
-            yield ShippedKind(known["apiVersion"], known["kind"], known["operator"], *_read_range(known["schema"]))
-
-
-def _read_range(node: Schema) -> tuple[str, str]:
-    return node.get("since", ""), node.get("until", "")
-
-
-def rank_kind(kind: ShippedKind) -> tuple[bool, bool, str]:
-    """The order of the versions of a kind, the most stable one last."""
-    return _rank_version(kind.api_version)
-
-
-def _rank_version(api_version: str) -> tuple[bool, bool, str]:
-    return "alpha" not in api_version, "beta" not in api_version, api_version

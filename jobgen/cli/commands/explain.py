@@ -10,18 +10,13 @@ from pathlib import Path
 
 import click
 
-from jobgen.api.cluster_changes import ClusterChange
 from jobgen.api.errors import JobgenError
-from jobgen.api.explain import (
-    ExplainedField,
-    Explanation,
-    RuleExplanation,
-    ValueSource,
-    explain,
-)
+from jobgen.api.explain import Explanation, RuleExplanation, explain
 from jobgen.api.project import ProjectPath
 from jobgen.cli.options import env_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
+from jobgen.explain.cluster_changes import ClusterChange
+from jobgen.explain.explain import ExplainedField, ValueSource
 from jobgen.model.data import Location
 from jobgen.report.escape import visible
 from jobgen.report.summary import count_severities, format_findings

@@ -7,17 +7,15 @@ from pathlib import Path, PurePosixPath
 
 import click
 
-from jobgen.cli.commands.gitops import argocd, flux
-from jobgen.cli.commands.import_ import convert_folder
 from jobgen.cli.commands.schema import editor_files
 from jobgen.cli.git_root_files import HOOKS, describe_files, split_files
-from jobgen.cli.imported_notes import Converted
 from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.cli.starter import CI, PLATFORMS, list_supported, make_frame, make_starter
+from jobgen.cli.starter import CI, PLATFORMS, Converted, list_supported, make_frame, make_starter
 from jobgen.cli.write_files import write_files
+from jobgen.model.features import NO_FEATURE, find_part, has_part
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.pipeline import config
+from jobgen.render import config
 from jobgen.repo import git
 from jobgen.repo.layout import list_starter_frameworks
 from jobgen.repo.scratch import open_scratch
@@ -75,7 +73,9 @@ def init(directory: Path, folder: Path, choices: Choices, *, force: bool) -> Res
     fault = _find_fault(directory, choices)
     if fault:
         return error_result(ExitCode.USAGE, fault)
-    converted = convert_folder(directory, choices.source, folder.resolve()) if choices.source else None
+    converted: Converted | None = None
+    if choices.source:
+        converted = find_part("init.import")(directory, choices.source, folder.resolve())
     if converted and not converted.files:
         message = f"there is nothing to import in `{choices.source}`"
         return error_result(ExitCode.NOTHING_TO_DO, message, converted.notes)
@@ -104,6 +104,10 @@ def init(directory: Path, folder: Path, choices: Choices, *, force: bool) -> Res
 
 def _find_fault(directory: Path, choices: Choices) -> str:
     """Return why the choices exclude each other; empty if they do not."""
+    if choices.source and not has_part("init.import"):
+        return NO_FEATURE.format("convert")
+    if choices.gitops and not has_part(f"init.{choices.gitops}"):
+        return NO_FEATURE.format("gitops")
     if choices.source and (choices.frameworks or choices.platform):
         return "`--from` takes frameworks and platforms from the manifests; remove `--framework` and `--platform`"
     if choices.source and not (directory / choices.source).is_dir():
@@ -163,10 +167,13 @@ def _make_gitops(folder: Path, engine: str, texts: dict[str, str], prefix: tuple
     """Return what `jobgen gitops` prints for these files, which do not exist yet."""
     with open_scratch() as scratch:
         write_files({scratch / path: text for path, text in texts.items()}, scratch)
+        print_settings = find_part(f"init.{engine}")
         if engine == "flux":
-            return flux(scratch, (), "jobs", "", prefix).out
-        url = _CREDENTIALS.sub("", git.read_remote(_find_home(folder))) or _EXAMPLE_URL
-        return argocd(scratch, (), None, url, "main", prefix).out
+            result: Result = print_settings(scratch, (), "jobs", "", prefix)
+        else:
+            url = _CREDENTIALS.sub("", git.read_remote(_find_home(folder))) or _EXAMPLE_URL
+            result = print_settings(scratch, (), None, url, "main", prefix)
+        return result.out
 
 
 def _describe_top(prefix: Sequence[str], at_top: Mapping[str, str]) -> str:

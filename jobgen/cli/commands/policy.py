@@ -17,14 +17,15 @@ from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.model.data import Location, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.pipeline import config
-from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.environment import EnvironmentRunner
+from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.pipeline.load_policies import PolicyFiles, load_policies, read_plain_documents
-from jobgen.pipeline.locate import locate
 from jobgen.pipeline.policy_types import find_policy_type_findings
-from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.pipeline.trace import Job, Tracer
+from jobgen.render import config
+from jobgen.render.config import ProjectConfig
+from jobgen.render.environment import EnvironmentRunner
+from jobgen.render.locate import locate
+from jobgen.render.read_jobs import read_jobs
+from jobgen.render.trace import Job, Tracer
 from jobgen.repo import layout, policy_packs
 from jobgen.repo.files import FileEntry, read_file
 from jobgen.repo.named_paths import find_manifests
@@ -153,7 +154,7 @@ def _check_file(
         elif traced.object is not None and not traced.problems:
             jobs.append(job)
     evaluator = PolicyEvaluator(policies._replace(param_store=policies.param_store.plus(extra)), ClusterFacts())
-    checker = EnvironmentRunner(project, "").checker.with_policies(evaluator)
+    checker = EnvironmentChecker(EnvironmentRunner(project, "")).checker.with_policies(evaluator)
     for job in jobs:
         for finding in tracer.findings(job, "", checker.evaluate_policies, mutate=checker.mutate):
             # What a mutating policy sets is located in the policy; the case expects it at the name of the object.

@@ -14,7 +14,7 @@ from jobgen.api.project import find_repository
 from jobgen.check.checker import Checker
 from jobgen.check.schema.build import UnknownTypeError, build_schemas, convert_crd
 from jobgen.check.schema.bundle import bundle_schema
-from jobgen.check.schema.shipped import find_shipped_schema, list_foreign_kinds, list_shipped_kinds
+from jobgen.check.schema.shipped import find_shipped_schema
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.cli.write_files import write_files
 from jobgen.model.data import Node, untraced, value_of
@@ -22,16 +22,17 @@ from jobgen.model.finding import Finding, Problem, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
-from jobgen.pipeline import config
-from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.locate import locate
+from jobgen.render import config
 from jobgen.render.build import split_list
+from jobgen.render.config import ProjectConfig
+from jobgen.render.locate import locate
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.repo.root import SETTINGS
 from jobgen.repo.shipped import read_types
 from jobgen.report.summary import format_findings
+from jobgen.schema.shipped_kinds import list_foreign_kinds, list_shipped_kinds
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 

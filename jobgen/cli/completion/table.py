@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from jobgen.model.features import find_missing_feature, is_as_shipped
 from jobgen.model.named_tuple import NamedTuple
 
 TYPE_CHECKING = False
@@ -43,7 +44,10 @@ def read_table() -> dict[str, Any]:
     """Return the table, which `tools/build_completion.py` writes: a module, because it is read without `json`."""
     from jobgen.cli.completion.commands import TABLE
 
-    return TABLE
+    if is_as_shipped():
+        return TABLE
+    commands = {name: each for name, each in TABLE["commands"].items() if not find_missing_feature(name)}
+    return {**TABLE, "commands": commands}
 
 
 def parse_words(table: Mapping[str, Any], words: Sequence[str]) -> Completed:

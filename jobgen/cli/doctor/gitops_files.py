@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jobgen.cli.doctor import NOTE, PROBLEM, Check
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.pipeline.config import ProjectConfig
+from jobgen.render.config import ProjectConfig
 from jobgen.repo.files import MANIFEST_SUFFIXES, read_file
 from jobgen.repo.lock import TREE
 from jobgen.repo.walk import walk_files

@@ -10,8 +10,8 @@ from jobgen import cache
 from jobgen.cli.doctor import NOTE, OK, PROBLEM, Check
 from jobgen.cli.doctor.config_files import HOOKS, ConfigFiles, report_unread
 from jobgen.cli.doctor.installation import find_program, read_version
+from jobgen.engine.inputs import read_start
 from jobgen.repo import git
-from jobgen.repo.files import read_start
 from jobgen.report.summary import pluralize
 
 _HOOK_BYTES = 4096

@@ -7,7 +7,7 @@ from typing import Any
 
 from jobgen import __version__
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.pipeline.required_version import is_met
+from jobgen.render.required_version import is_met
 from jobgen.yamlio.read import read
 
 _COMMENT = lazy_pattern(r"(?m)(?:^|(?<=\s))#.*$")

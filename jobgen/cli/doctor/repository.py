@@ -11,17 +11,18 @@ from typing import Any
 from jobgen import __version__
 from jobgen.cli.commands.schema import editor_files
 from jobgen.cli.doctor import NOTE, PROBLEM, Check
+from jobgen.engine.inputs import read_start
 from jobgen.k8s.releases import format_release, list_releases, parse_release
 from jobgen.model.data import value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.pipeline import config
-from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.load_policies import load_policies
-from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.pipeline.required_version import FIELD
+from jobgen.render import config
+from jobgen.render.config import ProjectConfig
+from jobgen.render.read_jobs import read_jobs
+from jobgen.render.required_version import FIELD
 from jobgen.repo import layout
-from jobgen.repo.files import MANIFEST_SUFFIXES, read_path, read_start
+from jobgen.repo.files import MANIFEST_SUFFIXES, read_path
 from jobgen.repo.lock import TREE
 from jobgen.repo.root import SETTINGS
 from jobgen.repo.tree_faults import find_tree_faults

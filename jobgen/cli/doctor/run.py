@@ -12,7 +12,7 @@ from jobgen.cli.doctor import NOTE, PROBLEM, Check, installation, machine, repos
 from jobgen.cli.doctor.config_files import HOOKS, ConfigFiles, read_config_files, report_unread
 from jobgen.cli.doctor.gitops_files import check_gitops
 from jobgen.cli.doctor.pins import find_other_versions
-from jobgen.pipeline import config
+from jobgen.render import config
 from jobgen.repo import layout
 from jobgen.repo.root import SETTINGS, find_root
 from jobgen.yamlio.read import read

@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 
 from jobgen.cli.doctor import NOTE, Check
+from jobgen.engine.inputs import read_start
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.repo.files import read_start
 
 _LIMIT = 1_000_000
 _LOADS = lazy_pattern(r"(?m)^[^#\n]*\bjobgen completion\b")

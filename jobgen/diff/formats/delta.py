@@ -11,7 +11,7 @@ from jobgen.diff.changes import ChangeSet
 from jobgen.diff.impact import Impact
 from jobgen.k8s.secrets import find_secrets, redact_tree
 from jobgen.model.data import Plain
-from jobgen.pipeline.environment import Rendered
+from jobgen.render.environment import Rendered
 from jobgen.report.escape import dump_json, dump_json_list
 from jobgen.yamlio.write import to_json
 

@@ -6,12 +6,13 @@ from jobgen.diff.causes import Cause, find_causes
 from jobgen.diff.changes import ChangeSet, GroupTotal
 from jobgen.diff.impact import Impact
 from jobgen.diff.summary import ACTIONS
+from jobgen.engine.workers import parallel_map
 from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.resources import ResourceTotals, format_cpu, format_memory
 from jobgen.model.data import Plain
+from jobgen.model.features import find_part
 from jobgen.model.path import format_dotted, format_pointer
-from jobgen.pipeline.environment import Rendered
-from jobgen.pipeline.parallel import parallel_map
+from jobgen.render.environment import Rendered
 from jobgen.report.escape import dump_json, dump_json_list
 
 
@@ -35,9 +36,7 @@ def render(changes: ChangeSet) -> str:
         "totals": dump_json_list(map(_describe_total, changes.totals), "    "),
     }
     if changes.queues:
-        from jobgen.diff.formats._queues_json import describe_queues
-
-        document["queues"] = dump_json_list(map(describe_queues, changes.queues), "    ")
+        document["queues"] = dump_json_list(map(find_part("diff.queues.json"), changes.queues), "    ")
     return "{\n" + ",\n".join(f'  "{key}": {value}' for key, value in document.items()) + "\n}\n"
 
 

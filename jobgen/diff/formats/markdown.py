@@ -9,6 +9,7 @@ from jobgen.diff.effects import MEANING
 from jobgen.diff.grouping import FieldRow, ImpactGroup, group_impacts, list_members
 from jobgen.diff.impact import Impact
 from jobgen.diff.summary import TotalRow, format_headline, format_resources, format_warning, list_totals
+from jobgen.model.features import find_part
 from jobgen.report.escape import markdown_text
 
 MAX_LENGTH = 65_000
@@ -75,9 +76,7 @@ def _render_summary(changes: ChangeSet) -> Iterator[str]:
         yield "\n"
     yield from _render_totals(list(list_totals(changes)))
     if changes.queues:
-        from jobgen.diff.formats._queues_markdown import render_queues
-
-        yield from render_queues(changes.queues, _QUEUES_LENGTH)
+        yield from find_part("diff.queues.markdown")(changes.queues, _QUEUES_LENGTH)
 
 
 def _render_totals(totals: list[TotalRow]) -> Iterator[str]:

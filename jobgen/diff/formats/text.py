@@ -8,6 +8,7 @@ from itertools import islice
 from jobgen.diff.changes import ChangeSet
 from jobgen.diff.grouping import FieldRow, ImpactGroup, group_impacts, list_members
 from jobgen.diff.summary import format_headline, format_resources, format_warning, list_totals
+from jobgen.model.features import find_part
 from jobgen.report.escape import visible
 
 _MAX_GROUPS = 100
@@ -23,9 +24,7 @@ def render(changes: ChangeSet) -> str:
         lines += [f"… and {left} more; `--format json` shows all of them", ""]
     lines += _render_totals(changes)
     if changes.queues:
-        from jobgen.diff.formats._queues_text import render_queues
-
-        lines += render_queues(changes.queues)
+        lines += find_part("diff.queues.text")(changes.queues)
     lines.append(f"{changes.old.name} → {changes.new.name}: {format_headline(changes)}")
     effects = ", ".join(f"{count} {effect.value}" for effect, count in changes.count_effects().items())
     lines += filter(None, (effects, format_warning(changes)))

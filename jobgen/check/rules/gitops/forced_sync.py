@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.original_messages import original_message
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, is_training_job, split_annotation
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Manifest
+from jobgen.model.original_messages import original_message
 
 _FLUX = "kustomize.toolkit.fluxcd.io/force"
 

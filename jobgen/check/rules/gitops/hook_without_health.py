@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.original_messages import original_message
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.argocd_annotations import DELETE_POLICY, HOOK, lacks_health_check, split_annotation
 from jobgen.k8s.objects import Manifest
+from jobgen.model.original_messages import original_message
 
 _AWAITED = ("PreSync", "Sync")
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.original_messages import original_message
 from jobgen.check.rules import INFO, Violation, rule
 from jobgen.k8s.argocd_annotations import is_training_job
 from jobgen.k8s.objects import Manifest
+from jobgen.model.original_messages import original_message
 
 _FALLBACKS = {
     "argocd": "Argo CD uses that of the app",

@@ -3,12 +3,12 @@
 import json
 from collections.abc import Iterator
 
-from jobgen.check.original_messages import original_message
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.argocd_annotations import uses_server_side_apply
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, untraced
+from jobgen.model.original_messages import original_message
 
 _APPLIED = 256 * 1024
 _STORED = 1536 * 1024

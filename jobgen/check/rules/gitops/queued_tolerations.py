@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.original_messages import original_message
 from jobgen.check.rules import INFO, Violation, rule
 from jobgen.k8s.kueue import get_kueue_queue
 from jobgen.k8s.nodes import as_list
 from jobgen.k8s.objects import Pod
+from jobgen.model.original_messages import original_message
 
 
 @rule("pod", INFO, fields=("tolerations",))

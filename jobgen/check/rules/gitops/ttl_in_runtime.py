@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.original_messages import original_message
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.nodes import as_list, as_mapping, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.finding import FixStep
+from jobgen.model.original_messages import original_message
 
 _FIELD = "ttlSecondsAfterFinished"
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.original_messages import original_message
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.argocd_annotations import is_hook
 from jobgen.k8s.nodes import get_path
@@ -10,6 +9,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.k8s.workloads import find_ttl_path
 from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep
+from jobgen.model.original_messages import original_message
 
 _FIELD = "ttlSecondsAfterFinished"
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}

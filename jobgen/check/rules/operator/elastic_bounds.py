@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
-from jobgen.check.original_messages import original_message
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_integer, as_mapping
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node
 from jobgen.model.finding import pluralize
+from jobgen.model.original_messages import original_message
 
 
 @rule("job", ERROR, kinds=("PyTorchJob", "PaddleJob"))

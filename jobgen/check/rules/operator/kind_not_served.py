@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.original_messages import original_message
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import is_operator_since
+from jobgen.model.original_messages import original_message
 
 
 @rule("job", ERROR)

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.original_messages import original_message
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import MAX_NAME_LENGTH, find_longest_suffix
+from jobgen.model.original_messages import original_message
 
 # The API server keeps this many characters of `generateName`, and appends random ones.
 _PREFIX, _RANDOM = 58, 5

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.original_messages import original_message
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.nodes import as_integer, as_list, as_text
 from jobgen.k8s.objects import Container
 from jobgen.model.data import Node, value_of
+from jobgen.model.original_messages import original_message
 
 
 @rule("container", ERROR, fields=("ports",))

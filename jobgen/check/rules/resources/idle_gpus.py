@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.original_messages import original_message
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.accelerators import format_devices
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Role
 from jobgen.model.data import value_of
+from jobgen.model.original_messages import original_message
 
 _IDLE = {
     "MXJob": ("scheduler", "server"),

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.original_messages import original_message
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.command_line import find_option_values, parse_command
 from jobgen.k8s.objects import Manifest
 from jobgen.model.finding import pluralize
 from jobgen.model.numbers import parse_digits
+from jobgen.model.original_messages import original_message
 
 
 @rule("job", WARNING, kinds=("PyTorchJob", "PyTorchTrainingJob", "TrainJob"))

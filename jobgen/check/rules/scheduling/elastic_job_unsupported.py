@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.original_messages import original_message
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.kueue import DOMAIN
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.model.finding import FixStep
+from jobgen.model.original_messages import original_message
 
 _ELASTIC = DOMAIN + "elastic-job"
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.original_messages import original_message
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.kueue import QUEUE_LABEL, get_kueue_queue, is_mpi_v1
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node
 from jobgen.model.finding import add_article
+from jobgen.model.original_messages import original_message
 from jobgen.spec.kinds import parse_version
 
 _SUSPENDS_SINCE = "1.7.0"

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.original_messages import original_message
 from jobgen.check.rules import INFO, Fact, FactViolation, rule
 from jobgen.k8s.kueue import QUEUE_LABEL, get_kueue_queue
 from jobgen.k8s.objects import Manifest
+from jobgen.model.original_messages import original_message
 from jobgen.spec.overlay import Cluster
 
 # Trainer has no runtime for TensorFlow and Paddle.

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.original_messages import original_message
 from jobgen.check.rules import INFO, Violation, rule
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.original_messages import original_message
 
 _PIPED = lazy_pattern(r"\b(?:curl|wget)\b[^|;&\n]{0,500}\|\s*(?:sudo\s+)?(?:\S{0,99}/)?(?:ba|z|da)?sh\b")
 _INSTALLED = lazy_pattern(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Manifest
-from jobgen.k8s.placeholders import find_placeholders
+from jobgen.k8s.placeholders import find_placeholders, may_be_unfilled
 from jobgen.model.data import Node, value_of
 
 # Text for people and programs, in which `<name>` may be meant as it is written.
@@ -31,7 +31,7 @@ def unfilled_placeholder(manifest: Manifest) -> Iterator[Violation]:
 
     Write the value in place of the placeholder. If a tool fills it in, exclude the file.
     """
-    if manifest.kind_name in _FREE_KINDS:
+    if manifest.kind_name in _FREE_KINDS or not may_be_unfilled(manifest.object):
         return
     # An object may have any valid name, also one that means nothing.
     own_name = manifest.metadata.get("name")

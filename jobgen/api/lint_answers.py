@@ -1,0 +1,140 @@
+"""Whole lints as answers of the store: if nothing that a lint read has changed, nothing that checks is imported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jobgen.api.lint_files import LintContents, LintFiles, LintRequest, LintRun, resolve_files
+from jobgen.engine.inputs import add_reads, real_path, record
+from jobgen.engine.store import Query, Row, Store
+from jobgen.model.data import Location
+from jobgen.pipeline.encoded_results import Encoded, contains_secret, decode_finding, encode_finding
+from jobgen.repo.root import SETTINGS
+from jobgen.report.coverage import Coverage
+from jobgen.report.suppress import SuppressedFinding, Suppression
+
+
+def name_lint(request: LintRequest) -> str:
+    """Return the key of a lint: everything but files that it depends on. A commit is known by its content."""
+    where = (str(request.directory.resolve()), str(request.directory))
+    full = [real_path(str(request.directory / path)) for path in request.paths if path != "-"]
+    commit = (request.committed.commit.top.object, request.committed.path) if request.committed else ()
+    options = (request.today, request.strict_files, request.is_compared)
+    return repr((where, commit, list(request.paths), full, list(request.envs), options))
+
+
+def _can_answer(request: LintRequest) -> bool:
+    """Return True if a lint depends on files alone, and covers all of them."""
+    return request.stdin is None and not request.other_tools and request.shard is None
+
+
+def _encode(linted: LintRun) -> str | None:
+    try:
+        plain: Encoded = [
+            list(map(encode_finding, linted.findings)),
+            [[encode_finding(each.finding), each.suppression] for each in linted.suppressed],
+            [linted.files, linted.objects],
+            linted.environments,
+            sorted(linted.rules),
+            str(linted.root),
+            linted.comments,
+            sorted(linted.mandatory),
+            linted.today,
+            [linted.coverage[0], *map(sorted, linted.coverage[1:])],
+            linted.skipped,
+            [[path, *taken] for path, taken in linted.taken.items()],
+            linted.rendered,
+            [[encode_finding(each.finding), each.reason] for each in linted.accepted],
+            linted.contents
+            and [linted.contents.digests, sorted(linted.contents.dated), sorted(linted.contents.devices)],
+        ]
+    except TypeError:
+        # The fix of a finding is more than plain data.
+        return None
+    return None if contains_secret(plain) else json.dumps(plain, separators=(",", ":"))
+
+
+def _decode(text: str) -> LintRun:
+    # Imported late: most lints have no exceptions.
+    from jobgen.pipeline.severities import Accepted
+
+    (
+        findings,
+        suppressed,
+        counts,
+        environments,
+        rules,
+        root,
+        comments,
+        mandatory,
+        today,
+        coverage,
+        skipped,
+        taken,
+        rendered,
+        accepted,
+        contents,
+    ) = json.loads(text)
+    return LintRun(
+        [decode_finding(each) for each in findings],
+        [SuppressedFinding(decode_finding(each), _decode_comment(comment)) for each, comment in suppressed],
+        counts[0],
+        counts[1],
+        environments,
+        frozenset(rules),
+        Path(root),
+        list(map(_decode_comment, comments)),
+        frozenset(mandatory),
+        today,
+        Coverage(coverage[0], *map(frozenset, coverage[1:])),
+        skipped,
+        {path: (sort, why) for path, sort, why in taken},
+        rendered,
+        [Accepted(decode_finding(each), reason) for each, reason in accepted],
+        contents=LintContents(contents[0], frozenset(contents[1]), frozenset(contents[2])) if contents else None,
+    )
+
+
+def _decode_comment(plain: Sequence[Any]) -> Suppression:
+    location, rules, line, reason, until = plain
+    return Suppression(Location(*location), tuple(rules), line, reason, until)
+
+
+LINT: Query[LintRun] = Query("lint", _encode, _decode)
+
+
+def ask_findings(request: LintRequest, store: Store) -> LintRun:
+    """Return the lint of a request: that of the store if it holds."""
+    known = store.find(LINT, name_lint(request)) if _can_answer(request) else None
+    if known is not None:
+        # The answer of a report reads what the lint did.
+        add_reads(known.reads)
+        found: LintRun = known.value
+        return found
+    from jobgen.api.lint_run import find_findings
+
+    with record() as recording:
+        files = resolve_files(request)
+        check_files(request, files)
+        linted = find_findings(request, store, files)
+    if not recording.is_consistent:
+        # A file changed while it was linted, so that no answer belongs to its content.
+        store.forget_new()
+    elif _can_answer(request) and recording.is_whole:
+        # Other tools build kustomizations only in a lint that is not compared; without any, both are the same.
+        same = (True, False) if not linted.taken else (request.is_compared,)
+        row = Row(recording.list_reads(), linted)
+        for is_compared in same:
+            store.add_row(LINT, name_lint(request._replace(is_compared=is_compared)), row)
+    return linted
+
+
+def check_files(request: LintRequest, files: LintFiles) -> None:
+    """Raise a UsageError if a folder contains other jobs repositories."""
+    if any(entry.path.endswith(SETTINGS) for entry in files.standalone or ()):
+        from jobgen.api.other_repositories import refuse_repositories
+
+        refuse_repositories(request, files)

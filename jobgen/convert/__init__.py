@@ -1,1 +1,0 @@
-"""Convert manifests to job specs, and jobs from one kind to another."""

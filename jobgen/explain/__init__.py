@@ -1,0 +1,1 @@
+"""Explain where the values of a job come from, and what a rule means."""

@@ -1,0 +1,11 @@
+"""Convert manifests to job specs, and jobs from one kind to another."""
+
+from jobgen.model.features import Feature
+
+FEATURE = Feature(
+    commands=("import_", "migrate"),
+    parts={
+        "init.import": "commands.import_:convert_folder",
+        "operators.train_job": "operators.trainer:expand_train_job",
+    },
+)

@@ -1,0 +1,185 @@
+"""`jobgen migrate`: convert jobs to another kind, with a report for each field."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import click
+
+from jobgen.cli.options import env_option, force_option, output_option
+from jobgen.cli.result import ExitCode, Result, error_result
+from jobgen.cli.write_files import write_new_files
+from jobgen.features.convert.importing.invert import to_spec_name
+from jobgen.features.convert.migrate.convert_job import (
+    TARGET,
+    MigrationOutput,
+    convert_job,
+    convert_with_runtimes,
+    is_selected,
+    needs_runtime,
+)
+from jobgen.model.finding import Finding
+from jobgen.model.suggest import did_you_mean
+from jobgen.render import config
+from jobgen.render.config import ProjectConfig
+from jobgen.render.read_jobs import read_jobs
+from jobgen.render.trace import Job
+from jobgen.repo import layout
+from jobgen.repo.named_paths import find_manifests
+from jobgen.repo.root import find_root
+from jobgen.report.summary import format_findings, pluralize
+
+
+@click.command("migrate")
+@click.argument("jobs", nargs=-1, metavar="[JOB|FILE]...")
+@click.option("--to", "target", required=True, metavar="KIND|PLATFORM", help="The kind or platform to convert to.")
+@click.option("--all", "all_jobs", is_flag=True, help="Convert the whole repository, with overlays and runtimes.")
+@click.option(
+    "--runtimes/--no-runtimes",
+    default=None,
+    help="Write runtimes for what a TrainJob cannot have; by default for each PyTorchJob, unless ENV is given.",
+)
+@click.option("--write", is_flag=True, help="With --all: change the files instead of printing the difference.")
+@click.option("--dry-run", is_flag=True, help="With --all: print the difference and write nothing, as without --write.")
+@env_option
+@output_option
+@force_option
+@click.pass_obj
+def command(
+    directory: Path,
+    jobs: tuple[str, ...],
+    target: str,
+    envs: tuple[str, ...],
+    output: str | None,
+    force: bool,
+    all_jobs: bool,
+    runtimes: bool | None,
+    write: bool,
+    dry_run: bool,
+) -> Result:
+    """Convert jobs to another kind or platform, and report what cannot be converted.
+
+    JOB is a name or a pattern of jobs in this repository, or a file with specs or manifests. ENV is where a spec runs
+    today.
+    """
+    if not all_jobs:
+        if write or dry_run or not jobs:
+            message = "name the jobs to migrate" if not jobs else "`--write` and `--dry-run` need `--all`"
+            raise click.UsageError(message)
+        return migrate_jobs(directory, jobs, target, envs, output, force=force, runtimes=runtimes)
+    if jobs or envs or (dry_run and (write or output)) or (write and output):
+        raise click.UsageError("`--all` takes no jobs and no environments, and one of --write, --dry-run and -o")
+    # Imported late: a migration of single jobs needs none of it.
+    from jobgen.features.convert.migrate_all import migrate_all
+
+    root = find_root(directory.resolve())
+    if root is None:
+        return error_result(ExitCode.NOTHING_TO_DO, "there is no repository here: no jobgen.yaml, jobs/ or overlays/")
+    return migrate_all(root, target, output, write=write, force=force)
+
+
+def migrate_jobs(
+    directory: Path,
+    wanted: Sequence[str],
+    target: str,
+    envs: Sequence[str],
+    output: str | None,
+    *,
+    force: bool = False,
+    runtimes: bool | None = None,
+) -> Result:
+    """Convert jobs, by name or by file, to another kind or platform."""
+    root = find_root(directory.resolve())
+    project = config.load(root or directory.resolve())
+    error = _check_arguments(project, target, envs)
+    if error:
+        return error
+    findings: list[Finding] = []
+    jobs = list(_jobs(directory, project, wanted, findings))
+    errors = format_findings(findings)
+    if not jobs:
+        return error_result(
+            ExitCode.NOTHING_TO_DO, f"no job is called {' or '.join(f'`{name}`' for name in wanted)}", errors
+        )
+    apart = [runtimes if runtimes is not None else needs_runtime(*each, project, target, envs) for each in jobs]
+    kinds = {kind.name: kind for kind in project.kinds}
+    with_runtimes = [job for (job, _), is_apart in zip(jobs, apart, strict=True) if is_apart]
+    if with_runtimes and not is_selected(kinds[TARGET], target):
+        raise click.UsageError(f"`--runtimes` migrates to `{kinds[TARGET].platform}`")
+    outputs = convert_with_runtimes(with_runtimes, project) if with_runtimes else []
+    outputs += [
+        convert_job(job, size, project, target, envs)
+        for (job, size), is_apart in zip(jobs, apart, strict=True)
+        if not is_apart
+    ]
+    done = [each for each in outputs if each.text]
+    report = errors + "".join(each.report for each in outputs)
+    code = ExitCode.OK if len(done) == len(outputs) and not findings else ExitCode.ERRORS
+    if output is None:
+        return Result(code, "---\n".join(each.text for each in done), report)
+    error = write_new_files(_make_files(directory / output, done), root or directory, force=force)
+    if error:
+        return error._replace(err=report + error.err)
+    return Result(code, err=f"{report}{pluralize(len(done), 'file' if with_runtimes else 'job')} written\n")
+
+
+def _check_arguments(project: ProjectConfig, target: str, envs: Sequence[str]) -> Result | None:
+    """Return an error if there is no such kind, platform or environment."""
+    platforms = sorted({kind.platform for kind in project.kinds if kind.frameworks})
+    names = sorted({kind.name for kind in project.kinds if kind.frameworks})
+    if not any(is_selected(kind, target) for kind in project.kinds):
+        known = ", ".join([*platforms, *names])
+        return error_result(
+            ExitCode.USAGE,
+            f"there is no kind or platform `{target}`{did_you_mean(target, [*platforms, *names])} (known: {known})",
+        )
+    unknown = [env for env in envs if env not in project.overlays]
+    if unknown:
+        return error_result(
+            ExitCode.USAGE, f"there is no environment `{unknown[0]}`{did_you_mean(unknown[0], list(project.overlays))}"
+        )
+    return None
+
+
+def _jobs(
+    directory: Path, project: ProjectConfig, wanted: Sequence[str], findings: list[Finding]
+) -> Iterator[tuple[Job, int]]:
+    """Return the jobs of the given files, and jobs of the repository by name, each with the number of its members.
+
+    A sweep is returned once. A member that was named without its sweep has none.
+    """
+    paths = [name for name in wanted if os.path.exists(directory / name)]
+    patterns = [name for name in wanted if name not in paths]
+    found = [job for path in paths for job in read_jobs(find_manifests(directory, path), project.frameworks, findings)]
+    errors: list[Finding] = []
+    for job in read_jobs(layout.find_jobs(project.root), project.frameworks, errors) if patterns else ():
+        if _is_named(job.document.sweep or job.document.name, patterns):
+            found.append(job)
+        elif _is_named(job.document.name, patterns):
+            yield job, 0
+    if not found:
+        # The job may be in a file that cannot be read.
+        findings += errors
+    sizes = Counter((job.file.path, job.position) for job in found)
+    for job in found:
+        size = sizes.pop((job.file.path, job.position), 0) if job.document.sweep else 1
+        if size:
+            yield job, size
+
+
+def _is_named(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _make_files(folder: Path, done: Sequence[MigrationOutput]) -> dict[Path, str]:
+    """Return the files to write; jobs of the same name share a file."""
+    files: dict[Path, str] = {}
+    for each in done:
+        below, _, name = each.name.rpartition("/")
+        path = folder / below / f"{to_spec_name(name)}.yaml"
+        files[path] = f"{files[path]}---\n{each.text}" if path in files else each.text
+    return files

@@ -1,0 +1,286 @@
+"""Build job specs that may render to a manifest, by applying its kind description in reverse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from jobgen.features.convert.importing.common_fields import Fields, extract_common, shorten_resources, with_types
+from jobgen.features.convert.importing.job_fields import drop_defaults, list_frameworks, take_job_fields
+from jobgen.features.convert.importing.patch import create_patch
+from jobgen.features.convert.importing.pod_fields import is_valid_field, split_template
+from jobgen.features.convert.importing.verify import (
+    Difference,
+    SpecRenderer,
+    find_differences,
+    is_equivalent,
+    render_spec,
+)
+from jobgen.model.data import API_VERSION, Plain, value_of
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.path import Step
+from jobgen.spec.kinds import ANY_ROLE, Kind
+from jobgen.spec.replicas import ReplicaItem, find_count, find_restart_policy, find_template
+
+# What kinds need beyond their description.
+_ADJUSTED = {
+    "launched-job": "jobgen.features.convert.importing.launched_job",
+    "ray-job": "jobgen.features.convert.importing.ray_job",
+    "volcano-job": "jobgen.features.convert.importing.volcano_job",
+}
+_NAME = lazy_pattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z")
+_NAMESPACE = lazy_pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
+_NOT_IN_NAMES = lazy_pattern(r"[^a-z0-9.-]+")
+_ORDER = """
+    framework replicas description image imagePullPolicy containerName command args workingDir env envFrom ports
+    resources volumes shm initContainers sidecars restartPolicy nodeSelector tolerations affinity serviceAccount
+    imagePullSecrets securityContext labels annotations queue priority suspend runPolicy FRAMEWORK tensorboard roles
+    podTemplate manifest
+""".split()
+_RANK = {field: rank for rank, field in enumerate(_ORDER)}
+"""The order of fields in a spec; `FRAMEWORK` stands for the settings of any framework."""
+
+
+class _Forms(NamedTuple):
+    """Which parts of a manifest become fields of a spec, rather than a patch of the object."""
+
+    split_templates: bool
+    split_maps: bool
+
+
+_FORMS = tuple(_Forms(split_templates, split_maps) for split_templates in (True, False) for split_maps in (True, False))
+
+
+class Candidate(NamedTuple):
+    """A spec, and how the object that it renders to differs from the manifest."""
+
+    document: dict[str, Plain]
+    differences: tuple[Difference, ...]
+    problems: tuple[str, ...] = ()
+
+
+def build_candidates(manifest: dict[str, Plain], kind: Kind, renderer: SpecRenderer) -> Iterator[Candidate]:
+    """Specs for a manifest, those with the most short forms first."""
+    for framework in list_frameworks(manifest, kind):
+        for forms in _FORMS:
+            yield _build_candidate(manifest, kind, framework, renderer, forms)
+
+
+def _build_candidate(
+    manifest: dict[str, Plain], kind: Kind, framework: str, renderer: SpecRenderer, forms: _Forms
+) -> Candidate:
+    document = _build_document(manifest, kind, framework, renderer.gpu_resource, forms)
+    rendered, problems = render_spec(document, renderer)
+    if rendered is None:
+        return Candidate(document, (), tuple(problems))
+    if not is_equivalent(rendered, manifest) and _patch_roles(document, rendered, manifest, kind, framework):
+        rendered, problems = render_spec(document, renderer)
+    if rendered is not None and not is_equivalent(rendered, manifest):
+        document["spec"]["manifest"] = create_patch(rendered, manifest)
+        rendered, problems = render_spec(document, renderer)
+    differences = () if rendered is None else tuple(find_differences(manifest, rendered))
+    return Candidate(document, differences, tuple(problems))
+
+
+def _patch_roles(document: Fields, rendered: Fields, manifest: Fields, kind: Kind, framework: str) -> bool:
+    """Add `manifest` to roles whose items differ, in kinds that list their items by a name; a list has no other key."""
+    if kind.shape != "list":
+        return False
+    own = [name for name in kind.frameworks[framework].roles if name != ANY_ROLE]
+    named = {value_of(kind.roles[name].spelling): name for name in own}
+    wanted = {item.key: item.data for item in kind.list_items(manifest) if isinstance(item.key, str)}
+    patched = False
+    for item in list(kind.list_items(rendered)):
+        if isinstance(item.key, str) and item.key in wanted and not is_equivalent(item.data, wanted[item.key]):
+            role = document["spec"].setdefault("roles", {}).setdefault(named.get(item.key, str(item.key)), {})
+            if "manifest" not in role:
+                role["manifest"] = create_patch(item.data, wanted[item.key])
+                patched = True
+    return patched
+
+
+def _build_document(manifest: dict[str, Plain], kind: Kind, framework: str, gpu_resource: str, forms: _Forms) -> Fields:
+    spec, left = take_job_fields(manifest, kind, framework)
+    metadata = _build_metadata(left["metadata"])
+    roles = _build_roles(left, kind, framework, str(metadata["name"]), split_templates=forms.split_templates)
+    _take_job_fields_of_templates(spec, roles, kind)
+    if kind.code in _ADJUSTED:
+        import_module(_ADJUSTED[kind.code]).adjust_fields(manifest, kind, spec, roles)
+    drop_defaults(spec, kind.frameworks[framework].defaults)
+    roles = _drop_role_defaults(roles, kind, framework)
+    apart = {name: _pop_fields(fields, _list_ignored(name, kind)) for name, fields in roles.items()}
+    common, own = extract_common(roles, split_maps=forms.split_maps)
+    for name, fields in apart.items():
+        own[name].update(fields)
+    for fields in (common, *own.values()):
+        containers = (each for field in ("initContainers", "sidecars") for each in fields.get(field, {}).values())
+        for holder in (fields, *containers):
+            if "resources" in holder:
+                holder["resources"] = shorten_resources(holder["resources"], gpu_resource)
+    spec = {"framework": framework, **common, **spec}
+    if own and not (list(own) == [kind.frameworks[framework].single] and not own[next(iter(own))]):
+        spec["roles"] = {name: sort_fields(fields) for name, fields in own.items()}
+    return {"apiVersion": API_VERSION, "kind": "TrainingJob", "metadata": metadata, "spec": sort_fields(spec)}
+
+
+def _list_ignored(role: str, kind: Kind) -> frozenset[str]:
+    """The fields that a role does not take from the job, and that can only be its own."""
+    described = kind.find_role(role)
+    return (described.ignores if described else frozenset()) | {"manifest"}
+
+
+def _pop_fields(fields: Fields, names: Iterable[str]) -> Fields:
+    return {name: fields.pop(name) for name in names if name in fields}
+
+
+def sort_fields(fields: Fields) -> Fields:
+    """Fields in the usual order of a spec."""
+    return dict(sorted(fields.items(), key=lambda pair: _RANK.get(pair[0], _RANK["FRAMEWORK"])))
+
+
+def _build_metadata(metadata: Fields) -> Fields:
+    """The metadata of a spec; what a spec cannot have is patched into the object."""
+    name = metadata.get("name", metadata.get("generateName", ""))
+    kept: Fields = {"name": name if _NAME.match(str(name)) else to_spec_name(str(name))}
+    namespace = metadata.get("namespace")
+    if isinstance(namespace, str) and _NAMESPACE.match(namespace):
+        kept["namespace"] = namespace
+    for key in ("labels", "annotations"):
+        found = metadata.get(key)
+        if isinstance(found, dict) and all(isinstance(value, str) for value in found.values()):
+            kept[key] = found
+    return kept
+
+
+def to_spec_name(name: str) -> str:
+    """A valid name of a spec, similar to the name of an object."""
+    return _NOT_IN_NAMES.sub("-", name.lower()).strip("-.")[:253] or "imported"
+
+
+def _build_roles(manifest: Fields, kind: Kind, framework: str, job: str, *, split_templates: bool) -> dict[str, Fields]:
+    """The fields of every role of the kind; what they cannot express is patched into the object."""
+    roles: dict[str, Fields] = {}
+    for name, replica in _list_replicas(manifest, kind, framework):
+        named = str(value_of(kind.name_container(name)))
+        container = job if named == "{job}" else named
+        template = split_template(replica.get("template"), container) if split_templates else None
+        fields: Fields = {**template.fields} if template else {}
+        rest = (
+            _drop_restart_policy(template.rest)
+            if template and kind.replicas.keeps_restart_policy
+            else template and template.rest
+        )
+        if rest:
+            fields["podTemplate"] = rest
+        for key in ("replicas", "restartPolicy"):
+            if key not in replica:
+                fields[key] = None
+            elif replica[key] is not None and is_valid_field(key, replica[key]):
+                fields[key] = replica[key]
+        roles[name] = fields
+    return roles
+
+
+def _drop_restart_policy(template: Fields) -> Fields:
+    """A template without the restart policy, where that of the role is the same field."""
+    pod = template.get("spec")
+    if not isinstance(pod, dict):
+        return template
+    left = {key: value for key, value in pod.items() if key != "restartPolicy"}
+    return {**{key: value for key, value in template.items() if key != "spec"}, **({"spec": left} if left else {})}
+
+
+def _list_replicas(manifest: Fields, kind: Kind, framework: str) -> Iterator[tuple[str, Fields]]:
+    """The roles of a manifest in the kind's order, each as a replica with a template."""
+    if kind.shape == "one":
+        yield kind.frameworks[framework].single, _to_replica(manifest, kind)
+        return
+    items = list(kind.list_items(manifest))
+    if kind.shape == "item":
+        yield from (
+            (kind.frameworks[framework].single, _to_plain_replica(item.data, kind, has_count=True)) for item in items
+        )
+        return
+    for name in _list_role_names(items, kind, framework):
+        role = kind.find_role(name)
+        found = [item for item in items if role and item.key == value_of(role.spelling)]
+        if len(found) == 1:
+            yield name, _to_plain_replica(found[0].data, kind, has_count=not (role and role.at))
+
+
+def _list_role_names(items: Sequence[ReplicaItem], kind: Kind, framework: str) -> list[str]:
+    """The roles of a framework in the kind's order, then others that the kind takes under any name."""
+    roles = kind.frameworks[framework].roles
+    known = [name for name in roles if name != ANY_ROLE]
+    spellings = {value_of(kind.roles[name].spelling) for name in known}
+    others = [str(item.key) for item in items if str(item.key) not in spellings] if ANY_ROLE in roles else []
+    return list(dict.fromkeys((*known, *others)))
+
+
+def _to_plain_replica(item: Mapping[str, Any], kind: Kind, *, has_count: bool) -> Fields:
+    """The item of a role as a replica with `replicas`, `restartPolicy` and `template`, wherever the kind has them."""
+    layout = kind.replicas
+    parts = {
+        "replicas": find_count(item, layout) if has_count else None,
+        "restartPolicy": find_restart_policy(item, layout),
+        "template": find_template(item, layout),
+    }
+    return {name: value for name, value in parts.items() if value is not None}
+
+
+def _to_replica(manifest: Fields, kind: Kind) -> Fields:
+    """A kind without templates, as a replica with a template."""
+    assert kind.template is not None, "schemas/kind.json requires a template for the shape `one`"
+    container: Fields = {"name": str(value_of(kind.container))}
+    for field, path in kind.template.container.items():
+        value = _get(manifest, path)
+        if value is not None:
+            container[field] = value
+    replica: Fields = {"template": {"spec": {"containers": [container]}}, "restartPolicy": None}
+    count = _get(manifest, kind.replicas_at)
+    return replica if count is None else {**replica, "replicas": count}
+
+
+def _drop_role_defaults(roles: dict[str, Fields], kind: Kind, framework: str) -> dict[str, Fields]:
+    """Roles without fields that equal the kind's default; a null removes a default that the manifest does not have."""
+    restart_policy = value_of(kind.frameworks[framework].defaults.get("restartPolicy"))
+    result: dict[str, Fields] = {}
+    for name, fields in roles.items():
+        role = kind.find_role(name)
+        defaults = {"replicas": value_of(role.replicas) if role else 1, "restartPolicy": restart_policy}
+        result[name] = {
+            key: value
+            for key, value in fields.items()
+            if key not in defaults or with_types(value) != with_types(defaults[key])
+        }
+    return result
+
+
+def _take_job_fields_of_templates(spec: Fields, roles: dict[str, Fields], kind: Kind) -> None:
+    """Move values that every template has, and that are a field of the job, to the job: the priority class."""
+    for path, field in kind.fields.items():
+        if field.at[:2] != ("template", "spec") or len(field.at) != 3 or not roles:
+            continue
+        key = str(field.at[2])
+        found = [fields.get("podTemplate", {}).get("spec", {}).get(key) for fields in roles.values()]
+        is_shared = found[0] is not None and all(with_types(each) == with_types(found[0]) for each in found)
+        if not is_shared or not is_valid_field(path, found[0]):
+            continue
+        spec[path] = found[0]
+        for fields in roles.values():
+            rest = {name: value for name, value in fields["podTemplate"]["spec"].items() if name != key}
+            fields["podTemplate"] = {**fields["podTemplate"], "spec": rest}
+            if not rest:
+                del fields["podTemplate"]["spec"]
+            if not fields["podTemplate"]:
+                del fields["podTemplate"]
+
+
+def _get(tree: Any, path: tuple[Step, ...]) -> Any:
+    for step in path:
+        if not isinstance(tree, dict):
+            return None
+        tree = tree.get(str(step))
+    return tree

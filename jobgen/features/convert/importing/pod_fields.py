@@ -1,0 +1,298 @@
+"""Map a pod template to fields of a role; what has no field of its own stays in `podTemplate`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jobgen.features.convert.importing.common_fields import Fields
+from jobgen.model.data import API_VERSION, Plain
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.quantity import canonicalize_quantity
+from jobgen.render import config
+from jobgen.spec.frameworks import Frameworks
+
+_SAME_IN_CONTAINER = ("image", "imagePullPolicy", "command", "args", "workingDir", "envFrom")
+_SAME_IN_POD = {
+    "nodeSelector": "nodeSelector",
+    "tolerations": "tolerations",
+    "affinity": "affinity",
+    "serviceAccountName": "serviceAccount",
+}
+_CONTAINER_SECURITY = frozenset(
+    ("allowPrivilegeEscalation", "capabilities", "privileged", "procMount", "readOnlyRootFilesystem")
+)
+_MOUNT_FIELDS = frozenset(("name", "mountPath", "subPath", "readOnly"))
+# Volume sources that consist of a name: our field, and the field that holds the name.
+_NAMED_SOURCES = {
+    "persistentVolumeClaim": ("pvc", "claimName"),
+    "configMap": ("configMap", "name"),
+    "secret": ("secret", "secretName"),
+    "hostPath": ("hostPath", "path"),
+}
+_SHM_MOUNT = {"name": "shm", "mountPath": "/dev/shm"}  # noqa: S108
+
+
+class RoleTemplate(NamedTuple):
+    """A pod template as fields of a role, and the rest of it."""
+
+    fields: Fields
+    rest: Fields
+
+
+def is_valid_field(field: str, value: Plain, frameworks: Frameworks = ()) -> bool:
+    """Whether the job spec accepts a value in a field."""
+    document: dict[str, Plain] = {
+        "apiVersion": API_VERSION,
+        "kind": "TrainingJob",
+        "metadata": {"name": "x"},
+        "spec": {field: value},
+    }
+    return not config.find_errors(document, "trainingjob", frameworks)
+
+
+def split_template(template: Any, container_name: str) -> RoleTemplate | None:
+    """Split a template whose first container is the main one; None if it has no such container."""
+    spec = template.get("spec") if isinstance(template, dict) else None
+    containers = spec.get("containers") if isinstance(spec, dict) else None
+    if not isinstance(spec, dict) or not isinstance(containers, list) or not containers:
+        return None
+    main, *others = containers
+    if not isinstance(main, dict) or not isinstance(main.get("name"), str):
+        return None
+    fields: Fields = {}
+    if main["name"] != container_name:
+        if not is_valid_field("containerName", main["name"]):
+            return None
+        fields["containerName"] = main["name"]
+    container = _split_container(main, fields)
+    pod = _split_pod({key: value for key, value in spec.items() if key != "containers"}, fields)
+    _join_security_contexts(container, pod, fields)
+    _join_volumes(container, pod, fields)
+    metadata = _split_metadata(template, fields)
+    if container or others:
+        pod["containers"] = [*([{"name": main["name"], **container}] if container else []), *others]
+    rest = {key: value for key, value in template.items() if key not in ("metadata", "spec")}
+    if metadata is not None:
+        rest["metadata"] = metadata
+    if pod:
+        rest["spec"] = pod
+    return RoleTemplate(fields, rest)
+
+
+def _take(holder: Fields, key: str, fields: Fields, field: str) -> None:
+    """Move a value to a field if the field accepts it."""
+    if key in holder and is_valid_field(field, holder[key]):
+        fields[field] = holder.pop(key)
+
+
+def _split_metadata(template: Fields, fields: Fields) -> Any:
+    """The rest of the template's metadata; None if there is no rest."""
+    metadata = template.get("metadata")
+    if not isinstance(metadata, dict):
+        return metadata
+    left = dict(metadata)
+    for key in ("labels", "annotations"):
+        _take(left, key, fields, key)
+    return left if left or not metadata else None
+
+
+def _split_container(main: Fields, fields: Fields) -> Fields:
+    """The rest of the main container."""
+    left = {key: value for key, value in main.items() if key != "name"}
+    for key in _SAME_IN_CONTAINER:
+        _take(left, key, fields, key)
+    for key, shorten in (("env", _shorten_env), ("ports", _shorten_ports)):
+        if isinstance(left.get(key), list):
+            short = shorten(left[key])
+            if short is not None and is_valid_field(key, short):
+                fields[key] = short
+                del left[key]
+    resources = left.get("resources")
+    if isinstance(resources, dict) and _are_quantities(resources):
+        fields["resources"] = left.pop("resources")
+    return left
+
+
+def _shorten_env(env: list[Any]) -> Any:
+    """A map of names to values if that is equivalent, else the list; None if a spec cannot have it."""
+    if not all(isinstance(item, dict) and isinstance(item.get("name"), str) for item in env):
+        return None
+    if len({item["name"] for item in env}) != len(env):
+        return None
+    short: Fields = {}
+    for item in env:
+        rest = {key: value for key, value in item.items() if key != "name"}
+        if set(rest) == {"value"} and isinstance(rest["value"], str):
+            short[item["name"]] = rest["value"]
+        elif set(rest) == {"valueFrom"} and isinstance(rest["valueFrom"], dict) and rest["valueFrom"]:
+            short[item["name"]] = rest["valueFrom"]
+        elif "value" in rest and not isinstance(rest["value"], str):
+            return None
+        else:
+            return env
+    return short
+
+
+def _shorten_ports(ports: list[Any]) -> Any:
+    """A map of names to numbers if that is equivalent, else the list; None if two ports are the same."""
+    if not all(isinstance(item, dict) and isinstance(item.get("containerPort"), int) for item in ports):
+        return None
+    if len({(item["containerPort"], item.get("protocol", "TCP")) for item in ports}) != len(ports):
+        return None
+    names = [item["name"] for item in ports if isinstance(item.get("name"), str)]
+    if len(set(names)) != len(names):
+        return None
+    if ports and len(names) == len(ports) and all(set(item) == {"name", "containerPort"} for item in ports):
+        return {item["name"]: item["containerPort"] for item in ports}
+    return ports
+
+
+def _are_quantities(resources: Fields) -> bool:
+    """Whether all amounts are quantities, and no resource has a name that the job spec reserves."""
+    for side, amounts in resources.items():
+        if side == "claims" and isinstance(amounts, list):
+            continue
+        if side not in ("limits", "requests") or not isinstance(amounts, dict):
+            return False
+        if not all(_is_quantity(value) for value in amounts.values()):
+            return False
+        if {"gpu", "limits", "requests", "claims"} & amounts.keys():
+            return False
+    return True
+
+
+def _is_quantity(value: Plain) -> bool:
+    is_number = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+    return is_number and canonicalize_quantity(str(value)) is not None
+
+
+def _split_pod(spec: Fields, fields: Fields) -> Fields:
+    """The rest of the pod."""
+    left = dict(spec)
+    for key, field in _SAME_IN_POD.items():
+        _take(left, key, fields, field)
+    secrets = left.get("imagePullSecrets")
+    if isinstance(secrets, list) and all(isinstance(item, dict) and set(item) == {"name"} for item in secrets):
+        names = [item["name"] for item in secrets]
+        if is_valid_field("imagePullSecrets", names) and len(set(names)) == len(names):
+            fields["imagePullSecrets"] = names
+            del left["imagePullSecrets"]
+    _take_init_containers(left, fields)
+    return left
+
+
+def _take_init_containers(pod: Fields, fields: Fields) -> None:
+    """Take all init containers or none, because their order counts: sidecars are rendered after all others."""
+    found = pod.get("initContainers")
+    if not isinstance(found, list) or not all(_has_name(each) for each in found):
+        return
+    is_sidecar = [each.get("restartPolicy") == "Always" for each in found]
+    if len({each["name"] for each in found}) != len(found) or is_sidecar != sorted(is_sidecar):
+        return
+    short: dict[str, Fields] = {"initContainers": {}, "sidecars": {}}
+    for each, runs_beside in zip(found, is_sidecar, strict=True):
+        rest = {key: value for key, value in each.items() if key != "restartPolicy" or not runs_beside}
+        short["sidecars" if runs_beside else "initContainers"][each["name"]] = _shorten_container(rest)
+    taken = {field: containers for field, containers in short.items() if containers}
+    if taken and all(is_valid_field(field, containers) for field, containers in taken.items()):
+        fields.update(taken)
+        del pod["initContainers"]
+
+
+def _has_name(container: Plain) -> bool:
+    return isinstance(container, dict) and isinstance(container.get("name"), str)
+
+
+def _shorten_container(container: Fields) -> Fields:
+    """An init container with the short forms of a job; what has none stays as it is."""
+    short: Fields = {}
+    left = _split_container(container, short)
+    mounts = left.get("volumeMounts")
+    if isinstance(mounts, list) and mounts and all(_has_name(mount) and _has_short_form(mount) for mount in mounts):
+        names = {mount["name"] for mount in mounts}
+        if len(names) == len(mounts) == len({str(mount["mountPath"]) for mount in mounts}):
+            short["mounts"] = {mount["name"]: _shorten_mount(mount) for mount in mounts}
+            del left["volumeMounts"]
+    return {**short, **left}
+
+
+def _shorten_mount(mount: Fields) -> Plain:
+    rest = {key: value for key, value in mount.items() if key != "name"}
+    return rest["mountPath"] if len(rest) == 1 else rest
+
+
+def _join_security_contexts(container: Fields, pod: Fields, fields: Fields) -> None:
+    """Join both security contexts; rendering separates them again by their fields."""
+    context: Fields = {}
+    for holder, of_container in ((container, True), (pod, False)):
+        found = holder.get("securityContext")
+        if not isinstance(found, dict) or not found:
+            continue
+        taken = {key: value for key, value in found.items() if (key in _CONTAINER_SECURITY) is of_container}
+        context.update(taken)
+        left = {key: value for key, value in found.items() if key not in taken}
+        del holder["securityContext"]
+        if left:
+            holder["securityContext"] = left
+    if context:
+        fields["securityContext"] = context
+
+
+def _join_volumes(container: Fields, pod: Fields, fields: Fields) -> None:
+    """Join volumes and their mounts; those without a short form stay in the template."""
+    volumes, mounts = pod.get("volumes"), container.get("volumeMounts", [])
+    if not isinstance(volumes, list) or not volumes or not isinstance(mounts, list):
+        return
+    if not all(isinstance(each, dict) and isinstance(each.get("name"), str) for each in (*volumes, *mounts)):
+        return
+    names = [volume["name"] for volume in volumes]
+    paths = [str(mount.get("mountPath")) for mount in mounts]
+    if len(set(names)) != len(names) or len(set(paths)) != len(paths):
+        return
+    taken: list[Any] = []
+    short: Fields = {}
+    for volume in list(volumes):
+        own = [mount for mount in mounts if mount["name"] == volume["name"] and _has_short_form(mount)]
+        mount = own[0] if own else {}
+        if _is_shm(volume) and mount == _SHM_MOUNT and is_valid_field("shm", volume["emptyDir"]["sizeLimit"]):
+            fields["shm"] = volume["emptyDir"]["sizeLimit"]
+        else:
+            source = _shorten_source(volume)
+            entry = {**source, **{key: value for key, value in mount.items() if key != "name"}}
+            if not source or not is_valid_field("volumes", {volume["name"]: entry}):
+                continue
+            short[volume["name"]] = entry
+        taken += [volume, *own[:1]]
+    for holder, key, items in ((pod, "volumes", volumes), (container, "volumeMounts", mounts)):
+        left = [item for item in items if not any(item is other for other in taken)]
+        if left or not items:
+            holder.update({key: left} if key in holder else {})
+        else:
+            del holder[key]
+    if short:
+        fields["volumes"] = short
+
+
+def _has_short_form(mount: Fields) -> bool:
+    return "mountPath" in mount and set(mount) <= _MOUNT_FIELDS
+
+
+def _is_shm(volume: Fields) -> bool:
+    source = volume.get("emptyDir")
+    if set(volume) != {"name", "emptyDir"} or volume["name"] != "shm" or not isinstance(source, dict):
+        return False
+    return set(source) == {"medium", "sizeLimit"} and source["medium"] == "Memory" and _is_quantity(source["sizeLimit"])
+
+
+def _shorten_source(volume: Fields) -> Fields:
+    """The source of a volume as the job spec has it; empty if there is not exactly one."""
+    sources = {key: value for key, value in volume.items() if key != "name"}
+    if len(sources) != 1:
+        return {}
+    [(kind, source)] = sources.items()
+    ours, field = _NAMED_SOURCES.get(kind, ("", ""))
+    if ours and isinstance(source, dict) and set(source) == {field} and isinstance(source[field], str):
+        return {ours: source[field]}
+    if kind == "emptyDir" and (not isinstance(source, dict) or not _is_quantity(source.get("sizeLimit", 0))):
+        return {}
+    return sources

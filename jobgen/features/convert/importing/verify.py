@@ -1,0 +1,130 @@
+"""Render a spec, and compare the object with the manifest that the spec came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from jobgen.model.data import Plain
+from jobgen.model.finding import Problem
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.path import NamedItem, Step
+from jobgen.model.quantity import canonicalize_quantity
+from jobgen.render import config
+from jobgen.render.build import build_objects
+from jobgen.render.expand import Expander, JobDocument
+from jobgen.spec.frameworks import collect_frameworks
+from jobgen.spec.kinds import Kind
+from jobgen.spec.merge import Deletion
+from jobgen.spec.overlay import Cluster, Environment, Patch
+
+_QUANTITY_MAPS = frozenset(("limits", "requests"))
+# Lists without a meaningful order, and the key of their items.
+_UNORDERED = {"volumes": "name", "volumeMounts": "mountPath"}
+_KEYED = {**_UNORDERED, "containers": "name", "initContainers": "name", "env": "name", "replicaSpecs": "type"}
+
+NO_VERSIONS: Mapping[str, str] = MappingProxyType({})
+
+Difference = tuple[tuple[Step, ...], Plain, Plain]
+"""A path, the expected value and the actual value; None for a missing value."""
+
+
+class SpecRenderer(NamedTuple):
+    """Renders specs for one environment with the kinds of a repository."""
+
+    expander: Expander
+
+    @property
+    def gpu_resource(self) -> str:
+        """The resource that `gpu` stands for in the cluster."""
+        return self.expander.environment.cluster.gpu_resource
+
+
+def renderer_for(platform: str, kinds: Sequence[Kind], operators: Mapping[str, str] = NO_VERSIONS) -> SpecRenderer:
+    """A renderer for an environment of which only the platform is known, and maybe the versions of its operators."""
+    return SpecRenderer(Expander(Environment("", Cluster(platform=platform, operators=operators)), list(kinds)))
+
+
+def render_spec(
+    document: dict[str, Plain], renderer: SpecRenderer, *, alone: bool = True, patches: Sequence[Patch] = ()
+) -> tuple[dict[str, Plain] | None, list[str]]:
+    """The object that a spec renders to, and error messages.
+
+    A null that deletes nothing is an error if the spec is `alone`; otherwise it may be meant for an overlay. `patches`
+    are those of overlays for this job.
+    """
+    objects, messages = render_objects(document, renderer, alone=alone, patches=patches)
+    return next(iter(objects), None), messages
+
+
+def render_objects(
+    document: dict[str, Plain], renderer: SpecRenderer, *, alone: bool = True, patches: Sequence[Patch] = ()
+) -> tuple[tuple[dict[str, Plain], ...], list[str]]:
+    """The object that a spec renders to and its companions, and error messages."""
+    errors = config.find_errors(document, "trainingjob", collect_frameworks(renderer.expander.kinds))
+    if errors:
+        return (), [error.message for error in errors]
+    problems: list[Problem] = []
+    deletions: list[Deletion] = []
+    rendered: Any = build_objects(JobDocument(document, ""), renderer.expander, list(patches), problems, deletions)
+    hits = {(id(deletion.asked_by), deletion.key) for deletion in deletions if deletion.found}
+    missed = [each for each in deletions if not each.found and (id(each.asked_by), each.key) not in hits]
+    failed = [
+        each.fault or f"`{each.key}` cannot be deleted, because it is not set" for each in missed if alone or each.fault
+    ]
+    return rendered, [*(problem.message for problem in problems), *failed]
+
+
+def is_equivalent(one: Plain, other: Plain, name: str = "", parent: str = "") -> bool:
+    """Whether two nodes mean the same: quantities by value, volumes and mounts in any order, all else exactly.
+
+    `name` is the key of the nodes, `parent` the key above it.
+    """
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(is_equivalent(one[key], other[key], str(key), name) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        if len(one) != len(other):
+            return False
+        by = _UNORDERED.get(name)
+        pairs = zip(_sort_items(one, by), _sort_items(other, by), strict=True)
+        return all(is_equivalent(first, second, "", name) for first, second in pairs)
+    if name == "sizeLimit" or parent in _QUANTITY_MAPS:
+        return _normalize_quantity(one) == _normalize_quantity(other)
+    return type(one) is type(other) and one == other
+
+
+def _sort_items(items: list[Any], by: str | None) -> list[Any]:
+    if by is None or not all(isinstance(item, dict) and isinstance(item.get(by), str) for item in items):
+        return items
+    return sorted(items, key=lambda item: str(item[by]))
+
+
+def _normalize_quantity(value: Plain) -> object:
+    is_number = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+    return (canonicalize_quantity(str(value)) or value) if is_number else (type(value).__name__, value)
+
+
+def find_differences(
+    expected: Plain, actual: Plain, path: tuple[Step, ...] = (), name: str = ""
+) -> Iterator[Difference]:
+    """The places where two objects are not equivalent."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key in [*expected, *(key for key in actual if key not in expected)]:
+            if key not in expected or key not in actual:
+                yield (*path, key), expected.get(key), actual.get(key)
+            elif not is_equivalent(expected[key], actual[key], str(key), name):
+                yield from find_differences(expected[key], actual[key], (*path, key), str(key))
+    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        by = _UNORDERED.get(name)
+        for index, (one, other) in enumerate(zip(_sort_items(expected, by), _sort_items(actual, by), strict=True)):
+            if not is_equivalent(one, other, "", name):
+                yield from find_differences(one, other, (*path, _step_to(one, name, index)), name)
+    elif not is_equivalent(expected, actual, name):
+        yield path, expected, actual
+
+
+def _step_to(item: Plain, name: str, index: int) -> Step:
+    by = _KEYED.get(name)
+    value = item.get(by) if by and isinstance(item, dict) else None
+    return NamedItem(by, value) if by and isinstance(value, str) else index

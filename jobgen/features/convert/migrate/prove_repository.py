@@ -1,0 +1,244 @@
+"""Prove the migration of a repository: render all jobs before and after, and compare their pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from jobgen.features.convert.importing.common_fields import Fields
+from jobgen.features.convert.importing.import_job import ImportedSpec, import_manifest
+from jobgen.features.convert.importing.patch import create_patch
+from jobgen.features.convert.migrate.draft import BuiltRuntime, Surroundings
+from jobgen.features.convert.migrate.migrate_job import migrate_job
+from jobgen.features.convert.migrate.prove import compare_created_pods
+from jobgen.features.convert.migrate.repository import RepositoryMigration
+from jobgen.features.convert.migrate.repository_jobs import MigratedDocument, Route, Runners, SourceJob
+from jobgen.features.convert.migrate.repository_layers import add_patches
+from jobgen.features.convert.migrate.runtime import refer_to_runtime
+from jobgen.features.convert.operators.compare import PodDifference
+from jobgen.model.data import untraced
+from jobgen.model.finding import Finding, Problem, Severity
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.render import config
+from jobgen.render.build import build_object, build_objects
+from jobgen.render.config import ProjectConfig
+from jobgen.render.environment import EnvironmentRunner
+from jobgen.render.read_jobs import read_jobs
+from jobgen.render.trace import Job
+from jobgen.repo import layout
+from jobgen.repo.files import read_file
+from jobgen.repo.root import SETTINGS, SOURCE_FOLDERS
+from jobgen.repo.scratch import open_scratch
+from jobgen.spec.kinds import Kind
+
+_OWN = "jobgen.dev/"
+
+
+class PodProof(NamedTuple):
+    """The differences between the pods of one document in one environment."""
+
+    source: SourceJob
+    env: str
+    differences: tuple[PodDifference, ...]
+
+
+class RepositoryProof(NamedTuple):
+    """The result of rendering everything again: what differs, and what cannot be rendered."""
+
+    pods: tuple[PodProof, ...]
+    errors: tuple[str, ...]
+    repairs: tuple[tuple[str, Fields], ...] = ()
+    """Patches, each with its environment, that restore what patches of the old objects did."""
+
+
+def complete_migration(
+    project: ProjectConfig, migration: RepositoryMigration
+) -> tuple[RepositoryMigration, RepositoryProof]:
+    """Prove a migration. If a patch of an object is missing now, add one for the new object, and prove it again."""
+    proof = prove_repository(project, migration)
+    if not proof.repairs:
+        return migration, proof
+    files = dict(migration.files)
+    for env in dict.fromkeys(env for env, _ in proof.repairs):
+        add_patches(files, project.root, env, [patch for each, patch in proof.repairs if each == env])
+    migration = migration._replace(files=files)
+    return migration, prove_repository(project, migration)
+
+
+def prove_repository(project: ProjectConfig, migration: RepositoryMigration) -> RepositoryProof:
+    """Render the changed repository in a temporary folder, and compare it with the old one."""
+    with open_scratch() as folder:
+        for path, content in _list_files(project, migration.files):
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        return _prove(project, config.load(folder), migration)
+
+
+def _list_files(project: ProjectConfig, changed: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+    for top in SOURCE_FOLDERS:
+        for entry in layout.find_sources(project.root, top):
+            if not (entry.skipped or entry.finding) and entry.path not in changed:
+                yield entry.path, read_file(entry).content
+    settings = layout.read_settings(project.root)
+    if SETTINGS not in changed:
+        yield SETTINGS, settings.content if settings else b""
+    yield from ((path, text.encode("utf-8", "surrogateescape")) for path, text in changed.items())
+
+
+def _prove(old: ProjectConfig, new: ProjectConfig, migration: RepositoryMigration) -> RepositoryProof:
+    found: list[Finding] = list(new.findings)
+    jobs = {
+        (job.file.path, job.position, job.item): job
+        for job in read_jobs(layout.find_jobs(new.root), new.frameworks, found)
+    }
+    errors = [
+        f"{each.location.file}:{each.location.line}: {each.message}"
+        for each in found
+        if each.severity is Severity.ERROR
+    ]
+    sides = _Sides(
+        {env: EnvironmentRunner(old, env) for env in old.environments()},
+        {env: EnvironmentRunner(new, env) for env in old.environments()},
+        jobs,
+    )
+    repairs: list[tuple[str, Fields]] = []
+    done = [document for document in migration.documents if not isinstance(document.result, str)]
+    pods = [
+        _compare_document(document, env, sides, migration.route, errors, repairs)
+        for document in done
+        for env in document.source.rendered
+    ]
+    for env, message, patch in _compare_staying(sides.before, sides.after, jobs, migration):
+        if env and patch:
+            repairs.append((env, patch))
+        errors.append(message)
+    return RepositoryProof(tuple(pods), tuple(errors), tuple(repairs))
+
+
+class _Sides(NamedTuple):
+    """The environments before and after the migration, and the jobs after it."""
+
+    before: Runners
+    after: Runners
+    jobs: Mapping[tuple[str, int, int], Job]
+
+
+def _compare_document(
+    document: MigratedDocument,
+    env: str,
+    sides: _Sides,
+    route: Route,
+    errors: list[str],
+    repairs: list[tuple[str, Fields]],
+) -> PodProof:
+    """Compare the pods of a document in an environment; add the patches that a TrainJob still needs there."""
+    source = document.source
+    clusters = [each[env].expander.environment.cluster for each in (sides.before, sides.after)]
+    differences: list[PodDifference] = []
+    for place, (job, obj) in enumerate(source.list_rendered(env)):
+        name = f"{job.file.path}:{job.start().line}: `{job.document.name}`: {env or 'without overlays'}"
+        made = _render(sides.jobs.get((job.file.path, job.position, job.item)), sides.after[env], errors, name)
+        if made is None:
+            continue
+        differences += compare_created_pods((obj, clusters[0]), (made[0], clusters[1]), made[1])
+        patches = sides.before[env].patches_for(job) or ()
+        if env and any(patch.manifest is not None or patch.json_patch is not None for patch in patches):
+            runtime = document.built[env][place]._replace(name=document.runtime)
+            patch = _complete_object(made[0], obj, runtime, sides.before[env].expander.kinds, route)
+            if patch:
+                match = {"kinds": [route.target.name], "names": [job.document.name]}
+                repairs.append((env, {"match": match, "manifest": patch}))
+    return PodProof(source, env, tuple(differences))
+
+
+def _complete_object(
+    made: Fields, before: Fields, runtime: BuiltRuntime, kinds: Sequence[Kind], route: Route
+) -> Fields:
+    """The patch that gives a TrainJob what a patch of the old object gave that; none if nothing is missing."""
+    imported = import_manifest(before, route.source, kinds)
+    if not isinstance(imported, ImportedSpec):
+        return {}
+    surroundings = Surroundings(target_version=route.version, runtime=runtime)
+    done = migrate_job(imported.document, route.source, route.target, route.framework, kinds, surroundings)
+    if done.rendered is None or done.problems:
+        return {}
+    return create_patch(made, _keep_run(made, refer_to_runtime(done.rendered)))
+
+
+def _keep_run(made: Fields, obj: Fields) -> Fields:
+    """The object with the name and the annotations that jobgen itself gives the run."""
+    old = {key: value for key, value in made["metadata"].get("annotations", {}).items() if key.startswith(_OWN)}
+    new = {key: value for key, value in obj["metadata"].get("annotations", {}).items() if not key.startswith(_OWN)}
+    annotations = {**new, **old}
+    metadata = {**obj["metadata"], "name": made["metadata"]["name"], "annotations": annotations}
+    return {**obj, "metadata": {key: value for key, value in metadata.items() if value}}
+
+
+def _render(
+    job: Job | None, runner: EnvironmentRunner, errors: list[str], place: str
+) -> tuple[Fields, list[Fields]] | None:
+    """The object of a job, and its runtime; None if it cannot be rendered."""
+    patches = runner.patches_for(job) if job else None
+    if job is None or patches is None:
+        errors.append(f"{place}: it is not rendered any more")
+        return None
+    problems: list[Problem] = []
+    made: list[Any] = [
+        untraced(dict(each)) for each in build_objects(job.document, runner.expander, patches, problems, [])
+    ]
+    errors += (f"{place}: {problem.message}" for problem in problems)
+    if not made or problems:
+        return None
+    if len(made) == 1:
+        errors.append(f"{place}: there is no runtime in runtimes/ for it")
+        return None
+    return made[0], made[1:]
+
+
+def _compare_staying(
+    before: Runners, after: Runners, jobs: Mapping[tuple[str, int, int], Job], migration: RepositoryMigration
+) -> Iterator[tuple[str, str, Fields | None]]:
+    """The jobs that stay in an environment, but are rendered to another object there.
+
+    Yield the environment, the message, and the patch that restores the object, if there can be one.
+    """
+    moved = {
+        (job.file.path, job.position): each.source.rendered
+        for each in migration.documents
+        if not isinstance(each.result, str)
+        for job in each.source.jobs
+    }
+    for job in migration.staying:
+        new_job = jobs.get((job.file.path, job.position, job.item))
+        for env in before:
+            if env in moved.get((job.file.path, job.position), ()):
+                continue
+            old = _render_plain(job, before[env])
+            new = _render_plain(new_job, after[env])
+            if old != new:
+                where = f"{job.file.path}:{job.start().line}: `{job.document.name}`: {env or 'without overlays'}"
+                message = f"{where}: the job was not migrated, but its object would change"
+                platform = before[env].attributes(job).platform
+                is_elsewhere = new_job is not None and after[env].attributes(new_job).platform != platform
+                if is_elsewhere:
+                    message += f"; `platform: {platform}` in the job or in an overlay prevents that"
+                yield env, message, _restore_object(job.document.name, platform if is_elsewhere else "", old, new)
+
+
+def _restore_object(name: str, platform: str, old: Fields | None, new: Fields | None) -> Fields | None:
+    """Return the patch that restores the object of a job that stays, or its platform, if there can be one."""
+    if old and platform:
+        return {"match": {"names": [name]}, "merge": {"platform": platform}}
+    if not old or not new:
+        return None
+    return {"match": {"kinds": [str(old.get("kind"))], "names": [name]}, "manifest": create_patch(new, old)}
+
+
+def _render_plain(job: Job | None, runner: EnvironmentRunner) -> Any:
+    patches = runner.patches_for(job) if job else None
+    if job is None or patches is None:
+        return None
+    problems: list[Problem] = []
+    made = build_object(job.document, runner.expander, patches, problems, [])
+    return None if problems or made is None else untraced(dict(made))

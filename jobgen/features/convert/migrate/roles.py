@@ -1,0 +1,273 @@
+"""Migration steps for roles: names, the fields that all nodes share, replicas and restart policies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jobgen.features.convert.importing.common_fields import Fields
+from jobgen.features.convert.migrate.draft import Draft, pop_path, put_at
+from jobgen.features.convert.migrate.tables import EXIT_CODES, ROLES
+from jobgen.model.data import untraced, value_of
+from jobgen.spec.kinds import ANY_ROLE, Kind
+
+
+def rename_roles(draft: Draft) -> None:
+    """Rename roles for the target; roles that it does not have are lost."""
+    key = (draft.source.platform, draft.target.platform, draft.framework)
+    known = draft.target.frameworks[draft.framework].roles
+    own = draft.spec.get("roles") or {}
+    renamed: Fields = {}
+    for name, role in own.items():
+        other = ROLES.get(key, {}).get(name, name)
+        if other != name and other in own:
+            draft.note(("roles", name), "lost", f"it would be renamed to `{other}`, which already exists")
+        elif other in known or ANY_ROLE in known:
+            renamed[other] = role
+            if other != name:
+                draft.note(("roles", name), "moved", f"the role is called `{other}` now")
+        else:
+            draft.note(("roles", name), "lost", f"{draft.target.name} has no role `{name}`")
+    if own:
+        draft.spec["roles"] = renamed
+        if not renamed:
+            del draft.spec["roles"]
+    if draft.source.frameworks.get(draft.framework) and not own:
+        _write_single_role(draft)
+
+
+def _write_single_role(draft: Draft) -> None:
+    """A job without roles has the single role of its kind; write it if the target's single role is another one."""
+    before = draft.source.frameworks[draft.framework].single
+    after = draft.target.frameworks[draft.framework].single
+    if before != after and "node" not in (before, after):
+        if before in draft.target.frameworks[draft.framework].roles:
+            draft.spec["roles"] = {before: {}}
+        else:
+            draft.note(("roles",), "changed", f"the only role is `{after}` now, not `{before}`")
+
+
+def write_required_roles(draft: Draft) -> None:
+    """Write a role that every job of the source has, if the target does not require it: it has a pod."""
+    described = draft.source.frameworks.get(draft.framework)
+    own: Fields = draft.spec.get("roles") or {}
+    for name in described.roles if described and own else ():
+        role, other = draft.source.find_role(name), draft.target.find_role(name)
+        if role and role.required and not role.at and name not in own and not (other and other.required):
+            draft.spec["roles"] = {name: {}, **draft.spec["roles"]}
+            draft.note(("roles", name), "changed", f"every {draft.source.name} has it; it is written out now")
+
+
+def split_nodes(draft: Draft) -> None:
+    """Turn identical nodes into the roles of a kind that has several."""
+    known = draft.target.frameworks[draft.framework].roles
+    own = draft.spec.get("roles") or {}
+    described = draft.source.frameworks.get(draft.framework)
+    if described is None or "node" not in described.roles or "node" in known or ANY_ROLE in known:
+        return
+    if not set(own) <= {"node"}:
+        _add_nodes_to_workers(draft, own)
+        return
+    role = dict(own.get("node") or {})
+    count = role.pop("replicas", None) or 1
+    draft.spec.pop("roles", None)
+    for field, value in role.items():
+        draft.move_to_job(("roles", "node"), field, value)
+    worker: Fields = {"replicas": count}
+    if "launcher" in known:
+        launcher: Fields = {key: draft.spec.pop(key) for key in ("command", "args") if key in draft.spec}
+        roles: dict[str, Fields] = {"launcher": launcher, "worker": worker}
+    elif "master" in known:
+        roles = {"master": {}, "worker": {"replicas": count - 1}} if count > 1 else {"master": {}}
+    else:
+        roles = {"worker": worker}
+    draft.spec["roles"] = roles
+    names = " and ".join(f"`{name}`" for name in roles)
+    draft.note(("roles", "node"), "moved", f"the nodes are {names} now")
+    for key in ("command", "args"):
+        if key in roles.get("launcher", {}):
+            draft.note((key,), "moved", "the launcher runs it now")
+
+
+def _has_equal_nodes(kind: Kind) -> bool:
+    """Whether all nodes of a kind share one template, whatever their roles."""
+    return kind.shape in ("one", "item")
+
+
+def _add_nodes_to_workers(draft: Draft, own: Fields) -> None:
+    """Nodes beside other roles become workers. In a kind with a template for each role, their pods may differ."""
+    if "node" not in own:
+        return
+    node, worker = dict(own.pop("node") or {}), own.get("worker")
+    if worker is None:
+        own["worker"] = node
+    else:
+        worker["replicas"] = (worker.get("replicas") or 1) + (node.get("replicas") or 1)
+        draft.note(("roles", "worker", "replicas"), "changed", "the nodes are workers now, too")
+        if {**worker, "replicas": 0} != {**node, "replicas": 0}:
+            reason = f"{draft.target.name} has no such role, and the pods of `worker`, which replace its pods, differ"
+            draft.note(("roles", "node"), "lost", reason)
+            return
+    draft.note(("roles", "node"), "moved", "the nodes are called `worker` now")
+
+
+def join_roles(draft: Draft) -> None:
+    """Turn roles into identical nodes: the workers' fields apply to all nodes, other fields are lost."""
+    own = draft.spec.get("roles") or {}
+    if not _has_equal_nodes(draft.target) or not own:
+        return
+    runtime = draft.surroundings.runtime
+    if runtime and runtime.roles_differ:
+        _keep_master(draft, own)
+        return
+    main = next((name for name in ("worker", "node", "master") if name in own), "")
+    main_fields = own.get(main) or {}
+    for name, role in own.items():
+        launches = draft.target.roles[name].launches
+        for field, value in list((role or {}).items()):
+            path = ("roles", name, field)
+            if field == "replicas" or (launches and field in ("command", "args")):
+                continue
+            if name == main:
+                _move_to_job(draft, name, field, value)
+            elif value != main_fields.get(field, draft.spec.get(field)):
+                draft.drop(path, f"all nodes of a {draft.target.name} are identical, and the value of `{main}` is used")
+            else:
+                pop_path(draft.spec, path)
+                draft.note(path, "moved", "it applies to all nodes now")
+    launcher = next((name for name in own if draft.target.roles[name].launches), "")
+    for field in ("command", "args"):
+        if launcher and main and field in (own.get(launcher) or {}) and field in draft.spec:
+            draft.drop((field,), "a TrainJob runs the launcher's instead")
+
+
+def drop_replica_fields(draft: Draft) -> None:
+    """Drop bounds of replicas that the target kind does not have, and patches for the items of the source kind."""
+    for path, holder in list(draft.holders()):
+        if path and "manifest" in holder and draft.source is not draft.target:
+            reason = f"it patches a role of a {draft.source.name}; write a new patch for {draft.target.name}"
+            draft.drop((*path, "manifest"), reason)
+    for field, at in (("minReplicas", draft.target.replicas.least), ("maxReplicas", draft.target.replicas.most)):
+        for path, holder in list(draft.holders()):
+            if path and field in holder and not at:
+                draft.drop((*path, field), f"the number of pods of a {draft.target.name} is fixed")
+
+
+def _keep_master(draft: Draft, own: Fields) -> None:
+    """Turn the master into the only node; the runtime has the workers."""
+    for field, value in (own.get("master") or {}).items():
+        if field != "replicas":
+            draft.move_to_job(("roles", "master"), field, value, "the only node of the TrainJob is the master")
+    del draft.spec["roles"]
+    draft.note(("roles", "master"), "moved", "it is the only node of the TrainJob")
+
+
+def _move_to_job(draft: Draft, name: str, field: str, value: Any) -> None:
+    pop_path(draft.spec, ("roles", name, field))
+    has_launcher = any(draft.target.roles[other].launches for other in draft.spec.get("roles", {}))
+    if has_launcher and field in ("command", "args"):
+        draft.note(("roles", name, field), "lost", "nodes run what the launcher starts")
+        return
+    draft.move_to_job(("roles", name), field, value)
+
+
+def convert_restart_policies(draft: Draft) -> None:
+    """Write restart policies where the defaults differ, and replace those that the target does not support."""
+    if draft.target.platform == "ray" != draft.source.platform:
+        _drop_restart_policies(draft)
+        return
+    if draft.target.shape == "one":
+        _drop_restart_policies(draft)
+        if draft.surroundings.runtime:
+            return
+        for overlaid in sorted(set(draft.surroundings.policies.values())):
+            reason = f"overlay `{draft.surroundings.env}` sets `{overlaid}`; set it in the template of the runtime"
+            draft.note(("restartPolicy",), "lost", reason)
+        return
+    _write_overlay_policies(draft)
+    supported = draft.target.restart_policies
+    for path, holder in list(draft.holders()):
+        policy = holder.get("restartPolicy")
+        where = (*path, "restartPolicy")
+        if policy is not None and supported and policy not in supported:
+            holder["restartPolicy"] = "OnFailure"
+            names = " and ".join(f"`{name}`" for name in supported)
+            draft.note(where, "changed", f"{draft.target.name} supports {names}, not `{policy}`; it is `OnFailure` now")
+        elif policy == "ExitCode" and (draft.source.platform == "tensorstack") != (
+            draft.target.platform == "tensorstack"
+        ):
+            draft.note(where, "check", EXIT_CODES)
+    _write_default_restart_policies(draft)
+
+
+def _drop_restart_policies(draft: Draft) -> None:
+    for path, holder in list(draft.holders()):
+        if "restartPolicy" in holder:
+            draft.drop((*path, "restartPolicy"))
+
+
+def _write_overlay_policies(draft: Draft) -> None:
+    """Write the policies that an overlay of today's environment sets, because it does not apply to the other one."""
+    env, policies = draft.surroundings.env, dict(draft.surroundings.policies)
+    names = ROLES.get((draft.source.platform, draft.target.platform, draft.framework), {})
+    roles = draft.spec.get("roles") or {}
+    for name, policy in policies.items():
+        role = names.get(name, name)
+        alone = len(set(policies.values())) == 1 and (
+            not roles or {names.get(each, each) for each in policies} >= roles.keys()
+        )
+        where = ("restartPolicy",) if alone or role not in roles else ("roles", role, "restartPolicy")
+        if alone:
+            for each in roles.values():
+                (each or {}).pop("restartPolicy", None)
+        put_at(draft.spec, where, policy)
+        draft.note(where, "changed", f"overlay `{env}` sets `{policy}`; it is written out now")
+
+
+def _write_default_restart_policies(draft: Draft) -> None:
+    """Write the default policy of the source where the spec has none and the target's default differs."""
+    framework = draft.target.frameworks[draft.framework]
+    names = list(draft.spec.get("roles") or {}) or [framework.single]
+    required = [name for name in framework.roles if draft.target.roles[name].required and name not in names]
+    if "restartPolicy" in draft.spec or draft.source.shape == "one":
+        return
+    wanted: dict[str, str] = {}
+    for name in (*names, *required):
+        role = (draft.spec.get("roles") or {}).get(name) or {}
+        before, after = _default_policy(draft, draft.source, name), _default_policy(draft, draft.target, name)
+        is_supported = not draft.target.restart_policies or before in draft.target.restart_policies
+        if "restartPolicy" not in role and before and before != after and is_supported:
+            wanted[name] = before
+    applies_to_all = len(wanted) == len(names) + len(required) and len(set(wanted.values())) == 1
+    for name, before in wanted.items():
+        where = ("restartPolicy",) if applies_to_all else ("roles", name, "restartPolicy")
+        put_at(draft.spec, where, before)
+        draft.note(where, "changed", f"the default of {draft.source.name} is `{before}`; it is written out now")
+
+
+def _default_policy(draft: Draft, kind: Kind, name: str) -> str:
+    framework = kind.frameworks.get(draft.framework) or next(iter(kind.frameworks.values()))
+    described = untraced(framework.defaults).get("restartPolicy", "")
+    role = kind.roles.get(name)
+    return str(described or (role.restart_default if role else "") or kind.restart_default)
+
+
+def _default_count(kind: Kind, name: str) -> Any:
+    role = kind.find_role(name)
+    return value_of(role.replicas) if role else 1
+
+
+def update_total(draft: Draft) -> None:
+    """Update the declared total of replicas if the roles have changed."""
+    declared = draft.spec.get("replicas")
+    if declared is None:
+        return
+    framework = draft.target.frameworks[draft.framework]
+    own = draft.spec.get("roles") or {framework.single: {}}
+    names = [*own, *(name for name in framework.roles if draft.target.roles[name].required and name not in own)]
+    # A role with a place of its own, such as the head of a Ray cluster, does not count.
+    names = [name for name in names if not ((role := draft.target.find_role(name)) and role.at)]
+    counts = [(own.get(name) or {}).get("replicas", _default_count(draft.target, name)) for name in names]
+    total = sum(count for count in counts if isinstance(count, int))
+    if total != declared:
+        draft.spec["replicas"] = total
+        draft.note(("replicas",), "changed", f"the roles have {total} replicas now")

@@ -1,0 +1,71 @@
+"""Compute the pods that the operator of an object would create."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jobgen.features.convert.operators.batch_job import create_job
+from jobgen.features.convert.operators.created import Created, CreatedPod, Creator, Fields
+from jobgen.features.convert.operators.fields import as_string
+from jobgen.features.convert.operators.jaxjob import create_jax_job
+from jobgen.features.convert.operators.jobset import create_job_set
+from jobgen.features.convert.operators.kuberay import create_ray_cluster, create_ray_job
+from jobgen.features.convert.operators.mpi_operator import create_mpi_job_v2
+from jobgen.features.convert.operators.mpijob_v1 import create_mpi_job_v1
+from jobgen.features.convert.operators.paddlejob import create_paddle_job
+from jobgen.features.convert.operators.pytorchjob import create_pytorch_job
+from jobgen.features.convert.operators.tensorstack import TENSORSTACK_KINDS, create_tensorstack_job
+from jobgen.features.convert.operators.tfjob import create_tf_job
+from jobgen.features.convert.operators.trainer import create_train_job
+from jobgen.features.convert.operators.volcano import create_volcano_job
+from jobgen.features.convert.operators.xgboostjob import create_xgboost_job
+from jobgen.k8s.kind_groups import get_group
+from jobgen.model.data import Node, untraced
+from jobgen.spec.overlay import Cluster
+
+_NEWEST = Cluster()
+
+
+def _create_mpi_job(obj: Fields, _objects: Sequence[Fields], cluster: Cluster) -> Created:
+    """Choose the operator of an MPIJob, which depends on the version of its API."""
+    if as_string(obj.get("apiVersion")).endswith("/v2beta1"):
+        return create_mpi_job_v2(obj, cluster)
+    return create_mpi_job_v1(obj, cluster)
+
+
+_CREATORS: Mapping[tuple[str, str], Creator] = {
+    ("batch", "Job"): create_job,
+    **{("batch.tensorstack.dev", kind): create_tensorstack_job for kind in TENSORSTACK_KINDS},
+    ("batch.volcano.sh", "Job"): create_volcano_job,
+    ("jobset.x-k8s.io", "JobSet"): create_job_set,
+    ("kubeflow.org", "JAXJob"): create_jax_job,
+    ("kubeflow.org", "MPIJob"): _create_mpi_job,
+    ("kubeflow.org", "PaddleJob"): create_paddle_job,
+    ("kubeflow.org", "PyTorchJob"): create_pytorch_job,
+    ("kubeflow.org", "TFJob"): create_tf_job,
+    ("kubeflow.org", "XGBoostJob"): create_xgboost_job,
+    ("ray.io", "RayCluster"): create_ray_cluster,
+    ("ray.io", "RayJob"): create_ray_job,
+    ("trainer.kubeflow.org", "TrainJob"): create_train_job,
+}
+
+
+def create_pods(
+    obj: Mapping[str, Node], objects: Sequence[Mapping[str, Node]] = (), cluster: Cluster = _NEWEST
+) -> tuple[CreatedPod, ...]:
+    """Return the pods that the operator of an object creates, at the declared version; none for an unknown kind.
+
+    `objects` has the objects that it may refer to, such as runtimes. A suspended object is treated as a running one.
+    """
+    return create_all(obj, objects, cluster).pods
+
+
+def create_all(
+    obj: Mapping[str, Node], objects: Sequence[Mapping[str, Node]] = (), cluster: Cluster = _NEWEST
+) -> Created:
+    """Return the pods, Services and other objects that the operator of an object creates."""
+    plain: Mapping[str, Any] = untraced(obj)
+    key = get_group(as_string(plain.get("apiVersion"))), as_string(plain.get("kind"))
+    creator = _CREATORS.get(key)
+    return creator(plain, [untraced(other) for other in objects], cluster) if creator else Created()

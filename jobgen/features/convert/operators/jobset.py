@@ -1,0 +1,151 @@
+"""The pods of a JobSet: those of its Jobs, which are named after the set, the replicated Job and an index.
+
+Source: kubernetes-sigs/jobset, pkg/controllers/jobset_controller.go and pkg/webhooks/jobset_webhook.go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from jobgen.features.convert.operators.batch_job import count_pods, list_job_pods
+from jobgen.features.convert.operators.created import RANDOM, Created, CreatedObject, CreatedPod, Fields, list_indexes
+from jobgen.features.convert.operators.fields import (
+    as_count,
+    as_fields,
+    as_items,
+    as_string,
+    get_fields,
+    get_name,
+    read_texts,
+)
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.spec.kinds import parse_version
+from jobgen.spec.overlay import Cluster
+
+_LABEL = "jobset.sigs.k8s.io/"
+_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+# The first version that sets a label; the others are in all versions.
+_SINCE = {
+    "coordinator": (0, 6),
+    "job-global-index": (0, 6),
+    "global-replicas": (0, 7),
+    "jobset-uid": (0, 9),
+    "group-name": (0, 9),
+    "group-replicas": (0, 9),
+    "job-group-index": (0, 9),
+}
+
+
+class ReplicatedJob(NamedTuple):
+    """A replicated Job with the defaults of the webhook."""
+
+    name: str
+    replicas: int
+    group: str
+    metadata: Fields
+    """The metadata of its Jobs."""
+    spec: Fields
+    """The spec of its Jobs."""
+    waits: frozenset[str]
+    """The replicated Jobs that must be complete before it starts."""
+
+
+def create_job_set(obj: Fields, _objects: Sequence[Fields], cluster: Cluster) -> Created:
+    """Compute the pods of a JobSet and its headless Service."""
+    spec = as_fields(obj.get("spec"))
+    name = get_name(obj)
+    network = as_fields(spec.get("network"))
+    subdomain = "" if network.get("enableDNSHostnames") is False else as_string(network.get("subdomain"), name)
+    service = (CreatedObject("Service", subdomain),) if subdomain else ()
+    return Created(tuple(_list_pods(obj, list_replicated_jobs(spec), subdomain, cluster)), service)
+
+
+def list_replicated_jobs(spec: Fields) -> list[ReplicatedJob]:
+    """Read the replicated Jobs of the spec of a JobSet."""
+    return [_read_replicated_job(item) for item in as_items(spec.get("replicatedJobs")) if isinstance(item, dict)]
+
+
+def _read_replicated_job(item: Fields) -> ReplicatedJob:
+    template = as_fields(item.get("template"))
+    spec = dict(as_fields(template.get("spec")))
+    if not isinstance(spec.get("completionMode"), str):
+        spec["completionMode"] = "Indexed"
+    needs = (as_fields(each) for each in as_items(item.get("dependsOn")))
+    return ReplicatedJob(
+        as_string(item.get("name")),
+        as_count(item.get("replicas"), 1),
+        as_string(item.get("groupName"), "default"),
+        as_fields(template.get("metadata")),
+        spec,
+        frozenset(as_string(each.get("name")) for each in needs if each.get("status") == "Complete"),
+    )
+
+
+def _list_pods(obj: Fields, jobs: Sequence[ReplicatedJob], subdomain: str, cluster: Cluster) -> Iterator[CreatedPod]:
+    version = parse_version(str(cluster.operators.get("jobset", "")))
+    # Jobs that others wait for prepare the training, so they have no ranks.
+    preparing = frozenset().union(*(job.waits for job in jobs)) if jobs else frozenset()
+    restarting = as_count(get_fields(obj, "spec", "failurePolicy").get("maxRestarts"), 0) > 0
+    rank = 0
+    for place, job in enumerate(jobs):
+        for index, count in list_indexes(job.replicas):
+            name = f"{get_name(obj)}-{job.name}-{index}"
+            labels = {
+                f"{_LABEL}{key}": value
+                for key, value in _list_labels(obj, jobs, place, index, subdomain)
+                if not version or version >= _SINCE.get(key, ())
+            }
+            spec = _prepare_spec(job.spec, subdomain, labels, obj)
+            for pod in list_job_pods(name, spec, job.name, rank):
+                yield replace(
+                    pod,
+                    template=as_fields(job.spec.get("template")),
+                    rank=None if job.name in preparing else pod.rank,
+                    restarts=pod.restarts._replace(retried="always") if restarting else pod.restarts,
+                    count=pod.count * count,
+                )
+            rank += 0 if job.name in preparing else count_pods(spec)
+
+
+def _prepare_spec(spec: Fields, subdomain: str, labels: Fields, obj: Fields) -> Fields:
+    """Set what the webhook and the controller set in the pod template of a Job."""
+    template = as_fields(spec.get("template"))
+    metadata, pod = as_fields(template.get("metadata")), dict(as_fields(template.get("spec")))
+    pod["restartPolicy"] = as_string(pod.get("restartPolicy"), "OnFailure")
+    if subdomain:
+        pod["subdomain"] = subdomain
+    annotations: dict[str, Any] = {**read_texts(metadata.get("annotations")), **labels}
+    if exclusive := get_fields(obj, "metadata", "annotations").get(_EXCLUSIVE):
+        annotations[_EXCLUSIVE] = exclusive
+    labeled = {**metadata, "labels": {**read_texts(metadata.get("labels")), **labels}, "annotations": annotations}
+    return {**spec, "template": {**template, "metadata": labeled, "spec": pod}}
+
+
+def _list_labels(
+    obj: Fields, jobs: Sequence[ReplicatedJob], place: int, index: int, subdomain: str
+) -> Iterator[tuple[str, str]]:
+    """Yield the labels of the pods of a Job, without their prefix."""
+    name, namespace = get_name(obj), as_string(get_fields(obj, "metadata").get("namespace"))
+    job, before = jobs[place], jobs[:place]
+    group = [each for each in jobs if each.group == job.group]
+    key = f"{namespace}/{name}-{job.name}-{index}"
+    yield "jobset-name", name
+    yield "jobset-uid", RANDOM
+    yield "replicatedjob-name", job.name
+    yield "restart-attempt", "0"
+    yield "replicatedjob-replicas", str(job.replicas)
+    yield "global-replicas", str(sum(each.replicas for each in jobs))
+    yield "job-index", str(index)
+    yield "job-key", hashlib.sha1(key.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
+    yield "job-global-index", str(sum(each.replicas for each in before) + index)
+    yield "group-name", job.group
+    yield "group-replicas", str(sum(each.replicas for each in group))
+    yield "job-group-index", str(sum(each.replicas for each in before if each.group == job.group) + index)
+    coordinator = get_fields(obj, "spec", "coordinator")
+    if coordinator:
+        job_index, pod_index = (as_count(coordinator.get(field), 0) for field in ("jobIndex", "podIndex"))
+        chosen = as_string(coordinator.get("replicatedJob"))
+        yield "coordinator", f"{name}-{chosen}-{job_index}-{pod_index}.{subdomain}"

@@ -1,0 +1,5 @@
+"""The language server: what an editor shows about the files of a repository, while they are edited."""
+
+from jobgen.model.features import Feature
+
+FEATURE = Feature(commands=("lsp",), needs=("kueue", "page"))

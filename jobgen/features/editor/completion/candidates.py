@@ -1,0 +1,344 @@
+"""The keys and values that a document can have at a path, from its schema and from the names of the repository."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+from jobgen.check.rules.gitops.server_managed_field import SERVER_FIELDS
+from jobgen.features.editor.completion import own_formats, rules
+from jobgen.features.editor.completion.items import Item, ItemKind, Rank
+from jobgen.features.editor.completion.known import Known
+from jobgen.features.editor.completion.kubernetes_values import list_known_values
+from jobgen.features.editor.completion.manifests import NamedKind, describe_framework, find_object_schema, list_kinds
+from jobgen.features.editor.completion.names import find_keyed_kind, find_named_kind
+from jobgen.features.editor.completion.schema_nodes import (
+    Field,
+    SchemaNode,
+    list_fields,
+    list_types,
+    list_values,
+    walk_path,
+    write_scalar,
+)
+from jobgen.features.editor.cursor import Cursor, get_path
+from jobgen.features.editor.index import LABEL
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.releases import list_releases
+from jobgen.model.data import API_VERSION, value_of
+from jobgen.model.features import find_parts
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.path import Step
+from jobgen.repo.policy_packs import PACKS
+from jobgen.spec.kinds import Kind
+
+_COMMON = frozenset(
+    """framework replicas image command args resources roles env volumes shm queue name namespace labels annotations
+    match merge manifest extends cluster defaults patches platform operators kubernetes gpu cpu memory containers
+    volumeMounts ports mountPath key value rules environments apiVersion kind metadata spec template""".split()
+)
+"""Fields that are used often, in any format."""
+_COMMON_BELOW = {"kubernetes": "cluster", "manifest": "patches", "platform": "cluster"}
+"""Of these, fields that are used often only there; elsewhere they are an exception."""
+_RULE_FIELDS: dict[str, Callable[[NamedKind], str]] = {
+    "apiGroups": lambda kind: kind.api_version.rpartition("/")[0],
+    "apiVersions": lambda kind: kind.api_version.rpartition("/")[2],
+    "resources": lambda kind: kind.plural,
+}
+"""The fields of a resource rule of a policy, and what kinds have there."""
+_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+
+
+class Document(NamedTuple):
+    """The document that a position is in."""
+
+    file: str
+    format: str
+    """One of jobgen's own formats; empty for a manifest."""
+    api_version: str
+    kind: str
+    data: Any
+    is_empty: bool
+    """Whether nothing, or one word, is typed."""
+    typed: str = ""
+    """The text before the position, of a key or value."""
+
+
+def read_document(cursor: Cursor, file: str, known: Known) -> Document:
+    """Return the document that a position is in."""
+    data = as_mapping(cursor.tree)
+    kind, api_version = as_text(data.get("kind")), as_text(data.get("apiVersion"))
+    # A kind or version that is being typed says nothing yet.
+    found = own_formats.find_format(file, "" if cursor.path == ("kind",) else kind)
+    is_alone = not data or (len(data) == 1 and cursor.path == (next(iter(data)),) and not cursor.is_complete)
+    is_other = api_version not in ("", API_VERSION) and cursor.path != ("apiVersion",)
+    if found == "trainingjob" and kind != "TrainingJob" and is_other:
+        found = ""
+    return Document(
+        file, found, api_version, kind, data, is_alone and len(cursor.path) <= 1, cursor.prefix.lstrip("'\"")
+    )
+
+
+def find_forms(path: Sequence[Step], document: Document, known: Known) -> tuple[SchemaNode, ...]:
+    """Return the schema at a path of a document."""
+    if document.format:
+        manifests = _find_manifests(document, known) if "manifest" in path else ()
+        return own_formats.find_forms(document.format, known.frameworks, path, manifests)
+    kind = find_kind(document, known)
+    name = kind.name if kind else document.kind
+    return walk_path(find_object_schema(known.root, document.api_version, name, known.clusters), path)
+
+
+def find_kind(document: Document, known: Known) -> Kind | None:
+    """Return the description of the kind of a manifest, also by another spelling of its name."""
+    return next((kind for kind in known.kinds if kind.describes(document.api_version, document.kind)), None)
+
+
+def _list_rendered_kinds(
+    path: Sequence[Step], document: Document, known: Known
+) -> Iterator[tuple[Kind, Sequence[Step]]]:
+    """Yield the kinds of the object that a path is in, each with the path in the object."""
+    if document.format:
+        if "manifest" in path:
+            below = path[path.index("manifest") + 1 :]
+            yield from ((kind, below) for kind in known.list_job_kinds(_find_framework(document)))
+        return
+    kind = find_kind(document, known)
+    if kind:
+        yield kind, path
+
+
+def _find_framework(document: Document) -> str:
+    """Return the framework of a job; empty if it is not known, as in an overlay."""
+    spec = as_mapping(document.data.get("spec"))
+    return as_text(spec.get("framework")) if document.format == "trainingjob" else ""
+
+
+def _list_role_names(path: Sequence[Step], shape: str, document: Document, known: Known) -> Iterator[str]:
+    """Yield the names of roles in an object, if its kind has them at a path: as keys, or as values of a field."""
+    for kind, below in _list_rendered_kinds(path, document, known):
+        layout = kind.replicas
+        at = tuple(layout.at)
+        is_key = shape == "map" and tuple(below) == at
+        is_value = shape == "list" and len(below) == len(at) + 2 and tuple(below[: len(at)]) == at
+        if layout.shape == shape and (is_key or (is_value and below[-1] == layout.key)):
+            yield from (as_text(role.spelling) for role in kind.roles.values() if as_text(role.spelling) != "*")
+
+
+def _find_manifests(document: Document, known: Known) -> list[SchemaNode]:
+    """Return the schemas of the objects that a `manifest` is merged into."""
+    return [
+        node
+        for kind in known.list_job_kinds(_find_framework(document))
+        for node in find_object_schema(known.root, as_text(kind.api_version), kind.name, known.clusters)
+    ]
+
+
+def list_keys(
+    path: Sequence[Step], document: Document, known: Known, taken: Collection[str]
+) -> Iterator[tuple[Item, Sequence[str]]]:
+    """Yield the keys that the mapping at a path can have, each with the types of its value."""
+    forms = find_forms(path, document, known)
+    allowed = _list_roles(path, document, known)
+    for field in list_fields(forms):
+        hidden = field.name in taken or (allowed is not None and field.name not in allowed)
+        if not hidden and not _is_server_field(path, field.name, document):
+            yield _make_field(field, path, document), field.types
+    if not document.format and not path and not forms:
+        for name, types in (("apiVersion", "string"), ("kind", "string"), ("metadata", "object"), ("spec", "object")):
+            if name not in taken:
+                yield Item(name, ItemKind.FIELD, "", types, "", Rank.REQUIRED), (types,)
+    yield from ((item, types) for item, types in _list_named_keys(path, document, known) if item.label not in taken)
+
+
+def _is_server_field(path: Sequence[Step], name: str, document: Document) -> bool:
+    """Whether only the cluster sets a field."""
+    if document.format:
+        return False
+    return (path[-1:] == ("metadata",) and name in SERVER_FIELDS) or (not path and name == "status")
+
+
+def _make_field(field: Field, path: Sequence[Step], document: Document) -> Item:
+    rank = field.rank
+    is_common = field.name in _COMMON and _COMMON_BELOW.get(field.name) in (None, *path[-2:])
+    if rank is not Rank.REQUIRED and not is_common:
+        rank = Rank.OTHER
+    values = [value.text for value in list_values([field.node])]
+    insert = ""
+    if not path and field.name in ("apiVersion", "kind") and len(values) == 1:
+        insert = f"{field.name}: {values[0]}"
+    parts = [field.description, f"Default: `{_show(field)}`" if "default" in field.node.schema else ""]
+    detail = " or ".join(field.types) + (", required" if field.is_required else "")
+    deprecated = "deprecated" if field.node.schema.get("deprecated") is True else ""
+    return Item(field.name, ItemKind.FIELD, insert, detail, "\n\n".join(filter(None, parts)), rank, deprecated)
+
+
+def _show(field: Field) -> str:
+    return write_scalar(field.node.schema["default"])
+
+
+def _list_roles(path: Sequence[Step], document: Document, known: Known) -> Collection[str] | None:
+    """Return the roles of the job's framework, if the mapping at a path has roles; None if it has others."""
+    if path != ("spec", "roles") or document.format != "trainingjob":
+        return None
+    framework = _find_framework(document)
+    kinds = known.list_job_kinds(framework) if framework else ()
+    roles = {role for kind in kinds for role in kind.frameworks[framework].roles}
+    return roles if roles and "*" not in roles else None
+
+
+def _list_named_keys(path: Sequence[Step], document: Document, known: Known) -> Iterator[tuple[Item, Sequence[str]]]:
+    if document.format == "settings" and path == ("rules",):
+        for item in rules.list_rules(known.read_docs().values()):
+            yield item, ("string",)
+        return
+    if document.format == "jobtests" and path[-2:-1] == ("values",):
+        for list_conditions in find_parts("editor.conditions"):
+            yield from ((Item(name, ItemKind.NAME, "", "condition"), ()) for name in list_conditions())
+        return
+    for name in _list_role_names(path, "map", document, known):
+        yield Item(name, ItemKind.NAME, "", "role", "", Rank.REQUIRED), ("object",)
+    for name in _list_resources(path, known):
+        yield Item(name, ItemKind.NAME, "", "resource"), ("string",)
+    kind = find_keyed_kind(path)
+    names = known.names.label_keys() if kind == LABEL else known.names.find(kind, document.typed)
+    types = ("string",) if kind == LABEL else ("object",)
+    for name in names:
+        yield Item(name, ItemKind.NAME, write_scalar(name), "label" if kind == LABEL else kind), types
+
+
+def list_scalars(path: Sequence[Step], document: Document, known: Known, taken: Collection[str]) -> Iterator[Item]:
+    """Yield the values that can be written at a path; `taken` has the other items of a list."""
+    if path in (("kind",), ("apiVersion",)) and document.format in ("", "trainingjob"):
+        yield from _list_kinds(path[0], document, known)
+        return
+    if document.format == "settings" and path[:1] == ("policies",):
+        packs = (Item(pack.name, ItemKind.VALUE, "", "pack of policies", pack.description) for pack in PACKS)
+        yield from (item for item in packs if item.label not in taken)
+        return
+    forms = find_forms(path, document, known)
+    is_item = bool(path) and isinstance(path[-1], int)
+    values = [*list_values(forms), *list_known_values(path, forms)]
+    for value in values:
+        label = value.text.strip('"')
+        if not (is_item and label in taken):
+            yield _make_value(path, label, value.text, value.detail, known)
+    if set(list_types(forms)) <= {"object", "array"} and forms:
+        return
+    yield from (item for item in _list_named_values(path, document, known) if not (is_item and item.label in taken))
+
+
+def _make_value(path: Sequence[Step], label: str, text: str, detail: str, known: Known) -> Item:
+    is_framework = path[-1:] == ("framework",) or "frameworks" in path[-2:]
+    reason = describe_framework(label, known.kinds, known.clusters) if is_framework else ""
+    is_foreign = is_framework and not known.list_job_kinds(label)
+    rank = Rank.DEPRECATED if reason else Rank.OTHER if text == "null" or is_foreign else Rank.COMMON
+    return Item(label, ItemKind.VALUE, text, detail, "", rank, reason)
+
+
+def _list_kinds(field: Step, document: Document, known: Known) -> Iterator[Item]:
+    """Yield kinds or versions for manifests; those that fit what is written already."""
+    if document.format == "trainingjob":
+        own = NamedKind(API_VERSION, "TrainingJob", "jobgen")
+        yield _make_kind(field, own, document)._replace(rank=Rank.REQUIRED)
+        if document.api_version == API_VERSION and field == "kind":
+            return
+    kinds = list(list_kinds(known.kinds, known.clusters))
+    if field == "kind":
+        fitting = sorted(kind for kind in kinds if kind.api_version == document.api_version) or kinds
+    else:
+        fitting = [kind for kind in kinds if kind.name == document.kind] or kinds
+    best: dict[object, Item] = {}
+    for kind in fitting:
+        item = _make_kind(field, kind, document)
+        key = item.label, kind.api_version.rpartition("/")[0] if field == "kind" else ""
+        # Of several versions of a kind, or kinds of a version, one that is not deprecated counts.
+        if key not in best or (best[key].deprecated and not item.deprecated):
+            best[key] = item
+    yield from best.values()
+
+
+def _make_kind(field: Step, kind: NamedKind, document: Document) -> Item:
+    rank = Rank.DEPRECATED if kind.deprecated else Rank.COMMON
+    if field != "kind":
+        return Item(kind.api_version, ItemKind.KIND, "", kind.source, "", rank, kind.deprecated)
+    # Without a version, the kind brings its own.
+    above = (
+        "" if "apiVersion" in document.data or document.file.endswith(".json") else f"apiVersion: {kind.api_version}"
+    )
+    return Item(kind.name, ItemKind.KIND, "", kind.api_version, "", rank, kind.deprecated, above=above)
+
+
+def _list_named_values(path: Sequence[Step], document: Document, known: Known) -> Iterator[Item]:
+    listed = _list_own_values(path, document, known) if document.format else _list_policy_values(path, document, known)
+    if listed is not None:
+        yield from listed
+        return
+    for name in _list_role_names(path, "list", document, known):
+        yield Item(name, ItemKind.NAME, write_scalar(name), "role")
+    holder = get_path(document.data, path[:-1])
+    kind = find_named_kind(path, holder)
+    last = next((step for step in reversed(path) if isinstance(step, str)), "")
+    own = as_text(value_of(as_mapping(holder).get(last)))
+    for name in known.names.find(kind, document.typed):
+        if name != own or own != as_text(document.data.get(last)):
+            yield Item(name, ItemKind.NAME, write_scalar(name), kind.replace(LABEL, "label "))
+
+
+def _list_own_values(path: Sequence[Step], document: Document, known: Known) -> Iterable[Item] | None:
+    """Return the values of some fields of jobgen's own formats; None of other fields."""
+    keys = [step for step in path if isinstance(step, str)]
+    match document.format, keys:
+        case ("settings", [*_, "mandatory"] | ["exceptions", "rule"]) | ("jobtests", [*_, "expect", "findings"]):
+            return rules.list_rules(known.read_docs().values())
+        case "overlay" | "settings" | "team", [*_, ("kinds" | "platforms") as last] if "cluster" not in keys:
+            found = {kind.name if last == "kinds" else kind.platform: kind.operator for kind in known.kinds}
+            return (Item(name, ItemKind.VALUE, "", source) for name, source in sorted(found.items()))
+        case "overlay", [*_, "locked"] | [*_, "locked", "field"]:
+            fields = list_fields(own_formats.find_forms("trainingjob", known.frameworks, ("spec",)))
+            return (Item(field.name, ItemKind.NAME, "", "field of a job", field.description) for field in fields)
+        case "overlay" | "settings", [*_, "cluster", "kubernetes"]:
+            return (Item(release, ItemKind.VALUE, f'"{release}"', "Kubernetes") for release in list_releases())
+        case "kind", ["single"]:
+            names = [str(name) for name in as_mapping(document.data.get("roles")) if name != "*"]
+            return (Item(name, ItemKind.NAME, write_scalar(name), "role") for name in names)
+    return None
+
+
+def _list_policy_values(path: Sequence[Step], document: Document, known: Known) -> Iterable[Item] | None:
+    """Return the values of some fields of policies and bindings; None of other fields."""
+    keys = [step for step in path if isinstance(step, str)]
+    last = keys[-1] if keys else ""
+    if last in _RULE_FIELDS and "resourceRules" in keys:
+        kinds = _list_ruled_kinds(path, document, known)
+        found = {_RULE_FIELDS[last](kind): kind.name if last == "resources" else "" for kind in kinds}
+        return (Item(name, ItemKind.NAME, write_scalar(name), source) for name, source in sorted(found.items()))
+    if last == "policyName":
+        names = {*known.read_policies()}
+        return (item for item in rules.list_rules(known.read_docs().values()) if item.label in names)
+    return None
+
+
+def _list_ruled_kinds(path: Sequence[Step], document: Document, known: Known) -> Iterator[NamedKind]:
+    """Yield the kinds that fit the fields before this one in the same resource rule: the groups, then the versions."""
+    fields = list(_RULE_FIELDS)
+    last = next(step for step in reversed(path) if step in fields)
+    rule = as_mapping(get_path(document.data, path[: path.index(last)]))
+    given = {
+        name: [as_text(value_of(each)) for each in as_list(rule.get(name))] for name in fields[: fields.index(last)]
+    }
+    for kind in list_kinds(known.kinds, known.clusters):
+        if all(not wanted or "*" in wanted or _RULE_FIELDS[name](kind) in wanted for name, wanted in given.items()):
+            yield kind
+
+
+def _list_resources(path: Sequence[Step], known: Known) -> Iterator[str]:
+    """Yield the names of resources that the mapping at a path may have."""
+    devices = dict.fromkeys(cluster.gpu_resource for cluster in known.clusters)
+    if path[-1:] in (("limits",), ("requests",)):
+        yield from (*_RESOURCES, *devices)
+    elif path[-1:] == ("hard",):
+        for side in ("requests", "limits"):
+            yield from (f"{side}.{name}" for name in _RESOURCES)
+        yield from (f"requests.{name}" for name in devices)
+        yield "pods"

@@ -1,0 +1,231 @@
+"""Completion in the expressions of policies: variables, fields of objects, functions and macros."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from jobgen.check.cel.admission_scope import list_typed_fields
+from jobgen.features.editor.completion.cel_functions import CelFunction, list_functions
+from jobgen.features.editor.completion.items import Item, ItemKind, Rank
+from jobgen.features.editor.completion.schema_nodes import SchemaNode, list_fields, list_types, walk_path
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.model.lazy_re import lazy_pattern, possessive_pattern
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.path import Step
+
+EXPRESSIONS = frozenset(("expression", "messageExpression", "valueExpression"))
+"""The fields of a policy that hold an expression."""
+
+_STRING = possessive_pattern(r"""'(?:[^'\\\n]++|\\.)*+'|"(?:[^"\\\n]++|\\.)*+\"""")
+_WORD = lazy_pattern(r"[A-Za-z_]\w*\Z")
+_NUMBER = lazy_pattern(r"(?<!\w)\d+\Z")
+_SEGMENT = lazy_pattern(r"(?:\.\??)?([A-Za-z_]\w*)((?:\[\??[^\[\]]*\])*)\Z")
+_MACRO = lazy_pattern(r"\.(?:all|exists|exists_one|filter|map)\(\s*([A-Za-z_]\w*)\s*,")
+_VARIABLES = {
+    "object": "The object of the request; null if it is deleted.",
+    "oldObject": "The object before the change; null if it is created.",
+    "request": "The request: its operation, user, name and namespace.",
+    "namespaceObject": "The namespace of the object; null if it has none.",
+    "authorizer": "Permissions of the user, as `cluster.authorizer` states them.",
+    "params": "The object that the binding names in `paramRef`.",
+    "variables": "The variables of this policy.",
+}
+_TYPED = {"request": "AdmissionRequest", "namespaceObject": "Namespace"}
+_MAX_KINDS = 20
+"""Of more kinds that a policy matches, these have their fields offered."""
+_METHODS = {"array": ("list",), "object": ("map",), "string": ("string",)}
+
+
+class Policy(NamedTuple):
+    """What the expressions of a policy can use."""
+
+    object: Sequence[SchemaNode] = ()
+    """The schemas of the objects that it matches; empty if none is known."""
+    params: Sequence[SchemaNode] | None = None
+    """The schema of its parameters; None without parameters."""
+    variables: tuple[str, ...] = ()
+
+
+def read_policy(
+    document: Mapping[str, Any],
+    find_object: Callable[[str, str, str], Sequence[SchemaNode]],
+    find_schema: Callable[[str, str], Sequence[SchemaNode]],
+) -> Policy:
+    """Read what the expressions of a policy can use; it may be half typed.
+
+    `find_object` returns the schema for a group, version and resource, `find_schema` that for an apiVersion and kind.
+    """
+    spec = as_mapping(document.get("spec"))
+    rules = [as_mapping(rule) for rule in as_list(as_mapping(spec.get("matchConstraints")).get("resourceRules"))]
+    resources = [
+        tuple(as_text(part) for part in parts)
+        for rule in rules
+        for parts in _combine(*(as_list(rule.get(key)) for key in ("apiGroups", "apiVersions", "resources")))
+    ]
+    kind = as_mapping(spec.get("paramKind"))
+    params = find_schema(as_text(kind.get("apiVersion")), as_text(kind.get("kind"))) if kind else None
+    names = (as_text(as_mapping(each).get("name")) for each in as_list(spec.get("variables")))
+    found = [node for each in resources[:_MAX_KINDS] for node in find_object(*each)]
+    return Policy(found, params, tuple(filter(None, names)))
+
+
+def _combine(
+    groups: Sequence[Any], versions: Sequence[Any], resources: Sequence[Any]
+) -> Iterator[tuple[Any, Any, Any]]:
+    yield from ((group, version, resource) for group in groups for version in versions for resource in resources)
+
+
+def complete_expression(before: str, policy: Policy) -> tuple[int, list[Item]]:
+    """Return what an expression can go on with, and how many characters before the cursor that replaces."""
+    masked = _STRING.sub(lambda found: "'" + "_" * (len(found[0]) - 2) + "'", before)
+    if masked.count("'") % 2 or masked.count('"') % 2:
+        return 0, []
+    word = _WORD.search(masked)
+    typed = len(word[0]) if word else 0
+    head = masked[: len(masked) - typed]
+    if head.endswith((".", ".?")):
+        start = before[: len(head)].removesuffix("?").removesuffix(".")
+        if _NUMBER.search(start):
+            return 0, []
+        return typed, _deduplicate(_list_members(start, policy))
+    if head[-1:].isdigit():
+        return 0, []
+    return typed, _deduplicate(_list_names(head, policy))
+
+
+def _deduplicate(items: Iterable[Item]) -> list[Item]:
+    return list({item.label: item for item in reversed(list(items))}.values())[::-1]
+
+
+def _list_names(before: str, policy: Policy) -> Iterator[Item]:
+    for name, _ in reversed(list(_find_bound(before))):
+        yield Item(name, ItemKind.VARIABLE, "", "variable", "The item or key of this macro.", Rank.REQUIRED)
+    for name, summary in _VARIABLES.items():
+        if (name != "params" or policy.params is not None) and (name != "variables" or policy.variables):
+            yield Item(name, ItemKind.VARIABLE, "", "variable", summary, Rank.COMMON)
+    for function in list_functions():
+        if not function.receiver and "." not in function.name:
+            yield _make_function(function)
+    for name in dict.fromkeys(each.name.partition(".")[0] for each in list_functions() if "." in each.name):
+        yield Item(name, ItemKind.VARIABLE, "", "library", "", Rank.OTHER)
+
+
+def _make_function(function: CelFunction) -> Item:
+    label = function.name.rpartition(".")[2]
+    insert = f"{label}($1)" if function.has_arguments else f"{label}()"
+    documentation = f"{function.summary}\n\n```cel\n{function.example}\n```"
+    return Item(label, ItemKind.FUNCTION, insert, function.receiver, documentation, Rank.OTHER, is_snippet=True)
+
+
+def _list_members(receiver: str, policy: Policy) -> Iterator[Item]:
+    """Yield the fields and functions of the value before a dot."""
+    path = _read_path(receiver)
+    if path and path[0] == "variables" and len(path) == 1:
+        yield from (Item(name, ItemKind.VARIABLE, "", "variable of the policy") for name in policy.variables)
+        return
+    libraries = [each for each in list_functions() if len(path) == 1 and each.name.startswith(f"{path[0]}.")]
+    if libraries:
+        yield from map(_make_function, libraries)
+        return
+    forms = _find_forms(path, receiver, policy) if path else ()
+    for field in list_fields(forms):
+        detail = " or ".join(field.types)
+        # A field with another name than a word is written in brackets, which needs the dot to be removed.
+        if field.name.isidentifier():
+            yield Item(field.name, ItemKind.FIELD, "", detail, field.description, field.rank)
+    wanted = _find_receivers(path, receiver, forms)
+    for function in list_functions():
+        if function.receiver and (function.receiver in wanted or not wanted):
+            yield _make_function(function)
+
+
+def _find_receivers(path: Sequence[Step], receiver: str, forms: Sequence[SchemaNode]) -> list[str]:
+    """Return the types of functions that a value has; empty if its type is not known."""
+    if path == ("authorizer",):
+        return ["Authorizer"]
+    if receiver.endswith(("'", '"')):
+        return ["string"]
+    if receiver.endswith("}"):
+        return ["map"]
+    found = [name for kind in list_types(forms) for name in _METHODS.get(kind, ())]
+    # A mapping with fields is not a map.
+    return [name for name in found if name != "map" or not list(list_fields(forms))] or (["object"] if found else [])
+
+
+def _read_path(text: str) -> tuple[Step, ...]:
+    """Return the fields and indexes at the end of an expression, such as `object.spec.containers[0]`; empty if none."""
+    steps: list[Step] = []
+    while found := _SEGMENT.search(text):
+        indexes = re.findall(r"\[\??([^\[\]]*)\]", found[2])
+        steps[:0] = [found[1], *(_read_index(index.strip()) for index in indexes)]
+        text = text[: found.start()]
+        if not found[0].startswith("."):
+            return () if text.endswith((")", "]", "'", '"')) else tuple(steps)
+    return ()
+
+
+def _read_index(text: str) -> Step:
+    """Return the key or index in brackets; the name of a variable stands for any key."""
+    return text[1:-1] if text[:1] in ("'", '"') else 0 if text.isdigit() else text
+
+
+def _walk(forms: Sequence[SchemaNode], path: Iterable[Step]) -> Sequence[SchemaNode]:
+    """Return the schema at a path; the items of lists have no names, so any key leads to them."""
+    for step in path:
+        below = walk_path(forms, (step,))
+        forms = below or walk_path([form for form in forms if "array" in list_types([form])], (0,))
+    return forms
+
+
+def _find_forms(path: Sequence[Step], before: str, policy: Policy, depth: int = 0) -> Sequence[SchemaNode]:
+    """Return the schema of the value at a path, which begins with a variable."""
+    first = path[0]
+    bound = dict(_find_bound(before))
+    if first in bound and depth < 8:
+        receiver = _read_path(bound[str(first)])
+        forms = _find_forms(receiver, bound[str(first)], policy, depth + 1) if receiver else ()
+        return _walk(forms, (0, *path[1:]))
+    root: Sequence[SchemaNode] = ()
+    if first in ("object", "oldObject"):
+        root = policy.object
+    elif first == "params":
+        root = policy.params or ()
+    elif first in _TYPED:
+        root = _read_typed(_TYPED[str(first)])
+    return _walk(root, path[1:])
+
+
+def _find_bound(before: str) -> Iterator[tuple[str, str]]:
+    """Yield the variables of the macros around the end of an expression, each with what is before the macro."""
+    for found in _MACRO.finditer(before):
+        rest = before[found.end() :]
+        if rest.count("(") >= rest.count(")"):
+            yield found[1], before[: found.start()]
+
+
+@cache
+def _read_typed(name: str) -> tuple[SchemaNode, ...]:
+    """Return a type of the request as a schema."""
+    group = "kubernetes."
+    types: dict[str, dict[str, Any]] = {}
+    for owner, field, kind in list_typed_fields():
+        properties = types.setdefault(owner.removeprefix(group), {"type": "object", "properties": {}})["properties"]
+        properties[field] = _write_type(kind, group)
+
+    def resolve(ref: str) -> SchemaNode | None:
+        return SchemaNode(types[ref], resolve) if ref in types else None
+
+    return (SchemaNode(types[name], resolve),)
+
+
+def _write_type(kind: str, group: str) -> dict[str, Any]:
+    if kind.startswith(group):
+        return {"$ref": kind.removeprefix(group)}
+    if kind.startswith("list<"):
+        return {"type": "array", "items": _write_type(kind[5:-1], group)}
+    if kind.startswith("map<"):
+        return {"type": "object", "additionalProperties": {"type": "string"}}
+    return {"type": {"int": "integer", "bool": "boolean"}.get(kind, "string")} if kind != "dyn" else {}

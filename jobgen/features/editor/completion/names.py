@@ -1,0 +1,165 @@
+"""Names that a repository knows: objects by kind, jobs and their folders, environments, teams, values of labels.
+
+They come from the index of the workspace, which the background process keeps up to date, and from overlays, runtimes
+and the exported state of clusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from jobgen.features.editor.completion.items import MAX_ITEMS
+from jobgen.features.editor.index import LABEL, REFERRED_KINDS, USED_KINDS, FileIndex, list_names
+from jobgen.k8s.kueue import QUEUE_LABEL
+from jobgen.k8s.nodes import as_mapping
+from jobgen.model.data import untraced, value_of
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.path import Step
+from jobgen.render.build import split_list
+from jobgen.render.config import ProjectConfig, read_documents
+from jobgen.repo import layout
+
+FOLDER, JOB, OVERLAY, POLICY, TEAM = "folder", "job", "overlay", "policy", "team"
+"""The kinds of names that are not those of objects."""
+
+_PATTERNS = {
+    ("budgets", "namespaces"): "Namespace",
+    ("budgets", "teams"): f"{LABEL}team",
+    ("cluster", "queues"): "LocalQueue",
+    ("spec", "configs"): "ConfigMap",
+    ("spec", "secrets"): "Secret",
+}
+"""Mappings whose keys are names, by the last two steps of their paths."""
+_LISTS = {
+    "environments": OVERLAY,
+    "extends": OVERLAY,
+    "folders": FOLDER,
+    "imagePullSecrets": "Secret",
+    "jobs": JOB,
+    "names": JOB,
+    "namespaces": "Namespace",
+    "priorityClasses": "PriorityClass",
+    "queues": "LocalQueue",
+    "serviceAccounts": "ServiceAccount",
+    "teams": TEAM,
+}
+"""Lists of names."""
+_OTHER_FIELDS = {
+    "clusterQueue": "ClusterQueue",
+    "cohort": "Cohort",
+    "cohortName": "Cohort",
+    "policyName": POLICY,
+    "priority": "PriorityClass",
+}
+KINDS_WITH_SCOPES = {"ClusterTrainingRuntime": ("TrainingRuntime",), "PriorityClass": ("WorkloadPriorityClass",)}
+"""Other kinds that a field may name as well."""
+
+
+class KnownNames(NamedTuple):
+    """Names by kind, sorted."""
+
+    by_kind: Mapping[str, tuple[str, ...]] = {}
+
+    def find(self, kind: str, typed: str = "") -> Sequence[str]:
+        """Return the names of a kind; of very many, only some, first those that match what is typed."""
+        kinds = (kind, *KINDS_WITH_SCOPES.get(kind, ()))
+        found = [name for each in kinds for name in self.by_kind.get(each, ())]
+        if len(found) <= MAX_ITEMS:
+            return found
+        # One more than are shown, so that the editor asks again when other letters are typed.
+        matching = (name for name in found if typed.lower() in name.lower())
+        return list(dict.fromkeys((*islice(matching, MAX_ITEMS + 1), *found[: MAX_ITEMS + 1])))
+
+    def label_keys(self) -> tuple[str, ...]:
+        """Return the keys of labels."""
+        return tuple(sorted(kind.removeprefix(LABEL) for kind in self.by_kind if kind.startswith(LABEL)))
+
+
+def merge_names(*several: Iterable[tuple[str, str]]) -> KnownNames:
+    """Return names, given as kind and name, by kind."""
+    found: dict[str, set[str]] = {}
+    for names in several:
+        for kind, name in names:
+            found.setdefault(kind, set()).add(name)
+    return KnownNames({kind: tuple(sorted(names)) for kind, names in found.items()})
+
+
+def list_index_names(index: Mapping[str, FileIndex]) -> Iterator[tuple[str, str]]:
+    """Yield kind and name of all that the files of an index define or use."""
+    unique = {names for file in index.values() for names in (file.names,)}
+    for names in unique:
+        yield from names
+    for path, file in index.items():
+        yield from ((FOLDER, folder) for folder in _list_folders(path))
+        for job in file.jobs:
+            yield JOB, job.name
+            for rendered in job.environments:
+                yield from ((made.kind, made.name) for made in rendered.objects[1:])
+
+
+def _list_folders(path: str) -> Iterator[str]:
+    """Yield the folders in jobs/ that a file is below."""
+    parts = path.split("/")[:-1]
+    if parts[:1] == ["jobs"]:
+        yield from ("/".join(parts[:end]) for end in range(1, len(parts) + 1))
+
+
+def list_layer_names(project: ProjectConfig, states: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield kind and name of what overlays, runtimes and exported states define or use."""
+    for name, overlay in project.overlays.items():
+        yield OVERLAY, name
+        for spec in overlay.specs:
+            yield from list_names({"spec": untraced(spec)})
+            yield from (
+                ("LocalQueue", str(queue)) for queue in as_mapping(as_mapping(spec.get("cluster")).get("queues"))
+            )
+    yield from ((TEAM, team.name) for team in project.teams.all)
+    for name, runtime in project.runtimes.items():
+        yield str(value_of(runtime.get("kind"))), name
+    for kind in project.kinds:
+        # The runtimes that an operator brings are the defaults of its kinds.
+        yield from list_names({name: untraced(each.defaults) for name, each in kind.frameworks.items()})
+    for file in (file for folder in states for file in layout.read_state(project.root, folder)):
+        for document in read_documents(file, [], shared=True).documents:
+            for each in split_list(document.data):
+                yield from list_names(each) if isinstance(each, dict) else ()
+
+
+def find_named_kind(path: Sequence[Step], holder: Any) -> str:
+    """Return the kind of names that a value has; empty if it is not a name. `holder` is the mapping around it."""
+    keys = [step for step in path if isinstance(step, str)]
+    if not keys:
+        return ""
+    last, before = keys[-1], keys[-2] if len(keys) > 1 else ""
+    if last == QUEUE_LABEL:
+        return "LocalQueue"
+    if before in ("labels", "matchLabels"):
+        return f"{LABEL}{last}"
+    if isinstance(path[-1], int):
+        return _LISTS.get(last, "") or USED_KINDS.get(last, "")
+    if last == "name":
+        return _find_referred_kind(before, holder)
+    return USED_KINDS.get(last, "") or _OTHER_FIELDS.get(last, "")
+
+
+def _find_referred_kind(field: str, holder: Any) -> str:
+    """Return the kind that a reference such as `secretKeyRef` or `roleRef` names."""
+    kind = value_of(as_mapping(holder).get("kind"))
+    if field.endswith("Ref") and isinstance(kind, str):
+        return kind
+    return REFERRED_KINDS.get(field, "")
+
+
+def find_keyed_kind(path: Sequence[Step]) -> str:
+    """Return the kind of names that the keys of the mapping at a path are; empty if they are fields."""
+    keys = [step for step in path if isinstance(step, str)]
+    if keys and keys[-1] in ("labels", "matchLabels"):
+        return LABEL
+    if keys and keys[-1] == "environments":
+        return OVERLAY
+    last = tuple(keys[-2:])
+    if last and last[-1] in ("configs", "secrets") and "roles" in keys:
+        last = ("spec", last[-1])
+    return _PATTERNS.get((last[0], last[1]), "") if len(last) == 2 else ""

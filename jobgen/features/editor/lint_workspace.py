@@ -1,0 +1,193 @@
+"""Lint the whole workspace, again and again: only what changed since the last time is processed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+from jobgen.api.errors import JobgenError
+from jobgen.api.lint import finish_findings
+from jobgen.api.lint_files import LintRequest, resolve_files
+from jobgen.api.lint_run import find_findings, finish_file
+from jobgen.engine.inputs import edited
+from jobgen.engine.store import Store
+from jobgen.features.editor.decide_workspace import QueueDecider
+from jobgen.features.editor.decisions import Decisions
+from jobgen.features.editor.index import IndexBuilder
+from jobgen.features.editor.snapshot import Snapshot, group_findings, key_of
+from jobgen.model.finding import Finding
+from jobgen.recognize import OBJECT
+from jobgen.render.config import ProjectConfig
+from jobgen.render.environment import EnvironmentRunner
+from jobgen.render.file_result import Answer, FileParts, FileResult, join_parts, new_result
+from jobgen.render.prepare_run import digest_layers
+from jobgen.render.read_jobs import collect_suppressions, read_jobs
+from jobgen.render.result_inputs import name_entry
+from jobgen.render.run import Run
+from jobgen.render.trace import Job
+from jobgen.repo.files import File, FileEntry, read_file
+from jobgen.repo.named_paths import read_first
+from jobgen.report.suppress import Suppression
+
+
+class WorkspaceLinter:
+    """Lints one workspace, again and again, with one store."""
+
+    def __init__(self, root: Path, today: str = "") -> None:
+        self._request = LintRequest(root, today=today)
+        self._store = Store(str(root))
+        self._index = IndexBuilder()
+        self._decider = QueueDecider()
+        self._last = _LastLint()
+        self._files = b""
+
+    def lint(self, drafts: Mapping[str, bytes], check: Callable[[int, int], None]) -> Snapshot:
+        """Lint the workspace with the contents of open documents, by real path.
+
+        `check` is called again and again; what it raises ends the lint.
+        """
+        with edited(drafts):
+            files = resolve_files(self._request)
+            try:
+                linted = find_findings(self._request, self._store, files, check)
+            except JobgenError as error:
+                found = getattr(error, "findings", ())
+                return Snapshot(findings=group_findings(found, {}), error=str(error))
+            self._store.drop_unused()
+            last = self._last = self._last.update(linted.runs)
+            entries = [*files.jobs, *(files.standalone or ())]
+            own = {entry.path: keys for entry in entries if (keys := _list_own(last.project, last.answers, entry))}
+            layers = list_layer_findings(last.project, linted.runs[0].prepared_findings)
+            own |= {file: frozenset(map(key_of, found)) for file, found in layers.items()}
+            index = self._index.update(last.list_parts(entries), last.list_runners(), last.read_jobs)
+            jobs = files.jobs if files.whole else ()
+            last.results.extend(last.list_parts(jobs))
+            keeps = self._decider.note(last.results, last.list_runners(), last.project)
+        grouped = group_findings(finish_findings(linted.findings, linted.mandatory)[0], own)
+        others = frozenset(path for path, (sort, _) in linted.taken.items() if sort != OBJECT.name)
+        return Snapshot(findings=grouped, index_change=index, keeps_decisions=keeps, others=others)
+
+    @property
+    def has_undecided(self) -> bool:
+        """Whether there are queues, and jobs that have not been decided about."""
+        return self._decider.is_due
+
+    def decide(self, drafts: Mapping[str, bytes], check: Callable[[], None]) -> Decisions:
+        """Decide about the jobs of the last lint as Kueue does. What `check` raises ends it."""
+        last = self._last
+        if not last.runs:
+            return {}
+        with edited(drafts):
+            return self._decider.decide(last.results, last.list_runners(), last.project, check)
+
+    def has_changed_files(self) -> bool:
+        """Whether a file has been changed, added or removed since the last call, as far as its stat says."""
+        files = resolve_files(self._request)
+        entries = (*files.jobs, *(files.standalone or ()))
+        known = blake2b(digest_layers(files.root or self._request.directory).encode())
+        for entry in entries:
+            known.update(repr((entry.path, _stat_file(entry.full))).encode("utf-8", "surrogatepass"))
+        before, self._files = self._files, known.digest()
+        return self._files != before
+
+
+def _stat_file(full: str) -> tuple[int, int, int, int] | None:
+    try:
+        status = os.stat(full)
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+
+
+class _LastLint:
+    """The results of the last lint. Those of an environment whose overlays have errors are as they were before."""
+
+    def __init__(self) -> None:
+        self.runs: Sequence[Run] = ()
+        self.answers: dict[str, Answer] = {}
+        self.results: list[tuple[FileEntry, FileParts]] = []
+        """The results of the files of the repository."""
+        self._runners: dict[str, EnvironmentRunner] = {}
+        self._parts: dict[str, dict[str, FileResult]] = {}
+        """The results of files in each environment."""
+        self._selected: tuple[str, ...] = ()
+
+    @property
+    def project(self) -> ProjectConfig:
+        """The project of the last lint."""
+        return self.runs[0].project
+
+    def update(self, runs: Sequence[Run]) -> _LastLint:
+        """Return what is known after another lint."""
+        now = _LastLint()
+        now.runs = runs
+        now.answers = {name: answer for run in runs for name, answer in run.answers.items()}
+        same = {
+            name
+            for name, answer in now.answers.items()
+            if name in self.answers and answer.parts[0] is self.answers[name].parts[0]
+        }
+        now._selected = tuple(dict.fromkeys(name for run in runs for name in run.selected))
+        for env in now._selected:
+            if env in self._runners:
+                now._runners[env] = self._runners[env]
+                now._parts[env] = {name: part for name, part in self._parts[env].items() if name in same}
+        for run in runs:
+            for number, runner in enumerate(run.runners, 1):
+                now._runners[runner.name] = runner
+                now._parts[runner.name] = {name: answer.parts[number] for name, answer in run.answers.items()}
+        return now
+
+    def list_runners(self) -> list[EnvironmentRunner]:
+        """Return the environments."""
+        return [self._runners[name] for name in self._selected if name in self._runners]
+
+    def list_parts(self, entries: Iterable[FileEntry]) -> Iterator[tuple[FileEntry, FileParts]]:
+        """Return the results of files by themselves and in each environment, as far as they are known."""
+        kept = [self._parts[runner.name] for runner in self.list_runners()]
+        for entry in entries:
+            name = name_entry(entry)
+            if name in self.answers:
+                yield entry, (self.answers[name].parts[0], *(results.get(name, _NOTHING) for results in kept))
+
+    def read_jobs(self, entry: FileEntry) -> list[Job]:
+        """Read the jobs of a file."""
+        return list(read_jobs([entry], self.project.frameworks, []))
+
+
+_NOTHING = new_result()
+"""The result of a file that has not been processed in an environment, because its overlays have errors."""
+
+
+def _list_own(project: ProjectConfig, answers: Mapping[str, Answer], entry: FileEntry) -> frozenset[object]:
+    """Return the keys of the findings that a file has by itself."""
+    if entry.finding:
+        return frozenset(map(key_of, finish_own(project, [entry.finding], [], File(entry.path))))
+    answer = answers.get(name_entry(entry))
+    part = join_parts(answer.parts) if answer is not None else None
+    if part is None or not part.findings:
+        return frozenset()
+    return frozenset(map(key_of, finish_own(project, part.findings, part.comments, read_file(entry))))
+
+
+def list_layer_findings(project: ProjectConfig, prepared: Sequence[Finding]) -> dict[str, tuple[Finding, ...]]:
+    """Return the findings of settings, overlays, kinds and policies, by file."""
+    grouped: dict[str, list[Finding]] = {}
+    for finding in prepared:
+        grouped.setdefault(finding.location.file, []).append(finding)
+    found: dict[str, tuple[Finding, ...]] = {}
+    for path, findings in grouped.items():
+        file = read_first((project.root,), path) or File(path)
+        comments: list[Suppression] = []
+        collect_suppressions(file, comments, [])
+        found[path] = finish_own(project, findings, comments, file)
+    return found
+
+
+def finish_own(
+    project: ProjectConfig, findings: Sequence[Finding], comments: Sequence[Suppression], file: File
+) -> tuple[Finding, ...]:
+    """Return one finding for each fault that a file has by itself, without those that its comments suppress."""
+    return finish_findings(finish_file(project, findings, comments, file), project.mandatory)[0]

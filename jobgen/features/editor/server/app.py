@@ -1,0 +1,314 @@
+"""The server and its workspaces."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+from pygls.uris import from_fs_path, to_fs_path
+from pygls.workspace import TextDocument
+
+from jobgen.features.editor.completion.known import KnownCache
+from jobgen.features.editor.decisions import Decisions, DecisionsAnswer
+from jobgen.features.editor.last_good import GoodText
+from jobgen.features.editor.server.time_limit import MAX_SECONDS, SLOW_PAUSE, TimeLimitError, run_limited
+from jobgen.features.editor.server.worker import Worker
+from jobgen.features.editor.snapshot import Snapshot
+from jobgen.features.editor.workspace import Workspace
+from jobgen.model.finding import Finding
+from jobgen.model.limits import MAX_PATH_LENGTH
+from jobgen.repo.root import find_root, has_settings
+from jobgen.report.escape import visible
+
+log = logging.getLogger("jobgen.lsp")
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+Result = TypeVar("Result")
+
+
+class OpenWorkspace:
+    """A workspace of the editor, its background process, and who wants to know about new results."""
+
+    def __init__(self, folder: Path, notify: Callable[[OpenWorkspace], None]) -> None:
+        self.workspace = Workspace(folder)
+        self.uris: dict[str, str] = {}
+        """The URIs of open documents, as the editor writes them, by path from the root."""
+        self.shown: dict[str, tuple[tuple[Finding, ...], int | None]] = {}
+        """The findings that the editor shows, and the version of the document, by path from the root."""
+        self.alone: dict[str, tuple[Finding, ...]] = {}
+        """The findings that open documents have by themselves, as they are now."""
+        self.good: dict[str, GoodText] = {}
+        """What open documents had before a line of them was half typed."""
+        self.half_typed: set[str] = set()
+        """The documents whose findings are kept although a line of them is half typed."""
+        self.edited: dict[str, int] = {}
+        """The number of the first request that has the newest edit of a document."""
+        self.slow: dict[str, float] = {}
+        """When a document that takes too long may be linted by itself again."""
+        self.is_shared = True
+        """Whether files beside the open documents are linted too."""
+        self.known = KnownCache()
+        """What the repository knows: kinds, clusters and names."""
+        self._logged: dict[str, str] = {}
+        """The errors of the last results, by what was not done."""
+        self.warning = ""
+        """What the editor is to show, because findings may be missing; empty once it has."""
+        self._notify = notify
+        self.worker = Worker(self.workspace.root, self._take)
+
+    def is_current(self, file: str) -> bool:
+        """Whether the background process has linted a file as it is in the editor, by its path from the root."""
+        return self.workspace.snapshot.number >= self.edited.get(file, 0)
+
+    def find_decisions(self) -> Decisions:
+        """Return what Kueue decides about the jobs as they are now; empty if it is not known, or not yet."""
+        answer, newest = self.workspace.decisions, max((self.worker.number, *self.edited.values()))
+        return answer.decisions if answer.number >= newest else {}
+
+    def forget(self) -> None:
+        """Forget what was computed from files, so that it is computed again."""
+        self.workspace.forget()
+        self.known = KnownCache()
+
+    def request_lint(self, delay: float = 0) -> None:
+        """Lint everything in the background, with the contents of open documents."""
+        if self.is_shared:
+            self.worker.request(self.workspace.drafts, delay)
+
+    def _take(self, answer: Snapshot | DecisionsAnswer) -> None:
+        if isinstance(answer, DecisionsAnswer):
+            self.workspace.decisions = answer
+            self._log_once("the queues of %s were not simulated: %s", answer.error)
+        else:
+            self.workspace.take(answer)
+            is_new = self._log_once("the workspace %s was not linted: %s", answer.error)
+            if answer.has_failed and is_new:
+                self.warning = f"{self.workspace.root} was not linted, and its findings are old: {answer.error}"
+        self._notify(self)
+
+    def _log_once(self, text: str, error: str) -> bool:
+        """Write an error to the log, unless the last results had it too: each edit has new results.
+
+        Return whether it is new.
+        """
+        is_new = bool(error) and error != self._logged.get(text)
+        if is_new:
+            log.warning(text, self.workspace.root, error)
+        self._logged[text] = error
+        return is_new
+
+
+class JobgenServer(LanguageServer):
+    """The language server of jobgen."""
+
+    def __init__(self) -> None:
+        super().__init__("jobgen", version("jobgen"), types.TextDocumentSyncKind.Incremental)
+        self.workspaces: dict[Path, OpenWorkspace] = {}
+        self.watches = False
+        """Whether the background processes look for changed files, because the editor does not report them."""
+        self.options: dict[str, Any] = {}
+        """The settings that the editor sent when it started the server."""
+        self.client_commands: frozenset[str] = frozenset()
+        """The commands that the editor has for this server."""
+        self._slow: dict[tuple[str, str], float] = {}
+        """When a request about a document that takes too long may be tried again, by method and URI."""
+        self.edit_listeners: list[Callable[[OpenWorkspace], None]] = []
+        """Called when a document has been edited, and linted by itself."""
+        self.folder_listeners: list[Callable[[], None]] = []
+        """Called when folders have been added."""
+        self.listeners: list[Callable[[OpenWorkspace], None]] = []
+        """Called when a workspace has new results."""
+
+    def feature(self, feature_name: str, options: Any = None) -> Callable[[Handler], Handler]:
+        """Register what answers a request. If it raises an exception, the answer is empty, and the server lives."""
+        register = super().feature(feature_name, options)
+
+        def add(handler: Handler) -> Handler:
+            is_limited = _is_answered(feature_name) and not asyncio.iscoroutinefunction(handler)
+            register(guard(feature_name, partial(self._answer, feature_name, handler) if is_limited else handler))
+            return handler
+
+        return add
+
+    def command(self, command_name: str) -> Callable[[Handler], Handler]:
+        """Register a command. If it raises an exception, its result is empty, and the server lives."""
+        register = super().command(command_name)
+
+        def add(handler: Handler) -> Handler:
+            register(guard(command_name, handler))
+            return handler
+
+        return add
+
+    def _answer(self, method: str, handler: Callable[..., Result], params: Any) -> Result | None:
+        """Answer a request; with nothing, if the same request about the document has just taken too long.
+
+        Editors ask again after each edit, so that a few large documents would keep the server from all others.
+        """
+        asked = method, getattr(getattr(params, "text_document", None), "uri", "")
+        now = time.monotonic()
+        if self._slow.get(asked, 0) > now:
+            return None
+        try:
+            return self.limit(handler, params)
+        except TimeLimitError:
+            self._slow = {each: until for each, until in self._slow.items() if until > now}
+            self._slow[asked] = time.monotonic() + SLOW_PAUSE
+            raise
+
+    def limit(self, function: Callable[..., Result], *args: Any) -> Result:
+        """Call a function, for as long as an answer may take.
+
+        Raises:
+            TimeLimitError: It takes longer.
+
+        """
+        try:
+            return run_limited(MAX_SECONDS, function, *args)
+        except TimeLimitError:
+            # It was interrupted anywhere, so what it was about to keep may be incomplete.
+            for opened in self.workspaces.values():
+                opened.forget()
+            raise
+
+    def report_server_error(self, error: Exception, source: type[Exception]) -> None:
+        """Write an error to the log. A message on the screen for each would disturb the user."""
+        log.warning("%s: %s", source.__name__, error)
+
+    def find_workspace(self, uri: str) -> tuple[OpenWorkspace, str] | None:
+        """Return the workspace of a document, and its path from the root; None for other documents.
+
+        A document of another jobs repository, which may be inside one of the editor's folders, has its own workspace.
+        A document outside of the editor's folders that belongs to no repository is linted by itself.
+        """
+        full = _read_path(uri)
+        if full is None:
+            return None
+        settings = _find_settings(full)
+        if settings is not None:
+            opened = self.workspaces.get(settings.resolve()) or self.open_folder(settings)
+            file = opened.workspace.find_relative(full)
+            return (opened, file) if file is not None else None
+        found = [(each, file) for each in self.workspaces.values() if (file := each.workspace.find_relative(full))]
+        if not found and Path(full).parent.is_dir():
+            opened = self.open_folder(Path(full).parent, is_shared=False)
+            file = opened.workspace.find_relative(full)
+            return (opened, file) if file is not None else None
+        return max(found, key=lambda each: len(each[0].workspace.root.parts), default=None)
+
+    def list_workspaces(self, uri: str) -> list[OpenWorkspace]:
+        """Return the workspaces that are open and have a file."""
+        full = _read_path(uri)
+        return [each for each in self.workspaces.values() if full and each.workspace.find_relative(full)]
+
+    def open_folder(self, folder: Path, *, is_shared: bool = True) -> OpenWorkspace:
+        """Open a folder, unless its repository is open already."""
+        opened = OpenWorkspace(folder, self._notify)
+        known = self.workspaces.setdefault(opened.workspace.root, opened)
+        if known is opened or (is_shared and not known.is_shared):
+            known.is_shared = is_shared
+            known.worker.watches = self.watches
+            known.request_lint()
+        return known
+
+    def close_workspace(self, root: Path) -> OpenWorkspace | None:
+        """Close the workspace at a root, and return it."""
+        opened = self.workspaces.pop(root, None)
+        if opened:
+            opened.worker.stop()
+        return opened
+
+    def has_nearer(self, opened: OpenWorkspace, file: str) -> bool:
+        """Whether a file of a workspace belongs to a repository inside of it."""
+        settings = _find_settings(str(opened.workspace.root / file))
+        return settings is not None and settings.resolve() != opened.workspace.root
+
+    def notify_edit(self, opened: OpenWorkspace) -> None:
+        """Say that a document of a workspace has been edited."""
+        for listener in self.edit_listeners:
+            guard("edits", listener)(opened)
+
+    def notify_folders(self) -> None:
+        """Say that folders have been added."""
+        for listener in self.folder_listeners:
+            guard("folders", listener)()
+
+    def _notify(self, opened: OpenWorkspace) -> None:
+        if opened.warning:
+            message, opened.warning = visible(f"jobgen: {opened.warning}"), ""
+            self.window_show_message(types.ShowMessageParams(types.MessageType.Error, message))
+        for listener in self.listeners:
+            guard("results", listener)(opened)
+
+    def find_document(self, uri: str) -> TextDocument | None:
+        """Return an open document; None if it is not open."""
+        found: TextDocument | None = self.workspace.text_documents.get(unquote(uri))
+        return found
+
+    def find_uri(self, opened: OpenWorkspace, file: str) -> str:
+        """Return the URI of a file of a workspace, as the editor writes it if the file is open."""
+        known = opened.uris.get(file)
+        if known is not None:
+            return known
+        return from_fs_path(opened.workspace.name_file(file)) or ""
+
+
+def guard(name: str, handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that calls a handler. An exception of it is logged with the name, and the result is None.
+
+    A command gets its arguments as they were sent, since pygls cannot see the types that the handler wants.
+    """
+    if asyncio.iscoroutinefunction(handler):
+
+        async def guarded(*args: Any) -> Any:
+            try:
+                return await handler(*args)
+            except TimeLimitError:
+                log.warning("`%s` takes longer than %d s, so it is not answered", name, MAX_SECONDS)
+                return None
+            except Exception:
+                log.exception("`%s` failed; please report this bug in jobgen", name)
+                return None
+    else:
+
+        def guarded(*args: Any) -> Any:  # type: ignore[misc]
+            try:
+                return handler(*args)
+            except TimeLimitError:
+                log.warning("`%s` takes longer than %d s, so it is not answered", name, MAX_SECONDS)
+                return None
+            except Exception:
+                log.exception("`%s` failed; please report this bug in jobgen", name)
+                return None
+
+    return guarded
+
+
+def _is_answered(method: str) -> bool:
+    """Whether a message asks for something that is computed."""
+    known = types.METHOD_TO_TYPES.get(method)
+    return known is not None and known[1] is not None and method not in (types.INITIALIZE, types.SHUTDOWN)
+
+
+def _read_path(uri: str) -> str | None:
+    """Return the path of a file; None for another URI, and for a path that no file has."""
+    try:
+        full = to_fs_path(uri) if uri.startswith("file:") else None
+    except ValueError:  # a host such as `[`
+        return None
+    return full if full and "\0" not in full and len(full) <= MAX_PATH_LENGTH else None
+
+
+def _find_settings(full: str) -> Path | None:
+    """Return the nearest folder above a document that has settings; None if there is none."""
+    folder = Path(full).parent
+    found = find_root(folder)
+    return found if found is not None and has_settings(found) else None

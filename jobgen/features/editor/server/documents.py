@@ -1,0 +1,152 @@
+"""Open documents: what the editor sends about them, and the lints that follow."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import partial
+
+from lsprotocol import types
+from pygls.uris import to_fs_path
+
+from jobgen.features.editor.server import diagnostics
+from jobgen.features.editor.server.app import JobgenServer, OpenWorkspace, guard
+
+_FILE_DELAY = 0.02
+"""The pause after a keystroke before the file is linted: a client sends the keys of a fast typist one by one."""
+_ALL_DELAY = 0.15
+HALF_TYPED_DELAY = 3.0
+"""How long after an edit a half-typed document keeps its findings and those of other files, so that none flickers."""
+_SYNTAX_ERROR = "yaml-syntax"
+_WATCHED = ("**/*.yaml", "**/*.yml", "**/*.json")
+
+
+class _Documents:
+    """The lints that are due, and the documents that are half typed."""
+
+    def __init__(self, server: JobgenServer) -> None:
+        self._server = server
+        self._due: dict[str, asyncio.TimerHandle] = {}
+        self._broken: dict[OpenWorkspace, dict[str, float]] = {}
+        """The time of the last edit of a document that has a syntax error, by path from the root."""
+        self._left: dict[OpenWorkspace, dict[str, None]] = {}
+        """The documents that are to be linted because of an overlay, by path from the root."""
+
+    def use_text(self, uri: str, *, is_saved: bool = False) -> None:
+        """Use the text of a document, and lint it soon: first the file by itself, then everything."""
+        document, found = self._server.find_document(uri), self._server.find_workspace(uri)
+        if document is None or found is None:
+            return
+        opened, file = found
+        opened.uris[file] = uri
+        opened.workspace.open(to_fs_path(uri) or "", document.source)
+        opened.edited[file] = opened.worker.number + 1
+        self._lint_soon(uri, partial(self._lint, opened, file, is_saved=is_saved))
+
+    def use_all(self) -> None:
+        """Use the texts of all documents again, because their workspaces may be others now."""
+        for uri in list(self._server.workspace.text_documents):
+            self.use_text(uri)
+
+    def close(self, uri: str) -> None:
+        """Use the file on disk again, and show its findings."""
+        found = self._server.find_workspace(uri)
+        if found is None:
+            return
+        opened, file = found
+        opened.workspace.close(to_fs_path(uri) or "")
+        opened.edited[file] = opened.worker.number + 1
+        self._lint_soon(uri, partial(self._lint, opened, file, is_saved=True))
+
+    def _lint_soon(self, uri: str, lint: Callable[[], object], delay: float = _FILE_DELAY) -> None:
+        if uri in self._due:
+            self._due[uri].cancel()
+        self._due[uri] = asyncio.get_running_loop().call_later(delay, guard("diagnostics", lint))
+
+    def _lint(self, opened: OpenWorkspace, file: str, *, is_saved: bool) -> None:
+        uri = self._server.find_uri(opened, file)
+        self._due.pop(uri, None)
+        broken = self._broken.setdefault(opened, {})
+        findings = diagnostics.lint_document(self._server, opened, file, is_complete=is_saved)
+        is_open = self._server.find_document(uri) is not None
+        if not is_open:
+            opened.uris.pop(file, None)
+            opened.alone.pop(file, None)
+        if is_open and not is_saved and any(found.rule == _SYNTAX_ERROR for found in findings.own):
+            broken[file] = time.monotonic()
+        else:
+            broken.pop(file, None)
+        if file in opened.half_typed:
+            self._lint_soon(uri, partial(self._lint, opened, file, is_saved=True), HALF_TYPED_DELAY)
+        self.request_lint(opened)
+        if not opened.workspace.is_job(file) and file not in broken:
+            self._lint_others(opened, file)
+        self._server.notify_edit(opened)
+
+    def request_lint(self, opened: OpenWorkspace) -> None:
+        """Lint everything, but not while a document is half typed, unless it stays so."""
+        begun = self._broken.get(opened, {}).values()
+        wait = max((began + HALF_TYPED_DELAY - time.monotonic() for began in begun), default=0)
+        opened.request_lint(max(wait, _ALL_DELAY))
+
+    def _lint_others(self, opened: OpenWorkspace, changed: str) -> None:
+        """Lint the other open documents, which an edited overlay concerns."""
+        left = self._left.setdefault(opened, {})
+        is_running = bool(left)
+        left.update(dict.fromkeys(file for file in opened.uris if file != changed))
+        if left and not is_running:
+            self._lint_next(opened)
+
+    def _lint_next(self, opened: OpenWorkspace) -> None:
+        """Lint the first document that is left. Messages of the editor are handled before the next one."""
+        left = self._left[opened]
+        file = next(iter(left))
+        if file in opened.uris and opened.uris[file] not in self._due:
+            guard("diagnostics", diagnostics.lint_document)(self._server, opened, file)
+        del left[file]
+        if left:
+            asyncio.get_running_loop().call_soon(self._lint_next, opened)
+
+
+def register(server: JobgenServer) -> None:
+    """Follow the documents of the editor and the files on disk."""
+    documents = _Documents(server)
+    server.folder_listeners.append(documents.use_all)
+    server.feature(types.TEXT_DOCUMENT_DID_OPEN)(partial(_use, documents))
+    server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(partial(_use, documents))
+    server.feature(types.TEXT_DOCUMENT_DID_SAVE)(partial(_save, documents))
+    server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(partial(_close, documents))
+    server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)(partial(_notice_changes, server, documents))
+
+
+def _use(documents: _Documents, params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumentParams) -> None:
+    documents.use_text(params.text_document.uri)
+
+
+def _save(documents: _Documents, params: types.DidSaveTextDocumentParams) -> None:
+    documents.use_text(params.text_document.uri, is_saved=True)
+
+
+def _close(documents: _Documents, params: types.DidCloseTextDocumentParams) -> None:
+    documents.close(params.text_document.uri)
+
+
+def watch_files(server: JobgenServer) -> None:
+    """Ask the editor to report changed files; if it cannot, the background processes look for them."""
+    workspace = server.client_capabilities.workspace
+    watched = workspace.did_change_watched_files if workspace else None
+    if watched is None or not watched.dynamic_registration:
+        server.watches = True
+        return
+    watchers = [types.FileSystemWatcher(pattern) for pattern in _WATCHED]
+    options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
+    wanted = types.Registration("jobgen-files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+    server.client_register_capability(types.RegistrationParams([wanted]))
+
+
+def _notice_changes(server: JobgenServer, documents: _Documents, params: types.DidChangeWatchedFilesParams) -> None:
+    # A change of a repository that no document is open of starts no process for it.
+    changed = [opened for event in params.changes for opened in server.list_workspaces(event.uri)]
+    for opened in dict.fromkeys(changed):
+        documents.request_lint(opened)

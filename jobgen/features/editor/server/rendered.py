@@ -1,0 +1,192 @@
+"""Show rendered documents: read-only documents of the editor that follow the edits of a job and its overlays."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from lsprotocol import types
+
+from jobgen.features.editor.rendered import (
+    SCHEME,
+    BaseText,
+    RenderedDocument,
+    explain_no_base,
+    from_uri,
+    render_base,
+    render_document,
+    to_uri,
+    write_diff,
+)
+from jobgen.features.editor.server.app import JobgenServer, OpenWorkspace, guard
+from jobgen.features.editor.server.lenses import SHOW_RENDERED
+from jobgen.features.editor.server.positions import are_numbers_of_positions
+from jobgen.features.editor.server.requested import find_position
+from jobgen.features.editor.server.threads import run_apart
+from jobgen.features.editor.server.time_limit import TimeLimitError
+from jobgen.repo import git
+
+RENDERED = "jobgen/rendered"
+"""A request with `uri`, `position`, `environment` and `diff`; the answer has `uri` and `text`."""
+MAX_GIT_SECONDS = 20
+"""How long an answer waits for Git, which may stall: on a network, for example."""
+_MAX_FOLLOWED = 20
+"""Rendered documents that are kept up to date, the newest first. Editors do not say when one is closed."""
+
+
+class _Shown:
+    """The rendered documents that the editor has asked for."""
+
+    def __init__(self, server: JobgenServer) -> None:
+        self._server = server
+        self._followed: dict[str, str] = {}
+        """The text that was sent last, by URI."""
+        self._bases: dict[RenderedDocument, asyncio.Future[BaseText]] = {}
+
+    async def read(self, shown: RenderedDocument) -> str | None:
+        """Return the text of a rendered document."""
+        found = self._server.find_workspace(shown.uri)
+        if found is None:
+            return None
+        opened, file = found
+        try:
+            text = self._server.limit(render_document, opened.workspace, file, shown.document, shown.environment)
+        except TimeLimitError:
+            return "# the job takes too long to render; use `jobgen render`\n"
+        if not shown.is_diff:
+            return text
+        key = shown._replace(name="")
+        if key not in self._bases:
+            # It reads a commit, which takes longer than an answer may.
+            root = opened.workspace.root
+            render = partial(render_base, root, file, shown.document, shown.environment)
+            self._bases[key] = run_apart(render)
+        try:
+            # Others may wait for the base too, so a request that is cancelled must not cancel it.
+            base = await asyncio.wait_for(asyncio.shield(self._bases[key]), MAX_GIT_SECONDS)
+            return write_diff(base, text)
+        except TimeoutError:
+            return explain_no_base(git.GitError(f"Git takes longer than {MAX_GIT_SECONDS} s"))
+        except git.GitError as error:
+            self._bases.pop(key, None)
+            return explain_no_base(error)
+
+    async def follow(self, uri: str) -> str | None:
+        """Return the text of a rendered document, and keep it up to date."""
+        shown = from_uri(uri)
+        text = await self.read(shown) if shown else None
+        if text is not None:
+            self._followed.pop(uri, None)
+            self._followed[uri] = text
+            for old in list(self._followed)[:-_MAX_FOLLOWED]:
+                del self._followed[old]
+        return text
+
+    def forget_bases(self) -> None:
+        """Read the base again, since there may be another commit."""
+        self._bases.clear()
+
+    async def refresh(self) -> None:
+        """Ask the editor to read the documents again that have changed, if it asks servers for documents at all."""
+        if not supports_content(self._server):
+            return
+        for uri, before in list(self._followed.items()):
+            shown = from_uri(uri)
+            text = await self.read(shown) if shown else None
+            if text is not None and text != before:
+                self._followed[uri] = text
+                self._server.workspace_text_document_content_refresh(types.TextDocumentContentRefreshParams(uri))
+
+
+def register(server: JobgenServer) -> None:
+    """Answer requests for rendered documents."""
+    shown = _Shown(server)
+    tasks: set[asyncio.Task[None]] = set()
+    server.feature(types.WORKSPACE_TEXT_DOCUMENT_CONTENT)(partial(_read_content, shown))
+    server.feature(RENDERED)(partial(_answer_rendered, server, shown))
+    server.command(SHOW_RENDERED)(partial(_show, server, shown))
+    server.edit_listeners.append(partial(_refresh, shown, tasks))
+    server.listeners.append(partial(_refresh, shown, tasks))
+
+
+def provide_content(server: JobgenServer) -> None:
+    """Say that the server has the content of rendered documents, if the editor asks servers for content."""
+    if supports_content(server):
+        options = types.TextDocumentContentRegistrationOptions([SCHEME])
+        wanted = types.Registration("jobgen-rendered", types.WORKSPACE_TEXT_DOCUMENT_CONTENT, options)
+        server.client_register_capability(types.RegistrationParams([wanted]))
+
+
+def supports_content(server: JobgenServer) -> bool:
+    """Whether the editor asks servers for the content of documents that are not files."""
+    workspace = server.client_capabilities.workspace
+    content = workspace.text_document_content if workspace else None
+    return content is not None and bool(content.dynamic_registration)
+
+
+def _refresh(shown: _Shown, tasks: set[asyncio.Task[None]], _: OpenWorkspace) -> None:
+    if not tasks:
+        task = asyncio.get_running_loop().create_task(guard("refresh", shown.refresh)())
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+
+async def _read_content(shown: _Shown, params: types.TextDocumentContentParams) -> types.TextDocumentContentResult:
+    text = await shown.follow(params.uri)
+    return types.TextDocumentContentResult("# this document is not known any more\n" if text is None else text)
+
+
+async def _answer_rendered(server: JobgenServer, shown: _Shown, params: Any) -> dict[str, str] | None:
+    wanted = _find_wanted(server, params)
+    if wanted is None:
+        return None
+    shown.forget_bases()
+    text = await shown.follow(uri := to_uri(wanted))
+    return None if text is None else {"uri": uri, "text": text}
+
+
+async def _show(server: JobgenServer, shown: _Shown, *arguments: Any) -> dict[str, str] | None:
+    """Open the rendered document, if the editor can; the result has its URI and text."""
+    wanted = _find_wanted(server, arguments[0] if arguments else None)
+    if wanted is None:
+        message = "there is no job at this position"
+        server.window_show_message(types.ShowMessageParams(types.MessageType.Info, message))
+        return None
+    shown.forget_bases()
+    text = await shown.follow(uri := to_uri(wanted))
+    window = server.client_capabilities.window
+    can_show = window is not None and window.show_document is not None and window.show_document.support
+    if text is not None and can_show and supports_content(server):
+        server.window_show_document(types.ShowDocumentParams(uri, take_focus=True))
+    return None if text is None else {"uri": uri, "text": text}
+
+
+def _find_wanted(server: JobgenServer, values: Any) -> RenderedDocument | None:
+    """Return the rendered document of the job at a position; None if the values name none."""
+    match _to_plain(values):
+        case {"uri": str(uri), **others}:
+            pass
+        case _:
+            return None
+    match others.get("position"):
+        case {"line": int(line), "character": int(character)} if are_numbers_of_positions(line, character):
+            position = types.Position(line, character)
+        case _:
+            position = types.Position(0, 0)
+    found = server.limit(find_position, server, uri, position)
+    if found is None or not found[0].opened.workspace.is_job(found[0].file):
+        return None
+    requested, cursor = found
+    environment = others.get("environment")
+    known = requested.opened.workspace.index.get(requested.file)
+    names = [job.name for job in known.jobs if job.position == cursor.document] if known else []
+    chosen = environment if isinstance(environment, str) else ""
+    title = names[0] if names else requested.file.rpartition("/")[2].partition(".")[0]
+    return RenderedDocument(uri, cursor.document, chosen, others.get("diff") is True, title)
+
+
+def _to_plain(values: Any) -> Any:
+    """Return parameters as mappings: pygls reads those of unknown requests as named tuples."""
+    found = values._asdict() if hasattr(values, "_asdict") else values
+    return {key: _to_plain(value) for key, value in found.items()} if isinstance(found, dict) else found

@@ -1,0 +1,236 @@
+"""A workspace as the server sees it: the contents of open documents, and the findings of the file that is edited.
+
+The file that is edited is linted at once, by itself. The background process lints everything, and finds what an edit
+causes in other files. Until it answers, what it found before stays.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from jobgen.api.errors import JobgenError
+from jobgen.api.lint_files import read_patterns
+from jobgen.api.project import select_environments
+from jobgen.engine.inputs import edited
+from jobgen.features.editor.decisions import DecisionsAnswer
+from jobgen.features.editor.index import FileIndex
+from jobgen.features.editor.lint_workspace import finish_own, list_layer_findings
+from jobgen.features.editor.snapshot import FileFindings, Snapshot
+from jobgen.model.finding import Finding
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.pipeline.environment_checker import EnvironmentChecker
+from jobgen.pipeline.lint_checks import LintChecks
+from jobgen.render import config
+from jobgen.render.file_result import join_parts
+from jobgen.render.prepare_run import Prepared, digest_layers, prepare_run
+from jobgen.render.process_files import process_files
+from jobgen.render.read_jobs import read_jobs
+from jobgen.render.run import Run
+from jobgen.render.run_state import discard_object
+from jobgen.render.trace import Job
+from jobgen.repo import layout
+from jobgen.repo.atomic import links_outside
+from jobgen.repo.exclude import is_excluded
+from jobgen.repo.files import MANIFEST_SUFFIXES, File, FileEntry, read_file, report_link_outside, use_draft
+from jobgen.repo.root import find_root
+from jobgen.repo.walk import find_one
+from jobgen.spec.overlay import Cluster
+
+
+class Ready(NamedTuple):
+    """Settings, overlays, kinds and policies, loaded and ready to process jobs."""
+
+    layers: str
+    """The digest of all files that they were loaded from."""
+    run: Run
+    prepared: Prepared
+
+    @property
+    def checkers(self) -> list[EnvironmentChecker]:
+        """The checks of the environments."""
+        assert isinstance(self.prepared.checks, LintChecks)
+        return list(self.prepared.checks.environments.values())
+
+    @property
+    def clusters(self) -> tuple[Cluster, ...]:
+        """The clusters of the environments; without an environment, one with the newest releases."""
+        return tuple(each.expander.environment.cluster for each in self.prepared.runners) or (Cluster(),)
+
+
+class Workspace:
+    """One folder of an editor."""
+
+    def __init__(self, folder: Path, today: str = "") -> None:
+        resolved = folder.resolve()
+        self.folder = Path(os.path.abspath(folder))
+        """As the editor names it: it may be a link."""
+        found = find_root(resolved)
+        self.root = found or resolved
+        self.snapshot = Snapshot()
+        self.index: dict[str, FileIndex] = {}
+        """The index of all files, as the background process knows them."""
+        self.decisions = DecisionsAnswer()
+        """What Kueue decides about the jobs, as the background process knows them."""
+        self.drafts: dict[str, bytes] = {}
+        """The contents of open documents, by real path."""
+        self._today = today
+        self._ready: Ready | None = None
+
+    @property
+    def is_repository(self) -> bool:
+        """Whether it is a jobs repository; otherwise manifests are linted by themselves. An edit may change it."""
+        with self.reading():
+            return find_root(self.root) is not None
+
+    def take(self, snapshot: Snapshot) -> None:
+        """Use what the background process found. If its lint failed, what was found before stays."""
+        if snapshot.has_failed:
+            snapshot = snapshot._replace(findings=self.snapshot.findings)
+        self.snapshot = snapshot
+        self.decisions = self.decisions._replace(number=snapshot.number if snapshot.keeps_decisions else -1)
+        if snapshot.index_change.is_whole:
+            self.index.clear()
+        self.index.update(snapshot.index_change.changed)
+        for path in snapshot.index_change.removed:
+            self.index.pop(path, None)
+
+    def forget(self) -> None:
+        """Forget settings, overlays, kinds and policies, so that they are loaded again."""
+        self._ready = None
+
+    def open(self, path: str, text: str) -> None:
+        """Use the text of an editor instead of the file on disk."""
+        self.drafts[os.path.realpath(path)] = text.encode("utf-8", "surrogatepass")
+
+    def close(self, path: str) -> None:
+        """Use the file on disk again."""
+        self.drafts.pop(os.path.realpath(path), None)
+
+    def find_relative(self, path: str) -> str | None:
+        """Return the path of a file from the root; None if it is not below it."""
+        full = os.path.abspath(path)
+        rest = _path_below(full, str(self.folder))
+        # A link that leads out of the repository is a file of it; lint says that it is not followed.
+        named = full if rest is None else os.path.join(os.path.realpath(self.folder), rest)
+        found = _path_below(named, str(self.root)) or _path_below(os.path.realpath(path), str(self.root))
+        return Path(found).as_posix() if found else None
+
+    def name_file(self, file: str) -> str:
+        """Return the full path of a file, as the editor names it."""
+        full = os.path.join(self.root, file)
+        rest = _path_below(full, os.path.realpath(self.folder))
+        return full if rest is None else os.path.join(self.folder, rest)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Read the contents of open documents instead of their files."""
+        with edited(self.drafts):
+            yield
+
+    @contextmanager
+    def trying(self, contents: Mapping[str, bytes]) -> Iterator[None]:
+        """Use other contents for some files, by path from the root, to see what an edit leads to."""
+        drafts, ready = self.drafts, self._ready
+        self.drafts = drafts | {
+            os.path.realpath(os.path.join(self.root, file)): content for file, content in contents.items()
+        }
+        try:
+            yield
+        finally:
+            self.drafts, self._ready = drafts, ready
+
+    def read(self, file: str) -> File:
+        """Read a file, by its path from the root; an open document has the content of the editor."""
+        return read_file(self.find_entry(file))
+
+    def read_jobs(self, ready: Ready, file: str) -> list[Job]:
+        """Read the jobs of a file, by its path from the root; those that cannot be read are left out."""
+        with self.reading():
+            return list(read_jobs([self.find_entry(file)], ready.run.project.frameworks, []))
+
+    def is_job(self, file: str) -> bool:
+        """Whether a file, by its path from the root, is linted by itself: a job or a manifest, not a layer."""
+        return file.startswith("jobs/") if self.is_repository else True
+
+    def load(self) -> Ready:
+        """Return settings, overlays, kinds and policies as they are now.
+
+        Raises:
+            UsageError: The settings have errors.
+
+        """
+        with self.reading():
+            layers = digest_layers(self.root)
+            if self._ready is None or self._ready.layers != layers:
+                self._ready = self._prepare(layers)
+            return self._ready
+
+    def _prepare(self, layers: str) -> Ready:
+        project = config.load(self.root, today=self._today)._replace(as_written=not self.is_repository)
+        environments = select_environments(project, ()) if self.is_repository else [""]
+        entries: list[FileEntry] | None = None if self.is_repository else []
+        run = Run(project, environments, finish=discard_object, checks=LintChecks(), entries=entries)
+        return Ready(layers, run, prepare_run(run))
+
+    def lint_file(self, file: str) -> FileFindings:
+        """Lint a file, by its path from the root, with the results of the last lint of everything."""
+        full = os.path.join(self.root, file)
+        if os.path.realpath(full) not in self.drafts and not os.path.lexists(full):
+            return FileFindings()
+        before = self.snapshot.findings.get(file, FileFindings())
+        with self.reading():
+            try:
+                ready = self.load()
+            except JobgenError as error:
+                return FileFindings(tuple(each for each in error.findings if each.location.file == file))
+            if file in self.snapshot.others:
+                # What is wrong with it shows in the lint of everything: in the builds that use it.
+                return before
+            if self.is_job(file):
+                found_here = self.lint_job(ready, file)
+                return before._replace(own=tuple(each for each in found_here if each.location.file == file))
+            found = list_layer_findings(ready.run.project, ready.prepared.findings)
+            return before._replace(own=found.get(file, ()))
+
+    def find_entry(self, file: str) -> FileEntry:
+        """Return a file, by its path from the root, with the content of its document if it is open."""
+        full = os.path.join(self.root, file)
+        draft = self.drafts.get(os.path.realpath(full))
+        if links_outside(full, self.root):
+            return report_link_outside(file)
+        return FileEntry(file, full) if draft is None else use_draft(FileEntry(file, full), draft)
+
+    def lint_job(self, ready: Ready, file: str) -> tuple[Finding, ...]:
+        """Return the findings of the jobs of a file, also those that are located in overlays.
+
+        There are none in a file that a lint of everything does not read: a hidden one, for example.
+        """
+        with self.reading():
+            entry = self._find_job(file)
+            if entry is None or entry.skipped:
+                return ()
+            [parts] = process_files(ready.run, ready.prepared.runners, ready.prepared.tracer, [entry])
+            part = join_parts(parts)
+            return finish_own(ready.run.project, part.findings, part.comments, read_file(entry))
+
+    def _find_job(self, file: str) -> FileEntry | None:
+        if not self.is_repository:
+            return find_one(str(self.root), file, MANIFEST_SUFFIXES, any_files=True)
+        return None if is_excluded(file, read_patterns(self.root)) else layout.find_source(self.root, file)
+
+
+def load_ready(workspace: Workspace) -> Ready | None:
+    """Load settings, overlays, kinds and policies; None if the settings have errors."""
+    try:
+        return workspace.load()
+    except JobgenError:
+        return None
+
+
+def _path_below(full: str, folder: str) -> str | None:
+    """Return the path of a file from a folder; None if it is not below it."""
+    start = os.path.join(folder, "")
+    return full[len(start) :] if full.startswith(start) else None

@@ -1,0 +1,8 @@
+"""GitOps integrations: settings for Argo CD and Flux, the Argo CD plugin protocol, and KRM functions."""
+
+from jobgen.model.features import Feature
+
+FEATURE = Feature(
+    commands=("cmp", "fn", "gitops"),
+    parts={"init.argocd": "commands.gitops:argocd", "init.flux": "commands.gitops:flux"},
+)

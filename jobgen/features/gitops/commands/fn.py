@@ -1,0 +1,249 @@
+"""`jobgen fn`: a KRM function for kustomize and kpt that generates, transforms or validates objects."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import click
+
+from jobgen.api.render import matcher, sort_objects
+from jobgen.cli.result import ExitCode, Result, error_result
+from jobgen.cli.terminal import read_stdin
+from jobgen.features.gitops.krm import (
+    FunctionError,
+    FunctionTask,
+    ResourceList,
+    get_annotations,
+    is_local,
+    parse_resource_list,
+    parse_task,
+    source_file,
+    to_results,
+    without_tracking,
+)
+from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.suggest import did_you_mean
+from jobgen.pipeline.environment_checker import EnvironmentChecker
+from jobgen.pipeline.load_policies import load_policies
+from jobgen.render import config
+from jobgen.render.build import identity_of, is_spec
+from jobgen.render.config import ProjectConfig
+from jobgen.render.environment import EnvironmentRunner, new_overlay_use
+from jobgen.render.read_jobs import read_jobs
+from jobgen.render.run import Run
+from jobgen.render.trace import Job, Tracer
+from jobgen.repo.files import FileEntry, read_file
+from jobgen.repo.root import find_root
+from jobgen.report.duplicates import merge_duplicates
+from jobgen.report.summary import count_severities, format_findings, pluralize
+from jobgen.report.suppress import Suppression, apply_suppressions
+from jobgen.yamlio.read import read
+from jobgen.yamlio.write import to_yaml
+
+
+class FunctionOutput(NamedTuple):
+    """The items and findings of a function, and the files that items were read from."""
+
+    items: list[Any]
+    findings: list[Finding]
+    files: Mapping[str, int] = MappingProxyType({})
+    empty: bool = False
+    """Whether there was nothing to generate."""
+
+
+class FunctionInput(NamedTuple):
+    """The input of a function: the list, the task, the working folder, and the repository."""
+
+    resources: ResourceList
+    task: FunctionTask
+    folder: Path
+    project: ProjectConfig
+
+
+@click.command("fn")
+@click.argument("mode", required=False, type=click.Choice(["generate", "transform", "validate"]))
+@click.pass_obj
+def command(directory: Path, mode: str | None) -> Result:
+    """Run as a KRM function (stdin to stdout).
+
+    The input and output are a ResourceList. Its functionConfig (JobGenerator, JobTransformer, JobValidator) or MODE
+    selects what to do.
+    """
+    return run(directory, mode or "", read_stdin())
+
+
+def run(folder: Path, mode: str, stdin: bytes) -> Result:
+    """Read a ResourceList, run the function, and return the list with its results."""
+    try:
+        given = parse_resource_list(stdin)
+        task = parse_task(given.config, mode)
+        output = _run_task(given, task, folder.resolve())
+    except FunctionError as error:
+        return error_result(ExitCode.USAGE, str(error))
+    out = given.to_yaml(output.items, to_results(output.findings, output.files))
+    failed = any(finding.severity is Severity.ERROR for finding in output.findings)
+    if output.empty:
+        return error_result(ExitCode.NOTHING_TO_DO, "there is no job to generate")
+    # kustomize does not show the results, so they are printed, too.
+    findings = format_findings(output.findings)
+    summary = (
+        f"jobgen: {count_severities(output.findings)} in {pluralize(len(given.items), 'item')}\n" if findings else ""
+    )
+    return Result(ExitCode.ERRORS if failed else ExitCode.OK, out, findings + summary)
+
+
+def _run_task(given: ResourceList, task: FunctionTask, folder: Path) -> FunctionOutput:
+    root = find_root(folder)
+    if root is None and task.mode != "validate":
+        raise FunctionError("no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here")
+    project = config.load(root or folder)
+    if project.findings:
+        return FunctionOutput(given.items, list(config.load(project.root, traced=True).findings))
+    return _TASKS[task.mode](
+        FunctionInput(given, task._replace(env=_select_environment(project, task)), folder, project)
+    )
+
+
+def _select_environment(project: ProjectConfig, task: FunctionTask) -> str:
+    """Return the environment; validation does not need one."""
+    known = sorted(project.overlays)
+    if task.env and task.env not in known:
+        hint = did_you_mean(task.env, known)
+        raise FunctionError(f"there is no environment `{task.env}`{hint} (known: {', '.join(known) or 'none'})")
+    default = project.environments()
+    if task.env or len(default) == 1:
+        return task.env or default[0]
+    if task.mode == "validate":
+        return ""
+    raise FunctionError(f"set `env` to one environment (known: {', '.join(known)})")
+
+
+def _generate(work: FunctionInput) -> FunctionOutput:
+    """Append the jobs of the repository to the items; a job that is among them already is replaced in place."""
+    task = work.task
+    run = Run(work.project, [task.env], matcher(task.jobs), deployable=True)
+    made: dict[Identity, Any] = {one.identity: one.object for one in sort_objects(run)}
+    if run.failed:
+        return FunctionOutput(work.resources.items, run.findings)
+    if not made:
+        return FunctionOutput(work.resources.items, [], empty=True)
+    items = [_update_item(item, made.pop(identity_of(item), None)) for item in work.resources.items]
+    return FunctionOutput([*items, *made.values()], run.findings)
+
+
+def _update_item(item: Any, made: Any) -> Any:
+    """Return an item with new content and the tracking annotations of the orchestrator."""
+    if made is None:
+        return item
+    plain = without_tracking(item)
+    tracking = {key: value for key, value in get_annotations(item).items() if key not in get_annotations(plain)}
+    if not tracking:
+        return made
+    metadata = made["metadata"]
+    return {**made, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **tracking}}}
+
+
+def _transform(work: FunctionInput) -> FunctionOutput:
+    """Apply the overlays of the environment to every item; specs are replaced by their objects."""
+    runner, tracer = EnvironmentRunner(work.project, work.task.env), Tracer(work.project)
+    findings = runner.overlay_findings(tracer)
+    items: list[Any] = []
+    for item, entry in _entries(work, {}):
+        made, companions = item, list[Any]()
+        for job in read_jobs([entry] if entry else [], work.project.frameworks, findings):
+            patches = runner.patches_for(job)
+            if patches is not None:
+                rendered = runner.build_objects(job, patches, new_overlay_use())
+                findings += [] if rendered else tracer.findings(job, runner.name)
+                made = _keep_name(item, rendered[0].object) if rendered else item
+                companions += (companion.object for companion in rendered[1:])
+        items += (made, *companions)
+    failed = any(finding.severity is Severity.ERROR for finding in findings)
+    return FunctionOutput(work.resources.items if failed else items, findings)
+
+
+def _keep_name(item: Any, made: Any) -> Any:
+    """Return the transformed item; its name must not change, because orchestrators identify objects by name."""
+    if is_spec(item):
+        return made
+    before, after = identity_of(item), identity_of(made)
+    if not before.namespace and after.namespace:
+        # The namespace of the environment is a default; the kustomization sets it.
+        metadata = {key: value for key, value in made["metadata"].items() if key != "namespace"}
+        made, after = {**made, "metadata": metadata}, after._replace(namespace="")
+    if before != after:
+        raise FunctionError(f"an overlay renames `{before}` to `{after}`; a function must not rename objects")
+    return made
+
+
+def _validate(work: FunctionInput) -> FunctionOutput:
+    """Check the items and return them unchanged."""
+    policies = load_policies(work.project.root)
+    checker = EnvironmentChecker(EnvironmentRunner(work.project, work.task.env), lambda: policies.policies)
+    tracer = Tracer(work.project)
+    findings = [*policies.findings, *checker.runner.overlay_findings(tracer)]
+    comments: list[Suppression] = []
+    files: dict[str, int] = {}
+    for _, entry in _entries(work, files):
+        for job in read_jobs([entry] if entry else [], work.project.frameworks, findings, comments):
+            findings += _check_job(job, checker, tracer)
+    applied = filter(None, map(work.project.apply_severity, findings))
+    # A kustomization also contains kinds that jobgen does not check, such as Deployments.
+    known = [finding for finding in applied if finding.rule != "missing-schema"]
+    kept, _, _ = apply_suppressions(known, comments, work.project.mandatory, "")
+    kept = merge_duplicates(kept, work.project.mandatory)
+    return FunctionOutput(
+        work.resources.items, sorted(set(kept), key=lambda found: (found.location, found.rule, found.message)), files
+    )
+
+
+def _check_job(job: Job, checker: EnvironmentChecker, tracer: Tracer) -> list[Finding]:
+    """Check an item as it is, or for a spec, the object that the environment renders."""
+    runner = checker.runner
+    env = runner.name if is_spec(job.document.data) else ""
+    if is_spec(job.document.data):
+        patches = runner.patches_for(job)
+        if patches is None or not runner.build_objects(job, patches, new_overlay_use()):
+            return [] if patches is None else tracer.findings(job, env)
+    return tracer.findings(job, env, checker.checker, mutate=checker.mutate)
+
+
+def _entries(work: FunctionInput, files: dict[str, int]) -> Iterator[tuple[Any, FileEntry | None]]:
+    """Yield every item with its text: its file if that still has the same data, else the item as YAML."""
+    for item in work.resources.items:
+        if is_local(item):
+            yield item, None
+            continue
+        path, index = source_file(item)
+        content = _read_document(work.folder, path, index, item) if path and work.task.mode == "validate" else b""
+        if content:
+            files[path] = index
+        name = path if content else str(identity_of(item))
+        yield item, FileEntry(name, content=content or to_yaml(item).encode())
+
+
+def _read_document(folder: Path, path: str, index: int, item: Any) -> bytes:
+    """Return the document of an item with all other lines of the file empty; empty if its data differs."""
+    full = os.path.realpath(folder / path)
+    if not Path(full).is_relative_to(folder) or not os.path.isfile(full):
+        return b""
+    file = read_file(FileEntry(path, full))
+    documents = read(file.content, path).documents
+    if index >= len(documents) or documents[index].data != without_tracking(item):
+        return b""
+    starts = [document.location.line - 1 for document in documents]
+    end = starts[index + 1] if index + 1 < len(starts) else len(file.content)
+    lines = file.content.splitlines(keepends=True)
+    return b"".join(line if starts[index] <= number < end else b"\n" for number, line in enumerate(lines))
+
+
+_TASKS: dict[str, Callable[[FunctionInput], FunctionOutput]] = {
+    "generate": _generate,
+    "transform": _transform,
+    "validate": _validate,
+}

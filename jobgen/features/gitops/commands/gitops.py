@@ -1,0 +1,177 @@
+"""`jobgen gitops`: print configuration for Argo CD and Flux."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+import click
+
+from jobgen.api.errors import JobgenError
+from jobgen.api.project import find_repository, select_environments
+from jobgen.cli.options import env_option
+from jobgen.cli.result import ExitCode, Result, error_result, to_result
+from jobgen.features.gitops.argocd import (
+    CONFIG_PARTS,
+    GENERATE_PATHS,
+    build_application_set,
+    build_config_map,
+    build_path_annotation,
+)
+from jobgen.features.gitops.flux import build_kustomization
+from jobgen.features.gitops.inputs import GitSource, list_engine_kinds
+from jobgen.model.data import Plain
+from jobgen.model.finding import Severity
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.render import config
+from jobgen.render.config import ProjectConfig
+from jobgen.repo import git
+from jobgen.report.summary import format_findings
+from jobgen.spec.overlay import list_ancestors
+from jobgen.yamlio.write import to_yaml
+
+_DURATION = lazy_pattern(r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+")
+_CONFIG_MAP = """\
+A part of argocd-cm. Merge it into the existing one: `kubectl apply --server-side -f FILE`.
+health: without a check, Argo CD considers a job healthy as soon as it exists.
+ignoreDifferences: what Kueue writes into queued jobs; it needs RespectIgnoreDifferences=true. Also what autoscalers
+write, and what webhooks and the API server fill in below lists.
+knownTypeFields: where a job contains pods, so that `1000m` and `1` are equal.
+"""
+_APPLICATION_SET = """\
+An Application for each namespace below rendered/<env>/, in the cluster with the name of the environment.
+Never use Force or Replace: they restart running jobs. No selfHeal: it reruns a job that was cleaned up.
+A job that is removed from Git is stopped; `argocd.argoproj.io/sync-options: Prune=false` on the job lets it finish.
+If a folder is removed from Git, its Application is deleted and its jobs keep running.
+"""
+_PATHS = """\
+An Application that runs jobgen as a plugin instead must refresh when any input of its environment changes:
+"""
+_FLUX = """\
+The jobs of {whose}.
+wait: if true, this is ready when all jobs have finished, and fails if `timeout` passes before; print it with
+`jobgen gitops flux --wait 72h`. healthCheckExprs are evaluated only then, or by `healthChecks`.
+No postBuild: it would replace `${{RANK}}` in a command, and fail on an unknown variable.
+prune: a job that is removed from Git is stopped. deletionPolicy: if this Kustomization is deleted, jobs keep running.
+ignore: what Kueue writes into queued jobs; it needs Flux 2.9.
+Annotations for the jobs themselves, from a patch in an overlay:
+  kustomize.toolkit.fluxcd.io/ssa: IfNotPresent     # created once, never changed while it runs
+  kustomize.toolkit.fluxcd.io/prune: disabled       # keeps running when it is removed from Git
+  kustomize.toolkit.fluxcd.io/substitute: disabled  # keeps `${{RANK}}` if there is a postBuild
+"""
+
+
+@click.group("gitops")
+def command() -> None:
+    """Print configuration for Argo CD and Flux."""
+
+
+@command.command("argocd")
+@env_option
+@click.option("--only", type=click.Choice([*CONFIG_PARTS, "appset", "paths"]), help="Print one part.")
+@click.option("--repo", "repository", default="https://git.example.com/jobs.git", metavar="URL", show_default=True)
+@click.option("--revision", default="main", metavar="REV", show_default=True)
+@click.pass_obj
+def _argocd_command(directory: Path, envs: tuple[str, ...], only: str | None, repository: str, revision: str) -> Result:
+    """Print settings for Argo CD, and an ApplicationSet for the rendered tree."""
+    return argocd(find_repository(directory), envs, only, repository, revision)
+
+
+@command.command("flux")
+@env_option
+@click.option("--source", default="jobs", metavar="NAME", show_default=True, help="The GitRepository to read.")
+@click.option("--wait", default="", metavar="DURATION", help="Wait for the jobs to finish, at most this long.")
+@click.pass_obj
+def _flux_command(directory: Path, envs: tuple[str, ...], source: str, wait: str) -> Result:
+    """Print a Flux Kustomization for each environment of the rendered tree."""
+    return flux(find_repository(directory), envs, source, wait)
+
+
+def argocd(
+    root: Path,
+    envs: Sequence[str],
+    only: str | None,
+    repository: str,
+    revision: str,
+    prefix: tuple[str, ...] | None = None,
+) -> Result:
+    """Return settings, an ApplicationSet and annotations for Argo CD: all, or one part.
+
+    `prefix` is the path of the jobs repository in the Git repository, if that does not exist yet.
+    """
+    project = config.load(root)
+    chosen = _select_environments(project, envs)
+    if isinstance(chosen, Result):
+        return chosen
+    folders = _prefix(root) if prefix is None else prefix
+    place = GitSource(repository, revision, folders, bool(project.runtimes), bool(project.teams.all))
+    if only == "paths":
+        found = (
+            _commented(f"For {_named(env)}.\n", {"metadata": {"annotations": _path_annotation(project, place, env)}})
+            for env in chosen
+        )
+        return Result(ExitCode.OK, "---\n".join(found))
+    parts = [part for part in CONFIG_PARTS if only in (None, part)]
+    documents: list[str] = []
+    if parts:
+        documents.append(_commented(_CONFIG_MAP, build_config_map(list_engine_kinds(project.kinds), parts)))
+    if only in (None, "appset"):
+        documents.append(_commented(_APPLICATION_SET, build_application_set(place, chosen)))
+    paths = "" if only else _comment(_PATHS + "".join(_path_line(project, place, env) for env in chosen))
+    return Result(ExitCode.OK, "---\n".join(documents) + paths)
+
+
+def flux(root: Path, envs: Sequence[str], source: str, wait: str, prefix: tuple[str, ...] | None = None) -> Result:
+    """Return a Kustomization for every environment; `prefix` as for `argocd`."""
+    if wait and not _DURATION.fullmatch(wait):
+        return error_result(ExitCode.USAGE, f"`{wait}` is not a duration; write `30m` or `72h`")
+    project = config.load(root)
+    chosen = _select_environments(project, envs)
+    if isinstance(chosen, Result):
+        return chosen
+    kinds, place = list_engine_kinds(project.kinds), GitSource("", "", _prefix(root) if prefix is None else prefix)
+    documents = [
+        _commented(_FLUX.format(whose=_named(env)), build_kustomization(kinds, place, env, source, wait))
+        for env in chosen
+    ]
+    return Result(ExitCode.OK, "---\n".join(documents))
+
+
+def _select_environments(project: ProjectConfig, envs: Sequence[str]) -> list[str] | Result:
+    """Return the environments, or an error if kinds or overlays have errors."""
+    try:
+        chosen = select_environments(project, envs)
+    except JobgenError as error:
+        return to_result(error)
+    if any(finding.severity is Severity.ERROR for finding in project.findings):
+        return error_result(ExitCode.ERRORS, "nothing was printed", format_findings(project.findings))
+    return chosen
+
+
+def _prefix(root: Path) -> tuple[str, ...]:
+    """Return the folders between the top of the Git repository and the jobs repository."""
+    try:
+        return PurePosixPath(git.find_prefix(root)).parts
+    except git.GitError:
+        return ()
+
+
+def _path_annotation(project: ProjectConfig, place: GitSource, env: str) -> dict[str, str]:
+    return build_path_annotation(place, tuple(sorted(list_ancestors(env, project.overlays))))
+
+
+def _path_line(project: ProjectConfig, place: GitSource, env: str) -> str:
+    annotations = _path_annotation(project, place, env)
+    return f"  {env + ': ' if env else ''}{GENERATE_PATHS}: {annotations[GENERATE_PATHS]}\n"
+
+
+def _named(env: str) -> str:
+    return f"environment `{env}`" if env else "the only environment"
+
+
+def _commented(comment: str, document: Mapping[str, Plain]) -> str:
+    return _comment(comment) + to_yaml(document)
+
+
+def _comment(lines: str) -> str:
+    return "".join(f"# {line}\n" for line in lines.splitlines())

@@ -1,0 +1,74 @@
+"""`jobgen queue`: show which jobs Kueue admits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from jobgen.api.errors import JobgenError
+from jobgen.api.project import load
+from jobgen.cli.options import env_option, today_option
+from jobgen.cli.result import ExitCode, Result, error_result, to_result
+from jobgen.features.kueue.decision.answers import NEVER
+from jobgen.features.kueue.queue import queue
+from jobgen.features.kueue.queues.formats import format_names
+from jobgen.report.summary import count_severities, format_findings
+
+_RUNNING = "running"
+
+
+@click.command("queue")
+@click.argument("jobs", nargs=-1, metavar="[JOB]...")
+@env_option
+@click.option(
+    "--assume",
+    "assumptions",
+    multiple=True,
+    metavar="running=NAMES|all|none",
+    help="Jobs that run from the start, separated by commas; the default is none.",
+)
+@click.option("--format", "format_", type=click.Choice(format_names()), default="text", show_default=True)
+@click.option("--exit-code", is_flag=True, help="Exit 1 if a job is never admitted.")
+@today_option
+@click.pass_obj
+def command(
+    directory: Path,
+    jobs: tuple[str, ...],
+    envs: tuple[str, ...],
+    assumptions: tuple[str, ...],
+    *,
+    format_: str,
+    exit_code: bool,
+    today: str,
+) -> Result:
+    """Show which jobs Kueue admits, which wait and for what, and which can never be admitted.
+
+    The queues are those of the repository and of the exported state of the cluster (`cluster.state` of an overlay). All
+    jobs of an environment arrive together; JOB selects the ones to show.
+    """
+    running: list[str] = []
+    for assumption in assumptions:
+        name, found, value = assumption.partition("=")
+        names = [each.strip() for each in value.split(",") if each.strip()]
+        if name != _RUNNING or not found or not names:
+            message = (
+                f"`--assume {assumption}` is not an assumption; write `running=` and names of jobs, `all` or `none`"
+            )
+            return error_result(ExitCode.USAGE, message)
+        running += names
+    try:
+        result = queue(
+            load(directory, today=today),
+            jobs,
+            environments=envs,
+            running=running or ["none"],
+            format=format_,
+        )
+    except JobgenError as error:
+        return to_result(error)
+    if result.failed:
+        message = f"{count_severities(result.findings)}; nothing was decided"
+        return error_result(ExitCode.ERRORS, message, format_findings(result.findings))
+    is_refused = exit_code and any(each.decision == NEVER for each in result.workloads)
+    return Result(ExitCode.ERRORS if is_refused else ExitCode.OK, result.text)

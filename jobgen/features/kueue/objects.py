@@ -1,0 +1,194 @@
+"""Kueue's objects as values: queues, cohorts, flavors, topologies and workloads, read from plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from jobgen.features.kueue.amounts import UNLIMITED, to_amount, to_multiples
+from jobgen.features.kueue.quota import FlavorResource, Quota
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.quantity import parse_quantity
+
+STRICT_FIFO = "StrictFIFO"
+_NANO = 10**9
+
+
+class Preemption(NamedTuple):
+    """Whom a ClusterQueue may preempt."""
+
+    within_queue: str = "Never"
+    reclaim: str = "Never"
+    borrow: str = "Never"
+    max_priority: int | None = None
+    """The greatest priority of workloads that are preempted while borrowing."""
+
+
+class Fungibility(NamedTuple):
+    """When a ClusterQueue tries the next flavor."""
+
+    when_can_borrow: str = "MayStopSearch"
+    when_can_preempt: str = "TryNextFlavor"
+    preference: str = ""
+
+
+class ResourceGroup(NamedTuple):
+    """Resources that get the same flavor, and the flavors in order."""
+
+    resources: tuple[str, ...]
+    flavors: tuple[str, ...]
+
+
+class ClusterQueue(NamedTuple):
+    """A ClusterQueue."""
+
+    name: str
+    cohort: str
+    groups: tuple[ResourceGroup, ...]
+    quotas: Mapping[FlavorResource, Quota]
+    preemption: Preemption
+    fungibility: Fungibility
+    strategy: str
+    namespace_selector: Any
+    stop_policy: str
+    weight: float
+    checks: tuple[tuple[str, tuple[str, ...]], ...]
+    """Admission checks, and the flavors that each is for; none means all."""
+    is_usage_based: bool = False
+    spec: Any = None
+
+    def find_group(self, resource: str) -> ResourceGroup | None:
+        """Return the group that covers a resource."""
+        return next((group for group in self.groups if resource in group.resources), None)
+
+
+class Cohort(NamedTuple):
+    """A Cohort."""
+
+    name: str
+    parent: str
+    quotas: Mapping[FlavorResource, Quota]
+    weight: float
+
+
+class Flavor(NamedTuple):
+    """A ResourceFlavor."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Mapping[str, Any], ...]
+    tolerations: tuple[Mapping[str, Any], ...]
+    topology: str
+
+
+def as_mapping(node: Any) -> Mapping[str, Any]:
+    """Return a mapping, or an empty one."""
+    return node if isinstance(node, dict) else {}
+
+
+def as_list(node: Any) -> list[Any]:
+    """Return a list, or an empty one."""
+    return node if isinstance(node, list) else []
+
+
+def name_of(obj: Mapping[str, Any]) -> str:
+    """Return the name of an object."""
+    return str(as_mapping(obj.get("metadata")).get("name") or "")
+
+
+def parse_cluster_queue(obj: Mapping[str, Any]) -> ClusterQueue:
+    """Parse a ClusterQueue of v1beta1 or v1beta2."""
+    spec = as_mapping(obj.get("spec"))
+    return ClusterQueue(
+        name=name_of(obj),
+        cohort=str(spec.get("cohortName") or spec.get("cohort") or ""),
+        groups=tuple(_parse_group(group) for group in map(as_mapping, as_list(spec.get("resourceGroups")))),
+        quotas=dict(_list_quotas(spec.get("resourceGroups"))),
+        preemption=_parse_preemption(as_mapping(spec.get("preemption"))),
+        fungibility=parse_fungibility(as_mapping(spec.get("flavorFungibility"))),
+        strategy=str(spec.get("queueingStrategy") or "BestEffortFIFO"),
+        namespace_selector=spec.get("namespaceSelector"),
+        stop_policy=str(spec.get("stopPolicy") or "None"),
+        weight=_parse_weight(spec),
+        checks=tuple(_list_checks(spec)),
+        is_usage_based=as_mapping(spec.get("admissionScope")).get("admissionMode") == "UsageBasedAdmissionFairSharing",
+        spec=spec,
+    )
+
+
+def parse_cohort(obj: Mapping[str, Any]) -> Cohort:
+    """Parse a Cohort."""
+    spec = as_mapping(obj.get("spec"))
+    parent = str(spec.get("parentName") or spec.get("parent") or "")
+    return Cohort(name_of(obj), parent, dict(_list_quotas(spec.get("resourceGroups"))), _parse_weight(spec))
+
+
+def parse_flavor(obj: Mapping[str, Any]) -> Flavor:
+    """Parse a ResourceFlavor."""
+    spec = as_mapping(obj.get("spec"))
+    return Flavor(
+        name=name_of(obj),
+        labels={str(key): str(value) for key, value in as_mapping(spec.get("nodeLabels")).items()},
+        taints=tuple(map(as_mapping, as_list(spec.get("nodeTaints")))),
+        tolerations=tuple(map(as_mapping, as_list(spec.get("tolerations")))),
+        topology=str(spec.get("topologyName") or ""),
+    )
+
+
+def _parse_group(group: Mapping[str, Any]) -> ResourceGroup:
+    flavors = map(as_mapping, as_list(group.get("flavors")))
+    covered = tuple(str(name) for name in as_list(group.get("coveredResources")))
+    return ResourceGroup(covered, tuple(str(flavor.get("name", "")) for flavor in flavors))
+
+
+def _list_quotas(groups: Any) -> Iterable[tuple[FlavorResource, Quota]]:
+    for group in map(as_mapping, as_list(groups)):
+        for flavor in map(as_mapping, as_list(group.get("flavors"))):
+            for each in map(as_mapping, as_list(flavor.get("resources"))):
+                resource = str(each.get("name", ""))
+                limits = (
+                    None if each.get(key) is None else to_amount(resource, each[key])
+                    for key in ("borrowingLimit", "lendingLimit")
+                )
+                quota = Quota(to_amount(resource, each.get("nominalQuota")), *limits)
+                yield FlavorResource(str(flavor.get("name", "")), resource), quota
+
+
+def _parse_preemption(spec: Mapping[str, Any]) -> Preemption:
+    borrow = as_mapping(spec.get("borrowWithinCohort"))
+    threshold = borrow.get("maxPriorityThreshold")
+    return Preemption(
+        str(spec.get("withinClusterQueue") or "Never"),
+        str(spec.get("reclaimWithinCohort") or "Never"),
+        str(borrow.get("policy") or "Never"),
+        threshold if type(threshold) is int else None,
+    )
+
+
+_OLD_WORDS = {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}
+
+
+def parse_fungibility(spec: Mapping[str, Any]) -> Fungibility:
+    """Parse `flavorFungibility`."""
+    borrow = str(spec.get("whenCanBorrow") or "MayStopSearch")
+    preempt = str(spec.get("whenCanPreempt") or "TryNextFlavor")
+    return Fungibility(
+        _OLD_WORDS.get(borrow, borrow), _OLD_WORDS.get(preempt, preempt), str(spec.get("preference") or "")
+    )
+
+
+def _parse_weight(spec: Mapping[str, Any]) -> float:
+    weight = as_mapping(spec.get("fairSharing")).get("weight")
+    found = None if weight is None else parse_quantity(str(weight))
+    if found is None:
+        return 1.0
+    most = UNLIMITED * _NANO
+    return max(-most, min(to_multiples(found, -9), most)) / _NANO
+
+
+def _list_checks(spec: Mapping[str, Any]) -> Iterable[tuple[str, tuple[str, ...]]]:
+    for name in as_list(spec.get("admissionChecks")):
+        yield str(name), ()
+    strategy = as_mapping(spec.get("admissionChecksStrategy"))
+    for rule in map(as_mapping, as_list(strategy.get("admissionChecks"))):
+        yield str(rule.get("name", "")), tuple(map(str, as_list(rule.get("onFlavors"))))

@@ -1,0 +1,114 @@
+"""The JSON format, for programs: one versioned document; docs/queue_v1.json is its schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from jobgen.features.kueue.amounts import show_amount
+from jobgen.features.kueue.decision.answers import Answer
+from jobgen.features.kueue.decision.obstacles import Obstacle
+from jobgen.features.kueue.decision.totals import Total
+from jobgen.features.kueue.queues.report import NOT_SIMULATED, EnvironmentReport
+from jobgen.features.kueue.workload.workloads import PodSet, PodSetAdmission
+from jobgen.model.data import Plain
+from jobgen.report.escape import dump_json
+
+
+def render(reports: Sequence[EnvironmentReport]) -> str:
+    """Write all workloads and totals."""
+    document: dict[str, Plain] = {"version": 1, "environments": [_describe(report) for report in reports]}
+    return dump_json(document) + "\n"
+
+
+def _describe(report: EnvironmentReport) -> dict[str, Plain]:
+    decision = report.decision
+    return {
+        "environment": report.environment,
+        "kueue": {"version": report.version, "fairSharing": report.is_fair},
+        "running": report.running,
+        "settles": decision.settles,
+        "complete": decision.is_complete,
+        "assumptions": list(decision.assumptions),
+        "notSimulated": NOT_SIMULATED.partition(": ")[2].split(", "),
+        "summary": dict(report.count_decisions()),
+        "workloads": [_describe_answer(answer) for answer in decision.answers],
+        "totals": [_describe_total(total) for total in decision.totals],
+    }
+
+
+def _describe_answer(answer: Answer) -> dict[str, Plain]:
+    workload, obstacle = answer.workload, answer.obstacle
+    admitted = {each.name: each for each in workload.admission} if workload else {}
+    return {
+        "workload": answer.key,
+        "kind": answer.job.kind,
+        "namespace": answer.job.namespace,
+        "name": answer.job.name,
+        "queue": answer.job.queue,
+        "clusterQueue": answer.cluster_queue,
+        "priority": workload.priority if workload else 0,
+        "decision": answer.decision,
+        "reason": answer.reason,
+        "obstacle": None if obstacle is None else _describe_obstacle(obstacle),
+        "podSets": [
+            _describe_pod_set(each, admitted.get(each.name)) for each in (workload.pod_sets if workload else ())
+        ],
+        "borrows": [
+            {
+                "from": loan.lender,
+                "kind": "Cohort" if loan.is_from_cohort else "ClusterQueue",
+                "flavor": loan.pair.flavor,
+                "resource": loan.pair.resource,
+                "amount": show_amount(loan.pair.resource, loan.amount),
+            }
+            for loan in answer.loans
+        ],
+        "lacks": [
+            {"flavor": each.flavor, "resource": each.resource, "amount": show_amount(each.resource, each.missing)}
+            for each in answer.shortages
+        ],
+        "behind": list(answer.blockers),
+        "evicts": [{"workload": each.workload, "rule": each.reason} for each in answer.evictions],
+        "evictedBy": answer.evicted_by,
+    }
+
+
+def _describe_obstacle(obstacle: Obstacle) -> dict[str, Plain]:
+    fields = obstacle._asdict()
+    return {"podSet" if name == "pod_set" else name: value for name, value in fields.items()}
+
+
+def _describe_pod_set(pod_set: PodSet, admitted: PodSetAdmission | None) -> dict[str, Plain]:
+    return {
+        "name": pod_set.name,
+        "count": pod_set.count,
+        "minCount": pod_set.min_count,
+        "requests": _show_amounts(pod_set.requests),
+        "total": _show_amounts(pod_set.total()),
+        "admittedCount": None if admitted is None else admitted.count,
+        "flavors": {} if admitted is None else dict(admitted.flavors),
+        "domains": [
+            {"values": list(values), "count": count} for values, count in (admitted.domains if admitted else ())
+        ],
+    }
+
+
+def _show_amounts(amounts: Mapping[str, int]) -> dict[str, Plain]:
+    return {name: show_amount(name, amount) for name, amount in sorted(amounts.items())}
+
+
+def _describe_total(total: Total) -> dict[str, Plain]:
+    names: dict[str, Plain] = {
+        "kind": total.kind,
+        "name": total.name,
+        "flavor": total.flavor,
+        "resource": total.resource,
+    }
+    amounts = {
+        "nominal": total.nominal,
+        "used": total.used,
+        "borrowed": total.borrowed,
+        "lent": total.lent,
+        "waiting": total.waiting,
+    }
+    return {**names, **{name: show_amount(total.resource, amount) for name, amount in amounts.items()}}

@@ -1,0 +1,418 @@
+"""The quota of queues and cohorts: what each may use, lends and borrows.
+
+ClusterQueues are the leaves of a tree, cohorts the nodes above them. A node sees the quota of a child without what the
+child keeps for itself, which is its local quota.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
+from math import ceil, inf
+
+from jobgen.features.kueue.amounts import UNLIMITED, add, subtract
+from jobgen.model.named_tuple import NamedTuple
+
+
+class FlavorResource(NamedTuple):
+    """A resource in a flavor."""
+
+    flavor: str
+    resource: str
+
+
+class Quota(NamedTuple):
+    """The quota of a node for one resource in one flavor."""
+
+    nominal: int
+    borrowing_limit: int | None = None
+    lending_limit: int | None = None
+
+
+Usage = dict[FlavorResource, int]
+"""Amounts by flavor and resource."""
+
+NO_QUOTA = Quota(0)
+
+
+class Tree:
+    """What all nodes of a tree share: the version of their state."""
+
+    __slots__ = ("_exceeding", "version")
+
+    _versions = count(1)
+
+    def __init__(self) -> None:
+        self.version = 0
+        """Changes with the usage of any node. What puts the usage back may put the version back."""
+        self._exceeding: dict[tuple[int, frozenset[FlavorResource]], tuple[int, list[QuotaNode]]] = {}
+
+    def change(self) -> None:
+        """Give the state a version that it never had."""
+        self.version = next(Tree._versions)
+
+    def list_exceeding(self, cohort: QuotaNode, pairs: frozenset[FlavorResource]) -> list[QuotaNode]:
+        """Return the children of a cohort that use more of any of these than their quota."""
+        version, found = self._exceeding.get((id(cohort), pairs), (-1, []))
+        if version != self.version:
+            found = [each for each in cohort.children if any(map(each.is_borrowing, pairs))]
+            self._exceeding[id(cohort), pairs] = self.version, found
+        return found
+
+
+class QuotaNode:
+    """A ClusterQueue or cohort in the tree, with its current usage."""
+
+    __slots__ = (
+        "_lendable",
+        "children",
+        "height",
+        "is_queue",
+        "local",
+        "name",
+        "parent",
+        "potentials",
+        "quotas",
+        "subtree",
+        "tree",
+        "usage",
+        "weight",
+    )
+
+    def __init__(
+        self, name: str, quotas: Mapping[FlavorResource, Quota], *, is_queue: bool, weight: float = 1.0
+    ) -> None:
+        self.name = name
+        self.quotas = dict(quotas)
+        self.is_queue = is_queue
+        self.weight = weight
+        """The weight for fair sharing."""
+        self.parent: QuotaNode | None = None
+        self.tree = Tree()
+        self.children: list[QuotaNode] = []
+        self.height = 0
+        """The number of cohorts from here down: 1 for a cohort that has only ClusterQueues."""
+        self.subtree: Usage = {}
+        """The quota of the node and of all below it, as far as they lend it."""
+        self.usage: Usage = {}
+        # What follows from quota alone, which does not change once the tree is built.
+        self.local: Usage = {}
+        """The quota that the node never lends."""
+        self.potentials: Usage = {}
+        """How much the node could use if the tree were empty, as far as it was computed."""
+        self._lendable: dict[str, int] | None = None
+
+    def sum_quota(self) -> None:
+        """Sum the quota of the node and of all below it."""
+        # A node stands before all nodes below it. A loop has no limit of depth, recursion has.
+        for node in reversed(list(self.list_below())):
+            node.tree = self.tree
+            node.sum_own_quota()
+
+    def sum_own_quota(self) -> None:
+        """Sum the quota of the node and of its children, whose sums are known."""
+        if not self.is_queue:
+            self.height = max((child.height + 1 for child in self.children), default=0)
+        self.subtree = {pair: quota.nominal for pair, quota in self.quotas.items()}
+        for child in self.children:
+            for pair, amount in child.subtree.items():
+                self.subtree[pair] = add(self.subtree.get(pair, 0), subtract(amount, child.local_quota(pair)))
+        self.local = {
+            pair: max(0, subtract(self.subtree_quota(pair), quota.lending_limit))
+            for pair, quota in self.quotas.items()
+            if quota.lending_limit is not None
+        }
+
+    def list_ancestors(self) -> Iterator[QuotaNode]:
+        """Yield the cohorts above, the nearest first."""
+        node = self.parent
+        while node is not None:
+            yield node
+            node = node.parent
+
+    @property
+    def root(self) -> QuotaNode:
+        """The top of the tree."""
+        node = self
+        while node.parent is not None:
+            node = node.parent
+        return node
+
+    def list_below(self) -> Iterator[QuotaNode]:
+        """Yield the node, and all nodes below it in the order of the tree."""
+        left = [self]
+        while left:
+            node = left.pop()
+            yield node
+            left += reversed(node.children)
+
+    def list_queues(self) -> Iterator[QuotaNode]:
+        """Yield the ClusterQueues below, or the node itself if it is one."""
+        return (node for node in self.list_below() if node.is_queue)
+
+    def find_quota(self, pair: FlavorResource) -> Quota:
+        """Return the quota for a resource in a flavor."""
+        return self.quotas.get(pair, NO_QUOTA)
+
+    def subtree_quota(self, pair: FlavorResource) -> int:
+        """Return the quota of the node and of all below it, as far as they lend it."""
+        return self.subtree.get(pair, 0)
+
+    def local_quota(self, pair: FlavorResource) -> int:
+        """Return the quota that the node never lends."""
+        return self.local.get(pair, 0)
+
+    def local_available(self, pair: FlavorResource) -> int:
+        """Return the unused part of the quota that the node never lends."""
+        local = self.local.get(pair, 0)
+        return max(0, subtract(local, self.usage.get(pair, 0))) if local else 0
+
+    def available(self, pair: FlavorResource) -> int:
+        """Return how much more the node can use now; negative above the quota of the tree."""
+        below: list[QuotaNode] = []
+        node = self
+        while node.parent is not None:
+            # Nodes that neither keep quota nor limit what they borrow can use what is available above.
+            if pair in node.local or (pair in node.quotas and node.quotas[pair].borrowing_limit is not None):
+                below.append(node)
+            node = node.parent
+        found = subtract(node.subtree.get(pair, 0), node.usage.get(pair, 0))
+        for node in reversed(below):
+            found = node.limit_available(pair, found)
+        return found
+
+    def limit_available(self, pair: FlavorResource, from_parent: int) -> int:
+        """Return how much more the node can use, if this much is available above it."""
+        limit = self.find_quota(pair).borrowing_limit
+        if limit is not None:
+            local = self.local_quota(pair)
+            shared = subtract(self.subtree_quota(pair), local)
+            used_shared = max(0, subtract(self.usage.get(pair, 0), local))
+            from_parent = min(from_parent, add(subtract(shared, used_shared), limit))
+        return add(self.local_available(pair), from_parent)
+
+    def potential(self, pair: FlavorResource) -> int:
+        """Return how much the node could use if the tree were empty."""
+        known = self.potentials.get(pair)
+        if known is not None:
+            return known
+        below: list[QuotaNode] = []
+        node = self
+        while node.parent is not None and pair not in node.potentials:
+            below.append(node)
+            node = node.parent
+        found = node.potentials[pair] if pair in node.potentials else node.subtree_quota(pair)
+        for node in reversed(below):
+            limit = node.find_quota(pair).borrowing_limit
+            found = add(node.local_quota(pair), found)
+            found = found if limit is None else min(found, add(node.subtree_quota(pair), limit))
+            node.potentials[pair] = found
+        return found
+
+    @property
+    def lendable(self) -> Mapping[str, int]:
+        """What the children of a cohort could use of each resource, in all flavors of the tree."""
+        if self._lendable is None:
+            self._lendable = {}
+            for pair in self.root.subtree:
+                self._lendable[pair.resource] = add(self._lendable.get(pair.resource, 0), self.potential(pair))
+        return self._lendable
+
+    def is_borrowing(self, pair: FlavorResource, more: int = 0) -> bool:
+        """Return whether the usage, and `more`, exceeds the quota of the node and of all below it."""
+        return add(self.usage.get(pair, 0), more) > self.subtree_quota(pair)
+
+    def add_usage(self, pair: FlavorResource, amount: int) -> None:
+        """Add usage to the node, and to the nodes above as far as it exceeds what the node keeps for itself."""
+        node: QuotaNode | None = self
+        while node is not None:
+            local = node.local_available(pair) if pair in node.local else 0
+            node.usage[pair] = add(node.usage.get(pair, 0), amount)
+            if amount <= local:
+                return
+            amount = subtract(amount, local) if local else amount
+            node = node.parent
+
+    def remove_usage(self, pair: FlavorResource, amount: int) -> None:
+        """Remove usage from the node, and from the nodes above as far as it exceeded what the node keeps."""
+        node: QuotaNode | None = self
+        while node is not None:
+            used = node.usage.get(pair, 0)
+            node.usage[pair] = subtract(used, amount)
+            exceeding = subtract(used, node.local[pair]) if pair in node.local else used
+            if exceeding <= 0:
+                return
+            amount = min(amount, exceeding)
+            node = node.parent
+
+    def fits(self, usage: Mapping[FlavorResource, int]) -> bool:
+        """Return whether all of a usage is available."""
+        return all(amount <= max(0, self.available(pair)) for pair, amount in usage.items())
+
+
+def find_borrowing_level(node: QuotaNode, pair: FlavorResource, amount: int) -> tuple[int, bool]:
+    """Return how high in the tree a ClusterQueue would borrow, and whether it may reclaim quota of others there.
+
+    Level 0 is its own quota. A cohort that has only ClusterQueues is level 1.
+    """
+    if not node.is_borrowing(pair, amount) or node.parent is None:
+        return 0, node.parent is not None
+    left = subtract(amount, node.local_available(pair))
+    last = node
+    for cohort in node.list_ancestors():
+        last = cohort
+        if not cohort.is_borrowing(pair, left):
+            return cohort.height, cohort.parent is not None
+        left = subtract(left, cohort.local_available(pair))
+    return last.height, False
+
+
+def reserve_for_blocked(node: QuotaNode, usage: Mapping[FlavorResource, int], level: int) -> Usage:
+    """Return what a workload keeps from others while it waits without anything that it may preempt.
+
+    It keeps no more than its queue may use: its nominal quota, and its borrowing limit if the workload borrows.
+    """
+    reserved: Usage = {}
+    for pair, amount in usage.items():
+        quota, used = node.find_quota(pair), node.usage.get(pair, 0)
+        if level == 0:
+            reserved[pair] = max(0, min(amount, subtract(quota.nominal, used)))
+        elif quota.borrowing_limit is None:
+            reserved[pair] = amount
+        else:
+            reserved[pair] = min(amount, subtract(add(quota.nominal, quota.borrowing_limit), used))
+    return reserved
+
+
+class Share(NamedTuple):
+    """The share of a node in what its cohort lends, for fair sharing."""
+
+    ratio: float
+    """The greatest borrowed part of a resource, in thousandths."""
+    weight: float
+    resource: str = ""
+    borrowed: frozenset[FlavorResource] = frozenset()
+    """What the node borrows."""
+
+    @property
+    def is_infinite(self) -> bool:
+        """Whether the node borrows although its weight is 0."""
+        return self.weight == 0 and self.ratio != 0
+
+    @property
+    def precise(self) -> float:
+        """The ratio by weight."""
+        if self.ratio == 0:
+            return 0.0
+        return inf if self.weight == 0 else self.ratio / self.weight
+
+    @property
+    def weighted(self) -> int:
+        """The ratio by weight, rounded up."""
+        return UNLIMITED if self.is_infinite else ceil(self.precise)
+
+    def borrows_any(self, requested: Mapping[FlavorResource, int]) -> bool:
+        """Return whether the node borrows something that is requested."""
+        return any(requested.get(pair, 0) > 0 for pair in self.borrowed)
+
+
+def compare_shares(one: Share, other: Share) -> int:
+    """Return -1, 0 or 1 as the first share is less than, equal to or greater than the second."""
+    if one.is_infinite != other.is_infinite:
+        return 1 if one.is_infinite else -1
+    left, right = (one.ratio, other.ratio) if one.is_infinite else (one.precise, other.precise)
+    return (left > right) - (left < right)
+
+
+def compute_share(node: QuotaNode, more: Mapping[FlavorResource, int] | None = None) -> Share:
+    """Compute the dominant resource share of a node, with more usage if given.
+
+    Kueue computes it with floating-point numbers, and so does this: shares that differ only by rounding decide order.
+    """
+    if node.parent is None:
+        return Share(0.0, node.weight)
+    borrowed: dict[str, int] = {}
+    pairs: list[FlavorResource] = []
+    for pair, quota in node.subtree.items():
+        used = node.usage.get(pair, 0)
+        above = subtract(add(more.get(pair, 0), used) if more else used, quota)
+        if above > 0:
+            borrowed[pair.resource] = add(borrowed.get(pair.resource, 0), above)
+            pairs.append(pair)
+    if not borrowed:
+        return Share(0.0, node.weight)
+    lendable = node.parent.lendable
+    best, dominant = 0.0, ""
+    for resource in sorted(borrowed):
+        if lendable.get(resource, 0) > 0:
+            ratio = float(borrowed[resource]) * 1000.0 / float(lendable[resource])
+            if ratio > best:
+                best, dominant = ratio, resource
+    return Share(best, node.weight, dominant, frozenset(pairs))
+
+
+def build_tree(
+    queues: Iterable[tuple[QuotaNode, str]], cohorts: Iterable[tuple[QuotaNode, str]]
+) -> dict[str, QuotaNode]:
+    """Connect nodes with their parents, create cohorts that are only named, and return the cohorts by name.
+
+    The cohorts of a cycle stay unconnected.
+    """
+    found: dict[str, QuotaNode] = {}
+    parents: dict[str, str] = {}
+    for node, parent in cohorts:
+        found[node.name] = node
+        parents[node.name] = parent
+    pairs = list(queues)
+    for name in [parent for _, parent in pairs] + list(parents.values()):
+        if name and name not in found:
+            found[name] = QuotaNode(name, {}, is_queue=False)
+    cycles = find_cycles(parents)
+    for name, parent in parents.items():
+        if parent and name not in cycles:
+            _connect(found[name], found[parent])
+    for node, parent in pairs:
+        if parent:
+            _connect(node, found[parent])
+    for node in [*found.values(), *(node for node, _ in pairs)]:
+        if node.parent is None:
+            node.sum_quota()
+    return found
+
+
+def find_cycles(parents: Mapping[str, str]) -> set[str]:
+    """Return the cohorts whose chain of parents never ends."""
+    cyclic: set[str] = set()
+    finite: set[str] = set()
+    for start in parents:
+        chain: dict[str, None] = {}
+        name = start
+        while name and name not in chain and name not in cyclic and name not in finite:
+            chain[name] = None
+            name = parents.get(name, "")
+        is_endless = name in chain or name in cyclic
+        (cyclic if is_endless else finite).update(chain)
+    return cyclic
+
+
+def list_cycles(parents: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """Return the cycles of parents, each from the first by name to the one whose parent that is."""
+    found: list[tuple[str, ...]] = []
+    seen: set[str] = set()
+    for start in sorted(parents):
+        path: dict[str, int] = {}
+        name = start
+        while name and name not in seen:
+            seen.add(name)
+            path[name] = len(path)
+            name = parents.get(name, "")
+        if name in path:
+            cycle = list(path)[path[name] :]
+            first = cycle.index(min(cycle))
+            found.append((*cycle[first:], *cycle[:first]))
+    return found
+
+
+def _connect(node: QuotaNode, parent: QuotaNode) -> None:
+    node.parent = parent
+    parent.children.append(node)

@@ -1,0 +1,1 @@
+"""Rules about queues, gang scheduling and schedulers."""

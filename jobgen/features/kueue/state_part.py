@@ -1,0 +1,38 @@
+"""The queues of a cluster as a part of its state, for the rules with the scope `queue`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from jobgen.check.cluster.state_parts import StatePart
+
+if TYPE_CHECKING:
+    from jobgen.features.kueue.queue_state import QueueState
+    from jobgen.model.data import Node
+    from jobgen.spec.overlay import Cluster
+
+# The modules of Kueue are imported in functions: most clusters have no queues.
+
+
+def _list_kinds() -> frozenset[str]:
+    from jobgen.features.kueue.cluster_objects import DECIDING_KINDS
+
+    return DECIDING_KINDS
+
+
+def _build(cluster: Cluster, exported: Sequence[Mapping[str, Node]], own: Sequence[Mapping[str, Node]]) -> QueueState:
+    from jobgen.features.kueue.queue_state import QueueState
+
+    return QueueState(cluster, exported, own)
+
+
+PART = StatePart(
+    "queue",
+    # The file of one describes all queues that it uses.
+    kinds=frozenset(("ClusterQueue", "Cohort")),
+    list_kinds=_list_kinds,
+    build=_build,
+    # How Kueue is configured, and which other queues there are, is not known of any file.
+    uncertain=frozenset(("inadmissible-job",)),
+)

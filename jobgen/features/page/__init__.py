@@ -1,0 +1,5 @@
+"""The HTML page: values of the fleet, of changes and of capacity, and their encoding as one page."""
+
+from jobgen.model.features import Feature
+
+FEATURE = Feature(commands=("report",), parts={"diff.html": "diff_page"}, needs=("kueue",))

@@ -1,0 +1,88 @@
+"""`jobgen report`: write one HTML page about all jobs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jobgen.api.errors import JobgenError, UsageError
+from jobgen.api.project import load
+from jobgen.cli.options import env_option, no_cache_option, today_option
+from jobgen.cli.result import ExitCode, Result, to_result
+from jobgen.cli.write_files import write_files
+from jobgen.features.page.report import ReportResult, report
+from jobgen.repo.atomic import links_outside
+from jobgen.report.escape import visible
+from jobgen.report.summary import format_findings, pluralize
+
+PAGE = "index.html"
+STDOUT = "-"
+
+
+@click.command("report")
+@click.option("-o", "--output", required=True, metavar="DIR", help="Write DIR/index.html; `-` is standard output.")
+@env_option
+@click.option("--since", default="", metavar="REV", help="Mark findings that are new since a revision.")
+@click.option("--repo-url", metavar="URL", help="Where to browse the repository (default: by the remote origin).")
+@click.option("--prices", default="", metavar="FILE", help="What an hour of a GPU costs; shows costs.")
+@no_cache_option
+@today_option
+@click.pass_obj
+def command(directory: Path, /, output: str, envs: tuple[str, ...], today: str, **options: Any) -> Result:
+    """Write one HTML page about all jobs in all environments.
+
+    The page is one file, needs no network, and shows what the other commands print: states, requests, findings, queues,
+    manifests, and who set each value. Findings do not change the exit code. It is 1 if something cannot be rendered, so
+    that the page lacks it or shows it as broken.
+    """
+    folder = directory / output
+    try:
+        project = load(directory, today=today)
+        if output != STDOUT:
+            check_folder(project.root, folder, output)
+        found = report(project, environments=envs, **options)
+    except JobgenError as error:
+        return to_result(error)
+    failed = None if output == STDOUT else write_files({folder / PAGE: found.page}, project.root)
+    if failed:
+        return failed
+    return Result(_choose_code(found), found.page if output == STDOUT else "", _summarize(found, folder / PAGE, output))
+
+
+def check_folder(root: Path, folder: Path, output: str) -> None:
+    """Raise a UsageError if the page cannot be written to a folder."""
+    if not output:
+        raise UsageError("`-o` is empty; name a folder, or `-` for standard output")
+    if folder.suffix in {".html", ".htm"} and not os.path.isdir(folder):
+        raise UsageError(f"`{output}` names a file; name the folder for {PAGE}, or `-` for standard output")
+    nearest = next(each for each in (folder, *folder.parents) if os.path.exists(each))
+    if not os.path.isdir(nearest):
+        raise UsageError(f"`{nearest}` is not a folder; choose another one")
+    if os.path.isdir(folder / PAGE):
+        raise UsageError(f"`{folder / PAGE}` is a folder; choose another one than `{output}`")
+    if links_outside(folder / PAGE, root):
+        raise UsageError(f"`{folder}` is outside the repository through a symbolic link; choose another folder")
+    if os.path.lexists(folder / PAGE) and (os.path.islink(folder / PAGE) or not os.path.isfile(folder / PAGE)):
+        # The file of a link, such as a job, would be replaced by the page.
+        raise UsageError(f"`{folder / PAGE}` is not a regular file; remove it, or choose another folder")
+
+
+def _choose_code(found: ReportResult) -> int:
+    if found.incomplete:
+        return ExitCode.INTERNAL_ERROR
+    return ExitCode.ERRORS if found.failed else ExitCode.OK
+
+
+def _summarize(found: ReportResult, path: Path, output: str) -> str:
+    """Return what the page lacks and why, and what was written."""
+    lines = [f"the queues of `{env}` are unknown: {reason}" for env, reason in found.unknown_queues.items()]
+    errors = format_findings(found.errors) + "".join(f"{visible(line)}\n" for line in lines)
+    counts = f"{pluralize(found.jobs, 'job')}, {pluralize(len(found.findings), 'finding')}"
+    size = f"{len(found.page.encode()) // 1024} KiB"
+    place = "" if output == STDOUT else f"{visible(str(path))}: "
+    lacks = f"; {pluralize(len(found.errors) + len(lines), 'error')}, so the page is not complete" if errors else ""
+    unchecked = "; a broken schema or policy prevented checks, see the findings" if found.incomplete else ""
+    return f"{errors}{place}{counts}, {size}{lacks}{unchecked}\n"

@@ -1,0 +1,106 @@
+"""`jobgen diff --format html`: the page of a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from jobgen.api.errors import JobgenError
+from jobgen.api.lint_files import LintRequest
+from jobgen.api.lint_run import find_findings
+from jobgen.api.pair_findings import Side, find_new
+from jobgen.diff.changes import ChangeSet
+from jobgen.diff.snapshot import Snapshot
+from jobgen.features.page.encode import Table, encode
+from jobgen.features.page.page import assemble_page
+from jobgen.features.page.page_head import describe_repository, make_title
+from jobgen.features.page.pull_request import PullRequest, describe_changes, list_failure_tables, list_tables
+from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.repo import git
+from jobgen.repo.changed_files import find_uncommitted
+from jobgen.repo.commit import CommitPath, Folder
+from jobgen.report.duplicates import merge_duplicates
+
+
+def render_page(changes: ChangeSet, directory: Path, environments: Sequence[str], repo_url: str | None = None) -> str:
+    """Return the page of a comparison, with the findings that are new and fixed."""
+    sides = changes.old, changes.new
+    try:
+        old, new = (Side(_lint_side(side, directory, environments), (side.folder,)) for side in sides)
+        request = PullRequest(changes, find_new(new, old), find_new(old, new))
+    except JobgenError as error:
+        request = PullRequest(changes, (), (), [f"The findings of the two sides are not compared: {error}"])
+    return _assemble(sides, directory, repo_url, describe_changes(changes), list_tables(request))
+
+
+def render_failure(old: Snapshot, new: Snapshot, directory: Path, repo_url: str | None = None) -> str:
+    """Return the page of a comparison that is not possible, with the errors of each side that cannot be rendered."""
+    found = [[each for each in side.findings if each.severity is Severity.ERROR] for side in (old, new)]
+    return _assemble((old, new), directory, repo_url, {"failed": 1}, list_failure_tables(*found))
+
+
+def _assemble(
+    sides: tuple[Snapshot, Snapshot],
+    directory: Path,
+    repo_url: str | None,
+    facts: dict[str, str | int],
+    tables: list[Table],
+) -> str:
+    new = sides[1].folder
+    repository, changed = describe_repository(directory, repo_url, shows_work_tree=new == directory)
+    if new != directory:
+        # The new side is not the work tree, but a commit or a folder.
+        repository["revision"] = new.commit.name if isinstance(new, CommitPath) else ""
+    head: dict[str, str | int] = {**repository}
+    unlinked: list[tuple[int, str]] = []
+    for is_old, side in ((1, sides[0]), (0, sides[1])):
+        name = "base" if is_old else "head"
+        place = _find_place(side.folder)
+        head |= {name: side.name, f"{name}Revision": place.revision, f"{name}Prefix": place.prefix}
+        if repository["link"] and place.revision:
+            files = find_uncommitted(side.folder, place.revision, _list_files(tables))
+            unlinked += ((is_old, file) for file in files)
+    tables = [*tables, changed, Table("unlinked", ("old", "file:files"), unlinked)]
+    title = f"{sides[0].name} → {sides[1].name}, {make_title(repository, changed)}"
+    return assemble_page(title, encode("changes", {**head, **facts}, tables))
+
+
+class _Place(NamedTuple):
+    """A commit, and the path in it that files are relative to; empty outside of Git."""
+
+    revision: str
+    prefix: str
+
+
+def _find_place(folder: Folder) -> _Place:
+    """Find where the files of a folder are in Git; those of a work tree are in its last commit, if it has them."""
+    if isinstance(folder, CommitPath):
+        return _Place(folder.commit.name, folder.path)
+    try:
+        return _Place(git.resolve_commit(folder, "HEAD"), git.find_prefix(folder))
+    except git.GitError:
+        return _Place("", "")
+
+
+def _list_files(tables: Sequence[Table]) -> list[str]:
+    columns = [(table, at) for table in tables for at, name in enumerate(table.columns) if name.endswith(":files")]
+    return sorted({str(row[at]) for table, at in columns for row in table.rows} - {""})
+
+
+def _lint_side(side: Snapshot, directory: Path, environments: Sequence[str]) -> list[Finding]:
+    """Lint the environments that one side has."""
+    envs = [] if side.is_tree else [env for env in environments if env in side.project.overlays]
+    if environments and not envs and not side.is_tree:
+        return []
+    paths = (".",) if side.is_tree else ()
+    request = LintRequest(directory, paths, envs, today=side.project.today)
+    if isinstance(side.folder, CommitPath):
+        request = request._replace(committed=side.folder)
+    else:
+        request = request._replace(directory=side.folder)
+    linted = find_findings(request)
+    findings = merge_duplicates(linted.findings, linted.mandatory)
+    if side.is_tree and environments:
+        return [each for each in findings if each.location.file.partition("/")[0] in environments]
+    return findings

@@ -1,0 +1,183 @@
+"""The fleet: every job in every environment, what it requests, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+
+from jobgen.check.checker import Checker
+from jobgen.diff.changes import GroupTotal, sum_objects
+from jobgen.diff.impact import runs_pods
+from jobgen.diff.snapshot import Snapshot
+from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
+from jobgen.k8s.kueue import is_suspended, stays_suspended
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Manifest
+from jobgen.k8s.resources import ResourceTotals, add_totals, list_counted_pods
+from jobgen.model.data import Node
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.pipeline.object_summary import get_queue_name, sum_object
+from jobgen.render.environment import EnvironmentRunner, Rendered
+from jobgen.render.trace import Job
+
+ACTIVE, SUSPENDED, INACTIVE, BROKEN = "active", "suspended", "inactive", "broken"
+"""States of a job in an environment: rendered; suspended in Git; paused, done or expired; with errors."""
+
+_OWNER = "owner"
+
+JobPlace = tuple[str, int, int]
+"""A job in its file: path, number of the document, number of the item."""
+
+
+class FleetJob(NamedTuple):
+    """A job of the repository."""
+
+    name: str
+    sweep: str
+    """The name of the sweep that generates it; empty if none does."""
+    framework: str
+    is_job: bool
+    """Whether it runs pods; other objects of the repository are listed too."""
+    file: str
+    line: int
+    place: JobPlace
+
+
+class FleetCell(NamedTuple):
+    """A job in an environment."""
+
+    job: int
+    """The number of the job."""
+    environment: str
+    state: str
+    reason: str
+    """Why the job does not run; empty if it does."""
+    kind: str
+    namespace: str
+    name: str
+    """The name of its object."""
+    queue: str
+    team: str
+    owner: str
+    pods: int
+    resources: ResourceTotals
+    objects: tuple[Rendered, ...] = ()
+    """Its object, and the companions of it."""
+
+
+class Fleet(NamedTuple):
+    """All jobs in all environments."""
+
+    environments: tuple[str, ...]
+    jobs: tuple[FleetJob, ...]
+    cells: tuple[FleetCell, ...]
+    totals: tuple[GroupTotal, ...]
+    """The same sums as those of `jobgen diff`, with `after` equal to `before`."""
+
+
+def build_fleet(snapshot: Snapshot, jobs: Iterable[Job], find_owners: Callable[[str], str] = lambda _: "") -> Fleet:
+    """Build the fleet of a rendered repository from its jobs; `find_owners` returns the owners of a file."""
+    objects: dict[tuple[str, JobPlace], list[Measured]] = {}
+    for made in snapshot.objects:
+        measured = measure_object(snapshot.checker(made.env), made)
+        objects.setdefault((made.env, (made.location.file, made.position, made.item)), []).append(measured)
+    totals = sum_objects((each.rendered.env, *each[1:3]) for several in objects.values() for each in several)
+    runners = [EnvironmentRunner(snapshot.project, env) for env in snapshot.environments]
+    found: list[FleetJob] = []
+    cells: list[FleetCell] = []
+    for number, job in enumerate(jobs):
+        place = (job.file.path, job.position, job.item)
+        rendered = [objects.get((runner.name, place)) for runner in runners]
+        for runner, several in zip(runners, rendered, strict=True):
+            cell = describe_rendered(number, several) if several else describe_missing(number, job, runner)
+            if cell:
+                cells.append(cell if cell.owner else cell._replace(owner=find_owners(job.file.path)))
+        first = [several[0] for several in rendered if several]
+        is_job = not first or any(each.pods or runs_pods(each.manifest) for each in first)
+        framework = runners[0].attributes(job).framework if runners else ""
+        document = job.document
+        # The cluster names an object with `generateName`.
+        name = document.name or next((each.rendered.identity.name for each in first), "") or job.file.path
+        found.append(FleetJob(name, document.sweep, framework, is_job, job.file.path, job.location.line, place))
+    return Fleet(tuple(snapshot.environments), tuple(found), tuple(cells), totals)
+
+
+class Measured(NamedTuple):
+    """An object, its typed view, and what it requests."""
+
+    rendered: Rendered
+    manifest: Manifest
+    resources: ResourceTotals
+    pods: int
+
+
+def measure_object(checker: Checker, made: Rendered) -> Measured:
+    """Return an object with what it requests."""
+    manifest = checker.manifest(made.object)
+    return Measured(made, manifest, sum_object(checker, made.object, manifest), _count_pods(checker, made, manifest))
+
+
+def _count_pods(checker: Checker, made: Rendered, manifest: Manifest) -> int:
+    """Count the pods of an object; those of an AppWrapper are the pods of the objects in it."""
+    manifests = [manifest]
+    if is_app_wrapper(made.object):
+        wrapped = () if is_suspended(manifest) else list_wrapped_objects(made.object)
+        manifests = [checker.manifest(each) for _, each in wrapped]
+    return sum(count for each in manifests for _, count in list_counted_pods(each))
+
+
+def describe_rendered(number: int, objects: Sequence[Measured]) -> FleetCell:
+    """Describe a job of an environment by the objects that it is rendered as."""
+    first, manifest, _, _ = objects[0]
+    is_held = stays_suspended(manifest)
+    return FleetCell(
+        number,
+        first.env,
+        SUSPENDED if is_held else ACTIVE,
+        "it is suspended in Git" if is_held else "",
+        first.identity.kind,
+        first.identity.namespace,
+        first.identity.name,
+        get_queue_name(manifest),
+        as_text(manifest.labels.get("team")),
+        find_owner(manifest),
+        sum(each.pods for each in objects),
+        reduce(add_totals, (each.resources for each in objects)),
+        tuple(each.rendered for each in objects),
+    )
+
+
+def find_owner(manifest: Manifest) -> str:
+    """Return the owner that a job names: the label or annotation `owner`, with or without a prefix."""
+    return _read_owner(manifest.labels, manifest.annotations)
+
+
+def _read_owner(*metadata: Mapping[str, Node]) -> str:
+    for values in metadata:
+        for key in values:
+            if str(key).rpartition("/")[2] == _OWNER:
+                return as_text(values[key])
+    return ""
+
+
+def describe_missing(number: int, job: Job, runner: EnvironmentRunner) -> FleetCell | None:
+    """Describe a job of an environment that was not rendered; None if it does not belong to the environment."""
+    if runner.is_broken or runner.patches_for(job) is None:
+        return None
+    attributes = runner.attributes(job)
+    reason = runner.explain_inactive(job)
+    labels: Mapping[str, Node] = attributes.labels
+    return FleetCell(
+        number,
+        runner.name,
+        INACTIVE if reason else BROKEN,
+        f"it {reason}" if reason else "it cannot be rendered; see its findings",
+        attributes.kind,
+        attributes.namespace,
+        job.document.name,
+        "",
+        as_text(labels.get("team")),
+        _read_owner(labels),
+        0,
+        ResourceTotals(),
+    )

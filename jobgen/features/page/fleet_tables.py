@@ -1,0 +1,164 @@
+"""The tables of the fleet view: environments, jobs, cells, totals, findings, capacity, and the pages of jobs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from jobgen.check.rule_docs import RuleDoc
+from jobgen.features.page.capacity import Capacity
+from jobgen.features.page.capacity_tables import list_capacity
+from jobgen.features.page.costs import LongestRun
+from jobgen.features.page.encode import NONE, Table
+from jobgen.features.page.findings import FleetFinding
+from jobgen.features.page.fleet import Fleet, FleetCell
+from jobgen.features.page.job_pages import JobPages
+from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
+
+Row = tuple[str | int, ...]
+
+_FINDING = (
+    *("rule:text", "category:text", "severity:text", "message:text", "job:jobs", "environment:environments"),
+    *("team:text", "status:text", "file:files", "line", "column"),
+)
+ERROR = (
+    *("rule:text", "category:text", "severity:text", "message:text", "file:files", "line", "column"),
+    "environment:environments",
+)
+
+
+class FleetData(NamedTuple):
+    """Everything that the fleet view shows."""
+
+    fleet: Fleet
+    findings: Sequence[FleetFinding]
+    fixed: Sequence[FleetFinding]
+    rules: Mapping[str, RuleDoc]
+    capacity: Capacity
+    pages: JobPages
+    errors: tuple[Finding, ...] = ()
+    """What cannot be read or rendered, so that it is not in the page, or broken there."""
+
+
+def list_tables(data: FleetData) -> list[Table]:
+    """List all tables."""
+    fleet = data.fleet
+    environments = {env: number for number, env in enumerate(fleet.environments)}
+    return [
+        Table("environments", ("name:text",), [(env,) for env in fleet.environments]),
+        _list_jobs(fleet, data.pages.specs),
+        _list_cells(data, environments),
+        Table(
+            "totals",
+            ("environment:environments", "by:text", "name:text", "gpus", "cpu", "memory"),
+            [
+                (environments[total.env], total.by, total.name, *list_amounts(total.after.amounts))
+                for total in fleet.totals
+            ],
+        ),
+        Table("findings", _FINDING, [_list_finding(each, environments) for each in data.findings]),
+        Table("fixed", _FINDING, [_list_finding(each, environments) for each in data.fixed]),
+        Table("errors", ERROR, list_errors(data.errors, environments)),
+        _list_rules(data),
+        *list_capacity(data.capacity, fleet),
+        Table("omitted", ("what:text", "shown", "total"), data.pages.omitted),
+        Table("specs", ("file:files",), [(file,) for file in data.pages.specs], list(data.pages.specs.values())),
+        Table(
+            "manifests",
+            ("cell:cells", "base:manifests"),
+            [(each.cell, each.base) for each in data.pages.manifests],
+            [each.changes for each in data.pages.manifests],
+        ),
+    ]
+
+
+def _list_jobs(fleet: Fleet, specs: Mapping[str, object]) -> Table:
+    columns = ("name:text", "sweep:text", "framework:text", "isJob", "file:files", "line", "spec:specs")
+    numbers = {file: number for number, file in enumerate(specs)}
+    rows = [(*job[:3], int(job.is_job), job.file, job.line, numbers.get(job.file, NONE)) for job in fleet.jobs]
+    return Table("jobs", columns, rows)
+
+
+def _list_cells(data: FleetData, environments: Mapping[str, int]) -> Table:
+    columns = (
+        *("job:jobs", "environment:environments", "state:text", "reason:text", "kind:text", "namespace:text"),
+        *("name:text", "queue:text", "team:text", "owner:text", "pods", "gpus", "cpu", "memory"),
+        *("errors", "warnings", "infos", "decision:text", "deadline", "gpuSeconds", "cost", "manifest:manifests"),
+    )
+    counts = Counter((each.job, each.finding.env, each.finding.severity) for each in data.findings)
+    decisions = _find_decisions(data)
+    manifests = {each.cell: number for number, each in enumerate(data.pages.manifests)}
+
+    def list_cell(number: int, cell: FleetCell, run: LongestRun) -> Row:
+        found = [sum(counts[cell.job, env, severity] for env in {cell.environment, ""}) for severity in Severity]
+        return (
+            cell.job,
+            environments[cell.environment],
+            *cell[2:10],
+            cell.pods,
+            *list_amounts(cell.resources.amounts),
+            *found,
+            decisions.get(_name_cell(cell), ""),
+            *(run.deadline, run.gpu_seconds, run.cost),
+            manifests.get(number, NONE),
+        )
+
+    pairs = zip(data.fleet.cells, data.capacity.runs, strict=True)
+    return Table("cells", columns, [list_cell(number, *pair) for number, pair in enumerate(pairs)])
+
+
+def _name_cell(cell: FleetCell) -> tuple[str, ...]:
+    return cell.environment, cell.kind, cell.namespace, cell.name
+
+
+def _find_decisions(data: FleetData) -> dict[tuple[str, ...], str]:
+    """Find the decision about each job; that about its first workload if it has several."""
+    found: dict[tuple[str, ...], str] = {}
+    for state in data.capacity.queues:
+        for answer in state.report.decision.answers:
+            job = answer.job
+            found.setdefault((state.report.environment, job.kind, job.namespace, job.name), answer.decision)
+    return found
+
+
+def _list_finding(each: FleetFinding, environments: Mapping[str, int]) -> Row:
+    finding = each.finding
+    return (
+        finding.rule,
+        finding.category,
+        finding.severity.value,
+        finding.message,
+        each.job,
+        environments.get(finding.env, NONE),
+        each.team,
+        each.status,
+        finding.location.file,
+        finding.location.line,
+        finding.location.column,
+    )
+
+
+def list_errors(findings: Iterable[Finding], environments: Mapping[str, int]) -> list[Row]:
+    """Return the rows of findings that no job is known for."""
+    return [
+        (
+            *(each.rule, each.category, each.severity.value, each.message),
+            *(each.location.file, each.location.line, each.location.column),
+            environments.get(each.env, NONE),
+        )
+        for each in findings
+    ]
+
+
+def _list_rules(data: FleetData) -> Table:
+    names = sorted({each.finding.rule for each in (*data.findings, *data.fixed)})
+    docs = [(name, data.rules[name]) for name in names if name in data.rules]
+    rows = [(name, doc.category, doc.severity.value, doc.summary) for name, doc in docs]
+    return Table("rules", ("name:text", "category:text", "severity:text", "summary:text"), rows)
+
+
+def list_amounts(amounts: Sequence[int]) -> tuple[int, int, int]:
+    """Return GPUs, thousandths of CPUs, and bytes."""
+    gpus, cpu, memory = amounts
+    return gpus, cpu, -(-memory // 1000)

@@ -1,0 +1,7 @@
+"""Other tools that check the same objects with the same schemas, and where they disagree with jobgen."""
+
+from jobgen.model.features import Feature
+
+FEATURE = Feature(
+    parts={"lint.other_tools": "check_run:check_run", "lint.other_tools.missing": "disagreements:find_missing"}
+)

@@ -1,0 +1,52 @@
+"""`jobgen codeowners`: write CODEOWNERS from the teams."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from jobgen.api.errors import JobgenError
+from jobgen.api.project import load
+from jobgen.cli.result import ExitCode, Result, error_result, to_result
+from jobgen.cli.write_files import write_files
+from jobgen.features.teams.code_owners import write_owners
+from jobgen.model.finding import Severity
+from jobgen.repo import git
+from jobgen.repo.code_owners import CODE_OWNERS_FILES
+from jobgen.repo.files import read_path
+from jobgen.report.summary import format_findings
+
+
+@click.command("codeowners")
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if the file is not up to date.")
+@click.pass_obj
+def command(directory: Path, *, check: bool) -> Result:
+    """Write the owners of the folders of teams to CODEOWNERS.
+
+    The file is the one that exists, or `.github/CODEOWNERS`. Lines that jobgen did not write stay as they are.
+    """
+    try:
+        project = load(directory)
+    except JobgenError as error:
+        return to_result(error)
+    if any(finding.severity is Severity.ERROR for finding in project.findings):
+        return error_result(ExitCode.ERRORS, "nothing was written", format_findings(project.findings))
+    if not project.config.teams.all:
+        return error_result(ExitCode.NOTHING_TO_DO, "there are no teams; write `teams/<name>.yaml`")
+    try:
+        prefix = git.find_prefix(project.root)
+    except git.GitError:
+        prefix = ""
+    top = project.root.parents[prefix.count("/")] if prefix else project.root
+    name = next((each for each in CODE_OWNERS_FILES if (top / each).exists()), CODE_OWNERS_FILES[0])
+    file = read_path(top / name, name, top) if (top / name).exists() else None
+    if file and file.finding:
+        return error_result(ExitCode.ERRORS, "nothing was written", format_findings([file.finding]))
+    old = file.content.decode("utf-8", "surrogateescape") if file else ""
+    new = write_owners(old, project.config.teams.all, prefix)
+    if new == old:
+        return Result(ExitCode.OK, f"{name} is up to date\n")
+    if check:
+        return error_result(ExitCode.ERRORS, f"{name} is not up to date; run `jobgen codeowners`")
+    return write_files({top / name: new}, top) or Result(ExitCode.OK, f"{name} written\n")

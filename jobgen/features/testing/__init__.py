@@ -1,0 +1,11 @@
+"""Tests of jobs: what they must be rendered as."""
+
+from jobgen.model.features import Feature
+
+FEATURE = Feature(
+    commands=("test",),
+    parts={
+        "editor.conditions": "conditions:list_conditions",
+        "merge_reports.test": "job_tests:merge_test_reports",
+    },
+)

@@ -1,0 +1,143 @@
+"""Read the tests of a repository."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jobgen.features.testing.conditions import find_unknown_conditions, list_conditions
+from jobgen.model.data import API_VERSION, Location, Node, TracedKey, locatable, location_of, untraced, value_of
+from jobgen.model.finding import Finding, Problem
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.path import InvalidPathError, Step, parse_dotted
+from jobgen.model.suggest import did_you_mean
+from jobgen.render.config import find_errors
+from jobgen.render.locate import locate
+from jobgen.repo.commit import Folder
+from jobgen.repo.files import MANIFEST_SUFFIXES, File, read_file
+from jobgen.repo.walk import walk_files
+from jobgen.spec.frameworks import Frameworks
+from jobgen.yamlio.read import read
+
+FOLDER = "tests"
+KIND = "JobTests"
+_MARK = b"jobtest"
+"""What a file of tests has, also if its kind is misspelled."""
+
+
+class JobTest(NamedTuple):
+    """A test: the jobs, the environments, and what is expected of each object."""
+
+    name: str
+    file: str
+    location: Location
+    environments: tuple[str, ...]
+    """Shell patterns; all if it is empty."""
+    jobs: tuple[str, ...]
+    """Shell patterns of names."""
+    given: dict[str, Any] | None
+    """A job that is only in the test, with locations."""
+    given_file: str
+    change: Mapping[str, Any] | None
+    """Fields that are merged into the spec, with locations."""
+    expect: Mapping[str, Any]
+    """With locations."""
+
+
+def read_tests(root: Folder, frameworks: Frameworks, findings: list[Finding]) -> Iterator[JobTest]:
+    """Yield the tests of a repository. Other files in the folder are not read."""
+    for entry in walk_files(root, FOLDER, MANIFEST_SUFFIXES):
+        file = read_file(entry)
+        if file.finding:
+            findings.append(file.finding)
+        elif _MARK in file.content.lower():
+            yield from _read_file(file, frameworks, findings)
+
+
+def _read_file(file: File, frameworks: Frameworks, findings: list[Finding]) -> Iterator[JobTest]:
+    source = read(file.content, file.path, traced=True)
+    findings += source.findings
+    for document in source.documents:
+        data = document.data
+        kind = str(value_of(data.get("kind")))
+        if kind.lower() not in (KIND.lower(), KIND.lower()[:-1]):
+            continue
+        problems = find_errors(data, "jobtests", frameworks) or list(_find_all_errors(data["spec"]))
+        findings += (locate(problem, file.path, document.location) for problem in problems)
+        if not problems:
+            yield from (_parse_test(test, file.path) for test in data["spec"])
+
+
+def _parse_test(test: Mapping[str, Any], file: str) -> JobTest:
+    given = test.get("given")
+    if given is not None and "kind" not in given:
+        given = {"apiVersion": API_VERSION, "kind": "TrainingJob", "metadata": {"name": "given"}, **given}
+    return JobTest(
+        str(value_of(test["name"])),
+        file,
+        location_of(test["name"]) or Location(file),
+        tuple(untraced(test.get("environments", []))),
+        tuple(untraced(test.get("jobs", []))),
+        given,
+        str(value_of(test.get("file")) or f"jobs/{value_of(test['name'])}.yaml"),
+        test.get("change"),
+        test["expect"],
+    )
+
+
+def _find_all_errors(tests: list[Mapping[str, Any]]) -> Iterator[Problem]:
+    """Report what the schema cannot express."""
+    names: set[str] = set()
+    for test in tests:
+        name = str(value_of(test["name"]))
+        if name in names:
+            message = f"another test of this file is named `{name}`; give each test its own name"
+            yield Problem("duplicate-item", message, test["name"])
+        names.add(name)
+        yield from _find_test_errors(test)
+
+
+def _expects(expect: Mapping[str, Any]) -> bool:
+    """Whether a test expects anything: an empty mapping and `snapshot: false` do not."""
+    has_values, has_snapshot = bool(expect.get("values")), value_of(expect.get("snapshot")) is True
+    return has_values or has_snapshot or any(key not in ("values", "snapshot") for key in expect)
+
+
+def _find_test_errors(test: Mapping[str, Any]) -> Iterator[Problem]:
+    has_jobs, has_given = "jobs" in test, "given" in test
+    if has_jobs == has_given:
+        what = "has both `jobs` and `given`; remove one" if has_jobs else "has no job; write `jobs` or `given`"
+        yield Problem("invalid-value", f"the test {what}", _find_key(test, "given") if has_jobs else test["name"])
+    expect = test["expect"]
+    if not _expects(expect):
+        yield Problem("missing-field", "the test expects nothing, so it cannot fail; add an expectation", test["name"])
+    if "effect" in expect and "change" not in test:
+        yield Problem("missing-field", "`effect` is the effect of a `change`; add it", _find_key(expect, "effect"))
+    for key, expected in expect.get("values", {}).items():
+        yield from _find_value_errors(key, expected)
+
+
+def _find_value_errors(key: Node, expected: Node) -> Iterator[Problem]:
+    try:
+        steps = parse_path(str(key))
+    except InvalidPathError as error:
+        yield Problem("invalid-value", str(error), key)
+        return
+    if not steps:
+        yield Problem("invalid-value", "the path is empty; write a path of the object, such as `metadata.name`", key)
+    if isinstance(expected, dict):
+        if not expected or value_of(expected.get("contains", 0)) in ("", [], {}):
+            message = f"`{key}` has a condition that every value meets; write what is expected, or `present: true`"
+            yield Problem("invalid-value", message, key)
+        for name in find_unknown_conditions(expected):
+            hint = did_you_mean(str(name), list_conditions()) or "; write `equals: {…}` to compare a mapping"
+            yield Problem("unknown-field", f"`{name}` is not a condition{hint}", name)
+
+
+def parse_path(text: str) -> tuple[Step, ...]:
+    """Return the steps of a path in an object."""
+    return parse_dotted(text)
+
+
+def _find_key(mapping: Mapping[str, Any], name: str) -> Node:
+    return next((key for key in mapping if key == name and type(key) is TracedKey), locatable(mapping))

@@ -1,0 +1,258 @@
+"""Compare the objects of tests with what is expected of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import unified_diff
+from fnmatch import fnmatchcase
+from typing import Any
+
+from jobgen.check.cel import Bound, CompileError, Failed, available, compile_cel
+from jobgen.diff.impact import assess_change
+from jobgen.diff.snapshot import Snapshot
+from jobgen.features.testing.cases import FOLDER, JobTest
+from jobgen.features.testing.conditions import ABSENT, find_mismatch, show
+from jobgen.features.testing.subjects import (
+    Subject,
+    change_job,
+    find_job_errors,
+    make_given,
+    render_subject,
+    select_jobs,
+    trace_object,
+)
+from jobgen.k8s.nodes import find_nodes
+from jobgen.model.data import Location, Node, location_of, untraced, value_of
+from jobgen.model.finding import Finding
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.path import Step, parse_dotted
+from jobgen.render.config import ProjectConfig
+from jobgen.render.environment import EnvironmentRunner
+from jobgen.render.provenance import NoSuchFieldError, explain_path
+from jobgen.render.trace import Job, Tracer
+from jobgen.yamlio.write import to_yaml
+
+_MAX_SOURCES = 5
+_MAX_DIFF = 40
+_NO_EFFECT = "none"
+_OF_OBJECTS = ("values", "cel", "effect", "snapshot")
+"""What can only be expected of a job that is rendered."""
+
+FindingSource = Callable[[Subject], frozenset[str]]
+"""Returns the rules that find errors or warnings in a job."""
+
+
+class Outcome(NamedTuple):
+    """The result of one expectation for one object."""
+
+    test: JobTest
+    environment: str
+    job: str
+    expectation: str
+    """What was compared: `values`, `cel`, `findings`, `effect`, `rendered`, `snapshot` or `jobs`."""
+    message: str
+    """What is wrong; empty if it is as expected."""
+    location: Location
+    """The line of the expectation."""
+    sources: tuple[str, ...] = ()
+    """Who set the value."""
+
+
+class TestRun:
+    """Runs tests, and keeps the snapshots that differ."""
+
+    __test__ = False
+
+    def __init__(
+        self,
+        project: ProjectConfig,
+        environments: Sequence[str],
+        jobs: Sequence[Job],
+        find_rules: FindingSource,
+        read_snapshot: Callable[[str], str | None],
+    ) -> None:
+        self.project = project
+        self.runners = [EnvironmentRunner(project, name) for name in environments]
+        self.jobs = jobs
+        self.find_rules = find_rules
+        self.read_snapshot = read_snapshot
+        self.tracer = Tracer(project)
+        self.snapshots: dict[str, str] = {}
+        """All snapshots of the tests that ran, by path."""
+
+    def run(self, test: JobTest, findings: list[Finding]) -> Iterator[Outcome]:
+        """Yield the outcome of each expectation of a test; errors of a given job go to `findings`."""
+        if test.given is not None:
+            job, errors = make_given(test, self.project)
+            findings += errors
+            jobs = [job] if job else []
+        else:
+            jobs = select_jobs(self.jobs, test.jobs)
+            for pattern in test.jobs:
+                if not select_jobs(jobs, (pattern,)):
+                    yield Outcome(test, "", pattern, "jobs", f"there is no job `{pattern}`", test.location)
+        runners = [runner for runner in self.runners if _is_selected(runner.name, test)]
+        for job in jobs:
+            subjects = [self._render(test, job, runner) for runner in runners]
+            if not test.environments and "rendered" not in test.expect:
+                # Without environments, those count that the job belongs to.
+                subjects = [each for each in subjects if each.is_member] or subjects[:1]
+            for subject in subjects:
+                yield from self._compare(subject, job)
+        if not runners:
+            listed = ", ".join(f"`{name}`" for name in test.environments)
+            yield Outcome(test, "", "", "jobs", f"there is no environment {listed}", test.location)
+
+    def _render(self, test: JobTest, job: Job, runner: EnvironmentRunner) -> Subject:
+        """Render a job as the test changes it."""
+        if test.change is None:
+            return render_subject(test, job, runner)
+        changed = change_job(job, test.change)
+        errors = find_job_errors(changed.document.data, self.project)
+        if errors:
+            reason = f"the changed job has an error: {errors[0].message}"
+            rules = frozenset(error.rule for error in errors)
+            return Subject(test, runner.name, changed, (), reason, is_member=True, errors=rules)
+        return render_subject(test, changed, runner)
+
+    def _compare(self, subject: Subject, unchanged: Job) -> Iterator[Outcome]:
+        expect = subject.test.expect
+        if "rendered" in expect:
+            wanted = value_of(expect["rendered"])
+            is_wrong = wanted is not bool(subject.made)
+            reason = "the job is rendered" if subject.made else f"the job is not rendered: {subject.reason}"
+            yield _conclude(subject, "rendered", reason if is_wrong else "", expect["rendered"])
+        if "findings" in expect and (subject.made or subject.errors):
+            yield self._compare_findings(subject, expect["findings"])
+        if not subject.made:
+            is_met = "rendered" in expect or ("findings" in expect and subject.errors)
+            if not is_met or any(name in expect for name in _OF_OBJECTS):
+                yield _conclude(subject, "jobs", f"the job is not rendered: {subject.reason}", subject.test.location)
+            return
+        obj = subject.made[0].object
+        for key, expected in expect.get("values", {}).items():
+            yield self._compare_value(subject, obj, key, expected)
+        yield from _evaluate_expressions(subject, obj, expect.get("cel", ()))
+        if "effect" in expect:
+            yield self._compare_effect(subject, unchanged, expect["effect"])
+        if value_of(expect.get("snapshot")) is True:
+            yield self._compare_snapshot(subject, expect["snapshot"])
+
+    def _compare_value(self, subject: Subject, obj: Any, key: Node, expected: Node) -> Outcome:
+        steps, wanted = parse_dotted(str(key)), untraced(expected)
+        for value in _find_values(obj, steps):
+            mismatch = find_mismatch(value, wanted)
+            if mismatch:
+                is_what = "is missing" if value is ABSENT else f"is {show(value)}"
+                found = _conclude(subject, "values", f"`{key}` {is_what}, {mismatch}", key)
+                return found._replace(sources=tuple(self._list_sources(subject, steps)))
+        return _conclude(subject, "values", "", key)
+
+    def _list_sources(self, subject: Subject, steps: tuple[Step, ...]) -> Iterator[str]:
+        """Yield the layers that set a value, the last first."""
+        traced = trace_object(subject, self.tracer)
+        if traced is None or "*" in steps:
+            return
+        try:
+            leaves = list(explain_path(traced, steps))
+        except NoSuchFieldError:
+            return
+        for leaf in leaves[:1]:
+            for each in leaf.assignments[:_MAX_SOURCES]:
+                where = str(each.location) if each.location else "jobgen"
+                yield f"{where}  {each.layer}: {show(untraced(each.value))}"
+
+    def _compare_findings(self, subject: Subject, expected: Sequence[Node]) -> Outcome:
+        wanted = frozenset(str(value_of(rule)) for rule in expected)
+        found = self.find_rules(subject) if subject.made else subject.errors
+        parts = [f"`{rule}` is found and not expected" for rule in sorted(found - wanted)]
+        parts += [f"`{rule}` is expected and not found" for rule in sorted(wanted - found)]
+        location = location_of(expected) if expected else None
+        return _conclude(subject, "findings", "; ".join(parts), location or subject.test.location)
+
+    def _compare_effect(self, subject: Subject, unchanged: Job, expected: Node) -> Outcome:
+        runner = next(each for each in self.runners if each.name == subject.environment)
+        before = render_subject(subject.test, unchanged, runner)
+        wanted = str(value_of(expected))
+        if not before.made:
+            return _conclude(subject, "effect", f"without `change`, it is not rendered: {before.reason}", expected)
+        old, new = (self._make_snapshot(each) for each in (before, subject))
+        impact = assess_change(old, new, before.made[0], subject.made[0])
+        effect = _NO_EFFECT if impact.action == "unchanged" else impact.outcome.effect.value
+        reason = f" ({impact.outcome.reason})" if impact.outcome.reason else ""
+        message = f"the effect is `{effect}`{reason}, expected `{wanted}`" if effect != wanted else ""
+        return _conclude(subject, "effect", message, expected)
+
+    def _make_snapshot(self, subject: Subject) -> Snapshot:
+        name = subject.environment
+        return Snapshot(name, self.project, [name], list(subject.made), [], {}, self.project.root)
+
+    def _compare_snapshot(self, subject: Subject, expected: Node) -> Outcome:
+        path = name_snapshot(subject)
+        text = "---\n".join(to_yaml(each.object) for each in subject.made)
+        if self.snapshots.setdefault(path, text) != text:
+            message = (
+                f"another test has the snapshot {path}, too; give the tests names that differ in letters or digits"
+            )
+            return _conclude(subject, "snapshot", message, expected)
+        known = self.read_snapshot(path)
+        if known == text:
+            return _conclude(subject, "snapshot", "", expected)
+        if known is None:
+            message = f"there is no snapshot {path}; run `jobgen test --update`"
+            return _conclude(subject, "snapshot", message, expected)
+        lines = list(unified_diff(known.splitlines(), text.splitlines(), path, "rendered", n=2, lineterm=""))
+        found = _conclude(subject, "snapshot", f"the manifest differs from {path}", expected)
+        return found._replace(sources=tuple(lines[:_MAX_DIFF]))
+
+
+def name_snapshot(subject: Subject) -> str:
+    """Return the path of a snapshot."""
+    stem = subject.test.file.rpartition("/")[2].rpartition(".")[0]
+    names = (subject.test.name, subject.environment, subject.job.document.name)
+    return f"{FOLDER}/snapshots/{stem}/{'.'.join(map(_to_file_name, filter(None, names)))}.yaml"
+
+
+def _to_file_name(text: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in text)[:80]
+
+
+def _is_selected(environment: str, test: JobTest) -> bool:
+    return not test.environments or any(fnmatchcase(environment, pattern) for pattern in test.environments)
+
+
+def _find_values(node: Any, steps: tuple[Step, ...]) -> Iterator[Any]:
+    """Yield the values at a path; `ABSENT` for each item of `*` that has none, and if there are no items."""
+    if "*" not in steps:
+        yield from list(find_nodes(node, steps)) or [ABSENT]
+        return
+    star = steps.index("*")
+    items = list(find_nodes(node, steps[: star + 1]))
+    for item in items:
+        yield from _find_values(item, steps[star + 1 :])
+    if not items:
+        yield ABSENT
+
+
+def _evaluate_expressions(subject: Subject, obj: Mapping[str, Any], expressions: Sequence[Node]) -> Iterator[Outcome]:
+    missing = available() if expressions else ""
+    bound = Bound({"object": obj}) if expressions and not missing else None
+    for node in expressions:
+        text = str(value_of(node))
+        if bound is None:
+            yield _conclude(subject, "cel", missing, node)
+            continue
+        compiled = compile_cel(text, ("object",))
+        if isinstance(compiled, CompileError):
+            yield _conclude(subject, "cel", f"`{text}` is not an expression: {compiled.message}", node)
+            continue
+        value = compiled(bound)
+        message = f"`{text}` is {show(value)}, expected `true`" if value is not True else ""
+        if isinstance(value, Failed):
+            message = f"`{text}` cannot be evaluated: {value.message}"
+        yield _conclude(subject, "cel", message, node)
+
+
+def _conclude(subject: Subject, expectation: str, message: str, node: Node | Location) -> Outcome:
+    location = node if isinstance(node, Location) else location_of(node) or subject.test.location
+    return Outcome(subject.test, subject.environment, subject.job.document.name, expectation, message, location)

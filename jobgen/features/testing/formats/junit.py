@@ -1,0 +1,69 @@
+"""The JUnit format: a suite for each file, a case for each test in each environment and job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from jobgen.features.testing.evaluate import Outcome
+from jobgen.model.finding import Finding
+from jobgen.report.escape import relative_path, visible
+from jobgen.report.formats.junit import write_shard
+from jobgen.report.shard_part import ShardPart
+
+_TABLE = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\t": "&#9;"})
+
+
+def render(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:
+    """Return XML with a failure for each expectation that is not met, and what kept tests from running as errors."""
+    suites = [(file, _group_cases(list(group))) for file, group in groupby(outcomes, key=lambda each: each.test.file)]
+    count = sum(len(cases) for _, cases in suites)
+    failed = sum(_has_failed(case) for _, cases in suites for case in cases)
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>']
+    broken = f' errors="{len(errors)}"' if errors else ""
+    lines.append(f'<testsuites name="jobgen test" tests="{count + len(errors)}" failures="{failed}"{broken}>')
+    if shard:
+        lines += ('  <testsuite name="jobgen test" tests="0" failures="0">', *write_shard(shard), "  </testsuite>")
+    lines += (line for file, cases in suites for line in _list_suite(file, cases))
+    lines += (line for error in errors for line in _list_error(error))
+    return "\n".join([*lines, "</testsuites>"]) + "\n"
+
+
+def _group_cases(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
+    grouped: dict[tuple[str, str, str], list[Outcome]] = {}
+    for each in outcomes:
+        grouped.setdefault((each.test.name, each.environment, each.job), []).append(each)
+    return list(grouped.values())
+
+
+def _has_failed(case: Sequence[Outcome]) -> bool:
+    return any(each.message for each in case)
+
+
+def _list_suite(file: str, cases: Sequence[Sequence[Outcome]]) -> Iterator[str]:
+    name, failed = _xml(relative_path(file)), sum(map(_has_failed, cases))
+    yield f'  <testsuite name="{name}" tests="{len(cases)}" failures="{failed}">'
+    for case in cases:
+        first = case[0]
+        title = ", ".join(filter(None, (first.test.name, first.job, first.environment)))
+        yield f'    <testcase classname="{name}" name="{_xml(title)}" file="{name}" line="{first.test.location.line}">'
+        for each in case:
+            if each.message:
+                text = "\n".join((str(each.location), *each.sources))
+                yield f'      <failure message="{_xml(each.message)}">{_xml(text)}</failure>'
+        yield "    </testcase>"
+    yield "  </testsuite>"
+
+
+def _list_error(error: Finding) -> Iterator[str]:
+    name = _xml(relative_path(error.location.file))
+    yield f'  <testsuite name="{name}" tests="1" failures="0" errors="1">'
+    yield f'    <testcase classname="{name}" name="{_xml(error.rule)}" file="{name}" line="{error.location.line}">'
+    yield f'      <error message="{_xml(error.message)}">{_xml(str(error.location))}</error>'
+    yield "    </testcase>"
+    yield "  </testsuite>"
+
+
+def _xml(text: str) -> str:
+    # Invisible characters are escaped: XML forbids most of them, even as references.
+    return "\n".join(map(visible, text.split("\n"))).translate(_TABLE)

@@ -1,1 +1,0 @@
-"""GitOps integrations: settings for Argo CD and Flux, the Argo CD plugin protocol, and KRM functions."""

@@ -1,1 +1,0 @@
-"""jobgen as tools of an assistant, by the Model Context Protocol."""

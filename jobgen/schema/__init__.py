@@ -1,0 +1,1 @@
+"""The formats of jobgen itself, and the kinds whose schemas are shipped."""

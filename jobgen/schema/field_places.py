@@ -1,0 +1,185 @@
+"""Where a field belongs that a job or an overlay does not have: found in the schemas, or a word of another tool."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jobgen.k8s.accelerators import is_device
+from jobgen.schema.history import contains
+from jobgen.schema.types_of_release import read_types
+
+JOB, ROLE, OVERLAY, PATCH, MATCH = "a job", "a role", "an overlay", "a patch", "a match"
+"""Titles of the mappings of jobgen's formats, as their schemas name them."""
+
+_MAIN_CONTAINER = "`image`, `command`, `args` and other fields of the main container"
+_ROLES = "`roles.<role>`"
+_JOB_WORDS = {
+    "containers": f"{_MAIN_CONTAINER}, or `podTemplate.spec.containers` for others",
+    "cpu": "`resources.cpu`",
+    "cpus": "`resources.cpu`",
+    "entrypoint": "`command`",
+    "environment": "`env`",
+    "gpus": "`resources.gpu`",
+    "gpusPerNode": "`resources.gpu`",
+    "gpusPerReplica": "`resources.gpu`",
+    "gpusPerWorker": "`resources.gpu`",
+    "memory": "`resources.memory`",
+    "name": "`metadata.name`",
+    "namespace": "`metadata.namespace`",
+    "nodes": "`roles.worker.replicas`",
+    "numNodes": "`roles.worker.replicas`",
+    "priorityClassName": "`priority`",
+    "parallelism": "`roles.worker.replicas`",
+    "replicaSpecs": _ROLES,
+    "spec": "`podTemplate.spec`, or `manifest.spec` for the custom resource",
+    "template": "`podTemplate`",
+    "values": "`defaults` and `patches` of an overlay",
+    "volumeMounts": "`volumes.<name>.mountPath`",
+    "workers": "`roles.worker.replicas`",
+}
+_ROLE_NAMES = frozenset(
+    ("chief", "evaluator", "head", "launcher", "master", "node", "ps", "scheduler", "server", "worker")
+)
+"""The roles of the shipped kinds."""
+_DEFAULTS = "`defaults`"
+_OVERLAY_WORDS = {
+    "bases": "`extends` for overlays",
+    "commonAnnotations": "`defaults.annotations`",
+    "commonLabels": "`defaults.labels`",
+    "components": "`extends` for overlays",
+    "configMapGenerator": "`configs` with `data` in a job or in `defaults`",
+    "environment": "the name of the folder: overlays/<environment>/",
+    "image": "`defaults.image`, or `merge.image` in `patches`",
+    "namePrefix": "`namespace`, which separates environments",
+    "nameSuffix": "`namespace`, which separates environments",
+    "patchesJson6902": "`jsonPatch` in `patches`",
+    "patchesStrategicMerge": "`merge` or `manifest` in `patches`",
+    "replacements": "`merge` in `patches`",
+    "secretGenerator": "a Secret that the cluster has, by name",
+    "transformers": "`patches`",
+    "valueFiles": "`defaults` and `patches`",
+    "values": "`defaults` and `patches`",
+    "valuesObject": "`defaults` and `patches`",
+    "vars": "`merge` in `patches`",
+}
+_PATCH_WORDS = {
+    "patch": "`merge`, `manifest` or `jsonPatch`",
+    "path": "the patch itself: `merge`, `manifest` or `jsonPatch`",
+    "target": "`match`",
+    "when": "`match`",
+}
+_VOLUME_WORDS = {
+    "claim": "`pvc`",
+    "claimName": "`pvc`",
+    "mount": "`mountPath`",
+    "path": "`mountPath`",
+}
+_FOREIGN_WORDS: Mapping[str, Mapping[str, str]] = {
+    "a volume": _VOLUME_WORDS,
+    JOB: _JOB_WORDS,
+    ROLE: _JOB_WORDS,
+    OVERLAY: _OVERLAY_WORDS,
+    PATCH: _PATCH_WORDS,
+}
+_MOST_PLACES = 2
+
+
+def find_foreign_word(title: str, key: str, value: Any) -> str:
+    """What to write instead of a word of another tool; an empty string if it is none."""
+    if title == OVERLAY and key == "resources" and isinstance(value, list):
+        return "remove it: all files under jobs/ are read"
+    if title == JOB and key in _ROLE_NAMES:
+        return "it is a role, so write it below `roles`"
+    word = _FOREIGN_WORDS.get(title, {}).get(key, "")
+    if title in (JOB, ROLE) and is_device(key):
+        word = "it below `resources`"
+    return f"write {word}" if word else ""
+
+
+def find_place(title: str, key: str, schemas: Mapping[str, Any], framework: str) -> str:
+    """Where a field belongs that the mapping with this title does not have; an empty string if that is unknown."""
+    place = ""
+    if title in (JOB, ROLE):
+        place = _find_in_job(title, key, schemas, framework) or _find_in_job(title, key, schemas, "")
+    elif title in (OVERLAY, PATCH):
+        place = _find_in_overlay(title, key, schemas)
+    return f"write {place}" if place else ""
+
+
+def find_block(title: str, key: str, schemas: Mapping[str, Any], framework: str) -> str:
+    """The one block of a job that has the field, for `runPolicy.backoffLimit`; empty if there is none or several."""
+    places = _list_job_places(key, schemas, framework) if title == JOB else []
+    blocks = [place.removesuffix(f".{key}") for place in places]
+    return blocks[0] if len(blocks) == 1 and "." not in blocks[0] else ""
+
+
+def _list_job_places(key: str, schemas: Mapping[str, Any], framework: str) -> list[str]:
+    """The paths of fields of that name in a job; blocks of other frameworks are left out."""
+    fields = _job_fields(schemas)
+    others = {name for name in fields["properties"]["framework"].get("enum", ()) if framework and name != framework}
+    places = [place for place in _list_places(fields, key) if place.partition(".")[0] not in others]
+    # What concerns every platform is meant rather than what concerns one.
+    platforms = fields["properties"]["platform"].get("enum", ())
+    return [place for place in places if place.partition(".")[0] not in platforms] or places
+
+
+def _find_in_job(title: str, key: str, schemas: Mapping[str, Any], framework: str) -> str:
+    fields = _job_fields(schemas)
+    if title == ROLE and key in fields["properties"]:
+        return f"`{key}` of the job, next to `roles`"
+    if key.endswith("ReplicaSpecs"):
+        return f"{_ROLES}, or `manifest.spec.{key}`"
+    places = _list_job_places(key, schemas, framework)
+    if places:
+        return _join(places) if len(places) <= _MOST_PLACES else ""
+    if key in _pod_fields("PodSpec"):
+        return f"`podTemplate.spec.{key}`"
+    return f"`podTemplate.spec.containers[].{key}`" if key in _pod_fields("Container") else ""
+
+
+def _find_in_overlay(title: str, key: str, schemas: Mapping[str, Any]) -> str:
+    cluster = schemas["overlay_v1.json"]["properties"]["spec"]["properties"]["cluster"]
+    if key in _job_fields(schemas)["properties"] and not (title == OVERLAY and key in cluster["properties"]):
+        return f"`defaults.{key}`, or `merge.{key}` in `patches`" if title == OVERLAY else f"`merge.{key}`"
+    places = _list_places({"properties": {"cluster": cluster}}, key)
+    if title == OVERLAY and len(places) == 1:
+        return _join(places)
+    return (
+        _find_in_job(JOB, key, schemas, "")
+        .replace("`podTemplate", "`defaults.podTemplate")
+        .replace("`runPolicy", "`defaults.runPolicy")
+    )
+
+
+def _job_fields(schemas: Mapping[str, Any]) -> Any:
+    return schemas["trainingjob_v1.json"]["$defs"]["fields"]
+
+
+def _join(places: list[str]) -> str:
+    return " or ".join(f"`{place}`" for place in places)
+
+
+def _list_places(schema: Mapping[str, Any], key: str) -> list[str]:
+    """The paths of all fields of that name below the first level of a schema."""
+    return [path for path in dict.fromkeys(_iterate(schema, "")) if path.rpartition(".")[2] == key and "." in path]
+
+
+def _iterate(schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    for name, child in schema.get("properties", {}).items():
+        here = f"{path}{name}"
+        yield here
+        # Roles have the fields of the job; sweeps and lists have fields of their own.
+        if name not in ("roles", "matrix"):
+            yield from _iterate(child, f"{here}.")
+            extra = child.get("additionalProperties")
+            for option in extra.get("anyOf", [extra]) if isinstance(extra, dict) else ():
+                yield from _iterate(option, f"{here}.<name>.")
+
+
+@functools.cache
+def _pod_fields(type_name: str) -> frozenset[str]:
+    """The fields of a type of Kubernetes in the newest release."""
+    fields = read_types("core_v1")["types"][type_name]["properties"]
+    return frozenset(name for name, field in fields.items() if contains(field, ""))

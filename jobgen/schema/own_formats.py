@@ -1,0 +1,470 @@
+"""Compiles the JSON Schemas of jobgen's own formats to checks: one problem for each error, on the node that causes it.
+
+Supports the subset that the formats use. Each schema node becomes one closure.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from jobgen.model.data import Node, TracedKey, TracedScalar, locatable, value_of
+from jobgen.model.finding import Problem, quoted_values
+from jobgen.model.limits import MAX_FINDINGS
+from jobgen.model.suggest import (
+    NO_FIX,
+    describe_unquoting,
+    did_you_mean,
+    suggest_move,
+    suggest_rename,
+    suggest_type,
+    suggest_value,
+)
+from jobgen.schema.ambiguous import check_text
+
+Check = Callable[[Node, str, Node, list[Problem]], None]
+"""Checks a value. Parameters: the value, its name, the node to report if it has no location, the problems so far."""
+
+TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+TYPE_NAMES = {
+    "object": "a mapping",
+    "array": "a list",
+    "string": "a string",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "null",
+}
+
+
+_Field = TypeVar("_Field")
+
+
+_INDENT = "; indent what belongs to `{}` below it"
+
+
+class LazyFields(dict[str, _Field | None], Generic[_Field]):
+    """The checks of a mapping's fields, each compiled when first used, because most documents use few of them."""
+
+    def __init__(self, known: Mapping[str, Callable[[], _Field]], other: _Field | None) -> None:
+        super().__init__()
+        self.known = known
+        self.other = other
+        """The check of a field that is not known; None if there must be none."""
+
+    def __missing__(self, key: str) -> _Field | None:
+        if key not in self.known:
+            return self.other
+        # A plain key, because a traced one would keep its file in memory.
+        field = self[str(key)] = self.known[key]()
+        return field
+
+
+def compile_schema(name: str, schemas: Mapping[str, Any]) -> Check:
+    """The check for the schema called `name`; a `$ref` may lead to the others."""
+    return _Compiler(schemas).compile(schemas[name], name)
+
+
+class _Compiler:
+    """Turns schema nodes into closures; a `$ref` is compiled once, so schemas may be recursive."""
+
+    def __init__(self, schemas: Mapping[str, Any]) -> None:
+        self.schemas = schemas
+        self.refs: dict[str, Check] = {}
+
+    def compile(self, schema: Any, file: str) -> Check:
+        if "$ref" in schema:
+            return self.ref(schema["$ref"], file)
+        if "anyOf" in schema:
+            return _any_of([(self.types(option, file), self.compile(option, file)) for option in schema["anyOf"]])
+        if "enum" in schema:
+            return _enum(schema["enum"])
+        checks = [_type(schema["type"], is_list_of_text=_is_list_of_text(schema))] if "type" in schema else []
+        if "properties" in schema or "additionalProperties" in schema or "required" in schema:
+            checks.append(self.mapping(schema, file))
+        if "items" in schema:
+            checks.append(_items(self.compile(schema["items"], file)))
+        if schema.keys() & {"minItems", "maxItems"}:
+            checks.append(_count_items(schema.get("minItems", 0), schema.get("maxItems", math.inf)))
+        if schema.keys() & {"pattern", "minLength", "maxLength"}:
+            checks.append(_text(schema))
+        if schema.keys() & {"minimum", "maximum"}:
+            checks.append(_range(schema.get("minimum"), schema.get("maximum")))
+        return checks[0] if len(checks) == 1 else _all(checks)
+
+    def ref(self, ref: str, file: str) -> Check:
+        where, _, pointer = ref.partition("#")
+        where = where or file
+        full = f"{where}#{pointer}"
+        if full not in self.refs:
+            # A schema may refer to itself: until it is compiled, its check is looked up at run time.
+            self.refs[full] = lambda *args: self.refs[full](*args)  # noqa: PLW0108
+            self.refs[full] = self.compile(self.target(where, pointer), where)
+        return self.refs[full]
+
+    def target(self, file: str, pointer: str) -> Any:
+        node = self.schemas[file]
+        for step in pointer.split("/")[1:]:
+            node = node[step]
+        return node
+
+    def types(self, schema: Any, file: str) -> frozenset[type]:
+        """The Python types that an option of `anyOf` accepts; they select the option."""
+        if "$ref" in schema:
+            where, _, pointer = schema["$ref"].partition("#")
+            return self.types(self.target(where or file, pointer), where or file)
+        if "enum" in schema:
+            return frozenset(type(value) for value in schema["enum"])
+        names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        return frozenset(kind for name in names for kind in TYPES[name])
+
+    def mapping(self, schema: Any, file: str) -> Check:
+        extra = schema.get("additionalProperties", {})
+        other = self.compile(extra, file) if isinstance(extra, dict) else None
+        properties = schema.get("properties", {})
+        title = schema.get("title", "")
+        known: dict[str, Callable[[], Check]] = {
+            key: partial(self.compile, value, file) for key, value in properties.items()
+        }
+        fields = LazyFields(known, other)
+        report = partial(_report_unknown, fields.known, title, self.schemas)
+        if "apiVersion" in properties and "spec" in properties:
+            report = partial(_report_unknown_of_document, partial(self.find_fields, properties["spec"], file), report)
+        return _mapping(fields, schema.get("required", ()), title, schema.get("minProperties", 0), report)
+
+    def find_fields(self, schema: Any, file: str) -> Any:
+        """The fields that a schema names."""
+        where, _, pointer = schema.get("$ref", "").partition("#")
+        return (self.target(where or file, pointer) if pointer else schema).get("properties", {})
+
+
+def _report_unknown_of_document(
+    find_fields: Callable[[], Any], report: Callable[[str, str, Any], Problem], key: str, name: str, value: Any
+) -> Problem:
+    """Report a field that a document does not have at its top level; one of `spec` belongs there."""
+    problem = report(key, name, value)
+    if key not in find_fields():
+        return problem
+    message = f"{problem.message.partition(';')[0]}; put it below `spec`"
+    return Problem("unknown-field", message, key, evidence=problem.evidence or quoted_values(problem.message))
+
+
+def _report_unknown(
+    fields: Mapping[str, Any], title: str, schemas: Mapping[str, Any], key: str, name: str, value: Any
+) -> Problem:
+    """Report a field that a mapping does not have, with the closest name or the place where it belongs."""
+    # Imported late: most documents are valid.
+    from jobgen.schema.field_places import find_block, find_foreign_word, find_place
+
+    known = list(fields)
+    start = f"`{key}` is not a field of {title or f'`{name}`'}"
+    message = start + did_you_mean(key, known)
+    fix_steps, safe = suggest_rename(key, known, value)
+    framework = str(value_of(value.get("framework")) or "")
+    place = find_foreign_word(title, str(key), value[key])
+    place = place or (find_place(title, str(key), schemas, framework) if not fix_steps else "")
+    if not place:
+        return Problem("unknown-field", message, key, fix_steps=fix_steps, safe=safe)
+    block = find_block(title, str(key), schemas, framework)
+    fix_steps, safe = suggest_move(key, value[key], value, block, value) if block else NO_FIX
+    # The evidence is that of the first release, whose message named only the closest field.
+    return Problem(
+        "unknown-field", f"{start}; {place}", key, fix_steps=fix_steps, safe=safe, evidence=quoted_values(message)
+    )
+
+
+def _mapping(
+    fields: LazyFields[Check],
+    required: Any,
+    title: str,
+    least: int,
+    report: Callable[[str, str, Any], Problem],
+) -> Check:
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+        if not isinstance(value, dict):
+            return
+        _check_fields(value, name, fields, report, problems)
+        if problems and len(problems) >= MAX_FINDINGS:
+            return
+        for key in required:
+            if key not in value:
+                problems.append(
+                    Problem("missing-field", f"{title or f'`{name}`'} needs `{key}`", locatable(value, parent))
+                )
+        if len(value) < least:
+            problems.append(Problem("missing-field", f"{title} is empty", parent))
+
+    return check
+
+
+def _check_fields(
+    value: Mapping[str, Node],
+    name: str,
+    fields: LazyFields[Check],
+    report: Callable[[str, str, Any], Problem],
+    problems: list[Problem],
+) -> None:
+    # The last field, if it has no value, and the range of its problems.
+    empty: tuple[str, int, int] | None = None
+    for key, child in value.items():
+        check_value = fields[key]
+        if problems and len(problems) >= MAX_FINDINGS:
+            return
+        if check_value is not None:
+            before = len(problems)
+            check_value(child, key, key, problems)
+            empty = (key, before, len(problems)) if value_of(child) is None else None
+        elif type(key) is not TracedKey or not key.written:
+            # Others are reported as ambiguous keys.
+            problem = report(key, name, value)
+            if empty and not problem.fix_steps and _fits_below(fields[empty[0]], empty[0], key, child):
+                _report_indentation(problem, key, empty, problems)
+            else:
+                problems.append(problem)
+
+
+def _fits_below(check_value: Check | None, name: str, key: str, child: Node) -> bool:
+    """Whether a field would be valid inside another one, which has no value."""
+    found: list[Problem] = []
+    if check_value:
+        check_value({key: child}, name, name, found)
+    return check_value is not None and not found
+
+
+def _report_indentation(problem: Problem, key: str, empty: tuple[str, int, int], problems: list[Problem]) -> None:
+    """Report fields that stand beside the field that they belong to, once, in place of what follows from that."""
+    above, start, end = empty
+    values = quoted_values(problem.message) if problem.evidence is None else problem.evidence
+    if len(problems) > start and problems[start].message.endswith(_INDENT.format(above)):
+        return
+    message = f"`{key}` belongs to `{above}`, which has no value{_INDENT.format(above)}"
+    problems[start:end] = [problem._replace(message=message, evidence=values)]
+
+
+def _items(check_value: Check) -> Check:
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+        if isinstance(value, list):
+            for index, item in enumerate(value):
+                if len(problems) >= MAX_FINDINGS:
+                    return
+                before = len(problems)
+                check_value(item, name, parent, problems)
+                if len(problems) > before:
+                    _name_items(problems, before, name, index)
+
+    return check
+
+
+def _count_items(least: int, most: float) -> Check:
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+        if isinstance(value, list) and not least <= len(value) <= most:
+            bound = f"at most {most}" if len(value) > most else f"at least {least}"
+            message = f"`{name}` has {len(value)} items, and must have {bound}"
+            problems.append(Problem("invalid-value", message, reported_node(value, parent)))
+
+    return check
+
+
+def _name_items(problems: list[Problem], start: int, name: str, index: int) -> None:
+    """Add the index of an item to the messages about it."""
+    for number in range(start, len(problems)):
+        message, evidence = problems[number].message, problems[number].evidence
+        if message.startswith(f"`{name}` is "):
+            problems[number] = problems[number]._replace(
+                message=message.replace(f"`{name}`", f"`{name}[{index}]`", 1),
+                evidence=evidence and (f"{name}[{index}]", *evidence[1:]),
+            )
+
+
+def _is_list_of_text(schema: Any) -> bool:
+    return bool(schema["type"] == "array" and schema.get("items", {}).get("type") == "string")
+
+
+def _type(wanted: str | list[str], *, is_list_of_text: bool = False) -> Check:
+    names = wanted if isinstance(wanted, list) else [wanted]
+    types = frozenset(kind for name in names for kind in TYPES[name])
+    implied = {"null", "integer"} if "number" in names else {"null"}
+    expected = _join_alternatives([TYPE_NAMES[name] for name in names if name not in implied] or ["null"])
+
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+        if type(value) not in types and _type_of(value) not in types:
+            problem = _report_type(value, name, parent, expected, names)
+            problems.append(_show_list(problem, value) if is_list_of_text else problem)
+        elif type(value) is TracedScalar and value.written and "string" in names:
+            problems.extend(filter(None, [check_text(value, name, names)]))
+
+    return check
+
+
+def _report_type(value: Node, name: str, parent: Node, expected: str, types: list[str]) -> Problem:
+    """Report a value of a wrong type as it is written. A number or a boolean in place of text needs quotes."""
+    evidence = quoted_values(f"`{name}` is {format_value(value)}")
+    key = (name.written if type(name) is TracedKey else "") or name
+    written = value.written if type(value) is TracedScalar else ""
+    shown = f"`{written}`, which YAML reads as {format_value(value)}" if written else format_value(value)
+    if isinstance(value_of(value), float) and "integer" in types and (name == "gpu" or "/" in name):
+        # A quoted fraction of a device would be refused, too.
+        message = f"`{key}` is {shown}, and must be a whole number; a container gets whole devices"
+        return Problem("wrong-type", message, reported_node(value, parent), evidence=evidence)
+    fix_steps, safe = suggest_type(value, TYPE_NAMES["string"] if "string" in types else expected)
+    if isinstance(value_of(value), bool) and "integer" in types:
+        # Text in place of a number is an amount such as `16Gi`, and `true` is none with quotes either.
+        fix_steps, safe = NO_FIX
+    hint = "; quote it" if "string" in types and fix_steps else describe_unquoting(value, fix_steps)
+    if isinstance(value_of(value), str):
+        # Imported late: most values are valid.
+        from jobgen.schema.text_advice import advise_shape
+
+        hint = advise_shape(str(name), str(value_of(value)), expected) or hint
+    message = f"`{key}` is {shown}, and must be {expected}{hint}"
+    node = reported_node(value, parent)
+    return Problem("wrong-type", message, node, fix_steps=fix_steps, safe=safe, evidence=evidence)
+
+
+def _show_list(problem: Problem, value: Node) -> Problem:
+    """Show text as the only item of the list that was meant."""
+    from jobgen.schema.text_advice import write_as_list
+
+    text = value_of(value)
+    is_text = isinstance(text, str) and problem.message.endswith("must be a list")
+    return problem._replace(message=problem.message + write_as_list(text)) if is_text else problem
+
+
+def _any_of(options: list[tuple[frozenset[type], Check]]) -> Check:
+    by_type = {kind: check_value for types, check_value in reversed(options) for kind in types}
+    names = [name for name in TYPES if set(TYPES[name]) <= by_type.keys() and name not in ("null", "number")]
+    expected = _join_alternatives([TYPE_NAMES[name] for name in names])
+
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+        check_value = by_type.get(type(value)) or by_type.get(_type_of(value))
+        if check_value is None:
+            problems.append(_report_type(value, name, parent, expected, names))
+        else:
+            check_value(value, name, parent, problems)
+
+    return check
+
+
+def _enum(allowed: list[Any]) -> Check:
+    # `false` is accepted because YAML reads `off` as it; it is not suggested.
+    words = [str(value) for value in allowed if value is not None and value is not False]
+    # In Python, 0 equals False.
+    known = {(type(value), value) for value in allowed}
+
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+        found = value.value if type(value) is TracedScalar else value
+        if isinstance(found, (dict, list)) or (type(found), found) not in known:
+            hint = did_you_mean(str(found), words) if isinstance(found, str) and len(words) > 1 else ""
+            expected = _join_alternatives([f"`{word}`" for word in words])
+            message = f"`{name}` is {format_value(value)}, and must be {expected}{hint}"
+            fix_steps, safe = suggest_value(value, words)
+            problems.append(
+                Problem("invalid-value", message, reported_node(value, parent), fix_steps=fix_steps, safe=safe)
+            )
+
+    return check
+
+
+def _text(schema: Any) -> Check:
+    pattern = re.compile(schema["pattern"].replace("$", r"\Z")) if "pattern" in schema else None
+    least, most = schema.get("minLength", 0), schema.get("maxLength", 1 << 30)
+    must = schema.get("x-must", f"match `{schema.get('pattern')}`")
+
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+        found = value.value if type(value) is TracedScalar else value
+        if not isinstance(found, str):
+            return
+        if len(found) < least or len(found) > most:
+            limit = f"at most {most} characters long" if len(found) > most else "not be empty"
+            problems.append(
+                Problem(
+                    "invalid-value",
+                    f"`{name}` is {format_value(value)}, and must be {limit}".replace("be not be", "not be"),
+                    reported_node(value, parent),
+                )
+            )
+        elif pattern and not pattern.search(found):
+            message = f"`{name}` is {format_value(value)}, and must {must}"
+            # Imported late: most names are valid.
+            from jobgen.schema.text_advice import write_as_name
+
+            meant = write_as_name(found) if "lower-case" in must else ""
+            hint = f", such as `{meant}`" if meant and pattern.search(meant) and len(meant) <= most else ""
+            evidence = quoted_values(message) if hint else None
+            problems.append(
+                Problem("invalid-value", f"{message}{hint}", reported_node(value, parent), evidence=evidence)
+            )
+
+    return check
+
+
+def _range(least: int | None, most: int | None) -> Check:
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+        found = value.value if type(value) is TracedScalar else value
+        if not isinstance(found, (int, float)) or isinstance(found, bool):
+            return
+        if least is not None and found < least:
+            problems.append(
+                Problem(
+                    "invalid-value",
+                    f"`{name}` is `{found}`, and must be at least {least}",
+                    reported_node(value, parent),
+                )
+            )
+        if most is not None and found > most:
+            problems.append(
+                Problem(
+                    "invalid-value", f"`{name}` is `{found}`, and must be at most {most}", reported_node(value, parent)
+                )
+            )
+
+    return check
+
+
+def _all(checks: list[Check]) -> Check:
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+        for check_value in checks:
+            check_value(value, name, parent, problems)
+
+    return check
+
+
+def _type_of(value: Node) -> type:
+    if type(value) is TracedScalar:
+        value = value.value
+    return list if isinstance(value, list) else dict if isinstance(value, dict) else type(value)
+
+
+def reported_node(value: Node, parent: Node) -> Node:
+    """The node to report: the value if it has a location, else its parent."""
+    return value if type(value) is TracedScalar else parent
+
+
+def format_value(value: Node) -> str:
+    """A value as it appears in a message."""
+    found = value.value if type(value) is TracedScalar else value
+    if isinstance(found, dict):
+        return "a mapping"
+    if isinstance(found, list):
+        return "a list"
+    text = (
+        {True: "true", False: "false", None: "null"}.get(found)
+        if found is None or isinstance(found, bool)
+        else str(found)
+    )
+    return f"`{text}`"
+
+
+def _join_alternatives(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]

@@ -1,1 +1,0 @@
-"""The HTML page: values of the fleet, of changes and of capacity, and their encoding as one page."""

@@ -1,1 +1,0 @@
-"""The teams of a repository: who owns what, and what is used of each budget."""

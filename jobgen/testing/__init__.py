@@ -1,1 +1,0 @@
-"""Tests of jobs: what they must be rendered as."""
