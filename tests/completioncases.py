@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jobgen.editor.completion.complete import Completion, complete
-from jobgen.editor.completion.known import Known, KnownCache
-from jobgen.editor.completion.snippets import fill_in
-from jobgen.editor.workspace import Workspace
+from jobgen.features.editor.completion.complete import Completion, complete
+from jobgen.features.editor.completion.known import Known, KnownCache
+from jobgen.features.editor.completion.snippets import fill_in
+from jobgen.features.editor.workspace import Workspace
 
 MARK = "█"
 

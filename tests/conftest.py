@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from jobgen import cache
+
 # The browser of the tests of the HTML page.
 pytest_plugins = ("report_browser",)
 
@@ -81,3 +83,11 @@ def accept(request: pytest.FixtureRequest) -> bool:
 def stress(request: pytest.FixtureRequest) -> int:
     """By which factor randomized tests run more often than usual."""
     return 40 if request.config.getoption("--stress") else 1
+
+
+@pytest.fixture(autouse=True)
+def same_cache():
+    """A command that a test runs in its process enables the cache; the next test must not get answers from it."""
+    before = cache._folder, cache._salt, cache._secret
+    yield
+    cache._folder, cache._salt, cache._secret = before

@@ -104,7 +104,7 @@ def pages(tmp_path_factory):
     from report_jobs import write_jobs
     from report_samples import make_fleet, make_pull_request
 
-    from jobgen.api.report import report
+    from jobgen.features.page.report import report
 
     folder = tmp_path_factory.mktemp("pages")
 

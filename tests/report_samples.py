@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from itertools import count
 
-from jobgen.site.encode import Table, encode
-from jobgen.site.lines import Line, LineSource, find_changes
-from jobgen.site.links import parse_repo_url
-from jobgen.site.page import assemble_page
+from jobgen.features.page.encode import Table, encode
+from jobgen.features.page.lines import Line, LineSource, find_changes
+from jobgen.features.page.links import parse_repo_url
+from jobgen.features.page.page import assemble_page
 
 TEAMS = ("vision", "language", "speech", "ranking", "robotics", "safety", "")
 OWNERS = ("ada", "grace", "linus", "edsger", "barbara", "")

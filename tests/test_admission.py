@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobgen.check.admission import validate_pod_template
-from jobgen.check.admission.rules import RULES
 from jobgen.model.data import untraced
+from jobgen.model.pod_rules import POD_RULES
 from jobgen.yamlio.read import read
 
 CASES = sorted((Path(__file__).parent / "admission").iterdir())
@@ -45,7 +45,7 @@ def test_problems_are_on_their_lines(case):
 
 
 def test_every_rule_has_bad_and_good_cases():
-    assert {case.stem for case in CASES} == set(RULES)
+    assert {case.stem for case in CASES} == set(POD_RULES)
     for case in CASES:
         fired = [{rule for rule, _ in found(template)} for template in templates(case)]
 
@@ -163,7 +163,7 @@ def test_wrong_types_yield_problems_without_crashing(data):
 def assert_documented(problems):
     """Check that each problem has the name of an admission rule and a message."""
     for problem in problems:
-        assert problem.rule in RULES
+        assert problem.rule in POD_RULES
         assert problem.message
 
 

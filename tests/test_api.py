@@ -76,7 +76,7 @@ def test_values_are_frozen_and_every_field_is_documented(name):
 
 def test_functions_stay_functions_when_private_packages_of_their_name_are_imported():
     code = (
-        "import jobgen, jobgen.render.build, jobgen.diff.changes, jobgen.report.formats, jobgen.teams.formats;"
+        "import jobgen, jobgen.render.build, jobgen.diff.changes, jobgen.report.formats, jobgen.features.teams.formats;"
         "from jobgen import render, diff, report, teams;"
         "found = (jobgen.render, render, jobgen.diff, diff, jobgen.report, report, jobgen.teams, teams);"
         "print(all(map(callable, found)))"

@@ -14,7 +14,7 @@ import pytest
 from cmpserver import ABSENT, Server
 from jobgenprocess import run_jobgen_text
 
-from jobgen.cli.commands.cmp import announce_parameters, generate
+from jobgen.features.gitops.commands.cmp import announce_parameters, generate
 from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent

@@ -24,7 +24,7 @@ from measurement import Measurement, require_linear
 from repository import write_jobs, write_manifests, write_varied
 from varied_jobs import make_manifest
 
-from jobgen.pipeline import config
+from jobgen.render import config
 
 ROOT = Path(__file__).parent.parent
 COMPANIONS = {"ConfigMap", "PersistentVolumeClaim"}

@@ -7,13 +7,13 @@ import pytest
 from completioncases import MARK, ask, ask_at, load_known
 
 from jobgen.check.rule_docs import all_docs
-from jobgen.editor.completion.complete import complete
-from jobgen.editor.completion.items import MAX_ITEMS, Rank
-from jobgen.editor.completion.known import KnownCache
-from jobgen.editor.deprecated import list_deprecated
-from jobgen.editor.lint_workspace import WorkspaceLinter
-from jobgen.editor.server import diagnostics
-from jobgen.editor.workspace import Workspace
+from jobgen.features.editor.completion.complete import complete
+from jobgen.features.editor.completion.items import MAX_ITEMS, Rank
+from jobgen.features.editor.completion.known import KnownCache
+from jobgen.features.editor.deprecated import list_deprecated
+from jobgen.features.editor.lint_workspace import WorkspaceLinter
+from jobgen.features.editor.server import diagnostics
+from jobgen.features.editor.workspace import Workspace
 
 ROOT = Path(__file__).parent.parent
 HEAD = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: bert}\nspec:\n"

@@ -4,8 +4,8 @@ import pytest_lsp
 from completioncases import ask, load_known
 from lsprotocol import types
 
-from jobgen.editor.server.app import JobgenServer
-from jobgen.editor.server.completion import to_item
+from jobgen.features.editor.server.app import JobgenServer
+from jobgen.features.editor.server.completion import to_item
 
 OVERLAY = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n  patches:\n    - █\n"
 JOB = "kind: TrainingJob\nspec:\n  framework: █\n"

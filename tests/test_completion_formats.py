@@ -7,7 +7,7 @@ import pytest
 from completioncases import ask, ask_at, load_known
 
 from jobgen.model.data import TracedKey, TracedScalar, value_of
-from jobgen.pipeline.config import complete_schemas, find_errors
+from jobgen.render.config import complete_schemas, find_errors
 from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sharedfiles import shared_folder
 
+from jobgen.features.convert.operators.compare import compare_pods, is_equal_for_training
+from jobgen.features.convert.operators.create import create_all, create_pods
+from jobgen.features.convert.operators.created import MAX_PODS, Restarts
+from jobgen.features.convert.operators.strategic_merge import merge_strategically
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.pod_counts import count_pods
-from jobgen.operators.compare import compare_pods, is_equal_for_training
-from jobgen.operators.create import create_all, create_pods
-from jobgen.operators.created import MAX_PODS, Restarts
-from jobgen.operators.strategic_merge import merge_strategically
 from jobgen.spec.overlay import Cluster
 
 GPUS = {"limits": {"nvidia.com/gpu": 2}}

@@ -5,6 +5,7 @@ import functools
 import re
 import sys
 import tomllib
+from fnmatch import fnmatchcase
 from importlib.metadata import PackageNotFoundError, distribution, metadata
 from pathlib import Path
 from typing import NamedTuple
@@ -99,8 +100,8 @@ def test_package_is_imported_where_the_page_says_and_nowhere_else(row):
     importing = [path for path, modules in imported_modules().items() if modules & import_names(row.name)]
 
     assert importing
-    assert [path for path in importing if not any(path.startswith(place) for place in row.places)] == []
-    assert [place for place in row.places if not any(path.startswith(place) for path in importing)] == []
+    assert [path for path in importing if not any(fnmatchcase(path, f"{place}*") for place in row.places)] == []
+    assert [place for place in row.places if not any(fnmatchcase(path, f"{place}*") for path in importing)] == []
 
 
 def test_no_other_package_is_imported():

@@ -22,11 +22,11 @@ from jobgenprocess import run_jobgen
 from transcripts import find_transcripts, read_transcript
 
 from jobgen.api.diff import format_names as api_formats
-from jobgen.check.builtin_rules import CHANGE_RULES
 from jobgen.cli.commands.diff import command, diff_states
 from jobgen.diff.change_rules import check_change
 from jobgen.diff.effects import Effect
 from jobgen.diff.formats import format_names, markdown
+from jobgen.model.builtin_rules import CHANGE_RULES
 from jobgen.repo import git
 from jobgen.report.summary import format_findings
 

@@ -9,9 +9,9 @@ import pytest
 from gitrepository import Repository
 
 from jobgen.api.diff import diff
-from jobgen.check.cluster.queue_jobs import collect_jobs
-from jobgen.kueue.decision.answers import decide
-from jobgen.queues.affected import select_affected
+from jobgen.features.kueue.decision.answers import decide
+from jobgen.features.kueue.queue_jobs import collect_jobs
+from jobgen.features.kueue.queues.affected import select_affected
 from jobgen.spec.overlay import Cluster
 
 SCHEMA = json.loads((Path(__file__).parent.parent / "docs/diff_v1.json").read_text())

@@ -13,16 +13,16 @@ from transcripts import files_below, find_transcripts, read_transcript
 import jobgen as jobgen_api
 from jobgen.api.fix import compute_fixes
 from jobgen.api.lint_files import LintRequest
-from jobgen.editor.actions.extract import list_extractions
-from jobgen.editor.actions.fix import list_fix_all, list_fixes
-from jobgen.editor.actions.list_offers import list_offers
-from jobgen.editor.actions.migrate import list_migrations
-from jobgen.editor.actions.offer import ActionRequest, Change
-from jobgen.editor.actions.suppress import list_suppressions
-from jobgen.editor.actions.text_changes import LineMap, list_replacements
-from jobgen.editor.actions.verify import MORE_ERRORS, is_new
-from jobgen.editor.lint_workspace import WorkspaceLinter
-from jobgen.editor.workspace import Workspace
+from jobgen.features.editor.actions.extract import list_extractions
+from jobgen.features.editor.actions.fix import list_fix_all, list_fixes
+from jobgen.features.editor.actions.list_offers import list_offers
+from jobgen.features.editor.actions.migrate import list_migrations
+from jobgen.features.editor.actions.offer import ActionRequest, Change
+from jobgen.features.editor.actions.suppress import list_suppressions
+from jobgen.features.editor.actions.text_changes import LineMap, list_replacements
+from jobgen.features.editor.actions.verify import MORE_ERRORS, is_new
+from jobgen.features.editor.lint_workspace import WorkspaceLinter
+from jobgen.features.editor.workspace import Workspace
 from jobgen.model.data import Location
 from jobgen.model.finding import Severity
 from jobgen.yamlio.read import read

@@ -12,16 +12,16 @@ from test_editor_lint import write
 from test_lsp import OVERLAY
 
 import jobgen
-from jobgen.editor.background import Request, encode_frame, read_frame, serve
-from jobgen.editor.context import make_context
-from jobgen.editor.cursor import find_cursor
-from jobgen.editor.decisions import DecisionsAnswer, JobDecision, describe_decisions
-from jobgen.editor.hover import find_hover
-from jobgen.editor.lenses import list_lenses
-from jobgen.editor.lint_workspace import WorkspaceLinter
-from jobgen.editor.snapshot import Snapshot
-from jobgen.editor.workspace import Workspace
-from jobgen.pipeline.parallel import run_cancellable
+from jobgen.engine.workers import run_cancellable
+from jobgen.features.editor.background import Request, encode_frame, read_frame, serve
+from jobgen.features.editor.context import make_context
+from jobgen.features.editor.cursor import find_cursor
+from jobgen.features.editor.decisions import DecisionsAnswer, JobDecision, describe_decisions
+from jobgen.features.editor.hover import find_hover
+from jobgen.features.editor.lenses import list_lenses
+from jobgen.features.editor.lint_workspace import WorkspaceLinter
+from jobgen.features.editor.snapshot import Snapshot
+from jobgen.features.editor.workspace import Workspace
 
 API = "apiVersion: kueue.x-k8s.io/v1beta1\n"
 QUEUES = (

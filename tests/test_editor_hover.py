@@ -7,15 +7,15 @@ import time
 import pytest
 from navigationfiles import FILES, find_mark, write_files
 
-from jobgen.editor.context import make_context
-from jobgen.editor.cursor import find_cursor
-from jobgen.editor.definition import find_definitions
-from jobgen.editor.hover import find_hover
-from jobgen.editor.lint_workspace import WorkspaceLinter
-from jobgen.editor.markdown import code, escape, value_code
-from jobgen.editor.references import find_references
-from jobgen.editor.symbols import list_symbols
-from jobgen.editor.workspace import Workspace
+from jobgen.features.editor.context import make_context
+from jobgen.features.editor.cursor import find_cursor
+from jobgen.features.editor.definition import find_definitions
+from jobgen.features.editor.hover import find_hover
+from jobgen.features.editor.lint_workspace import WorkspaceLinter
+from jobgen.features.editor.markdown import code, escape, value_code
+from jobgen.features.editor.references import find_references
+from jobgen.features.editor.symbols import list_symbols
+from jobgen.features.editor.workspace import Workspace
 from jobgen.yamlio.read import read
 
 BERT, SWEEP, MANIFESTS = "jobs/nlp/bert.yaml", "jobs/sweep.yaml", "jobs/manifests.yaml"

@@ -10,9 +10,9 @@ from test_lsp import OVERLAY
 
 import jobgen
 from jobgen.api.render import join_objects
-from jobgen.editor.lenses import list_lenses
-from jobgen.editor.lint_workspace import WorkspaceLinter
-from jobgen.editor.rendered import (
+from jobgen.features.editor.lenses import list_lenses
+from jobgen.features.editor.lint_workspace import WorkspaceLinter
+from jobgen.features.editor.rendered import (
     BaseText,
     RenderedDocument,
     from_uri,
@@ -21,7 +21,7 @@ from jobgen.editor.rendered import (
     to_uri,
     write_diff,
 )
-from jobgen.editor.workspace import Workspace
+from jobgen.features.editor.workspace import Workspace
 
 
 def make_job(name="bert", **values):

@@ -12,10 +12,9 @@ from overlayfiles import Overlay, edit_overlay, make_patch
 
 import jobgen
 from jobgen import cache
-from jobgen.editor.lint_workspace import WorkspaceLinter
-from jobgen.editor.workspace import Workspace
-from jobgen.pipeline import result_cache
-from jobgen.repo.drafts import edited
+from jobgen.engine.inputs import edited, read_bytes
+from jobgen.features.editor.lint_workspace import WorkspaceLinter
+from jobgen.features.editor.workspace import Workspace
 
 
 def write(folder, files):
@@ -76,9 +75,8 @@ def test_findings_are_those_of_lint_after_random_edits(tmp_path, seed):
         assert sorted(alone.all, key=str) == expected.get(path, []), os.fspath(path)
 
 
-def test_open_documents_are_not_confused_with_results_in_the_cache(tmp_path, monkeypatch):
+def test_open_documents_are_not_confused_with_results_in_the_cache(tmp_path):
     folder = write(tmp_path / "repository", make_repository(Random(1)))
-    monkeypatch.setattr(result_cache, "_RACY_NS", 0)
     cache.enable(tmp_path / "cache", "test")
     try:
         before = jobgen.lint(folder).findings
@@ -209,6 +207,22 @@ def test_links_to_open_documents_have_their_content(tmp_path):
     drafts = {os.path.realpath(tmp_path / name): b"c" for name in ("open.yaml", "unsaved.yaml")}
 
     with edited(drafts):
-        from_disk = {path.name for path in tmp_path.iterdir() if result_cache.stat_file(str(path)) is not None}
+        found = {path.name: read_bytes(str(path)) for path in tmp_path.iterdir()}
 
-    assert from_disk == {"other.yaml", "same_inode.yaml"}
+    links = {"link.yaml": b"c", "unsaved_link.yaml": b"c"}
+    assert found == {"open.yaml": b"c", **links, "other.yaml": b"b", "same_inode.yaml": b"a"}
+
+
+def test_builds_use_kustomizations_that_are_not_saved(tmp_path):
+    """The kustomization of a folder is new, and that of another folder builds it."""
+    saved = {
+        "prod/kustomization.yaml": "resources: [../base]\nnameSuffix: -b\n",
+        "base/web.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {a: 1}\n",
+    }
+    write(tmp_path, saved)
+    drafts = {os.path.realpath(tmp_path / "base/kustomization.yaml"): b"resources: [web.yaml]\n"}
+    found = WorkspaceLinter(tmp_path).lint(drafts, lambda *_: None).findings
+
+    expected = lint_saved(tmp_path, drafts)
+    assert {file: sorted(each.all, key=str) for file, each in found.items()} == expected
+    assert [each.object.name for each in expected["base/web.yaml"]] == ["web-b"]

@@ -5,12 +5,12 @@ import os
 import pytest
 from navigationfiles import FILES, find_mark, write_files
 
-from jobgen.editor.context import make_context
-from jobgen.editor.cursor import find_cursor
-from jobgen.editor.definition import find_definitions
-from jobgen.editor.lint_workspace import WorkspaceLinter
-from jobgen.editor.references import find_references
-from jobgen.editor.workspace import Workspace
+from jobgen.features.editor.context import make_context
+from jobgen.features.editor.cursor import find_cursor
+from jobgen.features.editor.definition import find_definitions
+from jobgen.features.editor.lint_workspace import WorkspaceLinter
+from jobgen.features.editor.references import find_references
+from jobgen.features.editor.workspace import Workspace
 
 
 @pytest.fixture(scope="module")

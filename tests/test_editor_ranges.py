@@ -9,11 +9,11 @@ from lsprotocol import types
 from test_editor_lint import write
 
 import jobgen
-from jobgen.editor.lint_workspace import WorkspaceLinter
-from jobgen.editor.server.app import OpenWorkspace
-from jobgen.editor.server.diagnostics import to_diagnostics
-from jobgen.editor.server.run import create_server
-from jobgen.editor.server.text import Texts
+from jobgen.features.editor.lint_workspace import WorkspaceLinter
+from jobgen.features.editor.server.app import OpenWorkspace
+from jobgen.features.editor.server.diagnostics import to_diagnostics
+from jobgen.features.editor.server.run import create_server
+from jobgen.features.editor.server.text import Texts
 from jobgen.report import Report
 from jobgen.report.entries import entries
 from jobgen.report.formats import render

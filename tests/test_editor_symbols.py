@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from jobgen.editor.index import FileIndex, IndexedJob
-from jobgen.editor.symbols import list_symbols
-from jobgen.editor.workspace import Workspace
-from jobgen.editor.workspace_symbols import MAX_FOUND, find_symbols
+from jobgen.features.editor.index import FileIndex, IndexedJob
+from jobgen.features.editor.symbols import list_symbols
+from jobgen.features.editor.workspace import Workspace
+from jobgen.features.editor.workspace_symbols import MAX_FOUND, find_symbols
 from jobgen.model.data import Location
 
 ROOT = Path(__file__).parent.parent

@@ -8,14 +8,14 @@ from editorfiles import JOB
 from navigationfiles import find_mark
 
 import jobgen
-from jobgen.editor.completion.known import KnownCache
-from jobgen.editor.context import make_context
-from jobgen.editor.cursor import find_cursor
-from jobgen.editor.definition import find_definitions
-from jobgen.editor.hover import find_hover
-from jobgen.editor.lint_workspace import WorkspaceLinter
-from jobgen.editor.references import find_references
-from jobgen.editor.workspace import Workspace
+from jobgen.features.editor.completion.known import KnownCache
+from jobgen.features.editor.context import make_context
+from jobgen.features.editor.cursor import find_cursor
+from jobgen.features.editor.definition import find_definitions
+from jobgen.features.editor.hover import find_hover
+from jobgen.features.editor.lint_workspace import WorkspaceLinter
+from jobgen.features.editor.references import find_references
+from jobgen.features.editor.workspace import Workspace
 
 TEAM = """\
 apiVersion: jobgen.dev/v1

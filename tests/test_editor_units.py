@@ -6,7 +6,7 @@ import pytest
 from lsprotocol import types
 from pygls.workspace import PositionCodec
 
-from jobgen.editor.server.units import Units
+from jobgen.features.editor.server.units import Units
 
 LINES = ["plain\n", "\U0001f600a\U0001f600\U0001f600b\n", "é ü €\r\n", "", "\n", "last \U0001f600"]
 ENCODINGS = ["utf-8", "utf-16", "utf-32"]

@@ -8,14 +8,14 @@ from test_editor_lenses import SWEEP, make_job
 from test_editor_lint import write
 from test_lsp import OVERLAY
 
-from jobgen.editor.context import make_context
-from jobgen.editor.cursor import find_cursor
-from jobgen.editor.definition import find_definitions
-from jobgen.editor.hover import find_hover
-from jobgen.editor.lenses import list_lenses
-from jobgen.editor.lint_workspace import WorkspaceLinter
-from jobgen.editor.valid_jobs import read_valid_jobs
-from jobgen.editor.workspace import Workspace
+from jobgen.features.editor.context import make_context
+from jobgen.features.editor.cursor import find_cursor
+from jobgen.features.editor.definition import find_definitions
+from jobgen.features.editor.hover import find_hover
+from jobgen.features.editor.lenses import list_lenses
+from jobgen.features.editor.lint_workspace import WorkspaceLinter
+from jobgen.features.editor.valid_jobs import read_valid_jobs
+from jobgen.features.editor.workspace import Workspace
 from jobgen.repo.files import read_file
 
 PATCHES = """\

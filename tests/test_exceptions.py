@@ -10,8 +10,8 @@ from jobgenprocess import run_jobgen_text
 
 import jobgen
 from jobgen.diff.change_rules import check_change
-from jobgen.editor.lint_workspace import WorkspaceLinter
-from jobgen.editor.workspace import Workspace
+from jobgen.features.editor.lint_workspace import WorkspaceLinter
+from jobgen.features.editor.workspace import Workspace
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.report.severities import parse_severities

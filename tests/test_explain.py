@@ -16,14 +16,14 @@ from jobgen.api.explain import list_fields
 from jobgen.cli.commands.explain import explain_name
 from jobgen.model.data import Location, untraced
 from jobgen.model.path import format_dotted
-from jobgen.pipeline import config
-from jobgen.pipeline.marked_spec import build_marked
-from jobgen.pipeline.provenance import NoSuchFieldError, explain_path
-from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.pipeline.spec_provenance import explain_spec_path
-from jobgen.pipeline.trace import Tracer
+from jobgen.render import config
 from jobgen.render.build import build_object, is_spec, job_attributes
 from jobgen.render.expand import Expander
+from jobgen.render.marked_spec import build_marked
+from jobgen.render.provenance import NoSuchFieldError, explain_path
+from jobgen.render.read_jobs import read_jobs
+from jobgen.render.spec_provenance import explain_spec_path
+from jobgen.render.trace import Tracer
 from jobgen.repo import layout
 from jobgen.spec.merge import LIST_KEYS
 

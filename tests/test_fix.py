@@ -17,12 +17,12 @@ from transcripts import changed_files, files_below, find_transcripts, read_trans
 from jobgen.api.errors import UsageError
 from jobgen.api.fix import FixedFile, compute_fixes, write_fixes
 from jobgen.api.lint_files import LintRequest
-from jobgen.api.lint_run import run_lint
+from jobgen.api.lint_run import find_findings
 from jobgen.check.rule_docs import all_rule_docs
 from jobgen.cli.run_lint import lint_paths
 from jobgen.model.finding import Severity
-from jobgen.pipeline import config
-from jobgen.pipeline.run import Run
+from jobgen.render import config
+from jobgen.render.run import Run
 from jobgen.yamlio.write import to_yaml
 
 TESTS = Path(__file__).parent
@@ -54,7 +54,7 @@ def fixed_files(transcript):
 
 
 def found(folder, *paths):
-    return run_lint(LintRequest(folder, paths, today=TODAY)).findings
+    return find_findings(LintRequest(folder, paths, today=TODAY)).findings
 
 
 def apply_fixes(folder, *paths, fix="safe", diff=False):

@@ -12,10 +12,11 @@ from jobgen.check.cel import available
 from jobgen.check.cel.patterns import fault
 from jobgen.check.schema.any_release import select_any, select_possible_releases, unite
 from jobgen.check.schema.crd_schema import compile_structural
-from jobgen.check.schema.history import merge_history
-from jobgen.check.schema.shipped import find_shipped_schema, list_foreign_kinds
-from jobgen.check.schema.types_of_release import as_crd
+from jobgen.check.schema.shipped import find_shipped_schema
 from jobgen.cli.run_lint import lint_paths
+from jobgen.schema.history import merge_history
+from jobgen.schema.shipped_kinds import list_foreign_kinds
+from jobgen.schema.types_of_release import as_crd
 from jobgen.spec.overlay import Cluster
 
 ROOT = Path(__file__).parent.parent

@@ -15,12 +15,12 @@ from sharedfiles import shared_folder
 from test_seed_manifests import SEEDS, typed
 from transcripts import find_transcripts, read_transcript
 
-from jobgen.convert.importing.import_job import ImportedSpec, import_manifest
-from jobgen.convert.importing.patch import create_patch
-from jobgen.convert.importing.verify import is_equivalent, render_spec, renderer_for
+from jobgen.features.convert.importing.import_job import ImportedSpec, import_manifest
+from jobgen.features.convert.importing.patch import create_patch
+from jobgen.features.convert.importing.verify import is_equivalent, render_spec, renderer_for
 from jobgen.model.quantity import canonicalize_quantity
-from jobgen.pipeline import config
-from jobgen.pipeline.run import Run
+from jobgen.render import config
+from jobgen.render.run import Run
 from jobgen.spec.merge import merge
 from jobgen.yamlio.read import read
 

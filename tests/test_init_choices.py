@@ -13,7 +13,7 @@ from jobgenprocess import run_jobgen_text
 from sharedfiles import shared_folder
 
 from jobgen.cli.starter import CI, PLATFORMS, list_supported
-from jobgen.pipeline import config
+from jobgen.render import config
 
 ROOT = Path(__file__).parent.parent
 KINDS = config.load(Path(__file__).parent / "nowhere").kinds

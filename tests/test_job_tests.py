@@ -11,7 +11,7 @@ import pytest
 from jobgenprocess import run_jobgen_text
 
 import jobgen
-from jobgen.api.job_tests import run_tests
+from jobgen.features.testing.job_tests import run_tests
 
 JOB = """\
 apiVersion: jobgen.dev/v1

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobgen.pipeline import config
-from jobgen.pipeline.run import Run
+from jobgen.render import config
+from jobgen.render.run import Run
 from jobgen.spec.kinds import parse_kinds
 from jobgen.spec.replicas import count_pods, find_template, get_at
 

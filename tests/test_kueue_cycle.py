@@ -5,12 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kueueobjects import FLAVOR, admitted, cluster_queue, cohort, flavor, flavored_queue, pod_set, workload
 
-from jobgen.kueue.preemption import Rules
-from jobgen.kueue.quota import FlavorResource
-from jobgen.kueue.scheduling.cycle import Scheduler
-from jobgen.kueue.scheduling.entry_order import order_entry
-from jobgen.kueue.scheduling.local_queue_usage import LocalQueueUsage, SharingConfig, parse_sharing_config
-from jobgen.kueue.scheduling.outcomes import (
+from jobgen.features.kueue.preemption import Rules
+from jobgen.features.kueue.quota import FlavorResource
+from jobgen.features.kueue.scheduling.cycle import Scheduler
+from jobgen.features.kueue.scheduling.entry_order import order_entry
+from jobgen.features.kueue.scheduling.local_queue_usage import LocalQueueUsage, SharingConfig, parse_sharing_config
+from jobgen.features.kueue.scheduling.outcomes import (
     ADMITTED,
     FITS_LATER,
     GATED,
@@ -21,11 +21,11 @@ from jobgen.kueue.scheduling.outcomes import (
     PREEMPTING,
     WAITS,
 )
-from jobgen.kueue.scheduling.queue_order import PendingQueue, find_shape
-from jobgen.kueue.scheduling.snapshot import read_snapshot
-from jobgen.kueue.tables import answer
-from jobgen.kueue.version.gates import DEFAULT_GATES, parse_gates
-from jobgen.kueue.workload.workloads import parse_workload
+from jobgen.features.kueue.scheduling.queue_order import PendingQueue, find_shape
+from jobgen.features.kueue.scheduling.snapshot import read_snapshot
+from jobgen.features.kueue.tables import answer
+from jobgen.features.kueue.version.gates import DEFAULT_GATES, parse_gates
+from jobgen.features.kueue.workload.workloads import parse_workload
 
 PAIR = FlavorResource(FLAVOR, "cpu")
 LOWER_FIRST = {"withinClusterQueue": "LowerPriority"}

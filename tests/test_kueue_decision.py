@@ -11,8 +11,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 
 from queues import measure
 
-from jobgen.check.cluster.queue_jobs import collect_jobs
-from jobgen.kueue.decision.answers import NEVER, WAITS, decide
+from jobgen.features.kueue.decision.answers import NEVER, WAITS, decide
+from jobgen.features.kueue.queue_jobs import collect_jobs
 from jobgen.spec.overlay import Cluster
 
 API = "kueue.x-k8s.io/v1beta2"

@@ -5,13 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kueueobjects import FLAVOR, cluster_queue, flavor, flavored_queue, pod_set, workload
 
-from jobgen.kueue.assign.assignment import Mode
-from jobgen.kueue.assign.flavors import QueueFacts, assign_flavors
-from jobgen.kueue.assign.partial_admission import search_counts
-from jobgen.kueue.quota import FlavorResource, find_borrowing_level
-from jobgen.kueue.scheduling.snapshot import read_snapshot
-from jobgen.kueue.tables import answer
-from jobgen.kueue.workload.workloads import parse_workload
+from jobgen.features.kueue.assign.assignment import Mode
+from jobgen.features.kueue.assign.flavors import QueueFacts, assign_flavors
+from jobgen.features.kueue.assign.partial_admission import search_counts
+from jobgen.features.kueue.quota import FlavorResource, find_borrowing_level
+from jobgen.features.kueue.scheduling.snapshot import read_snapshot
+from jobgen.features.kueue.tables import answer
+from jobgen.features.kueue.workload.workloads import parse_workload
 
 SPOT = [flavor("spot", nodeLabels={"kind": "spot"}), flavor("fixed", nodeLabels={"kind": "fixed"})]
 

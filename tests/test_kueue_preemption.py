@@ -5,12 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kueueobjects import FLAVOR, admitted, cluster_queue, cohort, flavor, workload
 
-from jobgen.kueue.preemption import find_targets
-from jobgen.kueue.preemption.candidates import Preemptor, Rules
-from jobgen.kueue.quota import FlavorResource
-from jobgen.kueue.scheduling.snapshot import read_snapshot
-from jobgen.kueue.tables import answer
-from jobgen.kueue.workload.workloads import parse_workload
+from jobgen.features.kueue.preemption import find_targets
+from jobgen.features.kueue.preemption.candidates import Preemptor, Rules
+from jobgen.features.kueue.quota import FlavorResource
+from jobgen.features.kueue.scheduling.snapshot import read_snapshot
+from jobgen.features.kueue.tables import answer
+from jobgen.features.kueue.workload.workloads import parse_workload
 
 PAIR = FlavorResource(FLAVOR, "cpu")
 WITHIN = {"preemption": {"withinClusterQueue": "LowerPriority"}}

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kueueobjects import FLAVOR, cluster_queue, cohort, flavor
 
-from jobgen.kueue.amounts import UNLIMITED, add, show_amount, subtract, to_amount
-from jobgen.kueue.objects import parse_cluster_queue, parse_cohort
-from jobgen.kueue.quota import FlavorResource, Quota, QuotaNode, build_tree, compute_share
-from jobgen.kueue.tables import answer
+from jobgen.features.kueue.amounts import UNLIMITED, add, show_amount, subtract, to_amount
+from jobgen.features.kueue.objects import parse_cluster_queue, parse_cohort
+from jobgen.features.kueue.quota import FlavorResource, Quota, QuotaNode, build_tree, compute_share
+from jobgen.features.kueue.tables import answer
 
 PAIR = FlavorResource(FLAVOR, "cpu")
 AMOUNTS = st.integers(0, 12)

@@ -5,17 +5,17 @@ from collections import Counter
 
 import pytest
 
-from jobgen.kueue.assign.placed_usage import Topologies, find_placed_usage
-from jobgen.kueue.assign.placement import NO_FLAVOR, NO_TOPOLOGY, Placements
-from jobgen.kueue.preemption import Rules
-from jobgen.kueue.scheduling.cycle import Scheduler
-from jobgen.kueue.scheduling.outcomes import ADMITTED, EVICTED, NO_LONGER_FITS, PREEMPTING, WAITS
-from jobgen.kueue.scheduling.snapshot import read_snapshot
-from jobgen.kueue.tables import answer
-from jobgen.kueue.topology import TopologyGates, build_snapshots, parse_nodes, sum_other_pods
-from jobgen.kueue.version.gates import Gates
-from jobgen.kueue.workload.requests import NO_SETTINGS, parse_settings
-from jobgen.kueue.workload.workloads import parse_workload
+from jobgen.features.kueue.assign.placed_usage import Topologies, find_placed_usage
+from jobgen.features.kueue.assign.placement import NO_FLAVOR, NO_TOPOLOGY, Placements
+from jobgen.features.kueue.preemption import Rules
+from jobgen.features.kueue.scheduling.cycle import Scheduler
+from jobgen.features.kueue.scheduling.outcomes import ADMITTED, EVICTED, NO_LONGER_FITS, PREEMPTING, WAITS
+from jobgen.features.kueue.scheduling.snapshot import read_snapshot
+from jobgen.features.kueue.tables import answer
+from jobgen.features.kueue.topology import TopologyGates, build_snapshots, parse_nodes, sum_other_pods
+from jobgen.features.kueue.version.gates import Gates
+from jobgen.features.kueue.workload.requests import NO_SETTINGS, parse_settings
+from jobgen.features.kueue.workload.workloads import parse_workload
 
 HOST, RACK = "kubernetes.io/hostname", "example.com/rack"
 PROVISIONING = "kueue.x-k8s.io/provisioning-request"

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from jobgen.kueue.assign.placed_usage import PlacedPods, Topologies
-from jobgen.kueue.objects import Flavor
-from jobgen.kueue.topology import (
+from jobgen.features.kueue.assign.placed_usage import PlacedPods, Topologies
+from jobgen.features.kueue.objects import Flavor
+from jobgen.features.kueue.topology import (
     HOSTNAME,
     FailedNode,
     Failure,
@@ -25,8 +25,8 @@ from jobgen.kueue.topology import (
     select_nodes,
     sum_other_pods,
 )
-from jobgen.kueue.workload.assigned_domains import parse_domains
-from jobgen.kueue.workload.workloads import TopologyRequest
+from jobgen.features.kueue.workload.assigned_domains import parse_domains
+from jobgen.features.kueue.workload.workloads import TopologyRequest
 
 ROW, RACK = "example.com/row", "example.com/rack"
 LEVELS = (ROW, RACK, HOSTNAME)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from jobgen.kueue.validation.flavors import validate_resource_flavor
-from jobgen.kueue.validation.queues import validate_cluster_queue, validate_cohort
-from jobgen.kueue.validation.workloads import WorkloadGates, validate_workload
-from jobgen.kueue.workload.field_errors import FieldError, join_errors
+from jobgen.features.kueue.validation.flavors import validate_resource_flavor
+from jobgen.features.kueue.validation.queues import validate_cluster_queue, validate_cohort
+from jobgen.features.kueue.validation.workloads import WorkloadGates, validate_workload
+from jobgen.features.kueue.workload.field_errors import FieldError, join_errors
 
 INVALID, REQUIRED, DUPLICATE = "FieldValueInvalid", "FieldValueRequired", "FieldValueDuplicate"
 FORBIDDEN, NOT_SUPPORTED, NOT_FOUND = "FieldValueForbidden", "FieldValueNotSupported", "FieldValueNotFound"

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from jobgen.check.cluster.queue_jobs import collect_jobs
-from jobgen.check.cluster.queues import QueueState
-from jobgen.kueue.configuration import NEWEST, parse_configuration, parse_version
-from jobgen.kueue.decision.answers import decide
-from jobgen.kueue.pod_sets import ALL_GATES
-from jobgen.kueue.pod_sets import parse_gates as parse_pod_set_gates
-from jobgen.kueue.preemption import Rules
-from jobgen.kueue.topology import TopologyGates, read_gates
-from jobgen.kueue.version.gate_defaults import GATES, gates_at, has_gate
-from jobgen.kueue.version.gates import DEFAULT_GATES, parse_gates
-from jobgen.kueue.version.version_notes import DIFFERENCES, show_version
+from jobgen.features.kueue.configuration import NEWEST, parse_configuration, parse_version
+from jobgen.features.kueue.decision.answers import decide
+from jobgen.features.kueue.pod_sets import ALL_GATES
+from jobgen.features.kueue.pod_sets import parse_gates as parse_pod_set_gates
+from jobgen.features.kueue.preemption import Rules
+from jobgen.features.kueue.queue_jobs import collect_jobs
+from jobgen.features.kueue.queue_state import QueueState
+from jobgen.features.kueue.topology import TopologyGates, read_gates
+from jobgen.features.kueue.version.gate_defaults import GATES, gates_at, has_gate
+from jobgen.features.kueue.version.gates import DEFAULT_GATES, parse_gates
+from jobgen.features.kueue.version.version_notes import DIFFERENCES, show_version
 from jobgen.spec.overlay import parse_cluster
 
 KUEUE = "kueue.x-k8s.io/v1beta2"

@@ -1,4 +1,4 @@
-"""Imports point down one list of packages, without cycles; some functions and libraries belong to one module."""
+"""Imports point down one list of packages, and the core imports no feature; some libraries belong to one module."""
 
 import ast
 import functools
@@ -10,9 +10,22 @@ import pytest
 from moduletrees import parse_module
 
 ROOT = Path(__file__).parent.parent / "jobgen"
-# A package may import what is below it. ARCHITECTURE.md shows the same list.
-PACKAGES = """cli model_context editor api gitops convert site testing diff queues teams pipeline recognize report
-    render check operators kueue kustomize k8s spec repo yamlio cache model""".split()
+# The core, from bottom to top: a package imports those before it only. ARCHITECTURE.md shows the same list.
+CORE = """model cache engine yamlio repo spec k8s schema report kustomize recognize render explain
+    check pipeline diff api cli""".split()
+# Features are above all of it. Each may import the core, and of the others only these.
+FEATURES = {
+    "convert": (),
+    "editor": ("convert", "kueue", "page"),  # migrations that it offers, decisions about jobs, what jobs request
+    "gitops": (),
+    "kueue": (),
+    "model_context": (),
+    "page": ("kueue",),  # the capacity of queues
+    "second_opinion": (),
+    "teams": (),
+    "testing": (),
+}
+PACKAGES = [*CORE, "features"]
 
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
@@ -22,30 +35,49 @@ MODULES = {
 # The modules or packages that may use a name; an empty set forbids it everywhere.
 RESERVED = {
     "yaml": {"yamlio.read.events"},
-    "click": {"cli"},
+    "click": {"cli", *(f"features.{name}.commands" for name in FEATURES)},
     "cel_expr_python": {"check.cel.engine"},
-    "pygls": {"editor.server"},
-    "lsprotocol": {"editor.server"},
+    "pygls": {"features.editor.server"},
+    "lsprotocol": {"features.editor.server"},
     "deepdiff": {"diff.formats.delta"},
-    "jsonschema": {"api.json_schema_process"},
-    "referencing": {"api.json_schema_process"},
-    "mcp": {"model_context.server"},
-    "mcp_types": {"model_context.server"},
+    "jsonschema": {"features.second_opinion.json_schema_process"},
+    "referencing": {"features.second_opinion.json_schema_process"},
+    "mcp": {"features.model_context.server"},
+    "mcp_types": {"features.model_context.server"},
     "print": set(),
     "exit": set(),
     "SystemExit": set(),
     "sys.exit": set(),
-    "os._exit": {"cli.main", "pipeline.parallel"},  # a child process must not return into its parent's code
+    "os._exit": {"cli.main", "engine.workers"},  # a child process must not return into its parent's code
     "sys.stdout": {
-        "api.json_schema_process",  # a process of its own, which writes its results
-        "cli.commands.lsp",  # the background process of the language server writes frames
+        "features.second_opinion.json_schema_process",  # a process of its own, which writes its results
+        "features.editor.commands.lsp",  # the background process of the language server writes frames
         "cli.terminal",
-        "pipeline.parallel",
+        "engine.workers",
     },  # flushed before a fork
     "sys.stderr": {
-        "cli.commands.lsp",  # what is printed by mistake must not come between messages
+        "features.editor.commands.lsp",  # what is printed by mistake must not come between messages
         "cli.terminal",
-        "pipeline.parallel",
+        "engine.workers",
+    },
+    "jobgen.cache": {"cli", "engine.store"},  # nothing else keeps anything on disk between runs
+    # What a query learns of files is recorded, so it asks `engine.inputs`. These write files, or run before a query.
+    **{
+        look: {
+            "api.baseline",
+            "api.fix",
+            "api.since",
+            "api.tree",
+            "cache",
+            "cli",
+            "engine.inputs",
+            "features",
+            "kustomize.tool",  # the program that builds kustomizations
+            "model.features",
+            "render.run",  # the sizes of files, to share them among shards
+            "repo",
+        }
+        for look in ("os.stat", "os.lstat", *map("os.path.{}".format, "exists isfile isdir islink lexists".split()))
     },
     "os.walk": set(),
     # these list their own modules
@@ -54,14 +86,16 @@ RESERVED = {
         "check.validation",
         "cli.app",
         "diff.formats",
-        "queues.formats",
+        "features.kueue.queues.formats",
+        "features.teams.formats",
+        "features.testing.formats",
+        "model.features",
+        "repo.known_rules",
         "report.formats",
-        "teams.formats",
-        "testing.formats",
     },
     # the folders of a repository; schemas, temporary folders, the rendered tree and the cache, which list their own
-    "os.scandir": {"repo.walk", "repo.shipped", "repo.scratch", "cache", "repo.tree_files"},
-    ".iterdir": {"repo.tree_files", "repo.root"},  # lists the tree that it writes, and a folder of a commit
+    "os.scandir": {"engine.inputs", "repo.shipped", "repo.scratch", "cache", "repo.tree_files"},
+    ".iterdir": {"repo.commit", "repo.root"},  # folders of a commit
     ".glob": set(),
     ".rglob": set(),
 }
@@ -103,21 +137,34 @@ def used(tree):
         elif isinstance(node, ast.Name):
             yield node.id
         elif isinstance(node, ast.Attribute):
-            yield from (f".{node.attr}", f"{getattr(node.value, 'id', '')}.{node.attr}")
+            yield from (f".{node.attr}", f"{getattr(node.value, 'id', '')}.{node.attr}", ast.unparse(node))
 
 
 @every_package
 def test_imports_point_down(package):
-    above = PACKAGES[: PACKAGES.index(package)]
+    above = PACKAGES[PACKAGES.index(package) + 1 :]
     imports = {name: imported(path) for name, path in modules_of(package).items()}
 
     assert {(name, other) for name in imports for other in imports[name] if other.split(".")[0] in above} == set()
 
 
+@pytest.mark.parametrize("feature", FEATURES)
+def test_features_import_no_others(feature):
+    allowed = {feature, *FEATURES[feature]}
+    imports = {name: imported(path) for name, path in MODULES.items() if name.startswith(f"features.{feature}.")}
+    others = {(name, other) for name in imports for other in imports[name] if other.startswith("features.")}
+
+    assert {(name, other) for name, other in others if other.split(".")[1] not in allowed} == set()
+
+
+def test_every_feature_is_listed():
+    assert {name.split(".")[1] for name in MODULES if name.startswith("features.")} == set(FEATURES)
+
+
 def test_architecture_lists_the_same_packages():
     rows = re.findall(r"^\| `(\w+)` \| ", (ROOT.parent / "ARCHITECTURE.md").read_text("utf-8"), re.MULTILINE)
 
-    assert rows == PACKAGES
+    assert rows == [*PACKAGES[::-1][1:], *sorted(FEATURES)]
 
 
 def test_imports_have_no_cycle():

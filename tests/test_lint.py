@@ -17,7 +17,7 @@ from jobgen.check.checker import Checker
 from jobgen.cli.commands.render import render
 from jobgen.cli.run_lint import lint_paths
 from jobgen.model.finding import Severity
-from jobgen.pipeline import config
+from jobgen.render import config
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobgen.gitops.cmp import ParametersError, PluginParameters, parse_parameters
+from jobgen.features.gitops.cmp import ParametersError, PluginParameters, parse_parameters
 from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, LockFile, Origin, compute_digest, parse_lock
 
 names = st.from_regex(r"[a-z0-9][a-z0-9.-]{0,20}", fullmatch=True)

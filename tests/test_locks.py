@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from jobgen.model.path import parse_dotted
-from jobgen.pipeline import config
+from jobgen.render import config
 from jobgen.render.build import build_objects, job_attributes
 from jobgen.render.expand import Expander, JobDocument
 from jobgen.spec.kinds import Kind

@@ -15,13 +15,13 @@ from lspclient import Client
 from lsprotocol import types
 from test_lsp import JOB, OVERLAY
 
-from jobgen.editor.decisions import DecisionsAnswer
-from jobgen.editor.half_typed_flow import read_flow
-from jobgen.editor.server.actions import _read_data
-from jobgen.editor.server.app import OpenWorkspace
-from jobgen.editor.server.run import create_server
-from jobgen.editor.server.threads import run_apart
-from jobgen.editor.snapshot import FileFindings, Snapshot
+from jobgen.features.editor.decisions import DecisionsAnswer
+from jobgen.features.editor.half_typed_flow import read_flow
+from jobgen.features.editor.server.actions import _read_data
+from jobgen.features.editor.server.app import OpenWorkspace
+from jobgen.features.editor.server.run import create_server
+from jobgen.features.editor.server.threads import run_apart
+from jobgen.features.editor.snapshot import FileFindings, Snapshot
 from jobgen.model.data import Location, value_of
 
 BROKEN = JOB.replace("gpu: 1", "gpus: 1")
@@ -386,7 +386,7 @@ def test_command_says_why_it_cannot_serve(monkeypatch):
         changed.setattr(sys, "stdin", None)
         code, _, error = run_here(["lsp"])
         assert (code, error) == (2, "jobgen: the language server needs standard input and output, and one is closed\n")
-    monkeypatch.delitem(sys.modules, "jobgen.editor.server.run", raising=False)
+    monkeypatch.delitem(sys.modules, "jobgen.features.editor.server.run", raising=False)
     monkeypatch.setitem(sys.modules, "lsprotocol", None)
     code, _, error = run_here(["lsp"])
     assert code == 2
@@ -427,7 +427,7 @@ def test_background_process_is_started_again(tmp_path):
 def test_exception_in_a_feature_is_logged_with_its_name(caplog):
     import asyncio
 
-    from jobgen.editor.server.app import JobgenServer
+    from jobgen.features.editor.server.app import JobgenServer
 
     server = JobgenServer()
 
@@ -528,7 +528,7 @@ def test_changes_in_other_repositories_start_no_process(client, folder):
 
 
 def test_cancelled_request_does_not_cancel_others(client, folder):
-    from jobgen.editor.rendered import RenderedDocument, to_uri
+    from jobgen.features.editor.rendered import RenderedDocument, to_uri
 
     uri = to_uri(RenderedDocument((folder / "jobs/bert.yaml").as_uri(), 0, is_diff=True))
     method = "workspace/textDocumentContent"
@@ -541,7 +541,7 @@ def test_cancelled_request_does_not_cancel_others(client, folder):
 def test_background_process_ends_when_a_request_cannot_be_read(tmp_path, caplog):
     from io import BytesIO
 
-    from jobgen.editor.background import serve
+    from jobgen.features.editor.background import serve
 
     for sent in (b"\0\0\0\4abcd", b"\xff\xff\xff\xffabc", b"\0\0\0\1", b"ab"):
         answers = BytesIO()
@@ -553,7 +553,7 @@ def test_background_process_ends_when_a_request_cannot_be_read(tmp_path, caplog)
 def test_process_that_reads_nothing_gets_the_newest_request_only(tmp_path):
     import asyncio
 
-    from jobgen.editor.server.worker import Worker
+    from jobgen.features.editor.server.worker import Worker
 
     write(tmp_path, REPOSITORY)
     draft = {os.path.realpath(tmp_path / "jobs/bert.yaml"): JOB.encode() + b"#" * 1_000_000}
@@ -589,7 +589,7 @@ def spin():
 
 
 def test_long_answer_is_interrupted():
-    from jobgen.editor.server.time_limit import TimeLimitError, run_limited
+    from jobgen.features.editor.server.time_limit import TimeLimitError, run_limited
 
     with pytest.raises(TimeLimitError):
         run_limited(0.02, spin)
@@ -602,9 +602,9 @@ def test_long_answer_is_interrupted():
 
 
 def test_request_that_takes_too_long_is_answered_with_nothing(monkeypatch, caplog):
-    from jobgen.editor.server.app import JobgenServer
+    from jobgen.features.editor.server.app import JobgenServer
 
-    monkeypatch.setattr("jobgen.editor.server.app.MAX_SECONDS", 0.02)
+    monkeypatch.setattr("jobgen.features.editor.server.app.MAX_SECONDS", 0.02)
     server = JobgenServer()
 
     @server.feature("textDocument/hover")
@@ -630,7 +630,7 @@ def test_long_text_in_quotes_takes_little_memory():
 
 
 def test_lint_that_fails_leaves_findings_and_warns(tmp_path):
-    from jobgen.editor.background import Request, encode_frame, read_frame
+    from jobgen.features.editor.background import Request, encode_frame, read_frame
 
     # The content of a document is never a number, so this is a fault of the server itself.
     drafts = {os.path.realpath(write(tmp_path, REPOSITORY) / "jobs/bert.yaml"): 5}
@@ -698,14 +698,14 @@ def test_address_that_cannot_be_read_is_no_file():
 
 
 def test_document_that_takes_too_long_is_left_to_the_background(tmp_path, monkeypatch, caplog):
-    from jobgen.editor.server.app import JobgenServer, OpenWorkspace
-    from jobgen.editor.server.diagnostics import lint_document
+    from jobgen.features.editor.server.app import JobgenServer, OpenWorkspace
+    from jobgen.features.editor.server.diagnostics import lint_document
 
     jobs = "---\n".join(BROKEN.replace("bert", f"bert-{number}") for number in range(500))
     write(tmp_path, REPOSITORY | {"jobs/many.yaml": jobs})
     server, opened = JobgenServer(), OpenWorkspace(tmp_path, print)
     opened.workspace.load()
-    monkeypatch.setattr("jobgen.editor.server.app.MAX_SECONDS", 0.02)
+    monkeypatch.setattr("jobgen.features.editor.server.app.MAX_SECONDS", 0.02)
     for _ in range(3):
         assert lint_document(server, opened, "jobs/many.yaml") == ((), ())
 

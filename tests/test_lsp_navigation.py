@@ -10,7 +10,7 @@ from lsprotocol import types
 from navigationfiles import FILES, find_mark, write_files
 from pytest_lsp import ClientServerConfig, LanguageClient
 
-from jobgen.editor.rendered import from_uri
+from jobgen.features.editor.rendered import from_uri
 
 BERT, SWEEP, PROD = "jobs/nlp/bert.yaml", "jobs/sweep.yaml", "overlays/prod/overlay.yaml"
 TEXT = FILES[BERT].replace("{LOG_LEVEL: info,", "{NOTE: 🙂🙂, LOG_LEVEL: info,")

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar, location_of, untraced
-from jobgen.pipeline import config
-from jobgen.pipeline.run import Run
+from jobgen.render import config
+from jobgen.render.run import Run
 from jobgen.spec.merge import LIST_KEYS, merge
 
 laws = settings(derandomize=True, max_examples=40)

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from test_seed_manifests import SEEDS
 from transcripts import find_transcripts
 
-from jobgen.convert.importing.verify import render_spec, renderer_for
-from jobgen.convert.migrate.draft import iter_leaves
-from jobgen.convert.migrate.migrate_job import migrate_job, target_framework
-from jobgen.pipeline import config
+from jobgen.features.convert.importing.verify import render_spec, renderer_for
+from jobgen.features.convert.migrate.draft import iter_leaves
+from jobgen.features.convert.migrate.migrate_job import migrate_job, target_framework
+from jobgen.render import config
 
 HERE = Path(__file__).parent
 TRANSCRIPTS = find_transcripts("migrate")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jobgen.convert.migrate.overlays import LayerMigration, PatchUse, migrate_overlay, set_platform
-from jobgen.pipeline import config
+from jobgen.features.convert.migrate.overlays import LayerMigration, PatchUse, migrate_overlay, set_platform
+from jobgen.render import config
 
 PROJECT = config.load(Path(__file__).parent.parent)
 KINDS = {kind.name: kind for kind in PROJECT.kinds}

@@ -12,16 +12,16 @@ from sharedfiles import shared_folder
 from transcripts import write_files
 
 import jobgen
-from jobgen.convert.importing.import_job import ImportedSpec, import_manifest
-from jobgen.convert.importing.verify import render_spec, renderer_for
-from jobgen.convert.migrate.draft import Surroundings
-from jobgen.convert.migrate.migrate_job import migrate_job
-from jobgen.convert.migrate.prove import compare_created_pods
-from jobgen.convert.migrate.prove_repository import complete_migration
-from jobgen.convert.migrate.repository import migrate_repository
-from jobgen.convert.migrate.runtime import build_runtime
-from jobgen.convert.migrate.runtime_names import RuntimeUser, name_runtimes
-from jobgen.pipeline import config
+from jobgen.features.convert.importing.import_job import ImportedSpec, import_manifest
+from jobgen.features.convert.importing.verify import render_spec, renderer_for
+from jobgen.features.convert.migrate.draft import Surroundings
+from jobgen.features.convert.migrate.migrate_job import migrate_job
+from jobgen.features.convert.migrate.prove import compare_created_pods
+from jobgen.features.convert.migrate.prove_repository import complete_migration
+from jobgen.features.convert.migrate.repository import migrate_repository
+from jobgen.features.convert.migrate.runtime import build_runtime
+from jobgen.features.convert.migrate.runtime_names import RuntimeUser, name_runtimes
+from jobgen.render import config
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 

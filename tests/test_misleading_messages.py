@@ -20,13 +20,13 @@ from jobgen.check.checker import Checker
 from jobgen.check.policy.evaluator import ClusterFacts, PolicyEvaluator
 from jobgen.check.rule_docs import all_rule_docs
 from jobgen.check.rules import all_rules
-from jobgen.cli.commands.migrate import migrate_jobs
 from jobgen.cli.result import Result
 from jobgen.cli.run_lint import lint_paths
+from jobgen.features.convert.commands.migrate import migrate_jobs
 from jobgen.k8s.resources import summarize_memory
 from jobgen.model.data import TracedScalar, untraced, value_of
-from jobgen.pipeline import config
 from jobgen.pipeline.load_policies import load_policies
+from jobgen.render import config
 from jobgen.render.build import is_spec
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read

@@ -9,7 +9,7 @@ import sys
 import pytest
 from jobgenprocess import run_jobgen_text
 
-from jobgen.model_context.tools import TOOLS, InvalidArgumentError, build_command
+from jobgen.features.model_context.tools import TOOLS, InvalidArgumentError, build_command
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
@@ -118,7 +118,7 @@ def test_outside_of_a_repository_it_says_so(tmp_path):
 
 
 def test_a_long_answer_is_not_held_in_memory(repository, monkeypatch):
-    from jobgen.model_context import server
+    from jobgen.features.model_context import server
 
     monkeypatch.setattr(server, "_MAX_BYTES", 10_000)
     for number in range(60):

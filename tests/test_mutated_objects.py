@@ -11,12 +11,12 @@ from jobgenprocess import run_here
 
 from jobgen.api.explain import explain
 from jobgen.api.lint import lint
-from jobgen.api.queue import queue
 from jobgen.api.render import render
-from jobgen.api.teams import teams
 from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.commands.policy import list_policies, write_page
-from jobgen.editor.policies import list_policies as find_definitions
+from jobgen.features.editor.policies import list_policies as find_definitions
+from jobgen.features.kueue.queue import queue
+from jobgen.features.teams.teams import teams
 
 ROOT = Path(__file__).parent.parent
 HEAD = "apiVersion: admissionregistration.k8s.io/v1\n"

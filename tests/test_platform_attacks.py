@@ -12,10 +12,10 @@ from test_fuzz import within_limits
 from transcripts import write_files
 
 from jobgen.cli.commands.explain import explain_name
-from jobgen.cli.migrate_all import migrate_all
 from jobgen.cli.run_lint import lint_paths
-from jobgen.convert.migrate.migrate_job import migrate_job
-from jobgen.pipeline import config
+from jobgen.features.convert.migrate.migrate_job import migrate_job
+from jobgen.features.convert.migrate_all import migrate_all
+from jobgen.render import config
 
 JOB = """\
 apiVersion: jobgen.dev/v1

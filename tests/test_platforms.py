@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from jobgen.features.convert.operators.compare import compare_pods, is_equal_for_training
+from jobgen.features.convert.operators.create import create_pods
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.pod_counts import count_pods
 from jobgen.model.finding import Severity
-from jobgen.operators.compare import compare_pods, is_equal_for_training
-from jobgen.operators.create import create_pods
-from jobgen.pipeline import config
-from jobgen.pipeline.run import Run
+from jobgen.render import config
+from jobgen.render.run import Run
 from jobgen.spec.overlay import Cluster
 
 ROOT = Path(__file__).parent.parent

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobgen.check.policy import ClusterFacts, Policies, PolicyEvaluator, compile_policies
-from jobgen.check.policy.locate import Trials, find_failing_parts, find_first_failing_part, node_at, remove_parts
+from jobgen.check.policy.eval_context import remove_parts
+from jobgen.check.policy.locate import Trials, find_failing_parts, find_first_failing_part, node_at
 from jobgen.check.policy.parse import is_policy
 from jobgen.cli.commands.policy import list_policies, run_cases
 from jobgen.model.data import untraced, value_of

@@ -14,10 +14,11 @@ from jobgen.check.pod_security.checks import find_breaches
 from jobgen.check.policy import ClusterFacts, PolicyEvaluator, compile_policies
 from jobgen.check.policy.type_check import find_type_problems
 from jobgen.cli.commands.policy import list_policies
-from jobgen.pipeline import config
-from jobgen.pipeline.environment import EnvironmentRunner
+from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.pipeline.load_policies import load_policies
 from jobgen.pipeline.policy_types import list_resources
+from jobgen.render import config
+from jobgen.render.environment import EnvironmentRunner
 from jobgen.repo import layout
 from jobgen.repo.policy_packs import PACK_NAMES, PACKS
 from jobgen.repo.shipped import find_shipped
@@ -260,12 +261,11 @@ def test_lint_finds_the_bad_cases_of_a_pack_that_is_on(pack, tmp_path):
 def test_packs_that_are_off_are_not_read(tmp_path):
     repository(tmp_path)
 
-    for read_files in (layout.read_shipped_policies, layout.read_inputs):
-        assert [file.path for file in read_files(tmp_path) if "policies/packs" in file.path] == []
+    assert [file.path for file in layout.read_shipped_policies(tmp_path) if "policies/packs" in file.path] == []
     repository(tmp_path, "kueue")
-    for read_files in (layout.read_shipped_policies, layout.read_inputs):
-        assert any("policies/packs/kueue/" in file.path for file in read_files(tmp_path))
-        assert [file.path for file in read_files(tmp_path) if "policies/packs/cost/" in file.path] == []
+    paths = [file.path for file in layout.read_shipped_policies(tmp_path)]
+    assert any("policies/packs/kueue/" in path for path in paths)
+    assert [path for path in paths if "policies/packs/cost/" in path] == []
 
 
 def test_restricted_has_one_finding_where_baseline_finds_the_same():
@@ -300,7 +300,7 @@ def test_policy_of_a_pack_that_is_off_is_no_rule_of_the_settings(tmp_path):
 def test_expressions_fit_the_types_of_the_kinds():
     """The API server writes to the status of a policy what does not fit."""
     config_of_root = config.load(ROOT)
-    checker = EnvironmentRunner(config_of_root, "").checker
+    checker = EnvironmentChecker(EnvironmentRunner(config_of_root, "")).checker
     some = [each for each in list_resources(config_of_root) if each.kind in ("Pod", "PyTorchJob", "TrainJob")]
     found = [
         (path.stem, problem.message)

@@ -8,7 +8,7 @@ import pytest
 from jobgenprocess import run_here
 
 from jobgen.api.errors import NotFoundError, UsageError
-from jobgen.api.queue import queue
+from jobgen.features.kueue.queue import queue
 
 ROOT = Path(__file__).parent.parent
 KUEUE = "kueue.x-k8s.io/v1beta2"

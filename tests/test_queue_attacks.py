@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from jobgen.check.cluster.queue_jobs import collect_jobs
-from jobgen.queues import formats
-from jobgen.queues.load import decide_environment
+from jobgen.features.kueue.queue_jobs import collect_jobs
+from jobgen.features.kueue.queues import formats
+from jobgen.features.kueue.queues.load import decide_environment
 from jobgen.spec.overlay import Cluster
 
 KUEUE = "kueue.x-k8s.io/v1beta2"

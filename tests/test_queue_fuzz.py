@@ -7,9 +7,9 @@ from random import Random
 import pytest
 from test_queue_attacks import FRAMEWORKS, cluster_queue, job, labeled, local_queue, made, template, training
 
-from jobgen.check.cluster.queue_jobs import collect_jobs
-from jobgen.queues import formats
-from jobgen.queues.load import decide_environment
+from jobgen.features.kueue.queue_jobs import collect_jobs
+from jobgen.features.kueue.queues import formats
+from jobgen.features.kueue.queues.load import decide_environment
 from jobgen.spec.overlay import Cluster
 
 HOST, RACK = "kubernetes.io/hostname", "example.com/rack"

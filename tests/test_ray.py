@@ -5,13 +5,13 @@ import yaml
 from transcripts import find_transcripts, read_transcript
 
 from jobgen import lint
-from jobgen.convert.importing.import_job import ImportedSpec, import_manifest
-from jobgen.convert.importing.verify import is_equivalent, render_spec, renderer_for
-from jobgen.convert.migrate.migrate_job import migrate_job
+from jobgen.features.convert.importing.import_job import ImportedSpec, import_manifest
+from jobgen.features.convert.importing.verify import is_equivalent, render_spec, renderer_for
+from jobgen.features.convert.migrate.migrate_job import migrate_job
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.pod_counts import count_pods
 from jobgen.k8s.resources import count_gpus
-from jobgen.pipeline import config
+from jobgen.render import config
 from jobgen.spec.overlay import Cluster
 
 GPU = {"resources": {"limits": {"nvidia.com/gpu": 4}}}

@@ -11,8 +11,8 @@ import pytest
 
 from jobgen.check import rules
 from jobgen.check.cel import CompileError, compile_cel
-from jobgen.check.policy.expressions import NAMES
-from jobgen.pipeline import config
+from jobgen.check.cel.shared import NAMES
+from jobgen.render import config
 from jobgen.repo import layout, ready
 from jobgen.repo.files import File
 from jobgen.repo.shipped import BUILT_IN, read_ready

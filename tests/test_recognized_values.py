@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from test_recognize import DEPLOYMENT, lint, list_taken, write_all
 
 from jobgen import cache
-from jobgen.api import lint_cache
+from jobgen.api.lint import lint_request
+from jobgen.api.lint_answers import LINT, name_lint
 from jobgen.api.lint_files import LintRequest
-from jobgen.api.lint_run import run_lint
 from jobgen.recognize.envsubst import substitute
+from jobgen.repo.root import open_store
 
 VALUES = {"name": "trainer", "path": "/data/sets/a.b.tar", "UPPER": "ABC", "empty": "", "é1": "x"}
 
@@ -371,14 +372,8 @@ class TestCache:
     def lint(self, folder: Path) -> tuple[bool, set[str]]:
         """Lint as the command does; return whether the result was remembered, and the rules of the findings."""
         request = LintRequest(folder, ["."])
-        inputs = lint_cache.read_inputs(request)
-        assert inputs
-        # As if the files had been written long ago.
-        inputs = inputs._replace(settled=True, moment=inputs.moment + 60 * 10**9)
-        known = lint_cache.get(inputs)
-        linted = known or run_lint(request, inputs.files, inputs.layers)
-        lint_cache.put(inputs, linted)
-        return known is not None, {each.rule for each in linted.findings}
+        known = open_store(folder).find(LINT, name_lint(request))
+        return known is not None, {each.rule for each in lint_request(request).findings}
 
     def write(self, folder: Path, **files: str) -> None:
         write_all(folder, {name.replace("_", "."): text for name, text in files.items()})

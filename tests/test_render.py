@@ -6,8 +6,8 @@
 import pytest
 from transcripts import find_transcripts, read_transcript
 
-from jobgen.pipeline import config
-from jobgen.pipeline.run import Run
+from jobgen.render import config
+from jobgen.render.run import Run
 from jobgen.report.summary import format_findings
 from jobgen.yamlio.write import to_yaml
 

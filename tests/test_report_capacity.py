@@ -13,14 +13,14 @@ from report_browser import measure_cpu, wait_until
 
 from jobgen.api.errors import UsageError
 from jobgen.api.lint import lint
-from jobgen.api.report import report
+from jobgen.features.page.capacity_tables import QUOTA, WORKLOAD
+from jobgen.features.page.encode import Table, encode
+from jobgen.features.page.page import assemble_page
+from jobgen.features.page.prices import PriceTarget, read_prices
+from jobgen.features.page.report import report
 from jobgen.model.finding import Finding
 from jobgen.model.quantity import to_milli
 from jobgen.repo.files import File
-from jobgen.site.capacity_tables import QUOTA, WORKLOAD
-from jobgen.site.encode import Table, encode
-from jobgen.site.page import assemble_page
-from jobgen.site.prices import PriceTarget, read_prices
 
 DOCS = Path(__file__).parent.parent / "docs"
 NAMES = ("kind", "namespace", "name", "queue", "clusterQueue", "decision", "reason", "evictedBy")

@@ -13,15 +13,16 @@ from hypothesis import strategies as st
 from jobgenprocess import run_here
 from pagedata import PageData, decode_numbers, find_data, to_signed
 
+from jobgen import cache
 from jobgen.api.errors import UsageError
-from jobgen.api.report import report
+from jobgen.engine import workers as parallel
+from jobgen.features.page import job_pages
+from jobgen.features.page.dangers import is_production
+from jobgen.features.page.encode import Table, encode, encode_distances
+from jobgen.features.page.lines import apply_changes, find_changes
+from jobgen.features.page.page import assemble_page
+from jobgen.features.page.report import report
 from jobgen.model.quantity import to_milli
-from jobgen.pipeline import parallel
-from jobgen.site import job_pages
-from jobgen.site.dangers import is_production
-from jobgen.site.encode import Table, encode, encode_distances
-from jobgen.site.lines import apply_changes, find_changes
-from jobgen.site.page import assemble_page
 
 GPU = "nvidia.com/gpu"
 HOSTILE = (
@@ -405,6 +406,8 @@ def test_links_lead_to_web_pages_only(folder, url):
 
 
 def test_limits_are_stated(healthy, monkeypatch):
+    # A stored report has other limits.
+    cache.disable()
     monkeypatch.setattr(job_pages, "MAX_MANIFESTS", 3)
 
     page = PageData(report(healthy).data)
@@ -519,10 +522,11 @@ def test_lines_survive(base, lines):
 
 
 def test_processes_do_not_change_the_page(folder, monkeypatch):
+    cache.disable()
     expected = report(folder).data
     monkeypatch.setattr(parallel, "_count_cores", lambda: 2)
     monkeypatch.setattr(parallel, "_MIN_ITEMS", 2)
-    monkeypatch.setattr(parallel, "_BLOCK", 2)
+    monkeypatch.setattr(parallel, "PIECE", 2)
 
     assert report(folder).data == expected
 

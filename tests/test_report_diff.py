@@ -10,8 +10,8 @@ from jobgenprocess import run_here
 from pagedata import PageData, find_data
 from report_browser import URL, go, measure_cpu, reload, texts
 
-from jobgen.site.encode import Table, encode
-from jobgen.site.page import assemble_page
+from jobgen.features.page.encode import Table, encode
+from jobgen.features.page.page import assemble_page
 
 GPU = "nvidia.com/gpu"
 OVERLAY = """\

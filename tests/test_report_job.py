@@ -13,7 +13,7 @@ from report_jobs import ENVIRONMENTS, HOSTILE_FILE, write_jobs
 
 from jobgen.api.explain import explain
 from jobgen.api.project import load
-from jobgen.api.report import report
+from jobgen.features.page.report import report
 from jobgen.model.path import format_dotted
 from jobgen.yamlio.write import to_inline_yaml
 

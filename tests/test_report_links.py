@@ -9,8 +9,8 @@ from pagedata import PageData, find_data
 
 from jobgen.api.diff import diff
 from jobgen.api.errors import UsageError
-from jobgen.api.report import report
-from jobgen.site.links import NO_LINKS, InvalidRepoUrlError, Links, find_links, parse_repo_url
+from jobgen.features.page.links import NO_LINKS, InvalidRepoUrlError, Links, find_links, parse_repo_url
+from jobgen.features.page.report import report
 
 GITHUB = "/blob/{revision}/{file}#L{line}"
 GITLAB = "/-/blob/{revision}/{file}#L{line}"

@@ -10,13 +10,13 @@ from pagedata import PageData
 from jobgen.api.explain import explain
 from jobgen.api.project import load
 from jobgen.api.render import render
-from jobgen.api.report import report
 from jobgen.diff.snapshot import snapshot_repository
-from jobgen.pipeline.read_jobs import read_jobs
+from jobgen.features.page.fleet import build_fleet
+from jobgen.features.page.job_pages import build_pages
+from jobgen.features.page.lines import apply_changes
+from jobgen.features.page.report import report
+from jobgen.render.read_jobs import read_jobs
 from jobgen.repo import layout
-from jobgen.site.fleet import build_fleet
-from jobgen.site.job_pages import build_pages
-from jobgen.site.lines import apply_changes
 
 TODAY = "2026-01-01"
 ENVIRONMENTS = ("dev", "prod")

@@ -7,7 +7,7 @@ from gitrepository import Repository
 from jobgenprocess import run_jobgen_text
 from packaging.specifiers import SpecifierSet
 
-from jobgen.pipeline import required_version
+from jobgen.render import required_version
 
 JOB = """\
 apiVersion: jobgen.dev/v1

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from moduletrees import parse_module
 
-from jobgen.check.admission.rules import RULES as POD_RULES
-from jobgen.check.builtin_rules import BUILTIN_RULES
 from jobgen.check.rule_docs import all_docs, all_rule_docs, rule_example
+from jobgen.model.builtin_rules import BUILTIN_RULES
 from jobgen.model.finding import Severity
+from jobgen.model.pod_rules import POD_RULES
 
 ROOT = Path(__file__).parent.parent / "jobgen"
 MODULES = [path for path in ROOT.rglob("*.py") if path.parent.parent != ROOT / "rules"]

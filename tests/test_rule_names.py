@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from jobgen.check import rule_names
 from jobgen.check.rule_docs import all_docs
 from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.result import ExitCode
 from jobgen.cli.run_lint import lint_paths
+from jobgen.model import rule_names
+from jobgen.repo.known_rules import list_known_rules
 from jobgen.report import baseline
 
 JOB = """\
@@ -40,6 +41,18 @@ def test_every_former_name_leads_to_a_rule_and_is_none():
 
     assert {current for current in rule_names._RENAMED.values() if current not in docs} == set()
     assert {former for former in rule_names._RENAMED if former in docs} == set()
+
+
+def test_the_names_of_rules_are_known_without_the_rules(tmp_path):
+    policy = "kind: {}\nmetadata: {{name: {}}}\n"
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    (policies / "a.yaml").write_text(policy.format("ValidatingAdmissionPolicy", "zz-last"))
+    (policies / "b.yaml").write_text(policy.format("MutatingAdmissionPolicy", "aa-first"))
+
+    for root in (None, tmp_path):
+        assert list_known_rules(root) == list(all_docs(root))
+    assert list_known_rules(tmp_path)[0] == "aa-first"
 
 
 def test_names(renamed):

@@ -21,7 +21,7 @@ from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.commands.render import render
 from jobgen.cli.run_lint import lint_paths
 from jobgen.model.data import untraced
-from jobgen.pipeline import config
+from jobgen.render import config
 from jobgen.render.build import build_object
 from jobgen.render.expand import Expander, JobDocument
 from jobgen.render.run_hash import run_hash

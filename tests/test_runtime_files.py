@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import jobgen
-from jobgen.cli.commands.gitops import argocd
+from jobgen.features.gitops.commands.gitops import argocd
 
 JOB = """\
 apiVersion: jobgen.dev/v1

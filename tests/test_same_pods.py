@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 import jobgen
-from jobgen.operators.compare import compare_pods, is_equal_for_training
-from jobgen.operators.create import create_pods
+from jobgen.features.convert.operators.compare import compare_pods, is_equal_for_training
+from jobgen.features.convert.operators.create import create_pods
 
 PLATFORMS = ("kubeflow", "trainer", "kubernetes", "jobset", "volcano", "tensorstack")
 ENVIRONMENTS = (*PLATFORMS, "mpi-operator")

@@ -12,10 +12,10 @@ from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 from transcripts import find_transcripts, read_transcript
 
-from jobgen.check.schema.own_formats import compile_schema
 from jobgen.model.suggest import did_you_mean
-from jobgen.pipeline.config import compile_format, complete_schemas, load_frameworks
-from jobgen.pipeline.locate import locate
+from jobgen.render.config import compile_format, complete_schemas, load_frameworks
+from jobgen.render.locate import locate
+from jobgen.schema.own_formats import compile_schema
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 

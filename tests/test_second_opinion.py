@@ -15,9 +15,9 @@ from jobgenprocess import run_jobgen_text
 from sharedfiles import shared_folder
 
 import jobgen
-from jobgen.api import json_schema, verdict
-from jobgen.api.json_schema_process import _compile
 from jobgen.cli.run_lint import lint_paths
+from jobgen.features.second_opinion import json_schema, verdict
+from jobgen.features.second_opinion.json_schema_process import _compile
 
 ROOT = Path(__file__).parent.parent
 JOB = """\

@@ -7,9 +7,9 @@ from limitedrun import run_limited
 
 from jobgen import cache
 from jobgen.api.diff import diff
-from jobgen.api.report import report
 from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.run_lint import lint_paths
+from jobgen.features.page.report import report
 from jobgen.k8s.secrets import (
     find_secrets_in_text,
     find_token,

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobgen.pipeline import config
-from jobgen.pipeline.run import Run
+from jobgen.render import config
+from jobgen.render.run import Run
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent

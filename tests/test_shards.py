@@ -318,8 +318,12 @@ def read_results(report: bytes) -> dict[str, Any]:
 def move_finding(report: bytes, location: object) -> bytes:
     """Change the location of a finding."""
     data = read_results(report)
-    findings = [each for *_, result in data["files"] if result for part in result[1] for each in part[1]]
-    findings[0][4] = location
+    for row in data["rows"]:
+        outline, _, facts = row[2].partition("\n")
+        answer = json.loads(outline)
+        for finding in answer[1]:
+            finding[4] = location
+        row[2] = f"{json.dumps(answer)}\n{facts}"
     return change_results(report, pack(data))
 
 
@@ -328,9 +332,9 @@ def test_no_report_replaces_the_results_of_another(repository: Path, tmp_path: P
     _, names = lint_shards(root, 2, "json")
     first, second = ((root / name).read_bytes() for name in names)
     own, other = read_results(first), read_results(second)
-    (root / "same").write_bytes(change_results(second, pack({**other, "files": [*other["files"], *own["files"]]})))
-    claimed = [[alone, path, digest, None] for alone, path, digest, _ in own["files"]]
-    (root / "claims").write_bytes(change_results(second, pack({**other, "files": [*other["files"], *claimed]})))
+    (root / "same").write_bytes(change_results(second, pack({**other, "rows": [*other["rows"], *own["rows"]]})))
+    claimed = [[key, reads, None] for key, reads, _ in own["rows"]]
+    (root / "claims").write_bytes(change_results(second, pack({**other, "rows": [*other["rows"], *claimed]})))
 
     assert jobgen.merge_reports(root, [names[0], "same"]).text == jobgen.merge_reports(root, names).text
     with pytest.raises(jobgen.UsageError, match="two reports have different results of `jobs/"):

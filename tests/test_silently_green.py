@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from transcripts import write_files
 
 from jobgen import cache, render
-from jobgen.check.schema.ambiguous import may_be_ambiguous
 from jobgen.cli.commands.policy import list_policies
 from jobgen.cli.run_lint import lint_paths
 from jobgen.model.data import TracedKey, TracedScalar
 from jobgen.repo.exclude import is_excluded, parse_patterns
 from jobgen.repo.root import find_root
+from jobgen.schema.ambiguous import may_be_ambiguous
 from jobgen.yamlio.read import read
 
 TODAY = "2025-01-31"

@@ -10,12 +10,13 @@ import pytest
 from findings import without_infos
 
 from jobgen.api.lint_files import LintRequest
-from jobgen.api.lint_run import lint_with_memory, run_lint
+from jobgen.api.lint_run import find_findings
 from jobgen.api.since import findings_since
-from jobgen.check.builtin_rules import CHANGE_RULES
 from jobgen.cli.run_lint import lint_paths
-from jobgen.pipeline import parallel
-from jobgen.pipeline.memory import RunMemory
+from jobgen.diff import change_rules
+from jobgen.engine import workers as parallel
+from jobgen.engine.store import Store
+from jobgen.model.builtin_rules import CHANGE_RULES
 from jobgen.repo import git
 from jobgen.repo.commit import open_commit
 
@@ -468,7 +469,8 @@ def test_since_is_the_same_with_and_without_results_in_memory(name, processes, t
     """What is equal at both revisions is processed once; findings about the change read changed files only."""
     if processes == "several processes":
         monkeypatch.setattr(parallel, "_MIN_ITEMS", 1)
-        monkeypatch.setattr(parallel, "_BLOCK", 1)
+        monkeypatch.setattr(parallel, "PIECE", 1)
+        monkeypatch.setattr(change_rules, "_SHARE", 1)
         monkeypatch.setattr(parallel, "_count_cores", lambda: 2)
     old, new = EDITS[name]
     run(tmp_path, "init", "-q")
@@ -483,12 +485,11 @@ def test_since_is_the_same_with_and_without_results_in_memory(name, processes, t
         write(tmp_path, path, text)
         if not text:
             (tmp_path / path).unlink()
-    request, memory = LintRequest(tmp_path), RunMemory()
-    expected = findings_since(request, "HEAD~", run_lint(request)).new
-    found = findings_since(request, "HEAD~", lint_with_memory(request, memory), memory).new
+    request, store = LintRequest(tmp_path), Store()
+    expected = findings_since(request, "HEAD~", find_findings(request), Store()).new
+    found = findings_since(request, "HEAD~", find_findings(request, store), store).new
 
-    # Whether a lint can be stored depends on whether there is a cache, which another test may have enabled.
-    assert found._replace(contents=None, cacheable=False) == expected._replace(cacheable=False)
+    assert found._replace(contents=None, runs=()) == expected._replace(runs=())
     assert bool(expected.findings) == (name != "a job that cannot be rendered")
 
 
@@ -496,14 +497,14 @@ def test_contents_differ_in_changed_files_only(repository):
     write(repository, "jobs/b.yaml", B)
     commit(repository)
     write(repository, "jobs/b.yaml", B2)
-    request, memory = LintRequest(repository), RunMemory()
-    assert lint_with_memory(request, memory).rendered
-    now = memory.list_contents()
+    request, store = LintRequest(repository), Store()
+    now = find_findings(request, store).contents
     with open_commit(repository, git.resolve_commit(repository, "HEAD")) as old:
-        assert lint_with_memory(request._replace(committed=old), memory).rendered
-    before = memory.list_contents()
+        before = find_findings(request._replace(committed=old), store).contents
 
-    assert {path for path in now if now[path] != before[path]} == {"jobs/b.yaml"}
+    assert now is not None
+    assert before is not None
+    assert {path for path in now.digests if now.digests[path] != before.digests[path]} == {"jobs/b.yaml"}
 
 
 def _change(folder, chance):

@@ -9,15 +9,14 @@ import pytest
 from jobgen import cache, diff
 from jobgen.api.errors import JobgenError
 from jobgen.api.lint import lint_twice
+from jobgen.api.lint_answers import ask_findings
 from jobgen.api.lint_files import LintRequest
-from jobgen.api.lint_run import lint_with_memory, run_lint
+from jobgen.api.lint_run import find_findings
 from jobgen.api.since import findings_since
 from jobgen.cli.run_lint import lint_paths
-from jobgen.diff.snapshot import find_files, snapshot_repository
-from jobgen.pipeline import result_cache
-from jobgen.pipeline.memory import RunMemory
-from jobgen.pipeline.result_cache import digest_files
-from jobgen.repo import layout
+from jobgen.diff.snapshot import snapshot_repository
+from jobgen.engine.store import Store
+from jobgen.repo.root import open_store
 
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -117,16 +116,16 @@ def without_cache(stored, work):
 
 
 def lint_since(folder):
-    """Lint with a memory, as `jobgen lint --since` does."""
-    request, memory = LintRequest(folder), RunMemory()
-    layers = digest_files(layout.read_inputs(folder))
-    linted = lint_with_memory(request, memory, layers=layers)
-    return findings_since(request, "HEAD", linted, memory).new._replace(cacheable=False, contents=None)
+    """Lint with a store, as `jobgen lint --since` does."""
+    request, store = LintRequest(folder, is_compared=True), open_store(folder)
+    found = findings_since(request, "HEAD", ask_findings(request, store), store).new
+    store.save()
+    return found._replace(contents=None, runs=(), opinions=())
 
 
 def lint_fresh(folder):
     request = LintRequest(folder)
-    return findings_since(request, "HEAD", run_lint(request)).new._replace(cacheable=False)
+    return findings_since(request, "HEAD", find_findings(request), Store()).new._replace(runs=(), opinions=())
 
 
 def lint_both(folder):
@@ -237,9 +236,7 @@ def edit_comment(folder, chance):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_random_edits_give_the_result_of_a_fresh_run(seed, tmp_path, stored, monkeypatch):
-    # A lint is used again as a whole, however recent its files are.
-    monkeypatch.setattr(result_cache, "_RACY_NS", 0)
+def test_random_edits_give_the_result_of_a_fresh_run(seed, tmp_path, stored):
     chance, folder = random.Random(seed), tmp_path / "repository"
     folder.mkdir()
     start(folder, chance)
@@ -283,8 +280,8 @@ def test_unchanged_files_are_compared_by_their_summaries(tmp_path, stored):
     commit(folder)
     lint_paths(folder, (), (), format_="text")
     write(folder, "jobs/b.yaml", JOB.format(name="b", framework="pytorch", image="x:2", gpus=1))
-    files, equal = find_files(folder), frozenset(f"jobs/{name}.yaml" for name in "acd")
-    snapshot = snapshot_repository(folder, "new", files=files, summarized=equal)
+    equal = frozenset(f"jobs/{name}.yaml" for name in "acd")
+    snapshot = snapshot_repository(folder, "new", store=open_store(folder), summarized=equal)
 
     rendered = {one.location.file for one in snapshot.objects if isinstance(one.object, dict)}
     assert rendered == {"jobs/b.yaml"}

@@ -34,6 +34,7 @@ HELP = {
     "jobgen.cli.result",
     "jobgen.cli.terminal",
     "jobgen.model",
+    "jobgen.model.features",
     "jobgen.model.limits",
     "jobgen.model.named_tuple",
 }
@@ -85,6 +86,7 @@ COMPLETION = {
     "jobgen.cli.result",
     "jobgen.cli.terminal",
     "jobgen.model",
+    "jobgen.model.features",
     "jobgen.model.limits",
     "jobgen.model.named_tuple",
 }
@@ -160,7 +162,7 @@ NOT_FOR_A_LINT = {
     "textwrap",
     "yaml",
 }
-MOST_MODULES = 206
+MOST_MODULES = 229
 """The most modules of jobgen, beside rules, that a lint of one manifest imports. Raise it only for what all need."""
 MOST_RULES = 80
 """The most modules of rules: those that read something that the manifest has. There are some 140 in all."""

@@ -11,12 +11,12 @@ from gitrepository import Repository
 from jobgenprocess import run_jobgen_text
 
 import jobgen
-from jobgen.api.teams import teams
-from jobgen.check.builtin_rules import LIMIT_RULES
-from jobgen.check.rule_docs import rule_categories
+from jobgen.check.rules import rule_categories
+from jobgen.features.teams.code_owners import write_owners
+from jobgen.features.teams.teams import teams
+from jobgen.model.builtin_rules import LIMIT_RULES
 from jobgen.model.finding import Severity
 from jobgen.spec.teams import Teams, parse_team
-from jobgen.teams.code_owners import write_owners
 
 LIMITED = """\
 apiVersion: jobgen.dev/v1

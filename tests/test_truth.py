@@ -16,7 +16,7 @@ from jobgen.check.validation.apps import deployment
 from jobgen.model.data import location_of, with_layer
 from jobgen.model.finding import Severity
 from jobgen.model.times import is_time
-from jobgen.pipeline import config
+from jobgen.render import config
 from jobgen.render.build import manifest_errors
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read

@@ -17,7 +17,7 @@ from jobgen.check.validation.cron_schedule import find_schedule_error
 from jobgen.check.validation.pods import is_workload
 from jobgen.check.validation.time_zones import is_time_zone
 from jobgen.k8s.releases import NEWEST_RELEASE
-from jobgen.pipeline import config
+from jobgen.render import config
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 

@@ -1,21 +1,21 @@
-"""The cache of written trees: it saves a render, and hides nothing that a render finds."""
+"""Written trees in the store: they save a render, and hide nothing that a render finds."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from jobgen import cache
-from jobgen.api import tree_cache
-from jobgen.api.tree_cache import TreeRequest
+from jobgen.api.tree_answers import TreeRequest, count_unchanged
 from jobgen.cli.commands.render import render
 from jobgen.cli.result import Result
-from jobgen.pipeline import result_cache
 from jobgen.repo.lock import LOCK
+from jobgen.repo.root import open_store
 
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -32,7 +32,7 @@ FILE = "prod/ml-prod/pytorchjob-a.yaml"
 
 
 @pytest.fixture
-def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def repo(tmp_path: Path) -> Iterator[Path]:
     """A repository of two environments, whose tree is written and known to the cache."""
     root = tmp_path / "repo"
     for name in ("prod", "dev"):
@@ -42,8 +42,6 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (root / "jobs").mkdir()
     for name in ("a", "b"):
         (root / "jobs" / f"{name}.yaml").write_text(JOB.format(name=name))
-    # Files are as old as those of a repository that nobody is working on.
-    monkeypatch.setattr(result_cache, "_RACY_NS", 0)
     cache.enable(tmp_path / "cache", "test")
     assert write(root).err == "4 objects: 4 written, 0 unchanged, 0 removed\n"
     assert count(root) == 4
@@ -56,8 +54,7 @@ def write(root: Path, *, check: bool = False, envs: tuple[str, ...] = (), today:
 
 
 def count(root: Path, envs: tuple[str, ...] = (), today: str = "") -> int | None:
-    inputs = tree_cache.read_inputs(TreeRequest(root, root / "rendered", envs, "yaml", today))
-    return tree_cache.count_unchanged(inputs)
+    return count_unchanged(open_store(root), TreeRequest(root, root / "rendered", envs, "yaml", today))
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -145,20 +142,12 @@ def test_files_with_new_times_and_the_same_content_are_unchanged(repo: Path) -> 
     assert count(repo) == 4
 
 
-def test_files_that_were_just_written_are_read(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_were_just_written_are_read(repo: Path) -> None:
     """A second change within the resolution of the clock leaves the same times, so times prove nothing."""
-    monkeypatch.setattr(result_cache, "_RACY_NS", 10**18)
     shutil.rmtree(repo / "rendered")
     write(repo)
-    assert count(repo) == 4, "the jobs have not changed since the entry was written"
+    assert count(repo) == 4
     edit_in_place(repo)
-    assert count(repo) is None
-
-
-def test_jobs_that_were_just_written_are_rendered_again(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(result_cache, "_RACY_NS", 10**18)
-    edit(repo / "jobs/a.yaml", "replicas: 2", "replicas: 3")
-    write(repo)
     assert count(repo) is None
 
 
@@ -172,10 +161,31 @@ def test_options_have_their_own_entries(repo: Path) -> None:
     assert count(repo) is None
 
 
-def test_a_tree_that_depends_on_the_date_is_rendered(repo: Path) -> None:
+def test_a_tree_that_depends_on_the_date_is_rendered_on_another_day(repo: Path) -> None:
     edit(repo / "jobs/a.yaml", "spec:\n", "spec:\n  run: {expires: 2030-06-01}\n")
     assert write(repo, today="2030-01-01").code == 0
-    assert count(repo, today="2030-01-01") is None
+    assert count(repo, today="2030-01-01") == 4
+    assert count(repo, today="2030-06-02") is None
+    assert write(repo, today="2030-06-02").err == "2 objects: 0 written, 2 unchanged, 2 removed\n"
+    assert count(repo, today="2030-01-01") is None, "the objects of the expired job are gone"
+
+
+def test_a_tree_that_depends_on_the_date_of_the_last_commit_is_rendered_after_another(repo: Path) -> None:
+    edit(repo / "jobs/a.yaml", "spec:\n", "spec:\n  run: {expires: 2030-06-01}\n")
+    run_git(repo, "init", "-q")
+    for day in ("2030-01-01", "2030-06-02"):
+        run_git(repo, "add", "-A")
+        run_git(repo, "commit", "-q", "--allow-empty", "-m", "x", day=day)
+        assert count(repo) is None
+        assert write(repo).code == 0
+    assert not (repo / "rendered" / FILE).exists()
+
+
+def run_git(folder: Path, *words: str, day: str = "") -> None:
+    people = {f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    dates = {f"GIT_{who}_DATE": f"{day}T00:00:00Z" for who in ("AUTHOR", "COMMITTER")} if day else {}
+    options = {**os.environ, **people, **dates, "GIT_CONFIG_GLOBAL": os.devnull}
+    subprocess.run(["git", *words], cwd=folder, check=True, env=options, capture_output=True)
 
 
 def test_a_tree_with_files_of_others_is_compared_again(repo: Path) -> None:

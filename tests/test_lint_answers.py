@@ -12,11 +12,8 @@ import pytest
 from shippedschemas import shipped_schema
 
 from jobgen import cache
-from jobgen.api import lint_cache
-from jobgen.api.lint_files import LintRequest
-from jobgen.api.lint_run import run_lint
+from jobgen.api.lint_run import find_findings
 from jobgen.cli.run_lint import lint_paths
-from jobgen.repo import layout
 
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -86,14 +83,7 @@ def forgetting(folder, *paths):
     return said
 
 
-def age(folder):
-    """Let files be as old as most are; what is young is looked at again."""
-    for path in folder.rglob("*.yaml"):
-        os.utime(path, (1_700_000_000, 1_700_000_000))
-
-
 def test_lint_output_is_the_same_with_and_without_cache(repository, remembering):
-    age(repository)
     without = forgetting(repository)
 
     assert [told(repository) for _ in range(3)] == [without] * 3
@@ -102,7 +92,6 @@ def test_lint_output_is_the_same_with_and_without_cache(repository, remembering)
 
 
 def test_standalone_files_are_cached(repository, remembering):
-    age(repository)
     loose = repository / "loose"
     for number in range(3):
         write(loose, f"{number}.yaml", "apiVersion: kubeflow.org/v1\nkind: JAXJob\nmetadata: {name: A}\n")
@@ -148,7 +137,6 @@ def test_random_changes_invalidate_the_cache(seed, repository, remembering):
 
 
 def test_damaged_cache_is_rebuilt(repository, remembering):
-    age(repository)
     without = told(repository)
     entries = [path for path in remembering.rglob("*") if path.is_file()]
 
@@ -202,7 +190,6 @@ def test_cache_can_be_disabled(words, repository, tmp_path):
 def test_cached_result_of_an_expiring_job_depends_on_the_date(key, tmp_path, remembering):
     write(tmp_path, "jobs/a.yaml", JOB.format(name="a", image="a:latest") + f"  run: {{{key}: 2026-01-31}}\n")
     write(tmp_path, "jobs/b.yaml", JOB.format(name="b", image="b:1"))
-    age(tmp_path)
     days = ("2026-01-01", "2026-02-01", "2026-01-02")
     told = [json.loads(lint_paths(tmp_path, (), (), format_="json", today=day).out)["findings"] for day in days]
 
@@ -216,19 +203,30 @@ def test_cached_result_of_an_expiring_job_depends_on_the_date(key, tmp_path, rem
 OPENED = """
 import os, sys
 opened = set()
-sys.addaudithook(lambda event, about: opened.add(about[0]) if event == "open" else None)
-from jobgen.cli.main import run
-run(["--no-cache", "lint", "-e", "prod"])
-print()
+sys.addaudithook(lambda event, about: opened.add(about[0]) if event in ("open", "os.scandir", "os.listdir") else None)
+from pathlib import Path
+from jobgen.api.lint_files import LintRequest
+from jobgen.api.lint_run import find_findings
+from jobgen.engine.inputs import record
+from jobgen.engine.store import Store
+with record() as recording:
+    find_findings(LintRequest(Path(os.getcwd()), sys.argv[1:]), Store())
+assert recording.is_whole
 here = os.getcwd() + os.sep
-print(*sorted(path.removeprefix(here) for path in opened if isinstance(path, str) and path.startswith(here)), sep="\\n")
+names = {os.fspath(path) for path in opened if isinstance(path, (str, os.PathLike))}
+print(*sorted(name.removeprefix(here) for name in names if name.startswith(here)), sep="\\n")
+print()
+reads = {argument.partition(" ")[2] if " " in argument else argument for _, argument in recording.reads}
+print(*sorted(name.removeprefix(here) for name in reads if name.startswith(here)), sep="\\n")
 """
 
 
-def test_every_file_that_a_lint_reads_is_part_of_the_cache_key(repository):
+@pytest.mark.parametrize("paths", [(), ("loose",), ("jobs/0.yaml",)])
+def test_every_file_that_a_lint_reads_is_recorded(paths, repository):
     root = Path(__file__).parent.parent
     policy = (root / "policies/replica-totals.yaml").read_text().replace("replica-totals", "own")
-    write(repository, "jobgen.yaml", "")
+    write(repository, "jobgen.yaml", "cluster: {state: state}\n")
+    write(repository, "state/a.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: ml}\n")
     write(repository, "overlays/prod/p.json", '{"apiVersion": "jobgen.dev/v1", "kind": "Overlay", "spec": {}}')
     write(repository, "overlays/other/o.yml", OVERLAY)
     write(repository, "policies/own.yml", policy)
@@ -238,37 +236,47 @@ def test_every_file_that_a_lint_reads_is_part_of_the_cache_key(repository):
     write(repository, "schemas/kubeflow.org/pytorchjob_v1.yaml", described)
     schema = json.dumps(shipped_schema("kubeflow.org/v1", "PyTorchJob"))
     write(repository, "schemas/kubeflow.org/pytorchjob_v1.json", schema)
-    done = subprocess.run([sys.executable, "-c", OPENED], cwd=repository, capture_output=True, text=True, check=False)
-    opened = set(done.stdout.rpartition("\n\n")[2].split())
+    write(repository, "loose/base/kustomization.yaml", "resources: [a.yaml]\n")
+    write(repository, "loose/base/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    write(repository, "loose/run.sh", "envsubst < base/a.yaml\n")
+    command = [sys.executable, "-c", OPENED, *paths]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True)
+    opened, recorded = (set(part.split("\n")) for part in done.stdout.strip().split("\n\n"))
 
-    known = {file.path for file in layout.read_inputs(repository)}
     assert {"policies/params/p.json", "schemas/kubeflow.org/pytorchjob_v1.json", "overlays/prod/p.json"} <= opened
-    assert opened - {entry.path for entry in layout.find_jobs(repository)} <= known
+    assert opened <= recorded
 
 
-def test_layers_changed_during_a_run_are_not_cached(repository, remembering):
-    (repository / "jobs/silent.yaml").unlink()
-    age(repository)
-    asked = LintRequest(repository)
-    inputs = lint_cache.read_inputs(asked)
+def test_a_file_that_changes_during_a_lint_is_linted_again(repository, remembering, monkeypatch):
+    """The lint may have read it before and after the change, so its answers belong to neither content."""
+    write(repository, "jobgen.yaml", "")
+    started = []
 
-    assert run_lint(asked, inputs.files, b"what they were before").cacheable is False
-    assert run_lint(asked, inputs.files, inputs.layers).cacheable is True
+    def change_layer(*words, **options):
+        if not started:
+            started.append(words)
+            write(repository, "overlays/prod/o.yaml", OVERLAY.replace("team: nlp", "team: '${nowhere}'"))
+        return find_findings(*words, **options)
+
+    monkeypatch.setattr("jobgen.api.lint_run.find_findings", change_layer)
+    write(repository, "overlays/prod/o.yaml", OVERLAY)
+    told(repository)
+
+    assert started
+    assert told(repository) == forgetting(repository)
 
 
-def test_cache_separates_paths_with_unusual_names(repository, remembering):
-    keys = {
-        lint_cache.read_inputs(LintRequest(repository, paths)).key for paths in (["jobs", "jobs/0.yaml"], ["jobs"], [])
-    }
-
-    assert len(keys) == 3
+def test_paths_with_unusual_names_have_lints_of_their_own(repository, remembering):
+    write(repository, "jobs/a', 'jobs", JOB.format(name="odd", image="a:latest"))
+    for paths in (["jobs/0.yaml", "jobs/1.yaml"], ["jobs/0.yaml"], ["jobs/1.yaml"], [], ["jobs"], ["jobs/a', 'jobs"]):
+        assert told(repository, *paths) == forgetting(repository, *paths), paths
 
 
 LIGHT = """
 import sys
 from jobgen.cli.main import run
 code = run(["lint", *sys.argv[1:]])
-print(sorted({"click", "jobgen.check.checker", "jobgen.pipeline.config"} & set(sys.modules)))
+print(sorted({"click", "jobgen.check.checker", "jobgen.render.config"} & set(sys.modules)))
 sys.exit(code)
 """
 
@@ -280,8 +288,6 @@ def test_lint_of_unchanged_files_repeats_its_output_without_checking(tmp_path):
     write(folder, "overlays/prod/o.yaml", OVERLAY)
     write(folder, "jobgen.yaml", "")
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    # What is younger than two seconds may change without leaving a trace.
-    time.sleep(2.1)
 
     def run(*paths):
         command = [sys.executable, "-c", LIGHT, *paths]
@@ -295,19 +301,19 @@ def test_lint_of_unchanged_files_repeats_its_output_without_checking(tmp_path):
 
         assert first == second
         assert "mutable-image-tag" in first[1]
-        assert "jobgen.pipeline.config" in once
+        assert "jobgen.render.config" in once
         assert again == "[]"
 
     write(folder, "overlays/prod/o.yaml", OVERLAY.replace("ml", "other"))
-    assert "jobgen.pipeline.config" in run()[1]
+    assert "jobgen.render.config" in run()[1]
     assert run()[1] == "[]"
     write(folder, "jobgen.yaml", "rules: {mutable-image-tag: off}\n")
     changed, modules = run()
-    assert "jobgen.pipeline.config" in modules
+    assert "jobgen.render.config" in modules
     assert "mutable-image-tag" not in changed[1]
     (folder / "jobs/1.yaml").unlink()
     fewer, modules = run()
-    assert "jobgen.pipeline.config" in modules
+    assert "jobgen.render.config" in modules
     assert fewer[2].startswith("2 objects")
 
 
@@ -318,7 +324,6 @@ def test_findings_with_fixes_are_cached(tmp_path, remembering):
         "apiVersion: kubeflow.org/v1\nkind: JAXJob\nmetadata: {name: a}\nstatus: {}\n"
         "spec:\n  jaxReplicaSpecs: {worker: {}}\n",
     )
-    age(tmp_path)
 
     assert told(tmp_path, "a.yaml") == told(tmp_path, "a.yaml") == forgetting(tmp_path, "a.yaml")
     assert '"fixable": true' in told(tmp_path, "a.yaml")

@@ -8,11 +8,8 @@ from editorfiles import JOB
 from overlayfiles import Overlay
 from test_editor_lint import lint_saved, write
 
-from jobgen.editor.lint_workspace import WorkspaceLinter
-from jobgen.model.data import Location
-from jobgen.model.finding import Finding, Severity
-from jobgen.pipeline.cluster_memory import Checked, ClusterMemory, KnownState, StateSources
-from jobgen.pipeline.file_result import new_result
+from jobgen.features.editor.lint_workspace import WorkspaceLinter
+from jobgen.pipeline.cluster_answers import KnownState, StateSources
 
 QUEUES = """\
 apiVersion: kueue.x-k8s.io/v1beta2
@@ -208,40 +205,16 @@ def make_state(*own, exported=(), names=(), rules=()):
     return KnownState(StateSources(exported, own, names, rules), SimpleNamespace(cluster="kueue 0.13"))
 
 
-FINDING = Finding("exceeds-quota", "resources", Severity.ERROR, "too much", Location("jobs/bert.yaml", 3))
-
-
 @pytest.mark.parametrize(
-    ("findings", "state", "is_kept"),
+    ("state", "is_same"),
     [
-        ([], make_state([{"replicas": 1}]), True),
-        ([FINDING], make_state([{"replicas": 1}]), False),
-        ([], make_state([{"replicas": True}]), False),
-        ([], make_state([{"replicas": 1}], exported=[{}]), False),
-        ([], make_state([{"replicas": 1}], names=(("Secret", "ml", "key"),)), False),
-        ([], make_state([{"replicas": 1}], rules=("exceeds-quota",)), False),
-        ([], make_state(), False),
+        (make_state([{"replicas": 1}]), True),
+        (make_state([{"replicas": True}]), False),
+        (make_state([{"replicas": 1}], exported=[{}]), False),
+        (make_state([{"replicas": 1}], names=(("Secret", "ml", "key"),)), False),
+        (make_state([{"replicas": 1}], rules=("exceeds-quota",)), False),
+        (make_state(), False),
     ],
 )
-def test_another_state_with_the_same_content_keeps_files_without_findings(findings, state, is_kept):
-    memory, result, checked = ClusterMemory(), new_result(), Checked(findings, [])
-    before = make_state([{"replicas": 1}])
-    memory.note("jobs/bert.yaml", result, before, checked)
-
-    assert memory.find("jobs/bert.yaml", result, before) is checked
-    assert memory.find("jobs/bert.yaml", new_result(), before) is None
-    assert memory.find("jobs/gpt.yaml", result, before) is None
-    assert memory.find("jobs/bert.yaml", result, state) is (checked if is_kept else None)
-
-
-def test_states_and_objects_are_built_again_only_if_their_sources_change():
-    memory, result, objects = ClusterMemory(), new_result(), [{"kind": "ClusterQueue"}]
-    first = memory.trace("jobs/q.yaml", result, frozenset((1,)), lambda: iter(objects))
-    sources = StateSources((), (first,), (), ())
-    state = memory.build_state(("jobs/q.yaml",), sources, lambda: SimpleNamespace(cluster=""))
-
-    assert memory.trace("jobs/q.yaml", result, frozenset((1,)), lambda: iter(())) is first
-    assert memory.trace("jobs/q.yaml", result, frozenset((1, 2)), lambda: iter(())) == ()
-    assert memory.build_state(("jobs/q.yaml",), StateSources((), (first,), (), ()), lambda: None) is state
-    again = StateSources((), (tuple(objects),), (), ())
-    assert memory.build_state(("jobs/q.yaml",), again, lambda: SimpleNamespace(cluster="")) is not state
+def test_states_are_compared_by_content_and_types(state, is_same):
+    assert (make_state([{"replicas": 1}]).digest == state.digest) is is_same
