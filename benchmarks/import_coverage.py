@@ -14,8 +14,8 @@ from collections import Counter
 from pathlib import Path
 from statistics import median
 
-from jobgen.convert.importing.collect import ImportedManifest, SkippedManifest, collect_manifests
-from jobgen.pipeline import config
+from jobgen.features.convert.importing.collect import ImportedManifest, SkippedManifest, collect_manifests
+from jobgen.render import config
 from jobgen.repo.files import read_file
 from jobgen.repo.named_paths import find_manifests
 

@@ -13,8 +13,8 @@ from collections import Counter
 from random import Random
 from typing import Any
 
-from jobgen.check.cluster.queue_jobs import collect_jobs
-from jobgen.kueue.decision.answers import Decision, decide
+from jobgen.features.kueue.decision.answers import Decision, decide
+from jobgen.features.kueue.queue_jobs import collect_jobs
 from jobgen.spec.overlay import Cluster
 
 API, GPU = "kueue.x-k8s.io/v1beta2", "nvidia.com/gpu"

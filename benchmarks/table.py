@@ -45,6 +45,8 @@ def measure(*, quick: bool) -> Iterator[Measurement]:
     yield from faulty_files.measure(QUICK if quick else MANIFESTS)
     if not quick:
         yield from lint.measure_jobs(MANIFESTS)
+        yield lint.measure_clean(lint.CLEAN)
+        yield lint.measure_verdict(lint.SOURCES)
         yield from since.measure()
     yield from render.measure_race(JOBS)
     yield from render.measure_growth(counts)

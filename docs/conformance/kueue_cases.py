@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from conformance import Verdict
-from jobgen.kueue.tables import list_tables
+from jobgen.features.kueue.tables import list_tables
 from jobgen.model.quantity import parse_quantity
 
 
