@@ -9,12 +9,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sampling import laws
 
 from jobgen.check.admission import validate_pod_template
+from jobgen.model.builtin_rules import POD_RULES
 from jobgen.model.data import untraced
-from jobgen.model.pod_rules import POD_RULES
 from jobgen.yamlio.read import read
 
 CASES = sorted((Path(__file__).parent / "admission").iterdir())
@@ -144,14 +145,14 @@ TREES = st.recursive(
 
 
 @given(TREES, SCALARS)
-@settings(max_examples=40)
+@laws(13)
 def test_any_tree_yields_problems_without_crashing(tree, policy):
     for template in (tree, {"metadata": tree, "spec": tree}):
         assert_documented(validate_pod_template(template, policy, POD))
 
 
 @given(st.data())
-@settings(max_examples=60)
+@laws(20)
 def test_wrong_types_yield_problems_without_crashing(data):
     case = data.draw(st.sampled_from(CASES))
     template = untraced(data.draw(st.sampled_from(templates(case))))

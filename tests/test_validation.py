@@ -1,11 +1,12 @@
 """What holds for the validation of all of Kubernetes' own kinds."""
 
 from collections import Counter
+from importlib import import_module
 
 import pytest
 from validationcases import find_problems, list_cases, read_expected, read_objects
 
-from jobgen.check.validation import find_validation
+from jobgen.check.validation import MODULES, find_kind
 from jobgen.model.data import untraced
 
 CASES = [case for part in ("access", "core", "workloads") for case in list_cases(part)]
@@ -23,9 +24,20 @@ def test_problems_are_on_their_lines(case):
 @every_case
 def test_plain_and_traced_objects_have_the_same_problems(case):
     for obj in read_objects(case):
-        assert find_validation(obj) is not None or case.parent.name == "workloads", obj["kind"]
+        assert find_kind(obj) is not None or case.parent.name == "workloads", obj["kind"]
         plain, traced = ([(each.rule, each.message) for each in find_problems(data)] for data in (untraced(obj), obj))
         assert plain == traced
+
+
+def test_every_kind_is_listed_once():
+    listed = {}
+    for group, modules in MODULES.items():
+        for module, kinds in modules.items():
+            objects = [{"apiVersion": f"{group}/v1" if group else "v1", "kind": kind} for kind in kinds.split()]
+            listed.setdefault(module, []).extend(map(find_kind, objects))
+    for module, kinds in listed.items():
+        known = import_module(f"jobgen.check.validation.{module}").KINDS.values()
+        assert Counter(map(id, kinds)) == Counter(map(id, known))
 
 
 def test_messages_are_one_line():

@@ -7,7 +7,7 @@ accepted by the API server.
 import pytest
 from validationcases import list_cases, read_objects
 
-from jobgen.check.validation import find_name_format, find_validation, validate_object
+from jobgen.check.validation import find_kind, find_name_format, validate_object
 from jobgen.k8s.releases import NEWEST_RELEASE
 
 CASES = list_cases("access")
@@ -43,8 +43,8 @@ def test_only_generated_names_of_device_classes_are_validated():
 
 
 def test_kinds_of_other_groups_are_not_validated():
-    assert find_validation({"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup"}) is None
-    assert find_validation({"apiVersion": "rbac.example.com/v1", "kind": "Role"}) is None
+    assert find_kind({"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup"}) is None
+    assert find_kind({"apiVersion": "rbac.example.com/v1", "kind": "Role"}) is None
 
 
 def test_releases_before_1_36_accept_sloppy_networks():

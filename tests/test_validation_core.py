@@ -15,7 +15,7 @@ import jobgen
 from jobgen.check.checker import Checker
 from jobgen.check.validation import find_name_format, validate_object
 from jobgen.k8s.releases import NEWEST_RELEASE
-from jobgen.render import config
+from jobgen.rendering import config
 from jobgen.spec.overlay import Cluster
 
 PROJECT = config.load(Path(__file__).parent)

@@ -12,12 +12,11 @@ from sharedfiles import shared_folder
 from validationcases import find_problems, list_cases
 
 from jobgen.check.checker import Checker
-from jobgen.check.validation import find_name_format, find_validation
-from jobgen.check.validation.cron_schedule import find_schedule_error
+from jobgen.check.validation import find_kind, find_name_format
+from jobgen.check.validation.cron_schedule import find_schedule_error, is_time_zone
 from jobgen.check.validation.pods import is_workload
-from jobgen.check.validation.time_zones import is_time_zone
 from jobgen.k8s.releases import NEWEST_RELEASE
-from jobgen.render import config
+from jobgen.rendering import config
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
@@ -169,9 +168,9 @@ def test_older_releases_accept_more(obj, since):
 
 
 def test_kinds_of_other_groups_are_not_validated():
-    assert find_validation({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}) is None
+    assert find_kind({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}) is None
     assert not is_workload({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"})
-    assert find_validation({"apiVersion": "policy.example.com/v1", "kind": "PodDisruptionBudget"}) is None
+    assert find_kind({"apiVersion": "policy.example.com/v1", "kind": "PodDisruptionBudget"}) is None
 
 
 def test_percentages_may_be_long():

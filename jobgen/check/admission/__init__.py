@@ -7,7 +7,9 @@ validators, so that only the fields of a template cost time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from jobgen.check.admission.containers import (
     validate_containers,
@@ -16,28 +18,32 @@ from jobgen.check.admission.containers import (
     validate_pod_restart_policy,
 )
 from jobgen.check.admission.fields import (
+    POD,
+    Fields,
     Validation,
     ValidatorTable,
+    all_of,
+    dns_label,
+    dns_subdomain,
+    each,
     find_key,
     is_empty,
+    iter_strings,
+    mapping,
+    number,
+    one_of,
     report_missing,
-    validate_all,
-    validate_enum,
+    text,
     validate_fields,
-    validate_mapping,
-    validate_number,
-    validate_string,
 )
-from jobgen.check.admission.metadata import validate_finalizers, validate_labels
-from jobgen.check.admission.names import DNS_SUBDOMAIN, is_dns_subdomain
-from jobgen.check.admission.network import (
-    validate_dns_config,
-    validate_dns_policy,
-    validate_host_aliases,
-    validate_hostname,
-    validate_hostname_override,
+from jobgen.check.admission.metadata import (
+    MAX_ANNOTATION_BYTES,
+    validate_annotation_key,
+    validate_annotation_size,
+    validate_finalizers,
+    validate_labels,
 )
-from jobgen.check.admission.pod_annotations import validate_annotation_values, validate_pod_annotations
+from jobgen.check.admission.names import has_backsteps, is_dns_subdomain, is_ip_address, is_search_domain
 from jobgen.check.admission.resources import validate_overhead, validate_pod_resources, validate_resource_claims
 from jobgen.check.admission.scheduling import (
     validate_affinity,
@@ -53,19 +59,254 @@ from jobgen.check.admission.security import (
     validate_process_namespace,
 )
 from jobgen.check.admission.volumes import index_volumes, validate_volumes
-from jobgen.k8s.nodes import as_mapping, as_text
+from jobgen.k8s.device_claims import no_catalog
+from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, value_of
-from jobgen.model.finding import Problem
+from jobgen.model.finding import Problem, quoted_values
 
-_DNS_POLICIES = ("", "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
-_validate_object_name = validate_string("invalid-object-name", "object name", is_dns_subdomain, DNS_SUBDOMAIN)
-_validate_class_name = validate_string(
-    "invalid-object-name", "object name", is_dns_subdomain, DNS_SUBDOMAIN, allow_empty=False
+_ANNOTATION_RULE = "invalid-annotation"
+_LOCALHOST = "localhost/"
+_MAX_PROFILE = 4096
+_SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
+_APPARMOR_CONTAINER = "container.apparmor.security.beta.kubernetes.io/"
+# The values of the annotations for each type of profile in `securityContext`.
+_PROFILE_VALUES = {"RuntimeDefault": ("runtime/default", "docker/default"), "Unconfined": ("unconfined",)}
+
+
+def _validate_pod_annotations(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+    """Validate annotations: their keys, their size, and the values that Kubernetes reads."""
+    if not isinstance(value, dict):
+        return
+    size = 0
+    for name, node in value.items():
+        found = value_of(node)
+        if found is None and pod.drops_nulls:
+            continue
+        if validate_annotation_key(name, pod) and type(found) is str:
+            size += len(name) + len(found)
+    _validate_annotation_values(key, value, owner, pod)
+    # A character has at most four bytes; to count them is slow.
+    if size > MAX_ANNOTATION_BYTES // 4:
+        validate_annotation_size(key, value, pod)
+
+
+def _validate_annotation_values(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+    """Validate the values of annotations that Kubernetes reads."""
+    for name, node in value.items() if isinstance(value, dict) else ():
+        found = value_of(node)
+        if "kubernetes.io/" in name and type(found) is str:
+            _ANNOTATION_VALIDATORS.get(name, _validate_profile)(name, found, node, pod)
+
+
+def _report_value(name: str, found: str, wanted: str, node: Node, pod: Validation) -> None:
+    pod.report(_ANNOTATION_RULE, f"`{name}` is `{found}`, but must be {wanted}", node)
+
+
+def _validate_deletion_cost(name: str, found: str, node: Node, pod: Validation) -> None:
+    digits = found.removeprefix("-")
+    is_integer = digits.isascii() and digits.isdigit() and len(digits) < 20
+    # Kubernetes accepts leading zeros only after a minus.
+    if not is_integer or (found[0] == "0" and found != "0") or not -(2**31) <= int(found) < 2**31:
+        _report_value(name, found, "a 32-bit integer", node, pod)
+
+
+def _validate_mirror(name: str, found: str, node: Node, pod: Validation) -> None:
+    if not as_text(pod.spec.get("nodeName")):
+        pod.report(_ANNOTATION_RULE, f"`{name}` requires `nodeName` in the pod spec; delete the annotation", name)
+
+
+def _validate_tolerations_annotation(name: str, found: str, node: Node, pod: Validation) -> None:
+    items = _read_tolerations(found)
+    if items is None:
+        _report_value(name, found, "a JSON list of tolerations", node, pod)
+        return
+    inner = pod._replace(problems=[])
+    validate_tolerations(name, items, pod.metadata, inner)
+    for problem in inner.problems:
+        message = f"`{name}` has an invalid toleration: {problem.message}"
+        fix = (problem.fix_steps, problem.safe)
+        pod.report(_ANNOTATION_RULE, message, node, fix, values=quoted_values(problem.message))
+
+
+def _read_tolerations(text: str) -> list[Node] | None:
+    """Read tolerations as Go does: the case of keys does not count, null is empty. None if they cannot be read."""
+    try:
+        items = json.loads(text, parse_constant=_reject_constant) if text else []
+    except (ValueError, RecursionError):
+        return None
+    found: list[Node] = []
+    for item in [] if items is None else items if isinstance(items, list) else [items]:
+        if item is not None and not (isinstance(item, dict) and isinstance(items, list)):
+            return None
+        toleration: dict[str, Any] = {}
+        for key, value in (item or {}).items():
+            field = _TOLERATION_FIELDS.get(key.lower(), "")
+            if field and value is not None:
+                if type(value) is not (int if field == "tolerationSeconds" else str):
+                    return None
+                toleration[field] = value
+        found.append(toleration)
+    return found
+
+
+def _reject_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+_TOLERATION_FIELDS = {field.lower(): field for field in ("key", "operator", "value", "effect", "tolerationSeconds")}
+_ANNOTATION_VALIDATORS: dict[str, Callable[[str, str, Node, Validation], None]] = {
+    "controller.kubernetes.io/pod-deletion-cost": _validate_deletion_cost,
+    "kubernetes.io/config.mirror": _validate_mirror,
+    "scheduler.alpha.kubernetes.io/tolerations": _validate_tolerations_annotation,
+}
+
+
+def _validate_profile(name: str, found: str, node: Node, pod: Validation) -> None:
+    """Validate a seccomp or AppArmor annotation, which predate the fields in `securityContext`."""
+    if name == _SECCOMP_POD:
+        _validate_seccomp(name, found, node, pod)
+        _validate_same_profile(name, found, node, _get_profile(pod.spec, "seccompProfile"), pod)
+    elif name.startswith(_SECCOMP_CONTAINER):
+        _validate_seccomp(name, found, node, pod)
+        container = _find_container(name.removeprefix(_SECCOMP_CONTAINER), pod)
+        _validate_same_profile(name, found, node, _get_profile(container, "seccompProfile"), pod)
+    elif name.startswith(_APPARMOR_CONTAINER):
+        _validate_apparmor(name, found, node, pod)
+
+
+def _validate_seccomp(name: str, found: str, node: Node, pod: Validation) -> None:
+    path = found.removeprefix(_LOCALHOST)
+    is_local = found.startswith(_LOCALHOST) and not path.startswith("/") and not has_backsteps(path)
+    if found not in ("runtime/default", "docker/default", "unconfined") and not is_local:
+        _report_value(name, found, "`runtime/default`, `unconfined` or `localhost/` and a relative path", node, pod)
+
+
+def _validate_apparmor(name: str, found: str, node: Node, pod: Validation) -> None:
+    container = _find_container(name.removeprefix(_APPARMOR_CONTAINER), pod)
+    if not container:
+        message = f"`{name}` does not name a container of the pod; end it with the name of one"
+        pod.report(_ANNOTATION_RULE, message, name)
+    if found not in ("", "runtime/default", "unconfined") and not found.startswith(_LOCALHOST):
+        _report_value(name, found, "`runtime/default`, `unconfined` or `localhost/…`", node, pod)
+    elif container and as_text(get_path(pod.spec, "os", "name")) != "windows":
+        profile = _get_profile(container, "appArmorProfile")
+        if not profile and (pod.is_template or not _is_apparmor_profile(found)):
+            # Otherwise the API server makes the annotation the profile of the container.
+            profile = _get_profile(pod.spec, "appArmorProfile")
+        _validate_same_profile(name, found, node, profile, pod)
+
+
+def _is_apparmor_profile(found: str) -> bool:
+    path = found.removeprefix(_LOCALHOST)
+    return bool(found) and (path == found or (path != "" and path.strip() == path and len(path) < _MAX_PROFILE))
+
+
+def _validate_same_profile(name: str, found: str, node: Node, profile: Fields, pod: Validation) -> None:
+    """Validate that the annotation agrees with the profile in `securityContext`, if there is one."""
+    profile_type = as_text(profile.get("type"))
+    values = _PROFILE_VALUES.get(profile_type, (f"{_LOCALHOST}{as_text(profile.get('localhostProfile'))}",))
+    if name.startswith(_APPARMOR_CONTAINER):
+        values = values[:1]
+    if profile_type in ("RuntimeDefault", "Unconfined", "Localhost") and found not in values:
+        _report_value(name, found, f"`{values[0]}` as in the security context", node, pod)
+
+
+def _get_profile(owner: Fields, field: str) -> Fields:
+    return as_mapping(get_path(owner, "securityContext", field))
+
+
+def _find_container(name: str, pod: Validation) -> Fields:
+    containers = pod.iter_containers("containers", "initContainers")
+    return next((one for one in containers if as_text(one.get("name")) == name), {})
+
+
+_DNS_RULE = "invalid-dns-config"
+_HOST_RULE = "invalid-host-name"
+_MAX_NAMESERVERS = 3
+_MAX_SEARCHES = 32
+_MAX_SEARCH_LENGTH = 2048
+_IP_ADDRESS = "write it like `10.9.8.7` or `2001:db8::1`"
+
+_validate_relaxed_domain, _validate_strict_domain = (
+    text(_DNS_RULE, "search domain", is_valid, "use a name like `example.com`", allow_empty=False)
+    for is_valid in (is_search_domain, is_dns_subdomain)
+)
+_RELAXED_SINCE = (1, 33)
+
+
+def _validate_search_domain(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+    validate = _validate_relaxed_domain if pod.release >= _RELAXED_SINCE else _validate_strict_domain
+    validate(key, value, owner, pod)
+
+
+_validate_nameserver = text(_DNS_RULE, "IP address", is_ip_address, _IP_ADDRESS, allow_empty=False)
+_validate_host_domain = dns_subdomain(_HOST_RULE, "host name", allow_empty=False)
+_validate_hostname = dns_label(_HOST_RULE, "host name")
+_validate_host_aliases = each(
+    mapping(
+        {"ip": text(_HOST_RULE, "IP address", is_ip_address, _IP_ADDRESS), "hostnames": each(_validate_host_domain)},
+        "ip",
+    )
 )
 
 
-def _validate_service_account(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_nameservers(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+    if isinstance(value, list):
+        if len(value) > _MAX_NAMESERVERS:
+            message = f"there are `{len(value)}` nameservers; the maximum is {_MAX_NAMESERVERS}"
+            pod.report(_DNS_RULE, message, key)
+        for item in value:
+            _validate_nameserver(key, item, owner, pod)
+
+
+def _validate_searches(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+    if not isinstance(value, list):
+        return
+    length = len(" ".join(found for found, _ in iter_strings(value)))
+    if len(value) > _MAX_SEARCHES or length > _MAX_SEARCH_LENGTH:
+        maximum = f"the maximum is {_MAX_SEARCHES} with {_MAX_SEARCH_LENGTH} characters"
+        pod.report(_DNS_RULE, f"there are `{len(value)}` searches with `{length}` characters; {maximum}", key)
+    for item in value:
+        _validate_search_domain(key, item, owner, pod)
+
+
+_validate_dns_config = mapping(
+    {"nameservers": _validate_nameservers, "searches": _validate_searches, "options": each(mapping({}, "name"))}
+)
+
+
+def _validate_dns_policy(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+    """Validate that the policy `None` has nameservers in `dnsConfig`."""
+    if value_of(value) != "None":
+        return
+    config = pod.spec.get("dnsConfig")
+    if not isinstance(config, dict):
+        report_missing("`dnsPolicy: None`", {}, "dnsConfig", value, pod)
+    elif is_empty(config.get("nameservers")):
+        report_missing("`dnsPolicy: None`", config, "nameservers", value, pod)
+
+
+def _validate_hostname_override(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+    """Validate the host name that replaces the one of Kubernetes."""
+    found = value_of(value)
+    if type(found) is not str:
+        return
+    _validate_host_domain(key, value, owner, pod)
+    if len(found) > 64:
+        pod.report(_HOST_RULE, f"`{key}` must have at most 64 characters, got `{len(found)}`", value)
+    for flag in ("setHostnameAsFQDN", "hostNetwork"):
+        if pod.is_true(flag):
+            pod.report(_HOST_RULE, f"`{key}` cannot be set if `{flag}` is true; delete one of them", value)
+
+
+_DNS_POLICIES = ("", "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
+_validate_object_name = dns_subdomain("invalid-object-name", "object name")
+_validate_class_name = dns_subdomain("invalid-object-name", "object name", allow_empty=False)
+
+
+def _validate_service_account(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the old name of `serviceAccountName`, which Kubernetes reads if that is not set."""
     if not as_text(owner.get("serviceAccountName")):
         _validate_object_name(key, value, owner, pod)
@@ -73,22 +314,22 @@ def _validate_service_account(key: str, value: Node, owner: Mapping[str, Node], 
 
 # Without fields of feature gates that are off by default: the API server drops those fields before it validates.
 _SPEC: ValidatorTable = {
-    "activeDeadlineSeconds": validate_number(1, 2**31 - 1),
+    "activeDeadlineSeconds": number(1, 2**31 - 1),
     "affinity": validate_affinity,
     "containers": validate_containers,
-    "dnsConfig": validate_dns_config,
-    "dnsPolicy": validate_all(validate_enum(*_DNS_POLICIES), validate_dns_policy),
+    "dnsConfig": _validate_dns_config,
+    "dnsPolicy": all_of(one_of(*_DNS_POLICIES), _validate_dns_policy),
     "ephemeralContainers": validate_ephemeral_containers,
-    "hostAliases": validate_host_aliases,
+    "hostAliases": _validate_host_aliases,
     "hostUsers": validate_host_users,
-    "hostname": validate_hostname,
-    "hostnameOverride": validate_hostname_override,
+    "hostname": _validate_hostname,
+    "hostnameOverride": _validate_hostname_override,
     "initContainers": validate_init_containers,
     "nodeName": _validate_object_name,
     "nodeSelector": validate_labels,
     "os": validate_os,
     "overhead": validate_overhead,
-    "preemptionPolicy": validate_enum("PreemptLowerPriority", "Never"),
+    "preemptionPolicy": one_of("PreemptLowerPriority", "Never"),
     "priorityClassName": _validate_object_name,
     "readinessGates": validate_readiness_gates,
     "resourceClaims": validate_resource_claims,
@@ -99,17 +340,17 @@ _SPEC: ValidatorTable = {
     "serviceAccount": _validate_service_account,
     "serviceAccountName": _validate_object_name,
     "shareProcessNamespace": validate_process_namespace,
-    "subdomain": validate_hostname,
+    "subdomain": _validate_hostname,
     "tolerations": validate_tolerations,
     "topologySpreadConstraints": validate_topology_spread,
     "volumes": validate_volumes,
 }
 _METADATA: ValidatorTable = {
     "labels": validate_labels,
-    "annotations": validate_pod_annotations,
+    "annotations": _validate_pod_annotations,
     "finalizers": validate_finalizers,
 }
-_validate_metadata = validate_mapping(_METADATA)
+_validate_metadata = mapping(_METADATA)
 
 
 # The API server drops these fields before the release whose feature gate is on by default.
@@ -121,7 +362,7 @@ _SINCE: Mapping[str, Release] = {
 }
 
 
-def _drop_newer_fields(spec: Mapping[str, Node], release: Release) -> Mapping[str, Node]:
+def _drop_newer_fields(spec: Fields, release: Release) -> Fields:
     return {key: value for key, value in spec.items() if release >= _SINCE.get(key, release)}
 
 
@@ -154,10 +395,11 @@ def validate_pod_template(
     volumes = index_volumes(spec["volumes"]) if "volumes" in spec else {}
     if added_volumes:
         volumes = {**{name: {"persistentVolumeClaim": {}} for name in added_volumes}, **volumes}
-    pod = Validation(metadata, spec, [], volumes, policy, pod_name, needs_images, release)
-    pod = pod._replace(is_template=is_template, pod_count=count, drops_nulls=not (is_object or is_template))
+    # Without keywords, which cost time for every pod.
+    about_pod = (volumes, policy, pod_name, needs_images, is_template, count, not (is_object or is_template))
+    pod = Validation(metadata, spec, [], POD, release, no_catalog, *about_pod)
     if is_object:
-        validate_annotation_values("annotations", metadata.get("annotations"), metadata, pod)
+        _validate_annotation_values("annotations", metadata.get("annotations"), metadata, pod)
     elif metadata:
         _validate_metadata("metadata", metadata, template, pod)
     if not value_of(spec.get("containers")) and (spec or is_empty(template.get("spec"))):

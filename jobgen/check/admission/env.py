@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from jobgen.check.admission.fields import (
+    Fields,
     Validation,
     Validator,
     ValidatorTable,
+    dns_subdomain,
     is_set,
     join_names,
     list_set_keys,
+    mapping,
     report_missing,
+    text,
     validate_fields,
-    validate_mapping,
-    validate_string,
 )
 from jobgen.check.admission.names import (
     CONFIG_KEY,
@@ -24,7 +24,6 @@ from jobgen.check.admission.names import (
     has_backsteps,
     is_annotation_key,
     is_config_key,
-    is_dns_subdomain,
     is_env_name,
     is_label_key,
     is_name_prefix,
@@ -49,20 +48,20 @@ _HUGEPAGES = ("limits.hugepages-", "requests.hugepages-")
 _CPU_DIVISORS = frozenset(("1m", "1"))
 _BYTE_DIVISORS = frozenset("1 1k 1M 1G 1T 1P 1E 1Ki 1Mi 1Gi 1Ti 1Pi 1Ei".split())
 
-_validate_object_name = validate_string("invalid-object-name", "object name", is_dns_subdomain, DNS_SUBDOMAIN)
-_validate_source_name = validate_string("invalid-object-name", "object name", is_name_prefix, DNS_SUBDOMAIN)
-_validate_config_key = validate_string("invalid-config-key", "ConfigMap or Secret key", is_config_key, CONFIG_KEY)
-_validate_relaxed_name = validate_string("invalid-env-name", "variable name", is_env_name, ENV_NAME)
-_validate_strict_name = validate_string("invalid-env-name", "variable name", is_strict_env_name, STRICT_ENV_NAME)
+_validate_object_name = dns_subdomain("invalid-object-name", "object name")
+_validate_source_name = text("invalid-object-name", "object name", is_name_prefix, DNS_SUBDOMAIN)
+_validate_config_key = text("invalid-config-key", "ConfigMap or Secret key", is_config_key, CONFIG_KEY)
+_validate_relaxed_name = text("invalid-env-name", "variable name", is_env_name, ENV_NAME)
+_validate_strict_name = text("invalid-env-name", "variable name", is_strict_env_name, STRICT_ENV_NAME)
 _RELAXED_SINCE = (1, 32)
 
 
-def _validate_env_name(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_env_name(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     validate = _validate_relaxed_name if pod.release >= _RELAXED_SINCE else _validate_strict_name
     validate(key, value, owner, pod)
 
 
-def validate_env(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_env(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the variables of one container."""
     if not isinstance(value, list):
         return
@@ -77,7 +76,7 @@ def validate_env(key: str, value: Node, owner: Mapping[str, Node], pod: Validati
                 _validate_value_from(item, item["valueFrom"], pod)
 
 
-def _validate_value_from(item: Mapping[str, Node], source: Mapping[str, Node], pod: Validation) -> None:
+def _validate_value_from(item: Fields, source: Fields, pod: Validation) -> None:
     validate_fields(source, _SOURCES, pod)
     given = list_set_keys(source, _SOURCES)
     name = as_text(item.get("name"))
@@ -94,7 +93,7 @@ def _validate_value_from(item: Mapping[str, Node], source: Mapping[str, Node], p
 def _validate_field_ref(paths: tuple[str, ...]) -> Validator:
     """Return a validator for a reference to a field of the pod: one of the paths, or a label or an annotation."""
 
-    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+    def validate(key: str, value: Node, owner: Fields, pod: Validation) -> None:
         if not isinstance(value, dict):
             return
         version, path = as_text(value.get("apiVersion")), as_text(value.get("fieldPath"))
@@ -131,7 +130,7 @@ def _report_unsupported_ref(key: str, found: str, known: tuple[str, ...], node: 
     pod.report(_REF_RULE, message + (hint or f"; use {join_names(list(known), 'or')}"), node, values=values)
 
 
-def _validate_resource_ref(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_resource_ref(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     if not isinstance(value, dict):
         return
     resource = as_text(value.get("resource"))
@@ -154,7 +153,7 @@ def _validate_divisor(resource: str, node: Node, pod: Validation) -> None:
 validate_file_field_ref = _validate_field_ref(_FILE_FIELD_PATHS)
 
 
-def validate_file_resource_ref(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_file_resource_ref(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate a reference to a resource in a file, which has to name the container."""
     if isinstance(value, dict) and not as_text(value.get("containerName")):
         report_missing(f"`{key}`", value, "containerName", key, pod)
@@ -162,12 +161,12 @@ def validate_file_resource_ref(key: str, value: Node, owner: Mapping[str, Node],
         _validate_resource_ref(key, value, owner, pod)
 
 
-def _validate_file_path(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_file_path(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     if has_backsteps(as_text(value)):
         pod.report("invalid-volume-path", f"`{value_of(value)}` contains `..`; write a path inside the volume", value)
 
 
-def _validate_file_volume(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_file_volume(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     name = as_text(value)
     volume = pod.volumes.get(name)
     if volume is None:
@@ -184,18 +183,18 @@ _FILE_KEY_REF: ValidatorTable = {
     "volumeName": _validate_file_volume,
     "path": _validate_file_path,
 }
-_validate_key_ref = validate_mapping({"name": _validate_object_name, "key": _validate_config_key}, "name", "key")
+_validate_key_ref = mapping({"name": _validate_object_name, "key": _validate_config_key}, "name", "key")
 
 _SOURCES: ValidatorTable = {
     "fieldRef": _validate_field_ref(_ENV_FIELD_PATHS),
     "resourceFieldRef": _validate_resource_ref,
     "configMapKeyRef": _validate_key_ref,
     "secretKeyRef": _validate_key_ref,
-    "fileKeyRef": validate_mapping(_FILE_KEY_REF, "key", "volumeName", "path"),
+    "fileKeyRef": mapping(_FILE_KEY_REF, "key", "volumeName", "path"),
 }
 
 
-def validate_env_from(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_env_from(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the ConfigMaps and Secrets that become variables as a whole."""
     if not isinstance(value, list):
         return
@@ -207,7 +206,7 @@ def validate_env_from(key: str, value: Node, owner: Mapping[str, Node], pod: Val
                 pod.report(_SOURCE_RULE, message, locatable(item, key))
 
 
-_validate_source_ref = validate_mapping({"name": _validate_source_name}, "name")
+_validate_source_ref = mapping({"name": _validate_source_name}, "name")
 _ENV_FROM: ValidatorTable = {
     "prefix": _validate_env_name,
     "configMapRef": _validate_source_ref,

@@ -1,41 +1,67 @@
-"""Build validators from tables that map a field's name to its validator, so that only present fields cost time."""
+"""Validate the fields of pods and objects by tables: a field's name and what its value must fulfill.
+
+A `Validator` validates the value of one field; a table maps the names of fields to validators, so only present fields
+cost time. A `Check` validates a mapping as a whole: required fields, and fields that depend on each other. Values of a
+wrong type are skipped, because the schema reports them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from jobgen.k8s.device_catalog import CatalogSource, no_catalog
-from jobgen.k8s.nodes import as_text
+from jobgen.check.admission.names import (
+    DNS_LABEL,
+    DNS_SUBDOMAIN,
+    LABEL_KEY,
+    PATH_SEGMENT,
+    is_dns_label,
+    is_dns_subdomain,
+    is_label_key,
+    is_path_segment,
+)
+from jobgen.k8s.device_claims import CatalogSource, no_catalog
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, TracedList, TracedScalar, locatable, value_of
 from jobgen.model.finding import Problem, quoted_values
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import NO_FIX, SuggestedFix, did_you_mean, suggest_value
 
 # The pods of a job whose names are compared.
 _MAX_NAMES = 1000
-# The names of rules for objects where pods have a rule of their own.
-_RULES_OF_OBJECTS = {"missing-pod-field": "missing-field", "unsupported-value": "invalid-value"}
+
+Fields: TypeAlias = Mapping[str, Node]
+"""A mapping of a manifest."""
+
+
+class Subject(NamedTuple):
+    """What is validated: the category of its problems, and the rules for what all subjects can lack or have wrong."""
+
+    category: str
+    missing: str
+    unsupported: str
+
+
+POD = Subject("pod", missing="missing-pod-field", unsupported="unsupported-value")
+OBJECT = Subject("schema", missing="missing-field", unsupported="invalid-value")
 
 
 class Validation(NamedTuple):
-    """The pod or object that is validated: what validators of one part need to know of others, the problems so far."""
+    """One validation of a pod or an object: what validators of one part need to know of others, the problems so far."""
 
-    metadata: Mapping[str, Node]
-    spec: Mapping[str, Node]
+    metadata: Fields
+    spec: Fields
     problems: list[Problem]
-    volumes: Mapping[str, Mapping[str, Node]] = MappingProxyType({})
+    subject: Subject = OBJECT
+    release: Release = NEWEST_RELEASE
+    """The release of Kubernetes that validates."""
+    read_catalog: CatalogSource = no_catalog
+    """Reads what is known of the cluster's devices."""
+    volumes: Mapping[str, Fields] = MappingProxyType({})
     restart_policy: Node = None
     name: str = ""
     needs_images: bool = True
-    release: Release = NEWEST_RELEASE
-    """The release of Kubernetes that validates."""
-    category: str = "pod"
-    """The category of the problems: `pod`, or `schema` for objects."""
-    read_catalog: CatalogSource = no_catalog
-    """Reads what is known of the cluster's devices."""
     is_template: bool = False
     """Whether the API server validates the template itself, before there are pods."""
     pod_count: int = 0
@@ -58,9 +84,8 @@ class Validation(NamedTuple):
         `values` identify the problem in fingerprints where they are not those in backticks in the message; `at` is the
         node whose location is shown, if it is inside `node`.
         """
-        if self.category == "schema":
-            rule = _RULES_OF_OBJECTS.get(rule, rule)
-        problem = Problem(rule, message, node, category=self.category, fix_steps=fix[0], safe=fix[1], evidence=values)
+        category = self.subject.category
+        problem = Problem(rule, message, node, category=category, fix_steps=fix[0], safe=fix[1], evidence=values)
         self.problems.append(problem._replace(at=at) if at is not None else problem)
 
     def has_name(self, name: str) -> bool:
@@ -74,72 +99,185 @@ class Validation(NamedTuple):
         """Return whether a field of the pod spec is true."""
         return value_of(self.spec.get(field)) is True
 
-    def iter_containers(self, *fields: str) -> Iterator[Mapping[str, Node]]:
+    def iter_containers(self, *fields: str) -> Iterator[Fields]:
         """Yield the containers in these lists of the pod spec."""
         for field in fields:
             yield from iter_mappings(self.spec.get(field))
 
 
-Validator: TypeAlias = Callable[[str, Node, Mapping[str, Node], Validation], None]
-"""Validates a field: its key, its value, the mapping that contains it, the pod. Items of a list get the list's key."""
+Validator: TypeAlias = Callable[[str, Node, Fields, Validation], None]
+"""Validates a field: its key, its value, the mapping that contains it. Items of a list get the list's key."""
 
 ValidatorTable: TypeAlias = Mapping[str, Validator]
 
 
-def validate_fields(mapping: Mapping[str, Node], table: ValidatorTable, pod: Validation) -> None:
+class TextFormat(Protocol):
+    """Makes validators for strings of one format; the rule and the noun are those of their messages."""
+
+    def __call__(self, rule: str, noun: str, *, allow_empty: bool = True) -> Validator:
+        """Return a validator; where `allow_empty`, an empty string means that the field is not set."""
+
+
+Check: TypeAlias = Callable[[Fields, Node, Validation], None]
+"""Validates a mapping; a problem of an empty one is shown at the node: its key, or its place in a list."""
+
+
+def validate_fields(owner: Fields, table: ValidatorTable, run: Validation) -> None:
     """Validate every field of the mapping that is in the table."""
-    for key, value in mapping.items():
+    for key, value in owner.items():
         validate = table.get(key)
         if validate is not None:
-            validate(key, value, mapping, pod)
+            validate(key, value, owner, run)
 
 
-def validate_mapping(table: ValidatorTable, *required: str) -> Validator:
-    """Return a validator for a mapping: its fields by the table, and its required fields."""
+def mapping(table: ValidatorTable, *also: str | Check) -> Validator:
+    """Return a validator for a mapping: its fields by the table, the names of required fields, and checks."""
+    required, checks = _split(also)
 
-    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
         if isinstance(value, dict):
-            validate_fields(value, table, pod)
-            require_fields(f"`{key}`", value, required, key, pod)
+            validate_fields(value, table, run)
+            if required:
+                require_fields(f"`{key}`", value, required, key, run)
+            for check in checks:
+                check(value, key, run)
 
     return validate
 
 
-def validate_each(validate_item: Validator) -> Validator:
+def fields(what: str, table: ValidatorTable, *also: str | Check) -> Check:
+    """Return a check of a mapping: its fields by the table, the names of fields that `what` requires, and checks."""
+    required, checks = _split(also)
+
+    def check_all(owner: Fields, place: Node, run: Validation) -> None:
+        if table:
+            validate_fields(owner, table, run)
+        if required:
+            require_fields(what, owner, required, place, run)
+        for check in checks:
+            check(owner, place, run)
+
+    return check_all
+
+
+def _split(also: tuple[str | Check, ...]) -> tuple[tuple[str, ...], tuple[Check, ...]]:
+    return tuple(one for one in also if isinstance(one, str)), tuple(one for one in also if not isinstance(one, str))
+
+
+def inside(field: str, what: str, table: ValidatorTable, *also: str | Check) -> Check:
+    """Return a check of the mapping in a field, which counts as empty if it is missing."""
+    check = fields(what, table, *also)
+
+    def check_inside(owner: Fields, place: Node, run: Validation) -> None:
+        check(as_mapping(owner.get(field)), find_key(owner, field, place), run)
+
+    return check_inside
+
+
+def items(what: str, table: ValidatorTable, *also: str | Check, unique: tuple[str, str] | None = None) -> Validator:
+    """Return a validator for a list of mappings, where null is an empty one.
+
+    `unique` is a field by which items differ, and the message if two are equal.
+    """
+    check = fields(what, table, *also)
+
+    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
+        seen: set[str] = set()
+        for item, place in iter_items(key, value):
+            check(item, place, run)
+            if unique:
+                found = as_text(item.get(unique[0]))
+                if found and found in seen:
+                    run.report("duplicate-item", unique[1].format(found), item[unique[0]])
+                seen.add(found)
+
+    return validate
+
+
+def at_most(most: int, *validators: Validator, at_key: bool = True) -> Validator:
+    """Return a validator for the size of a list; only if it is not too long, other validators follow."""
+
+    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
+        size = len(value) if isinstance(value, list) else 0
+        if size > most:
+            message = f"`{key}` has `{size}` items; it can have at most {most}"
+            run.report("out-of-range", message, key if at_key else value)
+            return
+        for one in validators:
+            one(key, value, owner, run)
+
+    return validate
+
+
+def texts(
+    *known: str, twice: str = "", is_valid: Callable[[str], bool] | None = None, fault: tuple[str, str] = ("", "")
+) -> Validator:
+    """Return a validator for a list of strings, where null is an empty one.
+
+    Each is one of the known values, or valid, else `fault` is the rule and the message. `twice` is the message for two
+    that are equal.
+    """
+    rule, message = fault
+
+    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
+        seen: set[str] = set()
+        for found, node in iter_texts(value):
+            if known and found not in known:
+                report_unsupported(key, node, known, run)
+            elif is_valid and not is_valid(found):
+                run.report(rule, message.format(found), node)
+            elif twice and found in seen:
+                run.report("duplicate-item", twice.format(found), node)
+            seen.add(found)
+
+    return validate
+
+
+def each(validate_item: Validator) -> Validator:
     """Return a validator for a list: the same validator for every item."""
 
-    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
         if isinstance(value, list):
             for item in value:
-                validate_item(key, item, owner, pod)
+                validate_item(key, item, owner, run)
 
     return validate
 
 
-def validate_all(*validators: Validator) -> Validator:
+def all_of(*validators: Validator) -> Validator:
     """Return a validator that runs several validators on one value."""
 
-    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
         for one in validators:
-            one(key, value, owner, pod)
+            one(key, value, owner, run)
 
     return validate
 
 
-def validate_enum(*values: str) -> Validator:
+def since(release: Release, validator: Validator) -> Validator:
+    """Return a validator for a field that the API server drops before a release."""
+
+    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
+        if run.release >= release:
+            validator(key, value, owner, run)
+
+    return validate
+
+
+def one_of(*values: str) -> Validator:
     """Return a validator for a string with fixed values; "" is one of them if the API server has a default for it."""
     known = frozenset(values)
 
-    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
         found = value_of(value)
         if type(found) is str and found not in known:
-            report_unsupported(key, value, values, pod)
+            report_unsupported(key, value, values, run)
 
     return validate
 
 
 def report_unsupported(
-    key: str, value: Node, values: tuple[str, ...], pod: Validation, original_values: tuple[str, ...] = ()
+    key: str, value: Node, values: tuple[str, ...], run: Validation, original_values: tuple[str, ...] = ()
 ) -> None:
     """Report a value that is not one of the supported values, with the closest of them.
 
@@ -148,7 +286,7 @@ def report_unsupported(
     known = [one for one in values if one]
     evidence = quoted_values(_describe_unsupported(key, value, original_values)) if original_values else None
     message = _describe_unsupported(key, value, known)
-    pod.report("unsupported-value", message, value, suggest_value(value, known), evidence)
+    run.report(run.subject.unsupported, message, value, suggest_value(value, known), evidence)
 
 
 def _describe_unsupported(key: str, value: Node, known: Sequence[str]) -> str:
@@ -156,47 +294,80 @@ def _describe_unsupported(key: str, value: Node, known: Sequence[str]) -> str:
     return f"`{key}` is `{found}`, but must be {join_names(list(known), 'or')}{did_you_mean(found, list(known))}"
 
 
-def validate_string(
-    rule: str, noun: str, is_valid: Callable[[str], bool], hint: str, *, allow_empty: bool = True
-) -> Validator:
+def text(rule: str, noun: str, is_valid: Callable[[str], bool], hint: str, *, allow_empty: bool = True) -> Validator:
     """Return a validator for a string; where `allow_empty`, an empty string means that the field is not set."""
 
-    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
         found = value_of(value)
         if type(found) is str and (found or not allow_empty) and not is_valid(found):
-            pod.report(rule, f"`{found}` is not a valid {noun}; {hint}", value)
+            run.report(rule, f"`{found}` is not a valid {noun}; {hint}", value)
 
     return validate
 
 
-def validate_number(
-    low: int, high: int | None = None, *, allow_zero: bool = False, rule: str = "out-of-range"
-) -> Validator:
+def _text_format(is_valid: Callable[[str], bool], hint: str) -> TextFormat:
+    def make(rule: str, noun: str, *, allow_empty: bool = True) -> Validator:
+        return text(rule, noun, is_valid, hint, allow_empty=allow_empty)
+
+    return make
+
+
+dns_subdomain = _text_format(is_dns_subdomain, DNS_SUBDOMAIN)
+dns_label = _text_format(is_dns_label, DNS_LABEL)
+qualified_name = _text_format(is_label_key, LABEL_KEY)
+path_segment = _text_format(is_path_segment, PATH_SEGMENT)
+
+
+def number(low: int, high: int | None = None, *, allow_zero: bool = False, rule: str = "out-of-range") -> Validator:
     """Return a validator for an integer; where `allow_zero`, 0 means that the field is not set."""
     bounds = f"at least {low}" if high is None else f"between {low} and {high}" if low < high else str(low)
 
-    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
         found = value_of(value)
         if type(found) is not int or (allow_zero and found == 0):
             return
         if found < low or (high is not None and found > high):
-            pod.report(rule, f"`{key}` must be {bounds}, got `{found}`", value)
+            run.report(rule, f"`{key}` must be {bounds}, got `{found}`", value)
 
     return validate
 
 
-def require_fields(what: str, owner: Mapping[str, Node], names: tuple[str, ...], parent: Node, pod: Validation) -> None:
+def require_fields(what: str, owner: Fields, names: tuple[str, ...], place: Node, run: Validation) -> None:
     """Report fields that are missing, null or empty."""
     for name in names:
         if is_empty(owner.get(name)):
-            report_missing(what, owner, name, parent, pod)
+            report_missing(what, owner, name, place, run)
 
 
-def report_missing(what: str, owner: Mapping[str, Node], name: str, parent: Node, pod: Validation) -> None:
+def require_set(what: str, *names: str) -> Check:
+    """Return a check that reports fields that are missing or null; without `what`, by the mapping's key."""
+
+    def check(owner: Fields, place: Node, run: Validation) -> None:
+        for name in names:
+            if not is_set(owner.get(name)):
+                report_missing(what or f"`{place}`", owner, name, place, run)
+
+    return check
+
+
+def choice(what: str, field: str, *values: str) -> Check:
+    """Return a check of a required field that has one of some values."""
+
+    def check(owner: Fields, place: Node, run: Validation) -> None:
+        found = as_text(owner.get(field))
+        if is_empty(owner.get(field)):
+            report_missing(what, owner, field, place, run)
+        elif found and found not in values:
+            report_unsupported(field, owner[field], values, run)
+
+    return check
+
+
+def report_missing(what: str, owner: Fields, name: str, place: Node, run: Validation) -> None:
     """Report a missing field, at its empty value if there is one."""
     value = owner.get(name)
-    node = owner or parent if value is None or value == {} else value
-    pod.report("missing-pod-field", f"{what} requires `{name}`; set it", node, at=locatable(value, owner, parent))
+    node = owner or place if value is None or value == {} else value
+    run.report(run.subject.missing, f"{what} requires `{name}`; set it", node, at=locatable(value, owner, place))
 
 
 def is_empty(value: Node) -> bool:
@@ -205,7 +376,7 @@ def is_empty(value: Node) -> bool:
     return found is None or found in ("", [], {})
 
 
-def list_set_keys(owner: Mapping[str, Node], names: Container[str]) -> list[str]:
+def list_set_keys(owner: Fields, names: Container[str]) -> list[str]:
     """Return the keys of the mapping that are among the names and not null; the keys have locations."""
     return [key for key, value in owner.items() if key in names and is_set(value)]
 
@@ -215,12 +386,12 @@ def is_set(value: Node) -> bool:
     return value is not None and not (type(value) is TracedScalar and value.value is None)
 
 
-def iter_mappings(value: Node) -> Iterator[Mapping[str, Node]]:
+def iter_mappings(value: Node) -> Iterator[Fields]:
     """Yield the mappings in a list."""
     return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
 
 
-def iter_items(key: Node, value: Node) -> Iterator[tuple[Mapping[str, Node], Node]]:
+def iter_items(key: Node, value: Node) -> Iterator[tuple[Fields, Node]]:
     """Yield the mappings in a list, each with a node at its location; Kubernetes reads null as an empty mapping.
 
     `key` is the list's key, in case that the location of an empty item is not known.
@@ -239,12 +410,12 @@ def locate_item(key: Node, items: Sequence[Node], index: int) -> Node:
     return TracedScalar(None, locations[index]) if index < len(locations) else key
 
 
-def find_key(owner: Mapping[str, Node], name: str, parent: Node) -> Node:
+def find_key(owner: Fields, name: str, parent: Node) -> Node:
     """Return the key of a field, which has a location; without the field the mapping itself or its parent."""
     return next((key for key in owner if key == name), locatable(owner, parent))
 
 
-def get_key(owner: Mapping[str, Node], name: str) -> str:
+def get_key(owner: Fields, name: str) -> str:
     """Return the key of a field, which has a location; without the field its name."""
     return next((key for key in owner if key == name), name)
 

@@ -1,19 +1,38 @@
-"""Validate labels, annotations and finalizers of pods and objects."""
+"""Validate the metadata of pods and objects: names, labels, annotations, finalizers and owners."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
-from jobgen.check.admission.fields import Validation, iter_strings
-from jobgen.check.admission.names import LABEL_KEY, LABEL_VALUE, is_annotation_key, is_label_key, is_label_value
-from jobgen.k8s.nodes import as_text
-from jobgen.model.data import Node, value_of
+from jobgen.check.admission.fields import (
+    Fields,
+    Validation,
+    ValidatorTable,
+    each,
+    iter_strings,
+    iter_texts,
+    mapping,
+    validate_fields,
+)
+from jobgen.check.admission.names import (
+    DNS_LABEL,
+    LABEL_KEY,
+    LABEL_VALUE,
+    SUBDOMAIN_NAME,
+    NameFormat,
+    is_annotation_key,
+    is_dns_label,
+    is_label_key,
+    is_label_value,
+)
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text
+from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.finding import Problem
+from jobgen.model.times import TIME, is_time
 
 MAX_ANNOTATION_BYTES = 256 * 1024
 _DELETION_FINALIZERS = frozenset(("orphan", "foregroundDeletion"))
 _FINALIZERS = _DELETION_FINALIZERS | {"kubernetes"}
-DELETION_FINALIZERS_CONFLICT = "`orphan` and `foregroundDeletion` are mutually exclusive finalizers; remove one of them"
-"""The message for both of them."""
 
 
 def describe_label_key(name: str) -> str:
@@ -21,22 +40,7 @@ def describe_label_key(name: str) -> str:
     return f"`{name}` is not a valid label key; {LABEL_KEY}"
 
 
-def describe_label_value(name: str, value: str) -> str:
-    """Return the message for an invalid label value."""
-    return f"label `{name}` has the invalid value `{value}`; {LABEL_VALUE}"
-
-
-def describe_annotation_key(name: str) -> str:
-    """Return the message for an invalid annotation key."""
-    return f"`{name}` is not a valid annotation key; {LABEL_KEY}"
-
-
-def describe_annotation_size(size: int) -> str:
-    """Return the message for annotations that are too large."""
-    return f"the annotations have `{size}` bytes; the limit is {MAX_ANNOTATION_BYTES}"
-
-
-def validate_labels(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_labels(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate labels, or a selector by labels."""
     if not isinstance(value, dict):
         return
@@ -47,18 +51,18 @@ def validate_labels(key: str, value: Node, owner: Mapping[str, Node], pod: Valid
         if not is_label_key(name):
             pod.report("invalid-label", describe_label_key(name), name)
         if type(found) is str and not is_label_value(found):
-            pod.report("invalid-label", describe_label_value(name, found), label)
+            pod.report("invalid-label", f"label `{name}` has the invalid value `{found}`; {LABEL_VALUE}", label)
 
 
 def validate_annotation_key(name: str, pod: Validation) -> bool:
     """Validate the key of an annotation and return whether it is valid."""
     if is_annotation_key(name):
         return True
-    pod.report("invalid-annotation", describe_annotation_key(name), name)
+    pod.report("invalid-annotation", f"`{name}` is not a valid annotation key; {LABEL_KEY}", name)
     return False
 
 
-def validate_annotation_keys(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_annotation_keys(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate annotations of a template other than the pod's: Kubernetes does not read their values here."""
     if isinstance(value, dict):
         for name, node in value.items():
@@ -67,33 +71,121 @@ def validate_annotation_keys(key: str, value: Node, owner: Mapping[str, Node], p
         validate_annotation_size(key, value, pod)
 
 
-def validate_annotation_size(key: str, value: Mapping[str, Node], pod: Validation) -> None:
+def validate_annotation_size(place: Node, value: Fields, pod: Validation) -> None:
     """Validate the size of all annotations, in bytes of UTF-8."""
     size = sum(len(part.encode(errors="replace")) for name, node in value.items() for part in (name, as_text(node)))
     if size > MAX_ANNOTATION_BYTES:
-        pod.report("invalid-annotation", describe_annotation_size(size), key)
+        message = f"the annotations have `{size}` bytes; the limit is {MAX_ANNOTATION_BYTES}"
+        pod.report("invalid-annotation", message, place)
 
 
-def validate_finalizers(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_finalizers(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate finalizers: qualified names, or those of Kubernetes itself."""
     for found, node in iter_strings(value):
-        if not is_finalizer(found):
-            pod.report("invalid-finalizer", describe_finalizer(found), node, values=(found, f"example.com/{found}"))
-    for node in find_second_deletion_finalizer(value):
-        pod.report("invalid-finalizer", DELETION_FINALIZERS_CONFLICT, node)
+        if not _is_finalizer(found):
+            pod.report("invalid-finalizer", _describe_finalizer(found), node, values=(found, f"example.com/{found}"))
+    _validate_deletion_finalizers(key, value, owner, pod)
 
 
-def is_finalizer(text: str) -> bool:
+def _is_finalizer(text: str) -> bool:
     """Return whether a text can be a finalizer of Kubernetes' own kinds: a name with a domain, or a standard one."""
     return is_label_key(text) and ("/" in text or text in _FINALIZERS)
 
 
-def describe_finalizer(text: str) -> str:
-    """Return the message for an invalid finalizer."""
+def _describe_finalizer(text: str) -> str:
     return f"`{text}` is not a valid finalizer; write a domain and a name, such as `example.com/name`"
 
 
-def find_second_deletion_finalizer(finalizers: Node) -> Iterator[Node]:
-    """Yield the second of the two finalizers that are mutually exclusive, if a list has both."""
-    found = [node for text, node in iter_strings(finalizers) if text in _DELETION_FINALIZERS]
-    yield from [node for node in found if value_of(node) != value_of(found[0])][:1]
+def _validate_deletion_finalizers(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    found = [node for text, node in iter_strings(value) if text in _DELETION_FINALIZERS]
+    for node in [node for node in found if value_of(node) != value_of(found[0])][:1]:
+        message = "`orphan` and `foregroundDeletion` are mutually exclusive finalizers; remove one of them"
+        run.report("invalid-finalizer", message, node)
+
+
+class MetadataFormat(NamedTuple):
+    """What the metadata of a kind must fulfill beyond that of all kinds."""
+
+    name: NameFormat = SUBDOMAIN_NAME
+    is_namespaced: bool = True
+    qualifies_finalizers: bool = False
+    """Whether a finalizer needs a domain, as in most of Kubernetes' own kinds."""
+    keeps_generation: bool = False
+    """Whether the API server keeps `generation`, so that it must not be negative."""
+
+
+def validate_object_metadata(metadata: Node, kind: MetadataFormat | None = None) -> list[Problem]:
+    """Return the problems for which the API server rejects an object because of its metadata, when it creates it."""
+    if not isinstance(metadata, dict):
+        return []
+    kind, run = kind or MetadataFormat(), Validation(metadata, {}, [])
+    name, prefix, namespace = (as_text(metadata.get(key)) for key in ("name", "generateName", "namespace"))
+    if name and not kind.name.is_valid(name):
+        run.report("invalid-name", f"`{name}` is not a valid object name; {kind.name.hint}", metadata["name"])
+    if prefix and not kind.name.accepts_prefix(prefix, named=bool(name)):
+        message = f"`{prefix}` is not a valid prefix of an object name; {kind.name.hint}"
+        run.report("invalid-name", message, metadata["generateName"])
+    # The API server drops the namespace of an object that has none.
+    if namespace and kind.is_namespaced and not is_dns_label(namespace):
+        run.report("invalid-name", f"`{namespace}` is not a valid namespace; {DNS_LABEL}", metadata["namespace"])
+    validate_fields(metadata, _OBJECT, run)
+    # Go reads null as an empty string.
+    for found, node in iter_texts(metadata.get("finalizers")):
+        if not (_is_finalizer if kind.qualifies_finalizers else is_label_key)(found):
+            run.report("invalid-finalizer", _describe_finalizer(found), node)
+    generation = as_integer(metadata.get("generation"))
+    if kind.keeps_generation and generation is not None and generation < 0:
+        message = f"`generation` must be at least 0, got `{generation}`; remove it, because the API server sets it"
+        run.report("out-of-range", message, metadata["generation"])
+    return run.problems
+
+
+def _validate_annotations(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    for name in as_mapping(value):
+        validate_annotation_key(name, run)
+    validate_annotation_size(value, as_mapping(value), run)
+
+
+def _validate_owners(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    controller: Node = None
+    for reference in value if isinstance(value, list) else ():
+        if value_of(reference) is None:
+            run.report("missing-field", "an owner needs `apiVersion`, `kind`, `name` and `uid`", reference)
+        if not isinstance(reference, dict):
+            continue
+        _validate_owner(reference, run)
+        if value_of(reference.get("controller")) is True:
+            # The API server drops an owner that it has seen before.
+            if controller is not None and untraced(reference) != controller:
+                message = "`controller: true` is set for two owners; an object has at most one controller"
+                run.report("invalid-value", message, reference["controller"])
+            controller = untraced(reference) if controller is None else controller
+
+
+def _validate_owner(owner: Fields, run: Validation) -> None:
+    for field in ("apiVersion", "kind", "name", "uid"):
+        if value_of(owner.get(field)) == "":
+            run.report("missing-field", f"an owner needs `{field}`; set it", owner[field])
+    version, kind = as_text(owner.get("apiVersion")), as_text(owner.get("kind"))
+    if version.count("/") > 1 or version.endswith("/"):
+        message = f"`{version}` is not an apiVersion; write a group and a version, such as `apps/v1`"
+        run.report("invalid-value", message, owner["apiVersion"])
+    if kind == "Event" and version in ("v1", "/v1"):
+        run.report("invalid-value", "`Event` cannot be the kind of an owner", owner["kind"])
+
+
+def _validate_time(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    found = value_of(value)
+    if isinstance(found, str) and not is_time(found):
+        run.report("invalid-value", f"`{key}` is `{found}`, which is not a time; {TIME}", value)
+
+
+_OBJECT: ValidatorTable = {
+    "annotations": _validate_annotations,
+    "creationTimestamp": _validate_time,
+    "deletionTimestamp": _validate_time,
+    "finalizers": _validate_deletion_finalizers,
+    "labels": validate_labels,
+    "managedFields": each(mapping({"time": _validate_time})),
+    "ownerReferences": _validate_owners,
+}

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from functools import lru_cache
 
 from jobgen.check.admission.fields import (
+    Fields,
     Validation,
     ValidatorTable,
+    dns_label,
+    dns_subdomain,
     is_set,
     iter_mappings,
     list_set_keys,
     report_missing,
     require_fields,
     validate_fields,
-    validate_string,
 )
-from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain, is_label_key
+from jobgen.check.admission.names import DNS_LABEL, is_dns_label, is_label_key
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.finding import FixStep
@@ -71,7 +73,7 @@ def is_container_resource(name: str) -> bool:
     return _classify_resource(name) is not _UNKNOWN
 
 
-def validate_container_resources(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_container_resources(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the requests, limits and claims of one container."""
     _validate_requirements(value, pod)
     if isinstance(value, dict) and "claims" in value:
@@ -92,7 +94,7 @@ def _validate_requirements(value: Node, pod: Validation, defaulted: AbstractSet[
         _report_hugepages_alone(value, pod)
 
 
-def validate_overhead(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_overhead(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the overhead of the pod."""
     if isinstance(value, dict) and _validate_resource_list(value, pod) and not value.keys() & {"cpu", "memory"}:
         _report_hugepages_alone(value, pod)
@@ -102,7 +104,7 @@ def _report_hugepages_alone(node: Node, pod: Validation) -> None:
     pod.report(_HUGEPAGES_RULE, "huge pages require `cpu` or `memory` as well; set one of them", node)
 
 
-def validate_quantity(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_quantity(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate a quantity, which cannot be negative."""
     found = value_of(value)
     milli = to_milli(value)
@@ -114,7 +116,7 @@ def validate_quantity(key: str, value: Node, owner: Mapping[str, Node], pod: Val
         pod.report("negative-quantity", f"`{key}` must be at least 0, got `{found}`", value)
 
 
-def _validate_resource_list(resources: Mapping[str, Node], pod: Validation) -> bool:
+def _validate_resource_list(resources: Fields, pod: Validation) -> bool:
     """Validate requests or limits and return whether they contain huge pages."""
     has_hugepages = False
     for name, value in resources.items():
@@ -136,7 +138,7 @@ def _validate_resource_list(resources: Mapping[str, Node], pod: Validation) -> b
     return has_hugepages
 
 
-def _report_unknown(name: str, resources: Mapping[str, Node], pod: Validation) -> None:
+def _report_unknown(name: str, resources: Fields, pod: Validation) -> None:
     known = [*_STANDARD, "hugepages-2Mi", "nvidia.com/gpu"]
     hint = did_you_mean(name, known) or "; use a standard resource such as cpu, or an extended one with a domain"
     message = f"containers cannot request the resource `{name}`{hint}"
@@ -153,7 +155,7 @@ def _validate_hugepages(name: str, value: Node, milli: int | None, pod: Validati
         pod.report(_HUGEPAGES_RULE, message, value)
 
 
-def _validate_request(name: str, request: Node, limit: Node, resources: Mapping[str, Node], pod: Validation) -> None:
+def _validate_request(name: str, request: Node, limit: Node, resources: Fields, pod: Validation) -> None:
     resource_class = _classify_resource(name)
     is_native = resource_class is _NATIVE
     if resource_class is _UNKNOWN or not is_set(request):
@@ -181,7 +183,7 @@ def _validate_request(name: str, request: Node, limit: Node, resources: Mapping[
         pod.report("request-exceeds-limit", message, request, ((FixStep("set", request, limit),), False))
 
 
-def _report_missing_limit(name: str, request: Node, resources: Mapping[str, Node], pod: Validation) -> None:
+def _report_missing_limit(name: str, request: Node, resources: Fields, pod: Validation) -> None:
     message = f"`{name}` has a request but no limit, and cannot be overcommitted; set a limit equal to the request"
     limits = resources.get("limits")
     if isinstance(limits, dict) and limits:
@@ -194,7 +196,7 @@ def _report_missing_limit(name: str, request: Node, resources: Mapping[str, Node
 _POD_RULE = "inconsistent-pod-resources"
 
 
-def validate_pod_resources(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_pod_resources(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the requests and limits of the whole pod against those of its containers."""
     if not isinstance(value, dict):
         return
@@ -215,7 +217,7 @@ def validate_pod_resources(key: str, value: Node, owner: Mapping[str, Node], pod
             pod.report(_POD_RULE, message, node)
 
 
-def _list_defaulted(resources: Mapping[str, Node], pod: Validation) -> AbstractSet[str]:
+def _list_defaulted(resources: Fields, pod: Validation) -> AbstractSet[str]:
     """Return the resources that a pod with limits requests because its containers do; templates get no such default."""
     if pod.is_template or not as_mapping(resources.get("limits")):
         return frozenset()
@@ -256,14 +258,14 @@ def _sum_requests(name: str, pod: Validation) -> int:
     return max(total, largest)
 
 
-def _get_request(container: Mapping[str, Node], name: str) -> int:
+def _get_request(container: Fields, name: str) -> int:
     """Return the request of a container, which defaults to its limit."""
     amounts = dict(_iter_amounts(container, "limits"))
     amounts.update(_iter_amounts(container, "requests"))
     return amounts.get(name, 0)
 
 
-def _iter_amounts(container: Mapping[str, Node], field: str) -> Iterator[tuple[str, int]]:
+def _iter_amounts(container: Fields, field: str) -> Iterator[tuple[str, int]]:
     resources = as_mapping(container.get("resources"))
     for name, node in as_mapping(resources.get(field)).items():
         milli = to_milli(node)
@@ -272,17 +274,15 @@ def _iter_amounts(container: Mapping[str, Node], field: str) -> Iterator[tuple[s
 
 
 _CLAIM_RULE = "invalid-resource-claim"
-_validate_claim_object_name = validate_string(
-    "invalid-object-name", "object name", is_dns_subdomain, DNS_SUBDOMAIN, allow_empty=False
-)
+_validate_claim_object_name = dns_subdomain("invalid-object-name", "object name", allow_empty=False)
 _RESOURCE_CLAIM: ValidatorTable = {
-    "name": validate_string(_CLAIM_RULE, "claim name", is_dns_label, DNS_LABEL),
+    "name": dns_label(_CLAIM_RULE, "claim name"),
     "resourceClaimName": _validate_claim_object_name,
     "resourceClaimTemplateName": _validate_claim_object_name,
 }
 
 
-def validate_resource_claims(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_resource_claims(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the claims for devices that the pod shares with its containers."""
     names: set[str] = set()
     for claim in iter_mappings(value):

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from jobgen.check.admission.fields import (
+    Fields,
     Validation,
     ValidatorTable,
+    all_of,
+    dns_label,
+    each,
     is_empty,
     is_set,
     iter_mappings,
     iter_strings,
+    mapping,
+    number,
+    one_of,
+    qualified_name,
     report_missing,
     report_unsupported,
     require_fields,
-    validate_all,
-    validate_each,
-    validate_enum,
     validate_fields,
-    validate_mapping,
-    validate_number,
-    validate_string,
 )
 from jobgen.check.admission.metadata import describe_label_key, validate_labels
 from jobgen.check.admission.names import (
-    DNS_LABEL,
     DNS_SUBDOMAIN,
     LABEL_KEY,
     LABEL_VALUE,
-    is_dns_label,
     is_dns_subdomain,
     is_label_key,
     is_label_value,
@@ -45,7 +43,7 @@ _VALUE_COUNTS = {"In": _SOME, "NotIn": _SOME, "Exists": _NONE, "DoesNotExist": _
 _COUNT_NAMES = {_NONE: "no values", _ONE: "exactly one value", _SOME: "at least one value"}
 
 
-def _validate_requirement(key: str, item: Mapping[str, Node], operators: tuple[str, ...], pod: Validation) -> None:
+def _validate_requirement(key: str, item: Fields, operators: tuple[str, ...], pod: Validation) -> None:
     """Validate the operator of a requirement and the number of its values."""
     operator = as_text(item.get("operator"))
     values = item.get("values")
@@ -65,7 +63,7 @@ def _validate_requirement(key: str, item: Mapping[str, Node], operators: tuple[s
         pod.report(_SELECTOR_RULE, message, item.get("operator") if count else locatable(values, item.get("operator")))
 
 
-def _validate_requirement_key(item: Mapping[str, Node], parent: str, pod: Validation) -> None:
+def _validate_requirement_key(item: Fields, parent: str, pod: Validation) -> None:
     found = as_text(item.get("key"))
     if is_empty(item.get("key")):
         report_missing("a selector", item, "key", parent, pod)
@@ -73,13 +71,13 @@ def _validate_requirement_key(item: Mapping[str, Node], parent: str, pod: Valida
         pod.report("invalid-label", describe_label_key(found), item["key"])
 
 
-def _validate_label_values(item: Mapping[str, Node], pod: Validation) -> None:
+def _validate_label_values(item: Fields, pod: Validation) -> None:
     for found, node in iter_strings(item.get("values")):
         if not is_label_value(found):
             pod.report("invalid-label", f"`{found}` is not a valid label value; {LABEL_VALUE}", node)
 
 
-def _validate_label_requirement(key: str, item: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_label_requirement(key: str, item: Node, owner: Fields, pod: Validation) -> None:
     if value_of(item) is None and not pod.drops_nulls:
         # Kubernetes reads it as an empty requirement.
         require_fields("a selector", {}, ("operator", "key"), item or key, pod)
@@ -89,19 +87,19 @@ def _validate_label_requirement(key: str, item: Node, owner: Mapping[str, Node],
         _validate_label_values(item, pod)
 
 
-def _validate_preferred_node_labels(key: str, item: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_preferred_node_labels(key: str, item: Node, owner: Fields, pod: Validation) -> None:
     if isinstance(item, dict):
         _validate_requirement(key, item, _NODE_OPERATORS, pod)
         _validate_requirement_key(item, key, pod)
 
 
-def _validate_required_node_labels(key: str, item: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_required_node_labels(key: str, item: Node, owner: Fields, pod: Validation) -> None:
     if isinstance(item, dict):
         _validate_preferred_node_labels(key, item, owner, pod)
         _validate_label_values(item, pod)
 
 
-def _validate_node_fields(key: str, item: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_node_fields(key: str, item: Node, owner: Fields, pod: Validation) -> None:
     if not isinstance(item, dict):
         return
     _validate_requirement(key, item, _FIELD_OPERATORS, pod)
@@ -115,28 +113,20 @@ def _validate_node_fields(key: str, item: Node, owner: Mapping[str, Node], pod: 
             pod.report("invalid-object-name", f"`{found}` is not a valid node name; {DNS_SUBDOMAIN}", node)
 
 
-validate_label_selector = validate_mapping(
-    {"matchLabels": validate_labels, "matchExpressions": validate_each(_validate_label_requirement)}
+validate_label_selector = mapping(
+    {"matchLabels": validate_labels, "matchExpressions": each(_validate_label_requirement)}
 )
-_validate_required_node_term = validate_mapping(
-    {
-        "matchExpressions": validate_each(_validate_required_node_labels),
-        "matchFields": validate_each(_validate_node_fields),
-    }
+_validate_required_node_term = mapping(
+    {"matchExpressions": each(_validate_required_node_labels), "matchFields": each(_validate_node_fields)}
 )
-validate_node_selector = validate_mapping(
-    {"nodeSelectorTerms": validate_each(_validate_required_node_term)}, "nodeSelectorTerms"
-)
+validate_node_selector = mapping({"nodeSelectorTerms": each(_validate_required_node_term)}, "nodeSelectorTerms")
 # Kubernetes does not validate the label values of a preference.
-_validate_preferred_node_term = validate_mapping(
-    {
-        "matchExpressions": validate_each(_validate_preferred_node_labels),
-        "matchFields": validate_each(_validate_node_fields),
-    }
+_validate_preferred_node_term = mapping(
+    {"matchExpressions": each(_validate_preferred_node_labels), "matchFields": each(_validate_node_fields)}
 )
 
 
-def _validate_match_label_keys(term: Mapping[str, Node], pod: Validation) -> None:
+def _validate_match_label_keys(term: Fields, pod: Validation) -> None:
     """Validate the label keys whose values Kubernetes takes from the pod and adds to the selector."""
     selector = term.get("labelSelector")
     for field in ("matchLabelKeys", "mismatchLabelKeys"):
@@ -152,7 +142,7 @@ def _validate_match_label_keys(term: Mapping[str, Node], pod: Validation) -> Non
         _validate_unique_keys(term, selector, pod)
 
 
-def _validate_unique_keys(term: Mapping[str, Node], selector: Mapping[str, Node], pod: Validation) -> None:
+def _validate_unique_keys(term: Fields, selector: Fields, pod: Validation) -> None:
     pod_labels = as_mapping(pod.metadata.get("labels"))
     mismatched = {found for found, _ in iter_strings(term.get("mismatchLabelKeys"))}
     selected = [*as_mapping(selector.get("matchLabels"))]
@@ -171,19 +161,17 @@ def _validate_unique_keys(term: Mapping[str, Node], selector: Mapping[str, Node]
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-_validate_weight = validate_number(1, 100)
-_validate_namespace = validate_string(
-    "invalid-object-name", "namespace name", is_dns_label, DNS_LABEL, allow_empty=False
-)
-_validate_topology_key = validate_string("invalid-label", "label key", is_label_key, LABEL_KEY)
+_validate_weight = number(1, 100)
+_validate_namespace = dns_label("invalid-object-name", "namespace name", allow_empty=False)
+_validate_topology_key = qualified_name("invalid-label", "label key")
 
 
-def _require_weight(key: str, item: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _require_weight(key: str, item: Node, owner: Fields, pod: Validation) -> None:
     if isinstance(item, dict) and not is_set(item.get("weight")):
         report_missing("a preference", item, "weight", key, pod)
 
 
-def _validate_pod_affinity_term(key: str, term: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_pod_affinity_term(key: str, term: Node, owner: Fields, pod: Validation) -> None:
     if isinstance(term, dict):
         validate_fields(term, _POD_AFFINITY_TERM, pod)
         _validate_match_label_keys(term, pod)
@@ -193,24 +181,18 @@ def _validate_pod_affinity_term(key: str, term: Node, owner: Mapping[str, Node],
 _POD_AFFINITY_TERM: ValidatorTable = {
     "labelSelector": validate_label_selector,
     "namespaceSelector": validate_label_selector,
-    "namespaces": validate_each(_validate_namespace),
+    "namespaces": each(_validate_namespace),
     "topologyKey": _validate_topology_key,
 }
 _POD_PREFERENCE: ValidatorTable = {"weight": _validate_weight, "podAffinityTerm": _validate_pod_affinity_term}
 _NODE_PREFERENCE: ValidatorTable = {"weight": _validate_weight, "preference": _validate_preferred_node_term}
-_validate_pod_affinity = validate_mapping(
-    {
-        _REQUIRED: validate_each(_validate_pod_affinity_term),
-        _PREFERRED: validate_each(validate_all(validate_mapping(_POD_PREFERENCE), _require_weight)),
-    }
+_validate_pod_affinity = mapping(
+    {_REQUIRED: each(_validate_pod_affinity_term), _PREFERRED: each(all_of(mapping(_POD_PREFERENCE), _require_weight))}
 )
-_validate_node_affinity = validate_mapping(
-    {
-        _REQUIRED: validate_node_selector,
-        _PREFERRED: validate_each(validate_all(validate_mapping(_NODE_PREFERENCE), _require_weight)),
-    }
+_validate_node_affinity = mapping(
+    {_REQUIRED: validate_node_selector, _PREFERRED: each(all_of(mapping(_NODE_PREFERENCE), _require_weight))}
 )
-validate_affinity = validate_mapping(
+validate_affinity = mapping(
     {
         "nodeAffinity": _validate_node_affinity,
         "podAffinity": _validate_pod_affinity,
@@ -222,7 +204,7 @@ validate_affinity = validate_mapping(
 _SPREAD_RULE = "invalid-topology-spread"
 
 
-def validate_topology_spread(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_topology_spread(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate topology spread constraints; no two may have the same key and action."""
     pairs: set[tuple[str, str]] = set()
     for constraint in iter_mappings(value):
@@ -241,11 +223,11 @@ def validate_topology_spread(key: str, value: Node, owner: Mapping[str, Node], p
 
 
 _SPREAD_CONSTRAINT: ValidatorTable = {
-    "maxSkew": validate_number(1),
-    "minDomains": validate_number(1),
-    "whenUnsatisfiable": validate_enum("", "DoNotSchedule", "ScheduleAnyway"),
-    "nodeAffinityPolicy": validate_enum("Honor", "Ignore"),
-    "nodeTaintsPolicy": validate_enum("Honor", "Ignore"),
+    "maxSkew": number(1),
+    "minDomains": number(1),
+    "whenUnsatisfiable": one_of("", "DoNotSchedule", "ScheduleAnyway"),
+    "nodeAffinityPolicy": one_of("Honor", "Ignore"),
+    "nodeTaintsPolicy": one_of("Honor", "Ignore"),
     "labelSelector": validate_label_selector,
 }
 
@@ -256,7 +238,7 @@ _TOLERATION_OPERATORS = ("Exists", "Equal")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
-def validate_tolerations(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_tolerations(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate a list of tolerations."""
     if isinstance(value, list):
         for item in value:
@@ -264,7 +246,7 @@ def validate_tolerations(key: str, value: Node, owner: Mapping[str, Node], pod: 
                 _validate_toleration(item, key, pod)
 
 
-def _validate_toleration(item: Mapping[str, Node], parent: str, pod: Validation) -> None:
+def _validate_toleration(item: Fields, parent: str, pod: Validation) -> None:
     key, operator, effect = as_text(item.get("key")), as_text(item.get("operator")), as_text(item.get("effect"))
     if key:
         if not is_label_key(key):
@@ -294,11 +276,11 @@ def _validate_toleration_value(operator: str, value: Node, pod: Validation) -> N
 
 
 _GATE_RULE = "invalid-gate"
-_validate_gate_name = validate_string(_GATE_RULE, "gate name", is_label_key, LABEL_KEY)
+_validate_gate_name = qualified_name(_GATE_RULE, "gate name")
 _SCHEDULING_GATE: ValidatorTable = {"name": _validate_gate_name}
 
 
-def validate_scheduling_gates(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_scheduling_gates(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the gates that delay scheduling; the pod cannot have a node already."""
     names: set[str] = set()
     for gate in iter_mappings(value):
@@ -315,4 +297,4 @@ def validate_scheduling_gates(key: str, value: Node, owner: Mapping[str, Node], 
         pod.report(_GATE_RULE, message, pod.spec["nodeName"])
 
 
-validate_readiness_gates = validate_each(validate_mapping({"conditionType": _validate_gate_name}, "conditionType"))
+validate_readiness_gates = each(mapping({"conditionType": _validate_gate_name}, "conditionType"))

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from jobgen.check.admission.fields import (
+    Fields,
     Validation,
     ValidatorTable,
+    dns_subdomain,
+    each,
     is_set,
     iter_mappings,
     iter_strings,
+    mapping,
+    number,
+    one_of,
     report_missing,
     report_unsupported,
-    validate_each,
-    validate_enum,
+    text,
     validate_fields,
-    validate_mapping,
-    validate_number,
-    validate_string,
 )
-from jobgen.check.admission.mounts import validate_local_path
-from jobgen.check.admission.names import DNS_SUBDOMAIN, is_dns_subdomain, is_sysctl_name
+from jobgen.check.admission.names import is_dns_subdomain, is_sysctl_name
+from jobgen.check.admission.volumes import validate_local_path
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
@@ -33,11 +35,11 @@ _IPC_SYSCTLS = frozenset(
     f"kernel.{name}" for name in "sem shmall shmmax shmmni shm_rmid_forced shm msgmax msgmnb msgmni msg".split()
 )
 
-_validate_id = validate_number(0, 2**31 - 1)
-_validate_proc_mount_type = validate_enum("Default", "Unmasked")
+_validate_id = number(0, 2**31 - 1)
+_validate_proc_mount_type = one_of("Default", "Unmasked")
 
 
-def _validate_profile_type(key: str, value: Mapping[str, Node], pod: Validation) -> str:
+def _validate_profile_type(key: str, value: Fields, pod: Validation) -> str:
     """Validate the type of a profile, which decides whether it has a path, and return the type."""
     profile_type = as_text(value.get("type"))
     path = value.get("localhostProfile")
@@ -53,12 +55,12 @@ def _validate_profile_type(key: str, value: Mapping[str, Node], pod: Validation)
     return profile_type
 
 
-def _validate_seccomp_profile(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_seccomp_profile(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     if isinstance(value, dict) and _validate_profile_type(key, value, pod) == "Localhost":
         validate_local_path("localhostProfile", value.get("localhostProfile"), value, pod)
 
 
-def _validate_apparmor_profile(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_apparmor_profile(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     if not isinstance(value, dict) or _validate_profile_type(key, value, pod) != "Localhost":
         return
     path = value_of(value.get("localhostProfile"))
@@ -73,7 +75,7 @@ def _validate_apparmor_profile(key: str, value: Node, owner: Mapping[str, Node],
             pod.report(_PROFILE_RULE, message, value["localhostProfile"])
 
 
-def _validate_sysctls(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_sysctls(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     names: set[str] = set()
     for item in iter_mappings(value):
         name = as_text(item.get("name"))
@@ -104,13 +106,13 @@ def _validate_namespaced_sysctl(name: str, node: Node, pod: Validation) -> None:
             pod.report(_SYSCTL_RULE, f"`{name}` cannot be set if `{flag}` is true; delete one of them", node)
 
 
-def _validate_proc_mount(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_proc_mount(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     _validate_proc_mount_type(key, value, owner, pod)
     if value_of(value) == "Unmasked" and value_of(pod.spec.get("hostUsers")) is not False:
         pod.report(_CONFLICT_RULE, "`procMount: Unmasked` requires `hostUsers: false` in the pod spec", value)
 
 
-def _validate_escalation(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_escalation(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate that `allowPrivilegeEscalation: false` is not combined with privileges."""
     if value_of(value) is not False:
         return
@@ -137,14 +139,14 @@ def _is_windows_user(name: str) -> bool:
     return bool(is_valid) and not _CONTROL_CHARACTER.search(name) and _WINDOWS_USER.fullmatch(user) is not None
 
 
-def _validate_credential_spec(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_credential_spec(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     found = value_of(value)
     if type(found) is str and not 0 < len(found.encode(errors="replace")) <= _MAX_CREDENTIAL_BYTES:
         message = f"`{key}` has `{len(found)}` characters, but must have 1 to {_MAX_CREDENTIAL_BYTES} bytes"
         pod.report(_WINDOWS_RULE, message, value)
 
 
-def _validate_host_process(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_host_process(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate that all containers of a pod run as processes of the Windows host, or none."""
     if value_of(value) is not True:
         return
@@ -156,19 +158,17 @@ def _validate_host_process(key: str, value: Node, owner: Mapping[str, Node], pod
         pod.report(_WINDOWS_RULE, f"`{key}` requires `hostNetwork: true` in the pod spec", value)
 
 
-def _get_host_process(owner: Mapping[str, Node]) -> bool | None:
+def _get_host_process(owner: Fields) -> bool | None:
     found = value_of(get_path(owner, "securityContext", "windowsOptions", "hostProcess"))
     return found if isinstance(found, bool) else None
 
 
-_validate_windows_options = validate_mapping(
+_validate_windows_options = mapping(
     {
-        "gmsaCredentialSpecName": validate_string(
-            _WINDOWS_RULE, "object name", is_dns_subdomain, DNS_SUBDOMAIN, allow_empty=False
-        ),
+        "gmsaCredentialSpecName": dns_subdomain(_WINDOWS_RULE, "object name", allow_empty=False),
         "gmsaCredentialSpec": _validate_credential_spec,
         "hostProcess": _validate_host_process,
-        "runAsUserName": validate_string(
+        "runAsUserName": text(
             _WINDOWS_RULE, "Windows user", _is_windows_user, "write it as `DOMAIN\\user` or `user`", allow_empty=False
         ),
     }
@@ -189,35 +189,35 @@ _CONTAINER: ValidatorTable = {
 _POD: ValidatorTable = {
     **_SHARED,
     "fsGroup": _validate_id,
-    "supplementalGroups": validate_each(_validate_id),
-    "supplementalGroupsPolicy": validate_enum("Merge", "Strict"),
-    "fsGroupChangePolicy": validate_enum("OnRootMismatch", "Always"),
+    "supplementalGroups": each(_validate_id),
+    "supplementalGroupsPolicy": one_of("Merge", "Strict"),
+    "fsGroupChangePolicy": one_of("OnRootMismatch", "Always"),
     # `MountOption` needs a feature gate that is off by default.
-    "seLinuxChangePolicy": validate_enum("Recursive"),
+    "seLinuxChangePolicy": one_of("Recursive"),
     "sysctls": _validate_sysctls,
 }
 
 
-def validate_container_security(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_container_security(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the security context of one container."""
     if isinstance(value, dict):
         validate_fields(value, _CONTAINER, pod)
 
 
-def validate_pod_security(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_pod_security(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the security context of the pod."""
     if isinstance(value, dict):
         validate_fields(value, _POD, pod)
 
 
-def validate_process_namespace(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_process_namespace(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate that the containers share either a process namespace of their own or that of the host."""
     if value_of(value) is True and pod.is_true("hostPID"):
         message = "`shareProcessNamespace` and `hostPID` cannot both be true; delete one of them"
         pod.report(_CONFLICT_RULE, message, value)
 
 
-def validate_host_users(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_host_users(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate that a pod with a user namespace of its own shares no other namespace with the host."""
     if value_of(value) is not False:
         return
@@ -242,7 +242,7 @@ _LINUX_POD = frozenset(("hostUsers", "hostPID", "hostIPC", "shareProcessNamespac
 _FLAGS = ("hostPID", "hostIPC")
 
 
-def validate_os(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_os(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the operating system of the pod, and that no fields of the other are set."""
     if not isinstance(value, dict):
         return
@@ -258,13 +258,13 @@ def validate_os(key: str, value: Node, owner: Mapping[str, Node], pod: Validatio
         report_unsupported("name", value["name"], ("linux", "windows"), pod)
 
 
-def _list_security_contexts(pod: Validation) -> list[Mapping[str, Node]]:
+def _list_security_contexts(pod: Validation) -> list[Fields]:
     owners = (pod.spec, *pod.iter_containers("containers", "initContainers"))
     contexts = (owner.get("securityContext") for owner in owners)
     return [context for context in contexts if isinstance(context, dict)]
 
 
-def _forbid_fields(fields: frozenset[str], owners: Iterable[Mapping[str, Node]], os_name: str, pod: Validation) -> None:
+def _forbid_fields(fields: frozenset[str], owners: Iterable[Fields], os_name: str, pod: Validation) -> None:
     for owner in owners:
         for key, value in owner.items():
             if key in fields and is_set(value) and not (key in _FLAGS and not value_of(value)):

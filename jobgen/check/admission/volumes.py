@@ -1,16 +1,21 @@
-"""Validate volumes: their names, and the fields of each volume source."""
+"""Validate volumes: their names, the fields of each source, and how containers mount them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeAlias
 
 from jobgen.check.admission.env import validate_file_field_ref, validate_file_resource_ref
 from jobgen.check.admission.fields import (
+    Fields,
     Validation,
     Validator,
     ValidatorTable,
+    all_of,
+    dns_label,
+    dns_subdomain,
+    each,
     find_key,
     is_empty,
     is_set,
@@ -18,19 +23,16 @@ from jobgen.check.admission.fields import (
     iter_texts,
     join_names,
     list_set_keys,
+    mapping,
+    number,
+    one_of,
     report_missing,
     report_unsupported,
     require_fields,
-    validate_all,
-    validate_each,
-    validate_enum,
+    text,
     validate_fields,
-    validate_mapping,
-    validate_number,
-    validate_string,
 )
 from jobgen.check.admission.metadata import validate_annotation_keys, validate_labels
-from jobgen.check.admission.mounts import validate_local_path, validate_unreserved_local_path
 from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, has_backsteps, is_dns_label, is_dns_subdomain
 from jobgen.check.admission.resources import validate_quantity
 from jobgen.check.admission.scheduling import validate_label_selector
@@ -38,14 +40,143 @@ from jobgen.k8s.nodes import as_text, get_path
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import to_milli
+from jobgen.model.suggest import did_you_mean
 
-_RULE = "invalid-volume-source"
+_PROPAGATION_MODES = ("None", "HostToContainer", "Bidirectional")
+_RECURSIVE_MODES = ("Disabled", "IfPossible", "Enabled")
+_MOUNT_RULE = "conflicting-mount"
 _PATH_RULE = "invalid-volume-path"
 
 
-def index_volumes(value: Node) -> dict[str, Mapping[str, Node]]:
+def validate_local_path(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+    """Validate a path inside a directory: relative, and without `..` steps."""
+    path = as_text(value)
+    if path.startswith("/"):
+        pod.report(_PATH_RULE, f"`{key}` must be a relative path, got `{path}`", value)
+    if has_backsteps(path):
+        pod.report(_PATH_RULE, f"`{key}` is `{path}`, but must not contain `..`", value)
+
+
+def validate_unreserved_local_path(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+    """Validate the path of a file that Kubernetes writes; it reserves names that start with `..`."""
+    validate_local_path(key, value, owner, pod)
+    path = as_text(value)
+    if path.startswith("..") and not has_backsteps(path):
+        pod.report(_PATH_RULE, f"`{key}` is `{path}`, but must not start with `..`", value)
+
+
+def validate_volume_mounts(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+    """Validate the volumes that one container mounts."""
+    if not isinstance(value, list):
+        return
+    paths: set[str] = set()
+    for mount in value:
+        if isinstance(mount, dict):
+            name, path = value_of(mount.get("name")), value_of(mount.get("mountPath"))
+            if type(name) is not str or name not in pod.volumes:
+                _validate_volume_reference("a mount", mount, key, pod)
+            if path is None or path == "":
+                report_missing("a mount", mount, "mountPath", key, pod)
+            elif type(path) is str:
+                if path in paths:
+                    message = f"two mounts of the container have the path `{path}`; change one of them"
+                    pod.report("duplicate-mount-path", message, mount["mountPath"])
+                paths.add(path)
+            if len(mount) > 2:
+                _validate_mount_options(mount, owner, pod)
+
+
+def _validate_volume_reference(what: str, mount: Fields, parent: str, pod: Validation) -> None:
+    name = value_of(mount.get("name"))
+    if name is None or name == "":
+        report_missing(what, mount, "name", parent, pod)
+    elif type(name) is str and name not in pod.volumes:
+        message = f"the pod has no volume `{name}`{did_you_mean(name, list(pod.volumes)) or '; add it to the pod'}"
+        pod.report("unknown-volume", message, mount["name"])
+
+
+def _validate_mount_options(mount: Fields, container: Fields, pod: Validation) -> None:
+    for key in ("subPath", "subPathExpr"):
+        if key in mount:
+            validate_local_path(key, mount[key], mount, pod)
+    if as_text(mount.get("subPathExpr")) and as_text(mount.get("subPath")):
+        message = "`subPath` and `subPathExpr` are mutually exclusive; delete one of them"
+        pod.report(_MOUNT_RULE, message, mount["subPathExpr"])
+    if "mountPropagation" in mount:
+        _validate_propagation(mount["mountPropagation"], container, pod)
+    if "recursiveReadOnly" in mount:
+        _validate_recursive_read_only(mount["recursiveReadOnly"], mount, pod)
+
+
+def _validate_propagation(value: Node, container: Fields, pod: Validation) -> None:
+    found = value_of(value)
+    if type(found) is str and found not in _PROPAGATION_MODES:
+        report_unsupported("mountPropagation", value, _PROPAGATION_MODES, pod)
+    is_privileged = value_of(get_path(container, "securityContext", "privileged")) is True
+    if found == "Bidirectional" and not is_privileged:
+        message = "`mountPropagation` is `Bidirectional`, which requires a privileged container"
+        pod.report(_MOUNT_RULE, message, value)
+
+
+def _validate_recursive_read_only(value: Node, mount: Fields, pod: Validation) -> None:
+    found = value_of(value)
+    if type(found) is not str or found == "Disabled":
+        return
+    if found not in _RECURSIVE_MODES:
+        report_unsupported("recursiveReadOnly", value, _RECURSIVE_MODES, pod)
+        return
+    if value_of(mount.get("readOnly")) is not True:
+        pod.report(_MOUNT_RULE, f"`recursiveReadOnly` is `{found}`, which requires `readOnly` to be true", value)
+    if as_text(mount.get("mountPropagation")) not in ("", "None"):
+        pod.report(
+            _MOUNT_RULE,
+            f"`recursiveReadOnly` is `{found}`, which excludes `mountPropagation`; delete one of them",
+            value,
+        )
+
+
+def validate_volume_devices(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+    """Validate the volumes that one container uses as block devices."""
+    if not isinstance(value, list):
+        return
+    mounts = list(iter_mappings(owner.get("volumeMounts")))
+    names = {as_text(mount.get("name")) for mount in mounts} - {""}
+    paths = {as_text(mount.get("mountPath")) for mount in mounts} - {""}
+    for device in iter_mappings(value):
+        _validate_volume_reference("a device", device, key, pod)
+        _validate_block_volume(device, pod)
+        _validate_unique("name", device, names, pod)
+        path = as_text(device.get("devicePath"))
+        if not path:
+            report_missing("a device", device, "devicePath", key, pod)
+        elif has_backsteps(path):
+            pod.report(_PATH_RULE, f"`devicePath` is `{path}`, but must not contain `..`", device["devicePath"])
+        _validate_unique("devicePath", device, paths, pod)
+
+
+def _validate_block_volume(device: Fields, pod: Validation) -> None:
+    name = as_text(device.get("name"))
+    volume = pod.volumes.get(name, {})
+    if volume and not any(is_set(volume.get(source)) for source in ("persistentVolumeClaim", "ephemeral")):
+        message = f"volume `{name}` cannot be a device; use a volume that is a claim"
+        pod.report(_MOUNT_RULE, message, device["name"])
+
+
+def _validate_unique(field: str, device: Fields, used: set[str], pod: Validation) -> None:
+    found = as_text(device.get(field))
+    if found in used:
+        message = f"`{found}` is already a mount or a device of the container; change one of them"
+        pod.report(_MOUNT_RULE, message, device[field])
+    elif found:
+        used.add(found)
+
+
+_SOURCE_RULE = "invalid-volume-source"
+
+
+def index_volumes(value: Node) -> dict[str, Fields]:
     """Return the volumes of the pod by name."""
-    volumes: dict[str, Mapping[str, Node]] = {}
+    volumes: dict[str, Fields] = {}
     for volume in value if isinstance(value, list) else ():
         if isinstance(volume, dict):
             name = value_of(volume.get("name"))
@@ -54,7 +185,7 @@ def index_volumes(value: Node) -> dict[str, Mapping[str, Node]]:
     return volumes
 
 
-def validate_volumes(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_volumes(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the volumes of the pod."""
     if not isinstance(value, list):
         return
@@ -67,7 +198,7 @@ def validate_volumes(key: str, value: Node, owner: Mapping[str, Node], pod: Vali
                 _validate_ephemeral_claim_name(as_text(volume.get("name")), volume, pod)
 
 
-def _validate_volume_name(volume: Mapping[str, Node], names: set[str], parent: str, pod: Validation) -> None:
+def _validate_volume_name(volume: Fields, names: set[str], parent: str, pod: Validation) -> None:
     name = value_of(volume.get("name"))
     if name is None or name == "":
         report_missing("a volume", volume, "name", parent, pod)
@@ -79,7 +210,7 @@ def _validate_volume_name(volume: Mapping[str, Node], names: set[str], parent: s
         names.add(name)
 
 
-def _validate_volume_source(volume: Mapping[str, Node], pod: Validation) -> None:
+def _validate_volume_source(volume: Fields, pod: Validation) -> None:
     """Validate the source of a volume; without one it is an `emptyDir`."""
     first = ""
     for source_type, source in volume.items():
@@ -95,7 +226,7 @@ def _validate_volume_source(volume: Mapping[str, Node], pod: Validation) -> None
         first = source_type
 
 
-def _validate_ephemeral_claim_name(name: str, volume: Mapping[str, Node], pod: Validation) -> None:
+def _validate_ephemeral_claim_name(name: str, volume: Fields, pod: Validation) -> None:
     """Validate the name of the claim for an ephemeral volume: that of the pod and that of the volume."""
     if not pod.name:
         return
@@ -108,35 +239,35 @@ def _validate_ephemeral_claim_name(name: str, volume: Mapping[str, Node], pod: V
         claim_name = as_text(claim.get("claimName")) if isinstance(claim, dict) else ""
         if isinstance(claim, dict) and claim_name.endswith(f"-{name}") and pod.has_name(claim_name[: -len(name) - 1]):
             message = f"`{claim_name}` is the claim of the ephemeral volume `{name}`; mount that volume instead"
-            pod.report(_RULE, message, claim["claimName"])
+            pod.report(_SOURCE_RULE, message, claim["claimName"])
 
 
-_validate_mode = validate_number(0, 0o777)
-_validate_byte = validate_number(0, 255)
-_validate_object_name = validate_string("invalid-object-name", "object name", is_dns_subdomain, DNS_SUBDOMAIN)
-_validate_named_secret = validate_mapping({}, "name")
+_validate_mode = number(0, 0o777)
+_validate_byte = number(0, 255)
+_validate_object_name = dns_subdomain("invalid-object-name", "object name")
+_validate_named_secret = mapping({}, "name")
 
 
-def validate_host_path(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_host_path(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate a path on the node."""
     if has_backsteps(as_text(value)):
         pod.report(_PATH_RULE, f"`{key}` is `{value_of(value)}`, but must not contain `..`", value)
 
 
-def _validate_absolute_path(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_absolute_path(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     path = as_text(value)
     if path and not path.startswith("/"):
         pod.report(_PATH_RULE, f"`{key}` must be an absolute path, got `{path}`", value)
 
 
-def _validate_key_to_path(key: str, item: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_key_to_path(key: str, item: Node, owner: Fields, pod: Validation) -> None:
     """Validate an item that projects a key of a ConfigMap or a Secret to a file."""
     if isinstance(item, dict):
         validate_fields(item, _KEY_TO_PATH, pod)
         require_fields("an item", item, ("key", "path"), key, pod)
 
 
-def _validate_downward_file(key: str, item: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_downward_file(key: str, item: Node, owner: Fields, pod: Validation) -> None:
     """Validate an item that projects a field of the pod to a file."""
     if not isinstance(item, dict):
         return
@@ -145,7 +276,7 @@ def _validate_downward_file(key: str, item: Node, owner: Mapping[str, Node], pod
     given = list_set_keys(item, ("fieldRef", "resourceFieldRef"))
     if len(given) != 1:
         message = "an item requires exactly one of `fieldRef` and `resourceFieldRef`"
-        pod.report(_RULE, message, given[-1] if given else locatable(item, key))
+        pod.report(_SOURCE_RULE, message, given[-1] if given else locatable(item, key))
 
 
 _KEY_TO_PATH: ValidatorTable = {"path": validate_unreserved_local_path, "mode": _validate_mode}
@@ -154,11 +285,11 @@ _DOWNWARD_FILE: ValidatorTable = {
     "fieldRef": validate_file_field_ref,
     "resourceFieldRef": validate_file_resource_ref,
 }
-_validate_items = validate_each(_validate_key_to_path)
-_validate_downward_items = validate_each(_validate_downward_file)
+_validate_items = each(_validate_key_to_path)
+_validate_downward_items = each(_validate_downward_file)
 
 
-def _validate_projected(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_projected(key: str, value: Fields, owner: Fields, pod: Validation) -> None:
     """Validate that each projection has one source and no two write the same file."""
     paths: set[str] = set()
     for projection in iter_mappings(value.get("sources")):
@@ -170,34 +301,36 @@ def _validate_projected(key: str, value: Mapping[str, Node], owner: Mapping[str,
             for item in iter_mappings(get_path(source, "items")):
                 path = as_text(item.get("path"))
                 if path and path in paths:
-                    pod.report(_RULE, f"two items of the volume write `{path}`; change one of them", item["path"])
+                    pod.report(
+                        _SOURCE_RULE, f"two items of the volume write `{path}`; change one of them", item["path"]
+                    )
                 paths.add(path)
 
 
 _PROJECTIONS: ValidatorTable = {
-    "secret": validate_mapping({"items": _validate_items}, "name"),
-    "configMap": validate_mapping({"items": _validate_items}, "name"),
-    "downwardAPI": validate_mapping({"items": _validate_downward_items}),
-    "serviceAccountToken": validate_mapping(
-        {"expirationSeconds": validate_number(600, 1 << 32), "path": validate_unreserved_local_path}, "path"
+    "secret": mapping({"items": _validate_items}, "name"),
+    "configMap": mapping({"items": _validate_items}, "name"),
+    "downwardAPI": mapping({"items": _validate_downward_items}),
+    "serviceAccountToken": mapping(
+        {"expirationSeconds": number(600, 1 << 32), "path": validate_unreserved_local_path}, "path"
     ),
 }
 
 
-def validate_driver(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_driver(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the name of a CSI driver."""
     name = as_text(value)
     if name and not (len(name) <= 63 and is_dns_subdomain(name.lower())):
         message = f"`{name}` is not a valid driver name; use a domain name with at most 63 characters"
-        pod.report(_RULE, message, value)
+        pod.report(_SOURCE_RULE, message, value)
 
 
 _ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
 _STORAGE = "resources.requests.storage"
-_validate_namespace = validate_string("invalid-object-name", "namespace name", is_dns_label, DNS_LABEL)
+_validate_namespace = dns_label("invalid-object-name", "namespace name")
 
 
-def _validate_claim_template(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_claim_template(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the template of the claim that Kubernetes creates for an ephemeral volume."""
     if not isinstance(value, dict):
         return
@@ -206,16 +339,16 @@ def _validate_claim_template(key: str, value: Node, owner: Mapping[str, Node], p
         require_fields("a volume claim", {}, ("accessModes", _STORAGE), key, pod)
 
 
-def _validate_claim_metadata(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_claim_metadata(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     if isinstance(value, dict):
         validate_fields(value, _CLAIM_METADATA, pod)
         for name, part in value.items():
             if name not in _CLAIM_METADATA and not is_empty(part):
                 message = f"`{name}` cannot be set in the template of a claim; only labels and annotations can"
-                pod.report(_RULE, message, name)
+                pod.report(_SOURCE_RULE, message, name)
 
 
-def validate_claim_spec(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_claim_spec(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the spec of a claim, or of the template of one."""
     if not isinstance(value, dict):
         return
@@ -225,18 +358,18 @@ def validate_claim_spec(key: str, value: Node, owner: Mapping[str, Node], pod: V
     if not is_set(storage):
         report_missing("a volume claim", {}, _STORAGE, _find_deepest(value, _STORAGE.split("."), key), pod)
     elif (milli := to_milli(storage)) is not None and milli <= 0:
-        pod.report(_RULE, f"`storage` must be more than 0, got `{value_of(storage)}`", storage)
+        pod.report(_SOURCE_RULE, f"`storage` must be more than 0, got `{value_of(storage)}`", storage)
     _validate_data_sources(value, pod)
 
 
-def _find_deepest(owner: Mapping[str, Node], steps: list[str], parent: Node) -> Node:
+def _find_deepest(owner: Fields, steps: list[str], parent: Node) -> Node:
     """Return the deepest key that exists on a path of fields, or the parent."""
     found = find_key(owner, steps[0], parent) if steps and steps[0] in owner else parent
     inner = owner.get(steps[0]) if found is not parent else None
     return _find_deepest(inner, steps[1:], found) if isinstance(inner, dict) else found
 
 
-def validate_access_modes(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_access_modes(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the ways in which nodes can mount a volume."""
     modes = list(iter_texts(value))
     for mode, node in modes:
@@ -245,22 +378,22 @@ def validate_access_modes(key: str, value: Node, owner: Mapping[str, Node], pod:
     known = {mode for mode, _ in modes} & set(_ACCESS_MODES)
     if "ReadWriteOncePod" in known and len(known) > 1:
         message = "`ReadWriteOncePod` cannot be combined with other access modes; delete it or the others"
-        pod.report(_RULE, message, key)
+        pod.report(_SOURCE_RULE, message, key)
 
 
-def _validate_data_sources(spec: Mapping[str, Node], pod: Validation) -> None:
+def _validate_data_sources(spec: Fields, pod: Validation) -> None:
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     if not isinstance(source, dict) or not isinstance(reference, dict):
         return
     if as_text(reference.get("namespace")):
         message = "`dataSource` cannot be set with a `dataSourceRef` that has a namespace; delete one of them"
-        pod.report(_RULE, message, source)
+        pod.report(_SOURCE_RULE, message, source)
     elif any(value_of(source.get(name)) != value_of(reference.get(name)) for name in ("apiGroup", "kind", "name")):
         message = "`dataSource` and `dataSourceRef` refer to different objects; delete one of them"
-        pod.report(_RULE, message, reference)
+        pod.report(_SOURCE_RULE, message, reference)
 
 
-def _validate_data_source(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_data_source(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     if not isinstance(value, dict):
         return
     validate_fields(value, _DATA_SOURCE, pod)
@@ -268,7 +401,7 @@ def _validate_data_source(key: str, value: Node, owner: Mapping[str, Node], pod:
     kind = as_text(value.get("kind"))
     if kind not in ("", "PersistentVolumeClaim") and not as_text(value.get("apiGroup")):
         message = f"`{kind}` requires `apiGroup`; without it only `PersistentVolumeClaim` is valid"
-        pod.report(_RULE, message, value["kind"])
+        pod.report(_SOURCE_RULE, message, value["kind"])
 
 
 _DATA_SOURCE: ValidatorTable = {"apiGroup": _validate_object_name, "namespace": _validate_namespace}
@@ -278,7 +411,7 @@ _CLAIM_SPEC: ValidatorTable = {
     "selector": validate_label_selector,
     "storageClassName": _validate_object_name,
     "volumeAttributesClassName": _validate_object_name,
-    "volumeMode": validate_enum("Filesystem", "Block"),
+    "volumeMode": one_of("Filesystem", "Block"),
     "dataSource": _validate_data_source,
     "dataSourceRef": _validate_data_source,
 }
@@ -294,97 +427,96 @@ def _is_iqn(name: str) -> bool:
     return bool(_IQN.match(name) or _EUI_OR_NAA.match(name))
 
 
-_validate_iqn = validate_string(_RULE, "iSCSI qualified name", _is_iqn, _IQN_HINT)
-_validate_initiator = validate_string(_RULE, "iSCSI qualified name", _is_iqn, _IQN_HINT, allow_empty=False)
-validate_storageos_name = validate_string(_RULE, "StorageOS name", is_dns_label, DNS_LABEL)
+_validate_iqn = text(_SOURCE_RULE, "iSCSI qualified name", _is_iqn, _IQN_HINT)
+_validate_initiator = text(_SOURCE_RULE, "iSCSI qualified name", _is_iqn, _IQN_HINT, allow_empty=False)
+validate_storageos_name = dns_label(_SOURCE_RULE, "StorageOS name")
 
 
-def _validate_flex_options(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_flex_options(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     for option in value if isinstance(value, dict) else ():
         domain = f".{option.partition('/')[0].lower()}"
         if domain.endswith((".kubernetes.io", ".k8s.io")):
             message = f"option `{option}` has a domain that is reserved for Kubernetes; use another"
-            pod.report(_RULE, message, option)
+            pod.report(_SOURCE_RULE, message, option)
 
 
-def _validate_iscsi(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_iscsi(key: str, value: Fields, owner: Fields, pod: Validation) -> None:
     chap = [name for name in ("chapAuthDiscovery", "chapAuthSession") if value_of(value.get(name)) is True]
     if chap and not is_set(value.get("secretRef")):
-        pod.report(_RULE, f"`{chap[0]}` requires `secretRef`; set it", value[chap[0]])
+        pod.report(_SOURCE_RULE, f"`{chap[0]}` requires `secretRef`; set it", value[chap[0]])
     interface = f"{as_text(owner.get('name'))}:{as_text(value.get('targetPortal'))}"
     if is_set(value.get("initiatorName")) and len(interface) > 64:
         message = f"`{interface}` must have at most 64 characters with `initiatorName`; shorten the volume's name"
-        pod.report(_RULE, message, owner.get("name") or key)
+        pod.report(_SOURCE_RULE, message, owner.get("name") or key)
 
 
-def _validate_fc(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_fc(key: str, value: Fields, owner: Fields, pod: Validation) -> None:
     targets, wwids = (not is_empty(value.get(name)) for name in ("targetWWNs", "wwids"))
     if targets == wwids:
-        pod.report(_RULE, "`fc` requires exactly one of `targetWWNs` and `wwids`", key)
+        pod.report(_SOURCE_RULE, "`fc` requires exactly one of `targetWWNs` and `wwids`", key)
     if targets:
         require_fields("`fc` with `targetWWNs`", value, ("lun",), key, pod)
         _validate_byte("lun", value.get("lun"), value, pod)
 
 
-def _validate_flocker(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_flocker(key: str, value: Fields, owner: Fields, pod: Validation) -> None:
     name, uuid = as_text(value.get("datasetName")), as_text(value.get("datasetUUID"))
     if bool(name) == bool(uuid):
-        pod.report(_RULE, "`flocker` requires exactly one of `datasetName` and `datasetUUID`", key)
+        pod.report(_SOURCE_RULE, "`flocker` requires exactly one of `datasetName` and `datasetUUID`", key)
     if "/" in name:
-        pod.report(_RULE, f"`datasetName` is `{name}`, but must not contain `/`", value["datasetName"])
+        pod.report(_SOURCE_RULE, f"`datasetName` is `{name}`, but must not contain `/`", value["datasetName"])
 
 
-def _validate_quobyte(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_quobyte(key: str, value: Fields, owner: Fields, pod: Validation) -> None:
     registry, tenant = as_text(value.get("registry")), as_text(value.get("tenant"))
     if registry and len(tenant) > 64:
-        pod.report(_RULE, f"`tenant` must have at most 64 characters, got {len(tenant)}", value["tenant"])
+        pod.report(_SOURCE_RULE, f"`tenant` must have at most 64 characters, got {len(tenant)}", value["tenant"])
     elif registry and not all(re.fullmatch(r"(\[[^][]*\]|[^][:]*):[^][:]*", pair) for pair in registry.split(",")):
         message = f"`registry` is `{registry}`, but must be a comma-separated list of `host:port`"
-        pod.report(_RULE, message, value["registry"])
+        pod.report(_SOURCE_RULE, message, value["registry"])
 
 
-def _validate_azure_disk(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: Validation) -> None:
+def _validate_azure_disk(key: str, value: Fields, owner: Fields, pod: Validation) -> None:
     # The default of `kind` is `Shared`, a blob.
     prefix = "/subscriptions/" if as_text(value.get("kind")) == "Managed" else "https://"
     uri = as_text(value.get("diskURI"))
     if uri and not uri.startswith(prefix):
         pod.report(
-            _RULE, f"`diskURI` is `{uri}`, but must start with `{prefix}` for this kind of disk", value["diskURI"]
+            _SOURCE_RULE,
+            f"`diskURI` is `{uri}`, but must start with `{prefix}` for this kind of disk",
+            value["diskURI"],
         )
 
 
-_SourceValidator: TypeAlias = Callable[[str, Mapping[str, Node], Mapping[str, Node], Validation], None]
+_SourceValidator: TypeAlias = Callable[[str, Fields, Fields, Validation], None]
 
 
 def validate_source(table: ValidatorTable, *required: str, also: _SourceValidator | None = None) -> Validator:
     """Return a validator for a volume source: fields by the table, required fields, and their combination by `also`."""
-    validate_each_field = validate_mapping(table, *required)
+    validate_each_field = mapping(table, *required)
     if also is None:
         return validate_each_field
 
-    def validate_combination(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+    def validate_combination(key: str, value: Node, owner: Fields, pod: Validation) -> None:
         if isinstance(value, dict):
             also(key, value, owner, pod)
 
-    return validate_all(validate_each_field, validate_combination)
+    return all_of(validate_each_field, validate_combination)
 
 
 _HOST_PATH_TYPES = tuple("DirectoryOrCreate Directory FileOrCreate File Socket CharDevice BlockDevice".split())
 _FILES: ValidatorTable = {"items": _validate_items, "defaultMode": _validate_mode}
 _DOWNWARD_FILES: ValidatorTable = {"items": _validate_downward_items, "defaultMode": _validate_mode}
-_PROJECTED: ValidatorTable = {
-    "sources": validate_each(validate_mapping(_PROJECTIONS)),
-    "defaultMode": _validate_mode,
-}
+_PROJECTED: ValidatorTable = {"sources": each(mapping(_PROJECTIONS)), "defaultMode": _validate_mode}
 _CSI: ValidatorTable = {
     "driver": validate_driver,
-    "nodePublishSecretRef": validate_mapping({"name": _validate_object_name}, "name"),
+    "nodePublishSecretRef": mapping({"name": _validate_object_name}, "name"),
 }
 _ISCSI: ValidatorTable = {"iqn": _validate_iqn, "initiatorName": _validate_initiator, "lun": _validate_byte}
 validate_iscsi = validate_source(_ISCSI, "targetPortal", "iqn", also=_validate_iscsi)
 _AZURE_DISK: ValidatorTable = {
-    "cachingMode": validate_enum("None", "ReadOnly", "ReadWrite"),
-    "kind": validate_enum("Shared", "Dedicated", "Managed"),
+    "cachingMode": one_of("None", "ReadOnly", "ReadWrite"),
+    "kind": one_of("Shared", "Dedicated", "Managed"),
 }
 _STORAGEOS: ValidatorTable = {
     "volumeName": validate_storageos_name,
@@ -392,7 +524,7 @@ _STORAGEOS: ValidatorTable = {
     "secretRef": _validate_named_secret,
 }
 SHARED_SOURCES: ValidatorTable = {
-    "hostPath": validate_source({"path": validate_host_path, "type": validate_enum("", *_HOST_PATH_TYPES)}, "path"),
+    "hostPath": validate_source({"path": validate_host_path, "type": one_of("", *_HOST_PATH_TYPES)}, "path"),
     "nfs": validate_source({"path": _validate_absolute_path}, "server", "path"),
     "fc": validate_source({}, also=_validate_fc),
     "rbd": validate_source({}, "monitors", "image"),
@@ -420,7 +552,7 @@ _SOURCES: ValidatorTable = {
     "projected": validate_source(_PROJECTED, also=_validate_projected),
     "ephemeral": validate_source({"volumeClaimTemplate": _validate_claim_template}, "volumeClaimTemplate"),
     "csi": validate_source(_CSI, "driver"),
-    "image": validate_source({"pullPolicy": validate_enum("", "Always", "IfNotPresent", "Never")}, "reference"),
+    "image": validate_source({"pullPolicy": one_of("", "Always", "IfNotPresent", "Never")}, "reference"),
     "gitRepo": validate_source({"directory": validate_local_path}, "repository"),
     "iscsi": validate_iscsi,
     "glusterfs": validate_source({}, "endpoints", "path"),

@@ -1,28 +1,62 @@
 """Validate objects of Kubernetes' own kinds as the API server of Kubernetes does, beyond their schema.
 
-Each kind has a module `<group>/<kind>.py` with a function `validate`; `core` is the group without a name. A module is
-imported when the first object of its kind is validated.
+Each module has a table `KINDS` of the kinds of one group of APIs, or of a part of it. It is imported when the first
+object of one of its kinds is validated.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from importlib import import_module
-from pathlib import Path
-from typing import Protocol, cast
 
-from jobgen.check.admission.fields import Validation
+from jobgen.check.admission.fields import Fields, Validation
+from jobgen.check.admission.metadata import MetadataFormat
 from jobgen.check.admission.names import SUBDOMAIN_NAME, NameFormat
-from jobgen.check.admission.object_metadata import MetadataFormat
-from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
-from jobgen.k8s.device_catalog import CatalogSource, no_catalog
-from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
+from jobgen.check.validation.kinds import Kind
+from jobgen.k8s.device_claims import CatalogSource, no_catalog
+from jobgen.k8s.kinds import BUILTIN_GROUPS, CLUSTER_SCOPED
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
-from jobgen.model.data import Node
 from jobgen.model.finding import Problem
+
+MODULES: Mapping[str, Mapping[str, str]] = {
+    "": {
+        "cluster": "Binding Event Namespace Node",
+        "config": "ConfigMap Secret",
+        "quotas": "LimitRange ResourceQuota",
+        "services": "Endpoints Service",
+        "storage": "PersistentVolume PersistentVolumeClaim",
+        "workloads": "PodTemplate ReplicationController",
+    },
+    "admissionregistration.k8s.io": {
+        "admissionregistration": """MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration
+            ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration"""
+    },
+    "apiextensions.k8s.io": {"crds": "CustomResourceDefinition"},
+    "apiregistration.k8s.io": {"cluster": "APIService"},
+    "apps": {"workloads": "ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet"},
+    "autoscaling": {"workloads": "HorizontalPodAutoscaler"},
+    "batch": {"jobs": "CronJob Job"},
+    "certificates.k8s.io": {"access": "CertificateSigningRequest ClusterTrustBundle"},
+    "coordination.k8s.io": {"cluster": "Lease"},
+    "discovery.k8s.io": {"services": "EndpointSlice"},
+    "events.k8s.io": {"cluster": "Event"},
+    "flowcontrol.apiserver.k8s.io": {"access": "FlowSchema PriorityLevelConfiguration"},
+    "networking.k8s.io": {"networking": "IPAddress Ingress IngressClass NetworkPolicy ServiceCIDR"},
+    "node.k8s.io": {"cluster": "RuntimeClass"},
+    "policy": {"workloads": "PodDisruptionBudget"},
+    "rbac.authorization.k8s.io": {"access": "ClusterRole ClusterRoleBinding Role RoleBinding"},
+    "resource.k8s.io": {
+        "device_claims": "DeviceClass ResourceClaim ResourceClaimTemplate",
+        "devices": "DeviceTaintRule ResourceSlice",
+    },
+    "scheduling.k8s.io": {"scheduling": "PodGroup PriorityClass Workload"},
+    "storage.k8s.io": {
+        "storage": "CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment VolumeAttributesClass"
+    },
+}
+"""The kinds that are validated: by group, the module and its kinds."""
 
 # Kinds whose finalizers need no domain: the API server validates their metadata as that of custom resources.
 _GROUPS_WITH_ANY_FINALIZER = frozenset(
@@ -39,50 +73,30 @@ _WITH_GENERATION = frozenset(
 )
 
 
-class KindValidation(Protocol):
-    """The module of a kind."""
-
-    NAME_FORMAT: NameFormat
-    """The format of the names of its objects, if it differs from that of most kinds."""
-
-    def choose_name_format(self, release: Release) -> NameFormat:
-        """Return the format of names, in place of `NAME_FORMAT`, if it depends on the release."""
-
-    def validate(self, obj: Mapping[str, Node], run: Validation) -> None:
-        """Report the problems for which the API server rejects the object."""
-
-
-def validate_object(
-    obj: Mapping[str, Node], release: Release, read_catalog: CatalogSource = no_catalog
-) -> list[Problem]:
+def validate_object(obj: Fields, release: Release, read_catalog: CatalogSource = no_catalog) -> list[Problem]:
     """Return the problems for which a release of Kubernetes rejects an object of one of its own kinds.
 
     `read_catalog` reads what is known of the cluster's devices.
     """
-    module = find_validation(obj)
-    if module is None:
+    kind = find_kind(obj)
+    if kind is None:
         return []
-    run = Validation(
-        as_mapping(obj.get("metadata")),
-        as_mapping(obj.get("spec")),
-        [],
-        release=release,
-        category="schema",
-        read_catalog=read_catalog,
-    )
-    module.validate(obj, run)
+    metadata, spec = as_mapping(obj.get("metadata")), as_mapping(obj.get("spec"))
+    run = Validation(metadata, spec, [], release=release, read_catalog=read_catalog)
+    kind.check(obj, obj, run)
     return run.problems
 
 
-def find_name_format(obj: Mapping[str, Node], release: Release = NEWEST_RELEASE) -> NameFormat:
+def find_name_format(obj: Fields, release: Release = NEWEST_RELEASE) -> NameFormat:
     """Return the format of the names of an object's kind."""
-    module = find_validation(obj)
-    if module is not None and hasattr(module, "choose_name_format"):
-        return module.choose_name_format(release)
-    return getattr(module, "NAME_FORMAT", SUBDOMAIN_NAME)
+    kind = find_kind(obj)
+    if kind is None:
+        return SUBDOMAIN_NAME
+    since, older = kind.older_name_format or (release, kind.name_format)
+    return kind.name_format if release >= since else older
 
 
-def find_metadata_format(obj: Mapping[str, Node], release: Release = NEWEST_RELEASE) -> MetadataFormat:
+def find_metadata_format(obj: Fields, release: Release = NEWEST_RELEASE) -> MetadataFormat:
     """Return what the metadata of an object's kind must fulfill."""
     group, kind = as_text(obj.get("apiVersion")).rpartition("/")[0], as_text(obj.get("kind"))
     is_builtin = group in BUILTIN_GROUPS
@@ -94,33 +108,15 @@ def find_metadata_format(obj: Mapping[str, Node], release: Release = NEWEST_RELE
     )
 
 
-def find_validation(obj: Mapping[str, Node]) -> KindValidation | None:
-    """Return the module that validates objects of this kind, if there is one."""
-    return _import_module(as_text(obj.get("apiVersion")), as_text(obj.get("kind")))
+def find_kind(obj: Fields) -> Kind | None:
+    """Return how objects of this kind are validated, if they are."""
+    return _find_kind(as_text(obj.get("apiVersion")).rpartition("/")[0], as_text(obj.get("kind")))
 
 
 @lru_cache(maxsize=512)
-def _import_module(api_version: str, kind: str) -> KindValidation | None:
-    name = (_name_package(api_version.rpartition("/")[0]), kind.lower())
-    return cast(KindValidation, import_module(f"{__name__}.{'.'.join(name)}")) if name in _list_modules() else None
-
-
-def _name_package(group: str) -> str:
-    """Return the package of a group: its name without the domain of Kubernetes."""
-    if not group:
-        return "core"
-    name, _, domain = group.partition(".")
-    return name if not domain or f".{domain}".endswith(".k8s.io") else ""
-
-
-@cache
-def _list_modules() -> frozenset[tuple[str, str]]:
-    """Return the packages and names of all modules of kinds."""
-    root = Path(__file__).parent
-    folders = [name for name in os.listdir(root) if "." not in name and not name.startswith("_")]
-    return frozenset(
-        (folder, file.removesuffix(".py"))
-        for folder in folders
-        for file in os.listdir(root / folder)
-        if file.endswith(".py") and not file.startswith("_")
-    )
+def _find_kind(group: str, kind: str) -> Kind | None:
+    for module, kinds in MODULES.get(group, {}).items():
+        if kind in kinds.split():
+            found: Mapping[str, Kind] = import_module(f"{__name__}.{module}").KINDS
+            return found.get(f"{group}/{kind}") or found[kind]
+    return None

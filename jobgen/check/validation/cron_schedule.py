@@ -1,11 +1,13 @@
-"""Parse the schedule of a CronJob as Kubernetes does: five fields, or a descriptor such as `@daily`."""
+"""Parse the schedule of a CronJob as Kubernetes does: five fields, or a descriptor such as `@daily`; and time zones."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
 
 from jobgen.check.admission.fields import join_names
-from jobgen.model.named_tuple import NamedTuple
 
 
 class _Field(NamedTuple):
@@ -102,3 +104,14 @@ def _parse_value(text: str, field: _Field) -> int | None:
 def _parse_number(text: str) -> int | None:
     """Return a number that Go can parse, without `-`."""
     return int(text) if re.fullmatch(r"\+?[0-9]{1,30}", text) and int(text) <= _MAX_NUMBER else None
+
+
+def is_time_zone(name: str) -> bool:
+    """Return whether a name is in the IANA database, with the case of its letters."""
+    return name in _list_time_zones()
+
+
+@cache
+def _list_time_zones() -> frozenset[str]:
+    path = Path(__file__).parents[2] / "data" / "time_zones.txt"
+    return frozenset(path.read_text(encoding="utf-8").split())

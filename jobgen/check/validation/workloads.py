@@ -1,4 +1,4 @@
-"""Validate what the workloads that run forever have in common: selector, template and numbers of pods."""
+"""Validate the workloads that run forever, the budgets for disruptions of their pods, and autoscalers."""
 
 from __future__ import annotations
 
@@ -6,58 +6,89 @@ import re
 from collections.abc import Mapping
 
 from jobgen.check.admission.fields import (
+    Check,
+    Fields,
     Validation,
+    Validator,
     ValidatorTable,
+    choice,
+    dns_label,
+    fields,
     find_key,
     get_key,
+    is_empty,
     is_set,
+    items,
+    iter_mappings,
+    join_names,
+    list_set_keys,
+    mapping,
+    number,
+    one_of,
+    path_segment,
     report_missing,
-    validate_fields,
-    validate_number,
+    report_unsupported,
+    require_set,
+    since,
 )
-from jobgen.check.validation.selectors import find_unmatched, validate_selector
-from jobgen.k8s.nodes import as_mapping, as_text, get_path
+from jobgen.check.admission.names import DNS_LABEL, LABEL_NAME, PATH_SEGMENT_NAME, is_dns_label
+from jobgen.check.admission.resources import is_container_resource, validate_quantity
+from jobgen.check.admission.scheduling import validate_label_selector
+from jobgen.check.admission.volumes import validate_claim_spec
+from jobgen.check.validation.kinds import Kind, count, required_spec, spec
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, locatable, value_of
-
-validate_count = validate_number(0)
-REPLICAS: ValidatorTable = {"replicas": validate_count, "minReadySeconds": validate_count}
+from jobgen.model.quantity import to_milli
 
 
-def validate_workload(obj: Mapping[str, Node], table: ValidatorTable, run: Validation) -> None:
-    """Validate the spec of a workload: its fields by the table, its selector and its template."""
-    if not run.spec:
-        report_missing_spec(obj, run)
-        return
-    validate_fields(run.spec, table, run)
-    _validate_workload_selector(run)
-    validate_template(run)
+def validate_selector(key: str, value: Node, owner: Fields, run: Validation) -> bool:
+    """Validate a label selector and return whether it is valid."""
+    before = len(run.problems)
+    validate_label_selector(key, value, owner, run)
+    return isinstance(value, dict) and len(run.problems) == before
 
 
-def report_missing_spec(obj: Mapping[str, Node], run: Validation) -> None:
-    """Report an object without `spec`, or with an empty one; the schema reports one of another type."""
-    if not isinstance(obj.get("spec"), dict) and is_set(obj.get("spec")):
-        return
-    node = find_key(obj, "spec", obj)
-    run.report("missing-field", "the object requires `spec`; set it", node)
+def find_unmatched(selector: Fields, labels: Fields) -> Node:
+    """Return the node of the first requirement of a valid selector that the labels do not meet, or None."""
+    for key, value in as_mapping(selector.get("matchLabels")).items():
+        if key not in labels or _read_label(labels[key]) != _read_label(value):
+            return key
+    for item in iter_mappings(selector.get("matchExpressions")):
+        if not _matches_requirement(item, labels):
+            return item.get("key")
+    return None
 
 
-def _validate_workload_selector(run: Validation) -> None:
-    selector = run.spec.get("selector")
+def _matches_requirement(item: Fields, labels: Fields) -> bool:
+    key, operator = as_text(item.get("key")), as_text(item.get("operator"))
+    is_present = key in labels
+    if operator in ("Exists", "DoesNotExist"):
+        return is_present is (operator == "Exists")
+    is_listed = is_present and _read_label(labels[key]) in map(_read_label, as_list(item.get("values")))
+    return is_listed if operator == "In" else not is_listed
+
+
+def _read_label(value: Node) -> object:
+    """Return the value of a label; null is an empty string."""
+    found: object = value_of(value)
+    return "" if found is None else found
+
+
+def _check_selector(workload: Fields, place: Node, run: Validation) -> None:
+    """Check that the selector selects the pods of the template."""
+    selector, key = workload.get("selector"), get_key(workload, "selector")
     if not is_set(selector):
-        report_missing("`spec`", run.spec, "selector", run.spec, run)
-        return
-    key = get_key(run.spec, "selector")
-    if not isinstance(selector, dict) or not validate_selector(key, selector, run.spec, run):
-        return
-    if not as_mapping(selector.get("matchLabels")) and not selector.get("matchExpressions"):
-        fields = (selector.get("matchLabels"), selector.get("matchExpressions"))
-        message = "`selector` is empty; select the labels of the template"
-        run.report("invalid-selector", message, locatable(*fields, key))
-    else:
-        validate_match(selector, run)
+        report_missing("`spec`", workload, "selector", workload, run)
+    elif isinstance(selector, dict) and validate_selector(key, selector, workload, run):
+        parts = (selector.get("matchLabels"), selector.get("matchExpressions"))
+        if not as_mapping(parts[0]) and not parts[1]:
+            message = "`selector` is empty; select the labels of the template"
+            run.report("invalid-selector", message, locatable(*parts, key))
+        else:
+            validate_match(selector, run)
 
 
-def validate_match(selector: Mapping[str, Node], run: Validation) -> None:
+def validate_match(selector: Fields, run: Validation) -> None:
     """Validate that a selector matches the labels of the template."""
     template = run.spec.get("template")
     if not isinstance(template, dict):
@@ -69,9 +100,7 @@ def validate_match(selector: Mapping[str, Node], run: Validation) -> None:
         run.report("invalid-selector", message, _locate_mismatch(unmatched, selector, labels, run))
 
 
-def _locate_mismatch(
-    unmatched: Node, selector: Mapping[str, Node], labels: Mapping[str, Node], run: Validation
-) -> Node:
+def _locate_mismatch(unmatched: Node, selector: Fields, labels: Fields, run: Validation) -> Node:
     """Return the probable fault: the template without labels, or the label that differs from that of the object."""
     template = as_mapping(run.spec.get("template"))
     if not labels:
@@ -84,29 +113,371 @@ def _locate_mismatch(
     return labels[name] if name in labels and own is not None and own == wanted else unmatched
 
 
-def validate_template(run: Validation) -> None:
-    """Validate that the pods of a template run forever."""
-    template = run.spec.get("template")
+def _check_template(workload: Fields, place: Node, run: Validation) -> None:
+    """Check that the pods of a template run forever."""
+    template = workload.get("template")
     if not is_set(template):
-        report_missing("`spec`", run.spec, "template", run.spec, run)
+        report_missing("`spec`", workload, "template", workload, run)
         return
     pod_spec = as_mapping(get_path(template, "spec"))
     policy = pod_spec.get("restartPolicy")
     # The validation of pods reports other values.
     if value_of(policy) in ("OnFailure", "Never"):
         run.report("invalid-value", f"`restartPolicy` is `{value_of(policy)}`, but must be `Always`", policy)
-    for key in pod_spec:
-        if key == "activeDeadlineSeconds" and is_set(pod_spec[key]):
-            message = f"`{key}` cannot be set in the template of this kind, whose pods run forever; delete it"
-            run.report("invalid-value", message, key)
+    if is_set(pod_spec.get("activeDeadlineSeconds")):
+        key = get_key(pod_spec, "activeDeadlineSeconds")
+        message = f"`{key}` cannot be set in the template of this kind, whose pods run forever; delete it"
+        run.report("invalid-value", message, key)
 
 
-def validate_integer_annotation(name: str, run: Validation, low: int = -(2**63)) -> None:
-    """Validate an annotation that older versions of a kind had as a field, if it is set."""
-    value = as_mapping(run.metadata.get("annotations")).get(name)
+def validate_count_or_percentage(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    """Validate a number of pods, or a percentage of any size."""
     found = value_of(value)
-    if type(found) is not str:
+    if type(found) is str and _read_percentage(found) is None:
+        run.report("invalid-value", f"`{key}` is `{found}`; write an integer such as `1` or a percentage: `25%`", value)
+    elif type(found) is int and found < 0:
+        run.report("out-of-range", f"`{key}` must be at least 0, got `{found}`", value)
+
+
+def validate_count_or_share(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    """Validate a number of pods, or a percentage up to 100%."""
+    validate_count_or_percentage(key, value, owner, run)
+    found = value_of(value)
+    if type(found) is str and (_read_percentage(found) or 0) > 100:
+        run.report("out-of-range", f"`{key}` must be at most 100%, got `{found}`", value)
+
+
+def _read_count(value: Node, default: int) -> int | None:
+    """Return the number of pods or the percentage; None if the value is neither."""
+    found = value_of(value)
+    if found is None:
+        return default
+    return found if type(found) is int else _read_percentage(found) if type(found) is str else None
+
+
+def _read_percentage(written: str) -> int | None:
+    digits = written[:-1]
+    if not (written.endswith("%") and digits.isascii() and digits.isdigit()):
+        return None
+    # Python limits the digits of an integer.
+    return int(digits.lstrip("0")[:20] or "0")
+
+
+def _strategy(other: str, table: ValidatorTable, *also: Check, forbids_update: bool = True) -> Validator:
+    """Return a validator for a strategy: a rolling update with these fields, or another without."""
+    check_update = fields("`rollingUpdate`", table, *also)
+
+    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
+        strategy = as_mapping(value)
+        name, update = as_text(strategy.get("type")), strategy.get("rollingUpdate")
+        if name not in ("", "RollingUpdate", other):
+            report_unsupported("type", strategy["type"], ("RollingUpdate", other), run)
+        elif name != other:
+            if isinstance(update, dict):
+                check_update(update, get_key(strategy, "rollingUpdate"), run)
+        elif forbids_update and is_set(update):
+            message = f"`rollingUpdate` cannot be set if `type` is `{other}`; delete it"
+            run.report("invalid-value", message, get_key(strategy, "rollingUpdate"))
+
+    return validate
+
+
+def _check_daemon_progress(update: Fields, place: Node, run: Validation) -> None:
+    """Check that an update either deletes pods first or creates them first."""
+    unavailable, surge = _read_count(update.get("maxUnavailable"), 1), _read_count(update.get("maxSurge"), 0)
+    if unavailable and surge:
+        message = "`maxSurge` requires `maxUnavailable: 0`; set it, or delete `maxSurge`"
+        run.report("out-of-range", message, update.get("maxSurge"))
+    elif unavailable == 0 and surge == 0:
+        message = "`maxUnavailable` and `maxSurge` cannot both be 0; raise one of them"
+        run.report("out-of-range", message, update.get("maxUnavailable"))
+
+
+def _check_progress(update: Fields, place: Node, run: Validation) -> None:
+    """Check that a rollout can replace a pod; the default of both numbers is 25%."""
+    if all(_read_count(update.get(field), 25) == 0 for field in ("maxUnavailable", "maxSurge")):
+        message = "`maxUnavailable` and `maxSurge` cannot both be 0; raise one of them"
+        run.report("out-of-range", message, update.get("maxUnavailable"))
+
+
+def _check_deployment(obj: Fields, place: Node, run: Validation) -> None:
+    """Check that a rollout can be ready before it counts as failed, after 600 seconds by default."""
+    deadline, ready = (run.spec.get(field) for field in ("progressDeadlineSeconds", "minReadySeconds"))
+    seconds = as_integer(deadline) if is_set(deadline) else 600
+    if seconds is not None and seconds >= 0 and seconds <= (as_integer(ready) or 0):
+        message = f"`progressDeadlineSeconds` is `{seconds}`, but must be greater than `minReadySeconds`"
+        run.report("out-of-range", message, deadline if is_set(deadline) else ready)
+
+
+def _integer_annotation(name: str, low: int | None = None) -> Check:
+    """Return a check of an annotation that older versions of a kind had as a field, if it is set."""
+
+    def check(obj: Fields, place: Node, run: Validation) -> None:
+        value = as_mapping(run.metadata.get("annotations")).get(name)
+        found = value_of(value)
+        if type(found) is not str or (low is not None and not found):
+            return
+        least = -(2**63) if low is None else low
+        if re.fullmatch(r"[-+]?[0-9]{1,30}", found) is None or not least <= int(found) < 2**63:
+            bound = "" if low is None else f" from {low}"
+            run.report("invalid-annotation", f"`{name}` is `{found}`, but must be an integer{bound}; delete it", value)
+
+    return check
+
+
+def _check_claim(claim: Fields, place: Node, run: Validation) -> None:
+    """Check the template of a claim, which is also a volume of the pods, by its name."""
+    name = as_text(get_path(claim, "metadata", "name"))
+    if not name:
+        report_missing("a volume claim", claim, "metadata.name", place, run)
+    elif not is_dns_label(name):
+        message = f"`{name}` is not a valid volume name; {DNS_LABEL}"
+        run.report("invalid-volume-name", message, get_path(claim, "metadata", "name"))
+    if run.release < (1, 34):
         return
-    if re.fullmatch(r"[-+]?[0-9]{1,30}", found) is None or not low <= int(found) < 2**63:
-        bound = f" from {low}" if low == 0 else ""
-        run.report("invalid-annotation", f"`{name}` is `{found}`, but must be an integer{bound}; delete it", value)
+    if is_set(claim.get("spec")):
+        validate_claim_spec(get_key(claim, "spec"), claim["spec"], claim, run)
+    elif name:
+        report_missing("a volume claim", claim, "spec", place, run)
+
+
+def _check_controller_selector(workload: Fields, place: Node, run: Validation) -> None:
+    labels = as_mapping(get_path(workload.get("template"), "metadata", "labels"))
+    if not is_empty(workload.get("selector")):
+        validate_match({"matchLabels": workload["selector"]}, run)
+    elif is_set(workload.get("template")) and not labels:
+        # The default is the labels of the template.
+        report_missing("`spec`", workload, "selector", workload, run)
+
+
+def _check_revision_data(obj: Fields, place: Node, run: Validation) -> None:
+    data = obj.get("data")
+    if not is_set(data):
+        run.report("missing-field", "a ControllerRevision requires `data`; set it", find_key(obj, "data", obj))
+    elif not isinstance(data, dict) and run.release >= (1, 31):
+        # Before, any data was valid.
+        run.report("wrong-type", "`data` must be a mapping", data)
+
+
+def _require_template(obj: Fields, place: Node, run: Validation) -> None:
+    """Check that there is a template; its pods are validated as those of other kinds."""
+    if not is_set(obj.get("template")):
+        run.report("missing-field", "a PodTemplate requires `template`; set it", find_key(obj, "template", obj))
+
+
+def _check_budget(budget: Fields, place: Node, run: Validation) -> None:
+    given = list_set_keys(budget, ("minAvailable", "maxUnavailable"))
+    if len(given) > 1:
+        message = "`minAvailable` and `maxUnavailable` are mutually exclusive; delete one of them"
+        run.report("invalid-value", message, given[1])
+
+
+def _workload(table: ValidatorTable) -> Check:
+    return required_spec("`spec`", table, _check_selector, _check_template)
+
+
+_retention = one_of("", "Retain", "Delete")
+_REPLICAS: ValidatorTable = {"replicas": count, "minReadySeconds": count}
+_DAEMON_UPDATE: ValidatorTable = {"maxUnavailable": validate_count_or_share, "maxSurge": validate_count_or_share}
+_DAEMON_SET: ValidatorTable = {
+    "minReadySeconds": count,
+    "revisionHistoryLimit": count,
+    "updateStrategy": _strategy("OnDelete", _DAEMON_UPDATE, _check_daemon_progress, forbids_update=False),
+}
+_UPDATE: ValidatorTable = {"maxUnavailable": validate_count_or_share, "maxSurge": validate_count_or_percentage}
+_DEPLOYMENT: ValidatorTable = {
+    **_REPLICAS,
+    "progressDeadlineSeconds": count,
+    "revisionHistoryLimit": count,
+    "strategy": _strategy("Recreate", _UPDATE, _check_progress),
+}
+_STATEFUL_SET: ValidatorTable = {
+    **_REPLICAS,
+    "ordinals": mapping({"start": count}),
+    "persistentVolumeClaimRetentionPolicy": mapping({"whenDeleted": _retention, "whenScaled": _retention}),
+    "podManagementPolicy": one_of("", "OrderedReady", "Parallel"),
+    "serviceName": since((1, 33), dns_label("invalid-object-name", "name of a Service")),
+    # Without `maxUnavailable`: the API server drops it, because its feature gate is off by default.
+    "updateStrategy": _strategy("OnDelete", {"partition": count}),
+    "volumeClaimTemplates": items("a volume claim", {}, _check_claim),
+}
+_BUDGET: ValidatorTable = {
+    "maxUnavailable": validate_count_or_share,
+    "minAvailable": validate_count_or_share,
+    "selector": validate_label_selector,
+    "unhealthyPodEvictionPolicy": one_of("IfHealthyBudget", "AlwaysAllow"),
+}
+
+
+_MAX_PERIOD, _MAX_WINDOW = 1800, 3600
+_segment = path_segment("invalid-object-name", "path segment")
+
+
+def _reference(*, allows_core: bool) -> Validator:
+    """Return a validator for a reference; a kind without a group is in the core group, which has nothing to scale."""
+
+    def check_version(reference: Fields, place: Node, run: Validation) -> None:
+        written = as_text(reference.get("apiVersion"))
+        # A ReplicationController is the only kind without a group that can be scaled.
+        needs_group = not allows_core and as_text(reference.get("kind")) != "ReplicationController"
+        if run.release < (1, 34):
+            return
+        if written.count("/") > 1:
+            message = f"`apiVersion` is `{written}`; write a group and a version, such as `apps/v1`"
+            run.report("invalid-value", message, reference["apiVersion"])
+        elif needs_group and not written.rpartition("/")[0]:
+            if written:
+                message = f"`apiVersion` is `{written}`, which has no group; write both, such as `apps/v1`"
+                run.report("invalid-value", message, reference["apiVersion"])
+            elif reference:
+                run.report("missing-field", f"`{place}` requires `apiVersion`, such as `apps/v1`; set it", reference)
+
+    return mapping({"kind": _segment, "name": _segment}, "kind", "name", check_version)
+
+
+def _validate_amount(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    milli = to_milli(value)
+    if milli is not None and milli <= 0:
+        run.report("out-of-range", f"`{key}` must be more than 0, got `{value_of(value)}`", value)
+
+
+def _validate_resource(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    name = as_text(value)
+    if name and not is_container_resource(name):
+        message = f"containers cannot request the resource `{name}`; write one such as `cpu`"
+        run.report("unknown-resource", message, value)
+
+
+_TARGET: ValidatorTable = {
+    "averageUtilization": number(1),
+    "averageValue": _validate_amount,
+    "type": one_of("", "Utilization", "Value", "AverageValue"),
+    "value": _validate_amount,
+}
+
+
+def _target(*targets: str, only_one: bool = False) -> Check:
+    """Return a check of the value that a metric should have, which is in one of these fields of `target`."""
+
+    def check(source: Fields, place: Node, run: Validation) -> None:
+        target, key = source.get("target"), get_key(source, "target")
+        if not is_set(target):
+            report_missing(f"`{place}`", source, "target", place, run)
+        if not isinstance(target, dict):
+            return
+        given = list_set_keys(target, targets)
+        if not given:
+            message = f"`target` of `{place}` requires {join_names(list(targets), 'or')}; set it"
+            run.report("missing-field", message, locatable(target, key))
+        elif only_one and len(given) > 1:
+            message = f"{join_names(given, 'and')} of a target are mutually exclusive; delete one of them"
+            run.report("invalid-value", message, given[1])
+
+    return check
+
+
+_metric_name = path_segment("invalid-value", "name of a metric")
+_SOURCE: ValidatorTable = {"metric": mapping({"name": _metric_name}, "name"), "target": mapping(_TARGET, "type")}
+_OBJECT: ValidatorTable = {**_SOURCE, "describedObject": _reference(allows_core=True)}
+_RESOURCE: ValidatorTable = {"target": _SOURCE["target"]}
+_CONTAINER_RESOURCE: ValidatorTable = {
+    **_RESOURCE,
+    "container": dns_label("invalid-container-name", "container name"),
+    "name": _validate_resource,
+}
+_share_of_request = _target("averageUtilization", "averageValue", only_one=True)
+_SOURCES: Mapping[str, tuple[str, Validator]] = {
+    "Object": (
+        "object",
+        mapping(_OBJECT, require_set("", "describedObject", "metric"), _target("value", "averageValue")),
+    ),
+    "External": (
+        "external",
+        mapping(_SOURCE, require_set("", "metric"), _target("value", "averageValue", only_one=True)),
+    ),
+    "Pods": ("pods", mapping(_SOURCE, require_set("", "metric"), _target("averageValue"))),
+    "Resource": ("resource", mapping(_RESOURCE, "name", _share_of_request)),
+    "ContainerResource": ("containerResource", mapping(_CONTAINER_RESOURCE, "name", "container", _share_of_request)),
+}
+"""The types of metrics: each has a field, which the others do not have."""
+
+_check_metric_type = choice("a metric", "type", *_SOURCES)
+
+
+def _check_metric(metric: Fields, place: Node, run: Validation) -> None:
+    _check_metric_type(metric, place, run)
+    metric_type = as_text(metric.get("type"))
+    field = _SOURCES[metric_type][0] if metric_type in _SOURCES else ""
+    given = list_set_keys(metric, [name for name, _ in _SOURCES.values()])
+    if field and field not in given:
+        run.report("missing-field", f"a metric of type `{metric_type}` requires `{field}`; set it", metric["type"])
+    for other in given if field and len(given) > 1 else ():
+        if other != field:
+            message = f"`{other}` cannot be set in a metric of type `{metric_type}`; delete it"
+            run.report("invalid-value", message, other)
+    # The field of the type, or else the first one.
+    validated = field if field in given else "".join(given[:1])
+    for name, validate in _SOURCES.values():
+        if name == validated:
+            validate(get_key(metric, name), metric[name], metric, run)
+
+
+def _check_policies(rules: Fields, place: Node, run: Validation) -> None:
+    if isinstance(rules.get("policies"), list) and not rules["policies"]:
+        report_missing(f"`{place}`", rules, "policies", place, run)
+
+
+def _check_bounds(autoscaler: Fields, place: Node, run: Validation) -> None:
+    most, least = as_integer(autoscaler.get("maxReplicas")), as_integer(autoscaler.get("minReplicas"))
+    if most is not None and least is not None and 1 <= most < least:
+        message = f"`maxReplicas` is `{most}`, less than `minReplicas`, which is `{least}`; raise it"
+        run.report("out-of-range", message, autoscaler["maxReplicas"])
+
+
+_SCALING_POLICY: ValidatorTable = {
+    "periodSeconds": number(1, _MAX_PERIOD),
+    "type": one_of("", "Pods", "Percent"),
+    "value": number(1),
+}
+_SCALING_RULES: ValidatorTable = {
+    "policies": items("a policy", _SCALING_POLICY, "type", "value", "periodSeconds"),
+    "selectPolicy": one_of("Max", "Min", "Disabled"),
+    "stabilizationWindowSeconds": number(0, _MAX_WINDOW),
+    "tolerance": since((1, 35), validate_quantity),
+}
+_scaling_rules = mapping(_SCALING_RULES, _check_policies)
+_AUTOSCALER: ValidatorTable = {
+    "behavior": mapping({"scaleDown": _scaling_rules, "scaleUp": _scaling_rules}),
+    "maxReplicas": number(1),
+    "metrics": items("a metric", {}, _check_metric),
+    "minReplicas": number(1),
+    "scaleTargetRef": _reference(allows_core=False),
+    "targetCPUUtilizationPercentage": number(1),
+}
+
+
+KINDS = {
+    "ControllerRevision": Kind(fields("a ControllerRevision", {"revision": count}, _check_revision_data)),
+    "DaemonSet": Kind(
+        fields(
+            "a DaemonSet", {}, _workload(_DAEMON_SET), _integer_annotation("deprecated.daemonset.template.generation")
+        )
+    ),
+    "Deployment": Kind(
+        fields(
+            "a Deployment",
+            {},
+            _workload(_DEPLOYMENT),
+            _check_deployment,
+            _integer_annotation("deprecated.deployment.rollback.to", low=0),
+        )
+    ),
+    "PodDisruptionBudget": Kind(spec("a PodDisruptionBudget", _BUDGET, _check_budget), PATH_SEGMENT_NAME),
+    "PodTemplate": Kind(_require_template),
+    "ReplicaSet": Kind(_workload(_REPLICAS)),
+    "ReplicationController": Kind(required_spec("`spec`", _REPLICAS, _check_template, _check_controller_selector)),
+    "StatefulSet": Kind(_workload(_STATEFUL_SET), LABEL_NAME),
+    "HorizontalPodAutoscaler": Kind(
+        required_spec("`spec`", _AUTOSCALER, require_set("`spec`", "maxReplicas", "scaleTargetRef"), _check_bounds)
+    ),
+}

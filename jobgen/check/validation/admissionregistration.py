@@ -1,0 +1,437 @@
+"""Validate the kinds of `admissionregistration.k8s.io`: webhooks, policies and their bindings."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from jobgen.check.admission.fields import (
+    Fields,
+    Validation,
+    ValidatorTable,
+    choice,
+    dns_subdomain,
+    each,
+    fields,
+    find_key,
+    get_key,
+    is_set,
+    items,
+    iter_items,
+    iter_texts,
+    mapping,
+    number,
+    one_of,
+    path_segment,
+    qualified_name,
+    report_missing,
+    report_unsupported,
+    require_set,
+    texts,
+)
+from jobgen.check.admission.names import (
+    DNS_LABEL_1035,
+    DNS_SUBDOMAIN,
+    LABEL_KEY,
+    PATH_SEGMENT,
+    is_dns_label_1035,
+    is_dns_subdomain,
+    is_label_key,
+    is_path_segment,
+)
+from jobgen.check.admission.scheduling import validate_label_selector
+from jobgen.check.cel import networks
+from jobgen.check.cel.admission_scope import AdmissionScope
+from jobgen.check.validation.kinds import Kind, spec
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.model.data import Node, locatable, value_of
+from jobgen.model.lazy_re import lazy_pattern
+
+_MAX_CONDITIONS = 64
+_REVIEW_VERSIONS = ("v1", "v1beta1")
+_FORM = "write `https://host/path`"
+_LISTS = ("apiGroups", "apiVersions", "operations")
+
+
+def validate_expression(
+    owner: Fields, field: str, scope: AdmissionScope, place: Node, run: Validation, *results: str
+) -> None:
+    """Validate that a field is an expression with one of some types."""
+    written = as_text(owner.get(field))
+    if not written.strip():
+        node = locatable(owner.get(field), owner, place)
+        run.report("missing-field", f"`{field}` is empty; write an expression", node)
+    elif error := scope.find_error(written, *results):
+        run.report("invalid-value", f"`{field}` does not compile: {error}", owner[field])
+
+
+def validate_conditions(owner: Fields, scope: AdmissionScope, run: Validation) -> None:
+    """Validate the match conditions of a policy or a webhook; they cannot read variables."""
+    conditions, scope = owner.get("matchConditions"), scope.without(variables=True)
+    size = len(as_list(conditions))
+    if size > _MAX_CONDITIONS:
+        message = f"`{size}` match conditions are too many; the limit is {_MAX_CONDITIONS}"
+        run.report("out-of-range", message, as_list(conditions)[_MAX_CONDITIONS])
+    seen: set[str] = set()
+    for item, place in iter_items(get_key(owner, "matchConditions"), conditions):
+        validate_expression(item, "expression", scope, place, run, "bool")
+        _check_condition(item, place, run)
+        name = as_text(item.get("name"))
+        if name in seen and is_label_key(name):
+            run.report("duplicate-item", f"there are two match conditions named `{name}`; rename one", item["name"])
+        seen.add(name)
+
+
+_condition_name = qualified_name("invalid-name", "name of a match condition")
+_check_condition = fields("a match condition", {"name": _condition_name}, "name")
+
+
+def _check_lists(rule: Fields, place: Node, run: Validation) -> None:
+    for field in _LISTS:
+        values = list(iter_texts(rule.get(field)))
+        wildcard = next((item for found, item in values if found == "*"), None)
+        if len(values) > 1 and wildcard is not None:
+            run.report("invalid-value", f"`*` in `{field}` stands for all values; remove it or the others", wildcard)
+    for found, item in iter_texts(rule.get("apiVersions")):
+        if not found:
+            run.report("missing-field", "a version in `apiVersions` is empty; write a version or `*`", item or place)
+
+
+def _check_resources(rule: Fields, place: Node, run: Validation) -> None:
+    values = list(iter_texts(rule.get("resources")))
+    names = [found for found, _ in values]
+    owners: set[str] = set()
+    subresources: set[str] = set()
+    for found, item in values:
+        owner, slash, subresource = found.partition("/")
+        if not found:
+            run.report("missing-field", "a resource in `resources` is empty; write its name or `*`", item or place)
+        if not slash:
+            continue
+        if owner in owners:
+            run.report("invalid-value", f"`{found}` is part of `{owner}/*`; remove one of them", item)
+        if subresource in subresources:
+            run.report("invalid-value", f"`{found}` is part of `*/{subresource}`; remove one of them", item)
+        owners |= {owner} if subresource == "*" else set()
+        subresources |= {subresource} if owner == "*" else set()
+    if len(values) > 1 and "*/*" in names:
+        message = "`*/*` in `resources` stands for all resources; remove it or the others"
+        run.report("invalid-value", message, values[names.index("*/*")][1])
+    plain = [found for found in names if found and "/" not in found]
+    # The API server looks only at the last resource without a subresource.
+    if "*" in plain and plain[-1] != "*":
+        message = "`*` in `resources` stands for all resources without subresources; remove it or the others"
+        run.report("invalid-value", message, values[names.index("*")][1])
+
+
+_RULE: ValidatorTable = {
+    "operations": each(one_of("*", "CONNECT", "CREATE", "DELETE", "UPDATE")),
+    "scope": one_of("*", "Cluster", "Namespaced"),
+}
+check_rule = fields("a rule", _RULE, *_LISTS, "resources", _check_lists, _check_resources)
+MATCH: ValidatorTable = {
+    "matchPolicy": one_of("Equivalent", "Exact"),
+    "namespaceSelector": validate_label_selector,
+    "objectSelector": validate_label_selector,
+}
+"""The fields by which both policies and webhooks match."""
+
+failure_policy = one_of("Fail", "Ignore")
+
+
+def _check_webhook(hook: Fields, place: Node, run: Validation) -> None:
+    name = as_text(hook.get("name"))
+    if is_dns_subdomain(name) and name.count(".") < 2:
+        message = f"`{name}` is not a valid name of a webhook; write a domain such as `check.example.com`"
+        run.report("invalid-name", message, hook["name"])
+    validate_client(hook, place, run)
+    validate_review_versions("admissionReviewVersions", hook, place, run)
+    validate_conditions(hook, AdmissionScope(has_params=False, has_variables=False), run)
+
+
+def validate_client(hook: Fields, place: Node, run: Validation) -> None:
+    """Validate how a webhook is called: by its URL or by a Service."""
+    config = as_mapping(hook.get("clientConfig"))
+    given = [get_key(config, name) for name in ("url", "service") if is_set(config.get(name))]
+    if len(given) != 1:
+        node = config or get_key(hook, "clientConfig") if "clientConfig" in hook else place
+        run.report("invalid-form", "`clientConfig` must have either `url` or `service`", node)
+    elif given[0] == "url":
+        _validate_url(as_text(config["url"]), config["url"], run)
+    else:
+        _service(given[0], config["service"], config, run)
+
+
+def _validate_url(url: str, node: Node, run: Validation) -> None:
+    error = networks.fault(url) if url else "`` is not a URL"
+    if error:
+        run.report("invalid-value", f"{error}; {_FORM}", node)
+        return
+    parts = urlsplit(url)
+    if parts.scheme.lower() != "https" or not parts.netloc:
+        run.report("invalid-value", f"`{url}` is not a URL with the scheme `https` and a host; {_FORM}", node)
+    elif "@" in parts.netloc or parts.query or parts.fragment:
+        run.report("invalid-value", f"`{url}` has a user, a query or a fragment; {_FORM}", node)
+
+
+def _validate_path(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    path = as_text(value)
+    steps = path.removesuffix("/").removeprefix("/").split("/")
+    if path not in ("", "/") and not (path.startswith("/") and all(map(is_dns_subdomain, steps))):
+        message = f"`{path}` is not a path of a webhook; start with `/`, and in each part {DNS_SUBDOMAIN}"
+        run.report("invalid-value", message, value)
+
+
+_service = mapping({"path": _validate_path, "port": number(1, 65535, rule="invalid-port")}, "name", "namespace")
+
+
+def validate_review_versions(field: str, owner: Fields, place: Node, run: Validation) -> None:
+    """Validate the versions of reviews that a webhook understands; the API server must know one of them."""
+    versions = list(iter_texts(owner.get(field)))
+    seen: set[str] = set()
+    for found, item in versions:
+        if found in seen:
+            run.report("duplicate-item", f"`{found}` is twice in `{field}`; remove one of them", item)
+        elif not is_dns_label_1035(found):
+            run.report("invalid-value", f"`{found}` is not a version; {DNS_LABEL_1035}", item)
+        seen.add(found)
+    if not as_list(owner.get(field)):
+        report_missing("a webhook", owner, field, place, run)
+    elif not seen & set(_REVIEW_VERSIONS):
+        shown = ", ".join(f"`{found}`" for found, _ in versions)
+        run.report("invalid-value", f"`{field}` is {shown}; add `v1`", value_of(owner[field])[0] or place)
+
+
+_WEBHOOK: ValidatorTable = {
+    **MATCH,
+    "failurePolicy": failure_policy,
+    "name": dns_subdomain("invalid-name", "name of a webhook"),
+    "reinvocationPolicy": one_of("IfNeeded", "Never"),
+    "rules": items("a rule", {}, check_rule),
+    "sideEffects": one_of("None", "NoneOnDryRun"),
+    "timeoutSeconds": number(1, 30),
+}
+_webhooks = items(
+    "a webhook",
+    _WEBHOOK,
+    "name",
+    require_set("a webhook", "sideEffects"),
+    _check_webhook,
+    unique=("name", "there are two webhooks named `{}`; rename one"),
+)
+_CONFIGURATION = Kind(fields("a webhook configuration", {"webhooks": _webhooks}))
+
+
+_MAX_ANNOTATIONS = 20
+_MAX_EXPRESSION_BYTES = 5 * 1024
+_MUTATING_OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
+_IDENTIFIER = lazy_pattern("[_a-zA-Z][_a-zA-Z0-9]*")
+_RESERVED = frozenset(
+    """as break const continue else false for function if import in let loop namespace null package return true
+    var void while""".split()
+)
+_RESULTS = {"JSONPatch": ("jsonPatch", "list<JSONPatch>"), "ApplyConfiguration": ("applyConfiguration", "Object")}
+
+
+def _validate_resource_names(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    seen: set[str] = set()
+    for found, item in iter_texts(value):
+        if not is_path_segment(found):
+            run.report("invalid-name", f"`{found}` is not a valid name of a resource; {PATH_SEGMENT}", item)
+        if found in seen:
+            run.report("duplicate-item", f"`{found}` is twice in `{key}`; remove one of them", item)
+        seen.add(found)
+
+
+_policy_rules = items("a rule", {"resourceNames": _validate_resource_names}, check_rule)
+_match = mapping({**MATCH, "excludeResourceRules": _policy_rules, "resourceRules": _policy_rules})
+
+
+def _check_match(policy: Fields, place: Node, run: Validation) -> None:
+    """Check that a policy says what it matches."""
+    match = as_mapping(policy.get("matchConstraints"))
+    if not is_set(policy.get("matchConstraints")):
+        report_missing("a policy", policy, "matchConstraints", get_key(policy, "spec"), run)
+    elif not as_list(match.get("resourceRules")):
+        message = "`matchConstraints` requires `resourceRules`; list the resources that the policy applies to"
+        run.report("missing-field", message, find_key(match, "resourceRules", get_key(policy, "matchConstraints")))
+
+
+def _validate_mutating_operations(match: Node, run: Validation) -> None:
+    """Report operations that cannot be changed."""
+    for rule, _ in iter_items("resourceRules", as_mapping(match).get("resourceRules")):
+        for found, node in iter_texts(rule.get("operations")):
+            if found == "DELETE":
+                report_unsupported("operations", node, _MUTATING_OPERATIONS, run)
+
+
+def _validate_version(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    written = as_text(value)
+    group, _, version = written.rpartition("/")
+    if not written:
+        return
+    if "/" in group or not version:
+        run.report("invalid-value", f"`{written}` is not an API version; write `v1` or `group/version`", value)
+    elif group and not is_dns_subdomain(group):
+        run.report("invalid-value", f"`{group}` is not an API group; {DNS_SUBDOMAIN}", value)
+    elif not is_dns_label_1035(version):
+        run.report("invalid-value", f"`{version}` is not a version; {DNS_LABEL_1035}", value)
+
+
+def _validate_kind(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    kind = as_text(value)
+    if kind and not is_dns_label_1035(kind.lower()):
+        run.report("invalid-value", f"`{kind}` is not a kind; in lower case, {DNS_LABEL_1035}", value)
+
+
+def _check_param_ref(reference: Fields, place: Node, run: Validation) -> None:
+    name, has_selector = as_text(reference.get("name")), is_set(reference.get("selector"))
+    if name and has_selector:
+        message = "`paramRef` must have either `name` or `selector`; remove one of them"
+        run.report("invalid-form", message, get_key(reference, "selector"))
+    if not name and not has_selector:
+        message = "`paramRef` must have either `name` or `selector`; set one of them"
+        run.report("missing-field", message, locatable(reference, place))
+
+
+_POLICY: ValidatorTable = {
+    "failurePolicy": failure_policy,
+    "matchConstraints": _match,
+    "paramKind": mapping({"apiVersion": _validate_version, "kind": _validate_kind}, "apiVersion", "kind"),
+}
+_PARAM_REF: ValidatorTable = {"name": path_segment("invalid-name", "object name"), "selector": validate_label_selector}
+_BINDING: ValidatorTable = {
+    "matchResources": _match,
+    "paramRef": mapping(_PARAM_REF, choice("`paramRef`", "parameterNotFoundAction", "Allow", "Deny"), _check_param_ref),
+    "policyName": dns_subdomain("invalid-name", "name of a policy"),
+}
+
+
+def _validate_variables(policy: Fields, scope: AdmissionScope, run: Validation) -> None:
+    """Validate the variables of a policy, and add them to the scope; each can read those above it."""
+    for item, place in iter_items(get_key(policy, "variables"), policy.get("variables")):
+        name, written = as_text(item.get("name")), as_text(item.get("expression"))
+        if not name.strip():
+            report_missing("a variable", item, "name", place, run)
+        elif not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
+            message = f"`{name}` is not a valid name of a variable in CEL; use letters, digits and underscores"
+            run.report("invalid-name", message, item["name"])
+        if not written.strip():
+            run.report("missing-field", "`expression` is empty; write an expression", item.get("expression") or place)
+        elif error := scope.add_variable(name, written):
+            run.report("invalid-value", f"`expression` does not compile: {error}", item["expression"])
+
+
+def _check_expressions(policy: Fields, place: Node, run: Validation) -> None:
+    """Check the expressions of a validating policy with the types that they have in the API server."""
+    validations, annotations = policy.get("validations"), policy.get("auditAnnotations")
+    has_params = is_set(policy.get("paramKind"))
+    scope = AdmissionScope(has_params=has_params, has_variables=bool(as_list(policy.get("variables"))))
+    validate_conditions(policy, scope, run)
+    _validate_variables(policy, scope, run)
+    if not as_list(validations) and not as_list(annotations):
+        message = "the policy has neither `validations` nor `auditAnnotations`; add one of them"
+        run.report("missing-field", message, policy or place)
+    for item, node in iter_items(get_key(policy, "validations"), validations):
+        _validate_validation(item, scope, node, run)
+    size = len(as_list(annotations))
+    if size > _MAX_ANNOTATIONS:
+        message = f"`{size}` audit annotations are too many; the limit is {_MAX_ANNOTATIONS}"
+        run.report("out-of-range", message, as_list(annotations)[_MAX_ANNOTATIONS])
+    _validate_annotations(get_key(policy, "auditAnnotations"), annotations, scope, run)
+
+
+def _validate_validation(item: Fields, scope: AdmissionScope, place: Node, run: Validation) -> None:
+    validate_expression(item, "expression", scope, place, run, "bool")
+    if as_text(item.get("messageExpression")):
+        validate_expression(item, "messageExpression", scope.without(authorizer=True), place, run, "string")
+    message = as_text(item.get("message"))
+    if message and not message.strip():
+        run.report("invalid-value", "`message` is blank; write a message or remove it", item["message"])
+    elif "\n" in message.strip() or "\r" in message.strip():
+        run.report("invalid-value", "`message` must be one line", item["message"])
+    _reason("reason", item.get("reason"), item, run)
+
+
+_reason = one_of("Forbidden", "Invalid", "RequestEntityTooLarge")
+
+
+def _validate_annotations(field: str, value: Node, scope: AdmissionScope, run: Validation) -> None:
+    seen: set[str] = set()
+    for item, place in iter_items(field, value):
+        key = as_text(item.get("key"))
+        if not is_label_key(f"{as_text(run.metadata.get('name'))}/{key}"):
+            message = f"`{key}` is not a valid key of an audit annotation, after the policy's name and `/`; {LABEL_KEY}"
+            run.report("invalid-name", message, item.get("key") or place)
+        elif key in seen:
+            run.report("duplicate-item", f"there are two audit annotations with the key `{key}`", item["key"])
+        seen.add(key)
+        written = as_text(item.get("valueExpression")).strip()
+        if len(written.encode(errors="replace")) > _MAX_EXPRESSION_BYTES:
+            message = f"`valueExpression` is longer than {_MAX_EXPRESSION_BYTES} bytes; shorten it"
+            run.report("out-of-range", message, item["valueExpression"])
+        else:
+            validate_expression(item, "valueExpression", scope, place, run, "string", "null")
+
+
+def _check_mutations(policy: Fields, place: Node, run: Validation) -> None:
+    """Check the expressions of a mutating policy with the types that they have in the API server."""
+    _validate_mutating_operations(policy.get("matchConstraints"), run)
+    scope = AdmissionScope(has_params=is_set(policy.get("paramKind")), has_variables=True)
+    validate_conditions(policy, scope, run)
+    _validate_variables(policy, scope, run)
+    if not as_list(policy.get("mutations")):
+        report_missing("a policy", policy, "mutations", place, run)
+    for item, node in iter_items(get_key(policy, "mutations"), policy.get("mutations")):
+        _check_patch_type(item, node, run)
+        kind = as_text(item.get("patchType"))
+        for name, (field, result) in _RESULTS.items() if kind in _RESULTS else ():
+            if name != kind and is_set(item.get(field)):
+                message = f"`{field}` has no place beside `patchType: {kind}`; remove one of them"
+                run.report("invalid-form", message, get_key(item, field))
+            elif name == kind and not is_set(item.get(field)):
+                report_missing(f"`patchType: {kind}`", item, field, node, run)
+            elif name == kind:
+                patch = as_mapping(item[field])
+                validate_expression(patch, "expression", scope, get_key(item, field), run, result)
+
+
+_check_patch_type = choice("a mutation", "patchType", *_RESULTS)
+
+
+def _check_mutating_binding(binding: Fields, place: Node, run: Validation) -> None:
+    _validate_mutating_operations(binding.get("matchResources"), run)
+
+
+def _check_actions(binding: Fields, place: Node, run: Validation) -> None:
+    actions = [found for found, _ in iter_texts(binding.get("validationActions"))]
+    nodes = dict(reversed(list(iter_texts(binding.get("validationActions")))))
+    if {"Deny", "Warn"} <= nodes.keys():
+        message = "`Deny` and `Warn` exclude each other, because a denial is shown anyway; remove one"
+        last = max((found for found in nodes if found != "Audit"), key=actions.index)
+        run.report("invalid-value", message, nodes[last])
+    if not actions:
+        message = "the binding has no actions; list at least one of `Deny`, `Warn` and `Audit`"
+        run.report("missing-field", message, find_key(binding, "validationActions", place))
+
+
+_actions = texts("Audit", "Deny", "Warn", twice="there are two actions named `{}`; remove one of them")
+
+
+KINDS = {
+    "MutatingWebhookConfiguration": _CONFIGURATION,
+    "ValidatingWebhookConfiguration": _CONFIGURATION,
+    "MutatingAdmissionPolicy": Kind(
+        spec(
+            "a policy",
+            {**_POLICY, "reinvocationPolicy": one_of("", "IfNeeded", "Never")},
+            "reinvocationPolicy",
+            _check_match,
+            _check_mutations,
+        )
+    ),
+    "MutatingAdmissionPolicyBinding": Kind(spec("a binding", _BINDING, "policyName", _check_mutating_binding)),
+    "ValidatingAdmissionPolicy": Kind(spec("a policy", _POLICY, _check_match, _check_expressions)),
+    "ValidatingAdmissionPolicyBinding": Kind(
+        spec("a binding", {**_BINDING, "validationActions": _actions}, "policyName", _check_actions)
+    ),
+}

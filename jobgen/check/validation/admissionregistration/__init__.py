@@ -1,1 +1,0 @@
-"""Validate the kinds of `admissionregistration.k8s.io`."""

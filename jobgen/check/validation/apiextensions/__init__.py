@@ -1,1 +1,0 @@
-"""Validate the kinds of `apiextensions.k8s.io`."""

@@ -1,1 +1,0 @@
-"""Validate the kinds of apiregistration.k8s.io."""

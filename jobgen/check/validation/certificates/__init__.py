@@ -1,1 +1,0 @@
-"""Validate the kinds of certificates.k8s.io."""

@@ -1,0 +1,125 @@
+"""Validate ConfigMaps and Secrets: their keys, their size, and what the type of a Secret requires."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from math import isinf
+
+from jobgen.check.admission.fields import Fields, Validation, find_key, join_names
+from jobgen.check.admission.names import CONFIG_KEY, is_config_key
+from jobgen.check.validation.kinds import Kind
+from jobgen.k8s.nodes import as_mapping, as_text, get_path
+from jobgen.model.data import Node, value_of
+
+_MAX_BYTES = 1024 * 1024
+_DOCKER_KEYS = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigjson": ".dockerconfigjson"}
+_REQUIRED_KEYS = {
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    **{name: (key,) for name, key in _DOCKER_KEYS.items()},
+}
+_ALTERNATIVE_KEYS = {"kubernetes.io/basic-auth": ("username", "password")}
+_TOKEN_TYPE, _ACCOUNT_KEY = "kubernetes.io/service-account-token", "kubernetes.io/service-account.name"
+
+
+def _validate_keys(data: Fields, kind: str, run: Validation) -> None:
+    for key in data:
+        if not is_config_key(key):
+            run.report("invalid-config-key", f"`{key}` is not a valid key of a {kind}; {CONFIG_KEY}", key)
+
+
+def _validate_size(texts: Fields, binary: Fields, kind: str, field: Node, run: Validation) -> None:
+    """Validate the size of all values together: that of strings in UTF-8, and of what strings in base64 contain."""
+    size = sum(len(as_text(value).encode(errors="replace")) for value in texts.values())
+    for value in binary.values():
+        text = as_text(value)
+        # Four characters are three bytes; line breaks count nothing.
+        length = (len(text) - text.count("\n") - text.count("\r")) // 4 * 3 - text[-2:].count("=")
+        size += len(value) if isinstance(value, list) else length
+    if size > _MAX_BYTES:
+        message = f"the values have `{size}` bytes; the limit is {_MAX_BYTES}, so split the {kind} or mount a volume"
+        run.report("out-of-range", message, field)
+
+
+def _check_config_map(obj: Fields, place: Node, run: Validation) -> None:
+    data, binary = as_mapping(obj.get("data")), as_mapping(obj.get("binaryData"))
+    _validate_keys(data, "ConfigMap", run)
+    _validate_keys(binary, "ConfigMap", run)
+    for key in data:
+        if key in binary:
+            run.report("duplicate-item", f"`{key}` is a key of `data` and of `binaryData`; remove one of them", key)
+    field = next((key for key in obj if key in ("data", "binaryData")), "data")
+    _validate_size(data, binary, "ConfigMap", field, run)
+
+
+def _check_secret(obj: Fields, place: Node, run: Validation) -> None:
+    """Check a Secret; the API server writes `stringData` over `data` first."""
+    data, texts = as_mapping(obj.get("data")), as_mapping(obj.get("stringData"))
+    _validate_keys(data, "Secret", run)
+    _validate_keys({key: value for key, value in texts.items() if key not in data}, "Secret", run)
+    binary = {key: value for key, value in data.items() if key not in texts}
+    _validate_size(texts, binary, "Secret", find_key(obj, "data" if data else "stringData", obj), run)
+    _validate_type(obj, data, texts, run)
+
+
+def _validate_type(obj: Fields, data: Fields, texts: Fields, run: Validation) -> None:
+    """Validate the keys that the type of the Secret requires."""
+    name, values = as_text(obj.get("type")), {**data, **texts}
+    field = next((key for key in obj if key in ("data", "stringData")), obj.get("type"))
+    missing = [f"`{key}`" for key in _REQUIRED_KEYS.get(name, ()) if key not in values]
+    alternatives = _ALTERNATIVE_KEYS.get(name, ())
+    if alternatives and not values.keys() & set(alternatives):
+        missing.append(join_names(list(alternatives), "or"))
+    for keys in missing:
+        run.report("missing-field", f"a Secret of type `{name}` requires the key {keys}; add it", field)
+    if name == _TOKEN_TYPE and not as_text(get_path(run.metadata.get("annotations"), _ACCOUNT_KEY)):
+        message = f"a Secret of type `{name}` requires the annotation `{_ACCOUNT_KEY}`; set it"
+        run.report("missing-field", message, run.metadata.get("annotations") or run.metadata or obj)
+    for key in _REQUIRED_KEYS.get(name, ()):
+        content = _read_value(key, data, texts) if key in values else None
+        if key == "ssh-privatekey" and content == b"":
+            run.report("missing-field", f"`{key}` is empty; set it to a private key", values[key])
+        # The message does not contain the credentials.
+        if key in _DOCKER_KEYS.values() and content is not None and not _is_json_mapping(content):
+            run.report("invalid-value", f"`{key}` is not a JSON object; write one with `auths`", values[key])
+
+
+def _read_value(key: str, data: Fields, texts: Fields) -> bytes | None:
+    """Return the bytes of a key; None if they are not base64 or a list of bytes, which the schema reports."""
+    if key in texts:
+        return as_text(texts[key]).encode(errors="replace")
+    found = value_of(data[key])
+    try:
+        if isinstance(found, list):
+            return bytes(value_of(item) or 0 for item in found)
+        text = "" if found is None else found.replace("\n", "").replace("\r", "")
+        return base64.b64decode(text.encode(), validate=True)
+    except (binascii.Error, AttributeError, TypeError, ValueError):
+        return None
+
+
+def _is_json_mapping(content: bytes) -> bool:
+    """Return whether Go reads a text as a JSON object; null is an empty one."""
+    text = content.decode(errors="replace")
+    try:
+        found = json.loads(text, parse_int=_parse_number, parse_float=_parse_number, parse_constant=_refuse)
+    except ValueError:
+        return False
+    except RecursionError:
+        # Go reads ten thousand levels.
+        return True
+    return found is None or isinstance(found, dict)
+
+
+def _parse_number(text: str) -> float:
+    number = float(text)
+    return _refuse(text) if isinf(number) else number
+
+
+def _refuse(text: str) -> float:
+    raise ValueError(text)
+
+
+KINDS = {"ConfigMap": Kind(_check_config_map), "Secret": Kind(_check_secret)}

@@ -1,1 +1,0 @@
-"""Validation of the kinds of `coordination.k8s.io`."""

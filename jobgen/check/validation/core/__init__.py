@@ -1,1 +1,0 @@
-"""Validation of the kinds of the group without a name: Pod, Service, ConfigMap and others."""

@@ -1,0 +1,289 @@
+"""Validate how devices are requested with `resource.k8s.io`: claims, templates of claims, and classes of devices."""
+
+from __future__ import annotations
+
+import json
+
+from jobgen.check.admission.fields import (
+    Check,
+    Fields,
+    Validation,
+    ValidatorTable,
+    at_most,
+    dns_label,
+    dns_subdomain,
+    fields,
+    find_key,
+    get_key,
+    is_empty,
+    is_set,
+    items,
+    iter_texts,
+    mapping,
+    one_of,
+    report_missing,
+    require_set,
+    since,
+    text,
+)
+from jobgen.check.admission.metadata import validate_annotation_keys, validate_labels
+from jobgen.check.admission.names import (
+    DNS_SUBDOMAIN,
+    GENERATED_NAME,
+    LABEL_VALUE,
+    is_dns_label,
+    is_dns_subdomain,
+    is_label_key,
+    is_label_value,
+)
+from jobgen.check.validation.kinds import Kind, label_key, spec
+from jobgen.k8s.device_claims import ADMIN_LABEL
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
+from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.lazy_re import lazy_pattern
+
+_MAX_DRIVER_BYTES, _MAX_ID_BYTES = 63, 32
+_MAX_EXPRESSION_BYTES = _MAX_PARAMETER_BYTES = 10 * 1024
+_MAX_ITEMS, _MAX_ALTERNATIVES = 32, 8
+_EXACT_FIELDS = ("deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations", "capacity")
+_PRIORITIZED_SINCE = _ADMIN_SINCE = (1, 34)
+_TAINTS_SINCE = _DISTINCT_SINCE = (1, 36)
+QUALIFIED_NAME = "write a domain and a name of at most 32 letters, digits and `_`, such as `gpu.example.com/model`"
+_identifier = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _is_driver_name(name: str) -> bool:
+    """Return whether a text can be the name of a driver, which may have uppercase letters."""
+    return len(name.encode(errors="replace")) <= _MAX_DRIVER_BYTES and is_dns_subdomain(name.lower())
+
+
+def is_qualified_name(name: str, *, needs_domain: bool = False) -> bool:
+    """Return whether a text can be the name of an attribute or a capacity: an identifier after an optional domain."""
+    parts = name.split("/")
+    if len(parts) > 2:
+        # The API server does not look at such names.
+        return True
+    if len(parts) == 2 and not _is_driver_name(parts[0]):
+        return False
+    is_identifier = len(parts[-1]) <= _MAX_ID_BYTES and _identifier.fullmatch(parts[-1]) is not None
+    return is_identifier and (len(parts) == 2 or not needs_domain)
+
+
+def twice(field: str, name: str = "name") -> tuple[str, str]:
+    """Return the name of a field that items of a list differ in, and the message if they do not."""
+    return name, f"two items of `{field}` are `{{}}`; rename or delete one of them"
+
+
+device_name = dns_label("invalid-value", "name")
+driver_name = text(
+    "invalid-value", f"driver name of at most {_MAX_DRIVER_BYTES} characters", _is_driver_name, DNS_SUBDOMAIN
+)
+taint_value = text("invalid-label", "label value", is_label_value, LABEL_VALUE)
+_class_name = dns_subdomain("invalid-object-name", "name of a DeviceClass")
+
+
+def is_flat(obj: Fields) -> bool:
+    """Return whether an object has an old version, in which the fields of requests and devices are at another place."""
+    return as_text(obj.get("apiVersion")).endswith(("/v1beta1", "/v1alpha3"))
+
+
+def _check_cel(cel: Fields, place: Node, run: Validation) -> None:
+    written = as_text(cel.get("expression"))
+    node = cel.get("expression") if is_set(cel.get("expression")) else place
+    if not written.strip():
+        message = "a CEL selector requires an `expression`, such as `device.driver == 'gpu.example.com'`"
+        run.report("missing-field", message, node)
+    elif len(written.encode(errors="replace")) > _MAX_EXPRESSION_BYTES:
+        run.report("out-of-range", f"`expression` has more than {_MAX_EXPRESSION_BYTES} bytes; shorten it", node)
+    else:
+        # Imported late: few repositories have selectors of devices.
+        from jobgen.check.cel.admission_scope import find_selector_fault
+
+        fault = find_selector_fault(written, has_allow_multiple=run.release >= (1, 36))
+        if fault is not None:
+            # The parser lists everything that may follow, and has a symbol for the end of the text.
+            reason = fault.message.partition(" expecting ")[0].replace("`<EOF>`", "the end of the text")
+            message = f"the CEL expression does not compile: {reason} (line {fault.line}, column {fault.column})"
+            run.report("invalid-value", message, node)
+
+
+def _check_parameters(opaque: Fields, place: Node, run: Validation) -> None:
+    parameters = opaque.get("parameters")
+    if value_of(parameters) is None:
+        report_missing("`opaque`", opaque, "parameters", place, run)
+    elif not isinstance(parameters, dict):
+        run.report("wrong-type", "`parameters` must be an object", parameters)
+    else:
+        written = json.dumps(untraced(parameters), separators=(",", ":"), ensure_ascii=False)
+        if len(written.encode(errors="replace")) > _MAX_PARAMETER_BYTES:
+            message = f"`parameters` have more than {_MAX_PARAMETER_BYTES} bytes as JSON; shorten them"
+            run.report("out-of-range", message, find_key(opaque, "parameters", place))
+
+
+_selectors = at_most(
+    _MAX_ITEMS, items("a selector", {"cel": mapping({}, _check_cel)}, require_set("a selector", "cel"))
+)
+_CONFIG: ValidatorTable = {"opaque": mapping({"driver": driver_name}, "driver", _check_parameters)}
+_require_opaque = require_set("a configuration", "opaque")
+
+
+def _validate_extended_resource(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    found = as_text(value)
+    is_extended = "/" in found and "kubernetes.io/" not in found and not found.startswith("requests.")
+    if is_set(value) and not (is_extended and is_label_key(f"requests.{found}")):
+        message = f"`{found}` is not a valid extended resource; write a domain and a name, such as `example.com/gpu`"
+        run.report("invalid-value", message, value)
+
+
+def _check_toleration(toleration: Fields, place: Node, run: Validation) -> None:
+    operator, value = as_text(toleration.get("operator")) or "Equal", toleration.get("value")
+    if operator == "Equal":
+        taint_value("value", value, toleration, run)
+    elif operator == "Exists" and as_text(value):
+        message = f"`operator: Exists` cannot have a `value`, got `{as_text(value)}`; delete it"
+        run.report("invalid-toleration", message, value)
+
+
+def _check_count(request: Fields, place: Node, run: Validation) -> None:
+    mode, found = as_text(request.get("allocationMode")) or "ExactCount", as_integer(request.get("count")) or 0
+    if mode == "All" and found:
+        message = f"`allocationMode: All` cannot have a `count`, got `{found}`; delete it"
+        run.report("invalid-form", message, request["count"])
+    elif mode == "ExactCount" and found < 0:
+        run.report("out-of-range", f"`count` must be at least 1, got `{found}`", request["count"])
+
+
+def _validate_admin_access(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    namespace = as_text(run.metadata.get("namespace"))
+    # The cluster may have a namespace that the repository does not define.
+    if value_of(value) is True and namespace in run.read_catalog().other_namespaces:
+        message = f"`{key}` requires a namespace with the label `{ADMIN_LABEL}: true`, but Namespace"
+        message += f" `{namespace}` does not have it; add it, or delete the field"
+        run.report("invalid-resource-claim", message, value)
+
+
+_TOLERATION: ValidatorTable = {
+    "effect": one_of("", "NoSchedule", "NoExecute", "None"),
+    "key": label_key,
+    "operator": one_of("", "Equal", "Exists"),
+}
+_EXACT_REQUEST: ValidatorTable = {
+    "adminAccess": since(_ADMIN_SINCE, _validate_admin_access),
+    "allocationMode": one_of("", "All", "ExactCount"),
+    "deviceClassName": _class_name,
+    "selectors": _selectors,
+    "tolerations": since(_TAINTS_SINCE, items("a toleration", _TOLERATION, _check_toleration)),
+}
+_check_exact_request = fields("a request", _EXACT_REQUEST, "deviceClassName", _check_count)
+_alternatives = at_most(
+    _MAX_ALTERNATIVES,
+    items("a request", {"name": device_name}, "name", _check_exact_request, unique=twice("firstAvailable")),
+)
+
+
+def _request(*, flat: bool) -> Check:
+    """Return a check of a request; in old versions it has the fields that are in `exactly` in others."""
+
+    def check(request: Fields, place: Node, run: Validation) -> None:
+        given = [field for field in _EXACT_FIELDS if is_set(request.get(field))] if flat else []
+        exactly: Node = request if given else None if flat else request.get("exactly")
+        key = get_key(request, "firstAvailable")
+        alternatives = as_list(request.get(key)) if run.release >= _PRIORITIZED_SINCE else ()
+        field = "deviceClassName" if flat else "exactly"
+        if isinstance(exactly, dict) and alternatives:
+            other = given[0] if given else field
+            message = f"a request cannot have both `{other}` and `firstAvailable`; delete one of them"
+            run.report("invalid-form", message, key)
+        elif alternatives:
+            _alternatives(key, request[key], request, run)
+        elif isinstance(exactly, dict):
+            _check_exact_request(exactly, place if flat else get_key(request, "exactly"), run)
+        else:
+            run.report("missing-field", f"a request requires `{field}` or `firstAvailable`; set one of them", place)
+
+    return check
+
+
+def _check_constraint(constraint: Fields, place: Node, run: Validation) -> None:
+    known = ("matchAttribute", "distinctAttribute") if run.release >= _DISTINCT_SINCE else ("matchAttribute",)
+    given = next((field for field in known if is_set(constraint.get(field))), "")
+    if not given:
+        names = " or ".join(f"`{field}`" for field in known)
+        run.report("missing-field", f"a constraint requires {names}; set it", place)
+    elif not is_qualified_name(as_text(constraint[given]), needs_domain=True):
+        message = f"`{as_text(constraint[given])}` is not a valid attribute; {QUALIFIED_NAME}"
+        run.report("invalid-value", message, constraint[given])
+
+
+def _check_references(devices: Fields, place: Node, run: Validation) -> None:
+    """Check the lists `requests` of constraints and configurations: names of requests, or of their alternatives."""
+    names = {
+        as_text(request.get("name")): frozenset(
+            as_text(as_mapping(one).get("name")) for one in as_list(request.get("firstAvailable"))
+        )
+        for request in map(as_mapping, as_list(devices.get("requests")))
+    }
+
+    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
+        seen: set[str] = set()
+        for found, node in iter_texts(value):
+            request, slash, alternative = found.partition("/")
+            is_known = request in names and (not slash or alternative in names[request])
+            if not is_known or not all(map(is_dns_label, found.split("/"))):
+                message = f"`{found}` is not a request of the claim; write the name of a request, or"
+                run.report("invalid-resource-claim", f"{message} `request/alternative`", node)
+            if found in seen:
+                run.report("duplicate-item", twice(key)[1].format(found), node)
+            seen.add(found)
+
+    references = items("the list", {"requests": at_most(_MAX_ITEMS, validate)})
+    for field in ("constraints", "config"):
+        if len(as_list(devices.get(field))) <= _MAX_ITEMS:
+            references(field, devices.get(field), devices, run)
+
+
+def _claim(*, flat: bool) -> Check:
+    """Return a check of the spec of a claim, or of the claims of a template."""
+    requests = items("a request", {"name": device_name}, "name", _request(flat=flat), unique=twice("requests"))
+    devices: ValidatorTable = {
+        "config": at_most(_MAX_ITEMS, items("a configuration", _CONFIG, _require_opaque)),
+        "constraints": at_most(_MAX_ITEMS, items("a constraint", {}, _check_constraint)),
+        "requests": at_most(_MAX_ITEMS, requests),
+    }
+    return fields("a claim", {"devices": mapping(devices, _check_references)})
+
+
+_check_claim, _check_flat_claim = _claim(flat=False), _claim(flat=True)
+
+
+def _check_resource_claim(obj: Fields, place: Node, run: Validation) -> None:
+    (_check_flat_claim if is_flat(obj) else _check_claim)(run.spec, place, run)
+
+
+def _check_template_metadata(metadata: Fields, place: Node, run: Validation) -> None:
+    for field, value in metadata.items():
+        if field not in ("annotations", "labels") and not is_empty(value):
+            message = f"`{field}` cannot be set in a template; Kubernetes names the claims after their pods"
+            run.report("invalid-value", message, field)
+
+
+_TEMPLATE_METADATA: ValidatorTable = {"labels": validate_labels, "annotations": validate_annotation_keys}
+_check_template_spec = fields("a template", {"metadata": mapping(_TEMPLATE_METADATA, _check_template_metadata)})
+
+
+def _check_template(obj: Fields, place: Node, run: Validation) -> None:
+    _check_template_spec(run.spec, place, run)
+    (_check_flat_claim if is_flat(obj) else _check_claim)(as_mapping(run.spec.get("spec")), place, run)
+
+
+_CLASS: ValidatorTable = {
+    "config": at_most(_MAX_ITEMS, items("a configuration", _CONFIG, _require_opaque)),
+    "extendedResourceName": since((1, 36), _validate_extended_resource),
+    "selectors": _selectors,
+}
+
+KINDS = {
+    "DeviceClass": Kind(spec("a DeviceClass", _CLASS), GENERATED_NAME),
+    "ResourceClaim": Kind(_check_resource_claim),
+    "ResourceClaimTemplate": Kind(_check_template),
+}

@@ -1,1 +1,0 @@
-"""Validation of the kinds of `discovery.k8s.io`."""

@@ -1,1 +1,0 @@
-"""Validate the kinds of flowcontrol.apiserver.k8s.io."""

@@ -1,0 +1,368 @@
+"""Validate Jobs and CronJobs, with the policies by which a Job handles failed pods and succeeds early."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from jobgen.check.admission.fields import (
+    Fields,
+    Validation,
+    ValidatorTable,
+    choice,
+    fields,
+    find_key,
+    get_key,
+    is_empty,
+    is_set,
+    items,
+    iter_items,
+    iter_mappings,
+    mapping,
+    one_of,
+    qualified_name,
+    report_missing,
+    report_unsupported,
+    require_set,
+)
+from jobgen.check.admission.names import DNS_LABEL, is_dns_label, is_dns_subdomain
+from jobgen.check.validation.cron_schedule import find_schedule_error, is_time_zone
+from jobgen.check.validation.kinds import Kind, count, required_spec
+from jobgen.check.validation.workloads import find_unmatched, validate_match, validate_selector
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
+from jobgen.model.data import Node, value_of
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.suggest import did_you_mean
+
+_REPLACEMENT_POLICIES = ("TerminatingOrFailed", "Failed")
+_MAX_INDEXES, _MAX_INDEXES_OF_LARGE_JOB = 100_000, 10_000
+_MAX_MANAGER_LENGTH = 63
+_MAX_RULES, _MAX_VALUES, _MAX_CONDITIONS = 20, 255, 20
+_MAX_TEXT = 64 * 1024
+_MANAGED_BY_SINCE, _SUCCESS_POLICY_SINCE = (1, 32), (1, 31)
+_http_path = lazy_pattern(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
+# The API server appends five characters to a `generateName` of at most this length.
+_MAX_PREFIX = 58
+
+
+def _validate_job_spec(job: Fields, completions: int | None, run: Validation) -> None:
+    """Validate the spec of a Job with this number of completions, by default or as written."""
+    _check_job_fields(job, run.spec, run)
+    mode, failed = value_of(job.get("completionMode")), job.get("maxFailedIndexes")
+    if mode == "Indexed":
+        _validate_indexed(job, completions, run)
+    elif mode in (None, "NonIndexed"):
+        for key, value in job.items():
+            needs_index = key in ("backoffLimitPerIndex", "maxFailedIndexes") or (
+                key == "successPolicy" and run.release >= _SUCCESS_POLICY_SINCE
+            )
+            if needs_index and is_set(value):
+                message = f"`{key}` requires `completionMode: Indexed`; set it, or delete `{key}`"
+                run.report("invalid-value", message, key)
+    if is_set(failed) and not is_set(job.get("backoffLimitPerIndex")):
+        run.report("missing-field", "`maxFailedIndexes` requires `backoffLimitPerIndex`; set it", failed)
+    _validate_restart_policy(job, run)
+
+
+def _validate_indexed(job: Fields, completions: int | None, run: Validation) -> None:
+    if not is_set(job.get("completions")) and completions is None:
+        message = "`completionMode: Indexed` requires `completions`; set it"
+        run.report("missing-field", message, job["completionMode"])
+        return
+    if completions is None or completions < 0:
+        return
+    is_large = completions > _MAX_INDEXES and is_set(job.get("backoffLimitPerIndex"))
+    limit = _MAX_INDEXES_OF_LARGE_JOB if is_large else _MAX_INDEXES
+    if is_large and not is_set(job.get("maxFailedIndexes")):
+        message = f"more than {_MAX_INDEXES} completions with `backoffLimitPerIndex` require `maxFailedIndexes`; set it"
+        run.report("missing-field", message, job.get("completions"))
+    for field in ("parallelism", "maxFailedIndexes"):
+        found = as_integer(job.get(field)) or 0
+        if field == "maxFailedIndexes" and found > completions:
+            message = f"`{field}` is `{found}`, more than `completions`, which is `{completions}`; lower it"
+            run.report("out-of-range", message, job[field])
+        elif found > limit:
+            run.report("out-of-range", f"`{field}` of this Job must be at most {limit}, got `{found}`", job[field])
+    policy = job.get("successPolicy")
+    if isinstance(policy, dict) and run.release >= _SUCCESS_POLICY_SINCE:
+        _validate_success_policy(get_key(job, "successPolicy"), policy, completions, run)
+
+
+def _validate_manager(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    found = value_of(value)
+    if type(found) is not str or run.release < _MANAGED_BY_SINCE:
+        return
+    domain, _, path = found.partition("/")
+    if not (is_dns_subdomain(domain) and _http_path.fullmatch(path)):
+        message = f"`{key}` is `{found}`; write a domain and a path, such as `example.com/controller`"
+        run.report("invalid-value", message, value)
+    elif len(found) > _MAX_MANAGER_LENGTH:
+        message = f"`{key}` must have at most {_MAX_MANAGER_LENGTH} characters, got `{len(found)}`"
+        run.report("out-of-range", message, value)
+
+
+def _validate_replacement_policy(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    found = value_of(value)
+    supported = ("Failed",) if is_set(owner.get("podFailurePolicy")) else _REPLACEMENT_POLICIES
+    if type(found) is not str or found in supported:
+        return
+    if found in _REPLACEMENT_POLICIES:
+        message = f"`{key}` is `{found}`, but must be `Failed` with `podFailurePolicy`"
+        run.report("invalid-value", message, value)
+    else:
+        report_unsupported(key, value, supported, run)
+
+
+def _validate_restart_policy(job: Fields, run: Validation) -> None:
+    """Validate that the pods end; the validation of pods reports unknown policies."""
+    template = job.get("template")
+    pod_spec = as_mapping(get_path(template, "spec"))
+    found = value_of(pod_spec.get("restartPolicy"))
+    if not is_set(template):
+        report_missing("a Job", job, "template", run.spec, run)
+    elif found is None or found == "":
+        if pod_spec:
+            message = "the pods of a Job require `restartPolicy`, `Never` or `OnFailure`; set it"
+            run.report("missing-field", message, find_key(pod_spec, "restartPolicy", template))
+    elif found == "Always":
+        message = "`restartPolicy` of a Job's pods must be `Never` or `OnFailure`, got `Always`"
+        run.report("invalid-value", message, pod_spec["restartPolicy"])
+    elif found == "OnFailure" and is_set(job.get("podFailurePolicy")):
+        message = "`restartPolicy` is `OnFailure`, but must be `Never` with `podFailurePolicy`"
+        run.report("invalid-value", message, pod_spec["restartPolicy"])
+
+
+def _validate_length(key: str, value: Node, limit: int, run: Validation) -> None:
+    if isinstance(value, list) and len(value) > limit:
+        run.report("out-of-range", f"`{key}` has `{len(value)}` items; the maximum is {limit}", key)
+
+
+def _validate_failure_policy(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    """Validate the rules for failed pods; `owner` is the spec of the Job."""
+    policy = as_mapping(value)
+    rules = get_key(policy, "rules")
+    _validate_length(rules, policy.get("rules"), _MAX_RULES, run)
+    for rule, place in iter_items(rules, policy.get("rules")):
+        action, codes = rule.get("action"), rule.get("onExitCodes")
+        if as_text(action) == "FailIndex":
+            if not is_set(owner.get("backoffLimitPerIndex")):
+                run.report("invalid-value", "`FailIndex` requires `backoffLimitPerIndex` of the Job; set it", action)
+        else:
+            _check_action(rule, place, run)
+        if isinstance(codes, dict):
+            _validate_exit_codes(get_key(rule, "onExitCodes"), codes, owner, run)
+        conditions = get_key(rule, "onPodConditions")
+        _validate_length(conditions, rule.get(conditions), _MAX_CONDITIONS, run)
+        _conditions(conditions, rule.get(conditions), rule, run)
+        if is_set(codes) is not is_empty(rule.get("onPodConditions")):
+            message = "a rule requires exactly one of `onExitCodes` and `onPodConditions`"
+            run.report("invalid-form", message, find_key(rule, "onPodConditions", place))
+
+
+_check_action = choice("a rule", "action", "Count", "FailIndex", "FailJob", "Ignore")
+_conditions = items(
+    "a condition",
+    {"status": one_of("", "True", "False", "Unknown"), "type": qualified_name("invalid-value", "type of a condition")},
+    "type",
+)
+
+
+def _validate_exit_codes(parent: str, codes: Fields, job: Fields, run: Validation) -> None:
+    _check_codes(codes, parent, run)
+    container = value_of(codes.get("containerName"))
+    pod_spec = as_mapping(get_path(job.get("template"), "spec"))
+    lists = (pod_spec.get(field) for field in ("containers", "initContainers"))
+    names = [as_text(one.get("name")) for containers in lists for one in iter_mappings(containers)]
+    if type(container) is str and container not in names:
+        hint = did_you_mean(container, names) or "; name one of its containers"
+        run.report("invalid-value", f"the pod has no container `{container}`{hint}", codes["containerName"])
+    key, values = get_key(codes, "values"), as_list(codes.get("values"))
+    _validate_length(key, codes.get("values"), _MAX_VALUES, run)
+    # Kubernetes reads null as 0.
+    numbers = [as_integer(node) if is_set(node) else 0 for node in values]
+    for index, (number, node) in enumerate(zip(numbers, values, strict=True)):
+        if as_text(codes.get("operator")) == "In" and number == 0:
+            run.report("invalid-value", "`values` cannot contain 0 with `In`; exit code 0 is no failure", node or key)
+        if number is not None and number in numbers[:index]:
+            run.report("duplicate-item", f"`values` contains `{number}` twice; delete one of them", node or key)
+    known = [number for number in numbers if number is not None]
+    if any(one > other for one, other in pairwise(known)):
+        run.report("invalid-value", f"`values` must be in ascending order: {sorted(set(known))}", key)
+
+
+_check_codes = fields("`onExitCodes`", {}, "values", choice("`onExitCodes`", "operator", "In", "NotIn"))
+
+
+def _validate_success_policy(parent: str, policy: Fields, completions: int, run: Validation) -> None:
+    """Validate when a Job succeeds before all its indexes have."""
+    rules, key = policy.get("rules"), get_key(policy, "rules")
+    if not rules:
+        report_missing(f"`{parent}`", policy, "rules", parent, run)
+    _validate_length(key, rules, _MAX_RULES, run)
+    for rule, place in iter_items(key, rules):
+        value, indexes = rule.get("succeededCount"), rule.get("succeededIndexes")
+        if not is_set(value) and not is_set(indexes):
+            message = "a rule requires `succeededCount` or `succeededIndexes`; set one of them"
+            run.report("missing-field", message, place)
+        total, found = _count_indexes(indexes, completions, run), as_integer(value)
+        count("succeededCount", value, rule, run)
+        if found is not None and found > completions:
+            message = f"`succeededCount` is `{found}`, more than `completions`, which is `{completions}`; lower it"
+            run.report("out-of-range", message, value)
+        elif found is not None and total is not None and found > total:
+            message = f"`succeededCount` is `{found}`, but `succeededIndexes` has only `{total}`; lower it"
+            run.report("out-of-range", message, value)
+
+
+def _count_indexes(value: Node, completions: int, run: Validation) -> int | None:
+    """Validate a list of indexes such as `0,2-4` and return how many it has; None if that is unknown."""
+    found = value_of(value)
+    if type(found) is not str:
+        return None
+    if len(found) > _MAX_TEXT:
+        message = f"`succeededIndexes` has `{len(found)}` characters; the maximum is {_MAX_TEXT}"
+        run.report("out-of-range", message, value)
+        return None
+    total, last = 0, -1
+    for part in found.split(",") if found else ():
+        # Go accepts a sign; `-` separates the parts.
+        ends = [int(end) for end in part.split("-") if re.fullmatch(r"\+?[0-9]{1,100}", end)]
+        if not ends or len(ends) > 2 or len(ends) != part.count("-") + 1:
+            message = f"`{part}` in `succeededIndexes` is no index; write indexes like `0,2-4`"
+        elif ends[-1] >= completions:
+            message = f"index `{ends[-1]}` in `succeededIndexes` must be less than `completions`: `{completions}`"
+        elif last >= ends[0] or (len(ends) == 2 and ends[0] >= ends[1]):
+            message = f"`{part}` in `succeededIndexes` is not in ascending order; sort the indexes"
+        else:
+            total += ends[-1] - ends[0] + 1
+            last = ends[-1]
+            continue
+        run.report("invalid-value", message, value)
+        return None
+    return total
+
+
+_JOB: ValidatorTable = {
+    **dict.fromkeys(("activeDeadlineSeconds", "backoffLimit", "backoffLimitPerIndex", "completions"), count),
+    **dict.fromkeys(("maxFailedIndexes", "parallelism", "ttlSecondsAfterFinished"), count),
+    "completionMode": one_of("Indexed", "NonIndexed"),
+    "managedBy": _validate_manager,
+    "podFailurePolicy": _validate_failure_policy,
+    "podReplacementPolicy": _validate_replacement_policy,
+}
+_check_job_fields = fields("a Job", _JOB)
+
+_NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")
+_UID_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
+_MAX_JOB_NAME, _MAX_CRON_JOB_NAME = 63, 52
+# The value of the labels that contain the UID: no string equals it.
+_UID: Node = object()  # type: ignore[assignment]
+
+
+def _check_job(job: Fields, place: Node, run: Validation) -> None:
+    """Check the spec, the labels and the selector that the API server generates, and the name."""
+    # The default applies only without `parallelism`.
+    has_counts = is_set(job.get("completions")) or is_set(job.get("parallelism"))
+    completions = as_integer(job.get("completions")) if has_counts else 1
+    _validate_job_spec(job, completions, run)
+    selector, key = job.get("selector"), get_key(job, "selector")
+    if value_of(job.get("manualSelector")) is not True:
+        _validate_generated_labels(run)
+    elif not is_set(selector):
+        report_missing("a Job with `manualSelector`", job, "selector", job, run)
+    elif validate_selector(key, selector, job, run):
+        validate_match(as_mapping(selector), run)
+    _validate_job_name(completions, run)
+
+
+def _validate_generated_labels(run: Validation) -> None:
+    """Validate that the template and the selector do not contradict the labels that the API server adds."""
+    name = as_text(run.metadata.get("name"))
+    labels = as_mapping(get_path(run.spec.get("template"), "metadata", "labels"))
+    generated = {**dict.fromkeys(_NAME_LABELS, name), **dict.fromkeys(_UID_LABELS, _UID)}
+    own = [
+        key for key, value in labels.items() if key in _UID_LABELS or (key in _NAME_LABELS and value_of(value) != name)
+    ]
+    for key in own:
+        run.report("invalid-value", f"the API server sets the label `{key}`, to another value; delete it", key)
+    selector = run.spec.get("selector")
+    if own or not is_set(selector) or not validate_selector(get_key(run.spec, "selector"), selector, run.spec, run):
+        return
+    # It has to match the labels of the pods, and also those that the API server generates, without the others.
+    unmatched = find_unmatched(as_mapping(selector), {**labels, **generated})
+    unmatched = unmatched or find_unmatched(as_mapping(selector), generated)
+    if unmatched:
+        message = f"`selector` has `{value_of(unmatched)}`, but the API server generates the selector; delete it"
+        run.report("invalid-selector", message, unmatched)
+
+
+def _validate_job_name(completions: int | None, run: Validation) -> None:
+    """Validate that the pods can have the job's name in their labels and host names."""
+    field = "name" if as_text(run.metadata.get("name")) else "generateName"
+    written = as_text(run.metadata.get(field))
+    name = written if field == "name" else f"{written[:_MAX_PREFIX]}aaaaa"
+    if not written or not is_dns_subdomain(name):
+        return
+    hostname = f"{name}-{max(completions or 0, 1) - 1}"
+    is_indexed = value_of(run.spec.get("completionMode")) == "Indexed" and (completions or 0) > 0
+    if is_indexed and not is_dns_label(hostname):
+        message = f"`{hostname}`, the host name of a pod, is not valid; {DNS_LABEL}"
+        run.report("invalid-name", message, run.metadata[field])
+    elif len(name) > _MAX_JOB_NAME and value_of(run.spec.get("manualSelector")) is not True:
+        message = f"the name has `{len(name)}` characters; a label of the pods contains it, so the maximum is"
+        run.report("invalid-name", f"{message} {_MAX_JOB_NAME}", run.metadata[field])
+
+
+def _check_cron_job_name(cron_job: Fields, place: Node, run: Validation) -> None:
+    """Check that a name has room for the time that the names of the Jobs contain."""
+    name, prefix = (as_text(run.metadata.get(field)) for field in ("name", "generateName"))
+    length = len(name) or (min(len(prefix), _MAX_PREFIX) + 5 if prefix else 0)
+    if length > _MAX_CRON_JOB_NAME:
+        message = f"the name has `{length}` characters; its Jobs append a time, so the maximum is {_MAX_CRON_JOB_NAME}"
+        run.report("invalid-name", message, run.metadata["name" if name else "generateName"])
+
+
+def _validate_schedule(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    schedule = as_text(value)
+    if "TZ" in schedule:
+        message = f"`{key}` is `{schedule}`, but cannot contain a time zone; set `timeZone`"
+        run.report("invalid-value", message, value)
+    elif schedule and (error := find_schedule_error(schedule)):
+        run.report("invalid-value", f"`{key}` is `{schedule}`: {error}", value)
+
+
+def _validate_time_zone(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    found = value_of(value)
+    if type(found) is str and not is_time_zone(found):
+        hint = did_you_mean(found, ["UTC"]) or "; write one of the IANA database, such as `Europe/Berlin`"
+        run.report("invalid-value", f"`{found}` is not a time zone{hint}", value)
+
+
+def _check_job_template(template: Fields, place: Node, run: Validation) -> None:
+    job = template.get("spec")
+    if not isinstance(job, dict) or not job:
+        if isinstance(job, dict) or not is_set(job):
+            run.report("missing-field", "`jobTemplate` requires `spec`; set it", find_key(template, "spec", place))
+        return
+    # Only Jobs have default completions, not their templates.
+    _validate_job_spec(job, as_integer(job.get("completions")), run)
+    for key, value in job.items():
+        if (key == "selector" and is_set(value)) or (key == "manualSelector" and value_of(value) is True):
+            message = f"`{key}` cannot be set in `jobTemplate`: the API server generates the selector; delete it"
+            run.report("invalid-value", message, key)
+
+
+_CRON_JOB: ValidatorTable = {
+    **dict.fromkeys(("failedJobsHistoryLimit", "startingDeadlineSeconds", "successfulJobsHistoryLimit"), count),
+    "concurrencyPolicy": one_of("", "Allow", "Forbid", "Replace"),
+    "jobTemplate": mapping({}, _check_job_template),
+    "schedule": _validate_schedule,
+    "timeZone": _validate_time_zone,
+}
+
+KINDS = {
+    "CronJob": Kind(
+        required_spec("a CronJob", _CRON_JOB, "schedule", require_set("a CronJob", "jobTemplate"), _check_cron_job_name)
+    ),
+    "Job": Kind(required_spec("a Job", {}, _check_job)),
+}

@@ -1,0 +1,282 @@
+"""Validate the kinds of `networking.k8s.io`: Ingresses and their classes, network policies and addresses."""
+
+from __future__ import annotations
+
+from jobgen.check.admission.fields import (
+    Fields,
+    Validation,
+    Validator,
+    at_most,
+    dns_subdomain,
+    find_key,
+    get_key,
+    is_empty,
+    is_set,
+    items,
+    iter_texts,
+    mapping,
+    one_of,
+    path_segment,
+    report_missing,
+    report_unsupported,
+    texts,
+)
+from jobgen.check.admission.names import (
+    DNS_LABEL,
+    DNS_LABEL_1035,
+    DNS_SUBDOMAIN,
+    PORT_NAME,
+    NameFormat,
+    is_dns_label,
+    is_dns_label_1035,
+    is_dns_subdomain,
+    is_port_name,
+)
+from jobgen.check.admission.scheduling import validate_label_selector
+from jobgen.check.validation.addresses import describe_cidr_fault, is_canonical_address, is_sloppy_address, parse_cidr
+from jobgen.check.validation.kinds import Kind, api_group, spec, validate_port
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text
+from jobgen.model.data import Node, value_of
+from jobgen.model.lazy_re import lazy_pattern
+
+_CLASS_ANNOTATION = "kubernetes.io/ingress.class"
+_PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
+_FORBIDDEN_PARTS = ("//", "/./", "/../", "%2f", "%2F")
+_FORBIDDEN_ENDS = ("/..", "/.")
+_MAX_CONTROLLER_BYTES = 250
+_SCOPES = ("Cluster", "Namespace")
+_url_path = lazy_pattern(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
+_segment = path_segment("invalid-object-name", "name")
+_class_name = dns_subdomain("invalid-object-name", "name of an IngressClass", allow_empty=False)
+_secret_name = dns_subdomain("invalid-object-name", "name of a Secret")
+_REFERENCE = {"apiGroup": api_group, "kind": _segment, "name": _segment}
+_resource = mapping(_REFERENCE, "kind", "name")
+
+
+def _check_ingress(ingress: Fields, place: Node, run: Validation) -> None:
+    if not ingress.get("rules") and not isinstance(ingress.get("defaultBackend"), dict):
+        run.report("missing-field", "an Ingress requires `rules` or `defaultBackend`; set one of them", place)
+    if isinstance(ingress.get("defaultBackend"), dict):
+        _check_backend("defaultBackend", ingress, place, run)
+    annotations, name = as_mapping(run.metadata.get("annotations")), as_text(ingress.get("ingressClassName"))
+    other = annotations.get(_CLASS_ANNOTATION)
+    if is_set(ingress.get("ingressClassName")) and is_set(other) and as_text(other) != name:
+        message = f"the annotation `{_CLASS_ANNOTATION}` differs from `ingressClassName`, which is `{name}`; delete it"
+        run.report("invalid-annotation", message, other)
+
+
+def _validate_host(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    found = as_text(value)
+    if is_sloppy_address(found):
+        run.report("invalid-host-name", f"`{found}` is an IP address; write a DNS name", value)
+    elif found and not _is_host(found):
+        run.report("invalid-host-name", f"`{found}` is not a valid host; {_HOST}", value)
+
+
+def _is_host(text: str) -> bool:
+    return len(text) <= 253 and is_dns_subdomain(text.removeprefix("*."))
+
+
+_HOST = f"{DNS_SUBDOMAIN}, or such a name after `*.`"
+
+
+def _check_path(owner: Fields, place: Node, run: Validation) -> None:
+    kind, path = as_text(owner.get("pathType")), as_text(owner.get("path"))
+    if not is_set(owner.get("pathType")):
+        report_missing("a path", owner, "pathType", place, run)
+        return
+    is_strict = kind in ("Exact", "Prefix")
+    if kind not in _PATH_TYPES:
+        report_unsupported("pathType", owner["pathType"], _PATH_TYPES, run)
+    elif path and not path.startswith("/"):
+        run.report("invalid-value", f"`path` is `{path}`, but must start with `/`", owner["path"])
+    elif not path and is_strict:
+        message = f"`pathType: {kind}` requires a `path` that starts with `/`; set it"
+        run.report("missing-field", message, owner.get("path") or owner or place)
+    for part in _FORBIDDEN_PARTS if is_strict else ():
+        if part in path:
+            run.report("invalid-value", f"`path` is `{path}`, but must not contain `{part}`", owner["path"])
+    for end in _FORBIDDEN_ENDS if is_strict else ():
+        if path.endswith(end):
+            run.report("invalid-value", f"`path` is `{path}`, but must not end with `{end}`", owner["path"])
+    _check_backend("backend", owner, place, run)
+
+
+def _check_backend(field: str, owner: Fields, place: Node, run: Validation) -> None:
+    backend, key = as_mapping(owner.get(field)), find_key(owner, field, place)
+    given = [get_key(backend, name) for name in ("resource", "service") if isinstance(backend.get(name), dict)]
+    if len(given) > 1:
+        run.report("invalid-form", f"`{field}` cannot have both `resource` and `service`; delete one of them", given[0])
+    elif given:
+        {"resource": _resource, "service": _service}[given[0]](given[0], backend[given[0]], backend, run)
+    else:
+        run.report("missing-field", f"`{field}` requires `service` or `resource`; set one of them", key)
+
+
+def _check_service(service: Fields, place: Node, run: Validation) -> None:
+    name = as_text(service.get("name"))
+    is_valid, hint = (is_dns_label, DNS_LABEL) if run.release >= (1, 36) else (is_dns_label_1035, DNS_LABEL_1035)
+    if name and not is_valid(name):
+        run.report("invalid-object-name", f"`{name}` is not a valid name of a Service; {hint}", service["name"])
+    port = as_mapping(service.get("port"))
+    port_name, port_number = as_text(port.get("name")), as_integer(port.get("number")) or 0
+    if port_name and port_number:
+        message = f"`port` has both `name: {port_name}` and `number: {port_number}`; delete one of them"
+        run.report("invalid-form", message, port["name"])
+    elif port_name:
+        if not is_port_name(port_name):
+            run.report("invalid-port-name", f"`{port_name}` is not a valid port name; {PORT_NAME}", port["name"])
+    elif port_number:
+        validate_port("number", port["number"], port, run)
+    elif is_empty(port.get("name")):
+        message = "`service` requires a `port` with a `name` or a `number`; set one of them"
+        run.report("missing-field", message, find_key(service, "port", place))
+
+
+_service = mapping({}, "name", _check_service)
+
+
+def _validate_controller(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    controller = as_text(value)
+    domain, _, path = controller.partition("/")
+    size = len(controller.encode(errors="replace"))
+    if size > _MAX_CONTROLLER_BYTES:
+        message = f"`{key}` must have at most {_MAX_CONTROLLER_BYTES} bytes, got `{size}`"
+        run.report("out-of-range", message, value)
+    elif controller and not (is_dns_subdomain(domain) and _url_path.fullmatch(path)):
+        message = f"`{controller}` is not a valid controller; write a domain and a path, such as `example.com/ingress`"
+        run.report("invalid-value", message, value)
+
+
+def _check_parameters(parameters: Fields, place: Node, run: Validation) -> None:
+    namespace, scope = parameters.get("namespace"), as_text(parameters.get("scope"))
+    # The API server sets `scope: Cluster` if it is not set.
+    if is_set(parameters.get("scope")) and scope not in _SCOPES:
+        report_unsupported("scope", parameters["scope"], _SCOPES, run)
+    elif scope == "Namespace":
+        if not is_set(namespace):
+            report_missing("`scope: Namespace`", parameters, "namespace", place, run)
+        elif not is_dns_label(as_text(namespace)):
+            message = f"`{as_text(namespace)}` is not a valid namespace name; {DNS_LABEL}"
+            run.report("invalid-object-name", message, namespace)
+    elif is_set(namespace):
+        run.report("invalid-form", "`namespace` requires `scope: Namespace`; set it or delete `namespace`", namespace)
+
+
+def _check_policy_port(port: Fields, place: Node, run: Validation) -> None:
+    first, last = value_of(port.get("port")), as_integer(port.get("endPort"))
+    if type(first) is int:
+        validate_port("port", port["port"], port, run)
+        validate_port("endPort", port.get("endPort"), port, run)
+        if last is not None and last < first:
+            message = f"`endPort` is `{last}`, but must be at least `port`, which is `{first}`"
+            run.report("out-of-range", message, port["endPort"])
+        return
+    if last is not None:
+        run.report("invalid-form", "`endPort` requires a number as `port`; set it or delete `endPort`", port["endPort"])
+    if isinstance(first, str) and not is_port_name(first):
+        run.report("invalid-port-name", f"`{first}` is not a valid port name; {PORT_NAME}", port["port"])
+
+
+def _check_peer(peer: Fields, place: Node, run: Validation) -> None:
+    given = [field for field in ("podSelector", "namespaceSelector", "ipBlock") if is_set(peer.get(field))]
+    if not given:
+        message = "a peer requires `podSelector`, `namespaceSelector` or `ipBlock`; set one of them"
+        run.report("missing-field", message, place)
+    elif "ipBlock" in given and len(given) > 1:
+        message = f"a peer cannot have both `ipBlock` and `{given[0]}`; write two peers"
+        run.report("invalid-form", message, find_key(peer, "ipBlock", place))
+
+
+def _check_block(block: Fields, place: Node, run: Validation) -> None:
+    cidr = as_text(block.get("cidr"))
+    network = parse_cidr(cidr)
+    if cidr and (fault := describe_cidr_fault(cidr, run.release)):
+        run.report("invalid-host-name", fault, block["cidr"])
+    for found, node in iter_texts(block.get("except")) if network else ():
+        excepted = parse_cidr(found)
+        if fault := describe_cidr_fault(found, run.release):
+            run.report("invalid-host-name", fault, node)
+        elif (
+            network
+            and excepted
+            and (
+                excepted.version != network.version
+                or excepted.network_address not in network
+                or excepted.prefixlen <= network.prefixlen
+            )
+        ):
+            message = f"`{found}` is not a strict subset of the block `{cidr}`; except a smaller network in it"
+            run.report("invalid-value", message, node)
+
+
+def _policy_rules(peers: str) -> Validator:
+    ports = items("a port", {"protocol": one_of("TCP", "UDP", "SCTP")}, _check_policy_port)
+    return items("a rule", {"ports": ports, peers: items("a peer", _PEER, _check_peer)})
+
+
+_PEER = {
+    "podSelector": validate_label_selector,
+    "namespaceSelector": validate_label_selector,
+    "ipBlock": mapping({}, "cidr", _check_block),
+}
+
+
+def _validate_cidrs(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    """Validate one CIDR, or one of each IP family."""
+    versions: list[int] = []
+    for found, node in iter_texts(value):
+        network = parse_cidr(found)
+        if fault := describe_cidr_fault(found, run.release, canonical=True):
+            run.report("invalid-host-name", fault, node)
+        elif network and network.version in versions:
+            message = f"`{found}` is the second IPv{network.version} network; use one of each IP family"
+            run.report("invalid-value", message, node)
+        if network:
+            versions.append(network.version)
+
+
+_paths = items("a path", {}, _check_path)
+_TLS = {
+    "hosts": texts(is_valid=_is_host, fault=("invalid-host-name", f"`{{}}` is not a valid host; {_HOST}")),
+    "secretName": _secret_name,
+}
+_INGRESS = {
+    "ingressClassName": _class_name,
+    "rules": items("a rule", {"host": _validate_host, "http": mapping({"paths": _paths}, "paths")}),
+    "tls": items("TLS", _TLS),
+}
+_INGRESS_CLASS = {
+    "controller": _validate_controller,
+    "parameters": mapping(_REFERENCE, "kind", "name", _check_parameters),
+}
+_NETWORK_POLICY = {
+    "egress": _policy_rules("to"),
+    "ingress": _policy_rules("from"),
+    "podSelector": validate_label_selector,
+    "policyTypes": at_most(2, texts("Ingress", "Egress"), at_key=False),
+}
+_PARENT = {
+    "group": dns_subdomain("invalid-value", "API group"),
+    "apiGroup": api_group,
+    "resource": _segment,
+    "name": _segment,
+    "namespace": _segment,
+}
+
+
+def _require_parent(address: Fields, place: Node, run: Validation) -> None:
+    if not isinstance(address.get("parentRef"), dict):
+        report_missing("an IPAddress", address, "parentRef", place, run)
+
+
+KINDS = {
+    "IPAddress": Kind(
+        spec("an IPAddress", {"parentRef": mapping(_PARENT, "resource", "name")}, _require_parent),
+        NameFormat(is_canonical_address, "write an IP address in its canonical form, such as `10.9.8.7`"),
+    ),
+    "Ingress": Kind(spec("an Ingress", _INGRESS, _check_ingress)),
+    "IngressClass": Kind(spec("an IngressClass", _INGRESS_CLASS, "controller")),
+    "NetworkPolicy": Kind(spec("a NetworkPolicy", _NETWORK_POLICY)),
+    "ServiceCIDR": Kind(spec("a ServiceCIDR", {"cidrs": at_most(2, _validate_cidrs, at_key=False)}, "cidrs")),
+}

@@ -1,1 +1,0 @@
-"""Validate the kinds of networking.k8s.io."""

@@ -1,1 +1,0 @@
-"""Validation of the kinds of `node.k8s.io`."""

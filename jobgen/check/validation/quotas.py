@@ -1,0 +1,278 @@
+"""Validate ResourceQuotas and LimitRanges, and the names and amounts of resources outside of containers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from jobgen.check.admission.fields import (
+    Fields,
+    Validation,
+    all_of,
+    find_key,
+    items,
+    iter_items,
+    iter_texts,
+    join_names,
+    report_missing,
+    report_unsupported,
+    require_fields,
+)
+from jobgen.check.admission.names import LABEL_KEY, is_label_key
+from jobgen.check.admission.resources import is_container_resource, validate_quantity
+from jobgen.check.validation.kinds import Kind, spec
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.model.data import Node, value_of
+from jobgen.model.quantity import decode_milli, to_int64
+from jobgen.model.suggest import did_you_mean, suggest_rename
+
+_COUNTED = frozenset(
+    """pods resourcequotas services replicationcontrollers secrets configmaps persistentvolumeclaims
+    services.nodeports services.loadbalancers""".split()
+)
+_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+# The resources without a domain that a quota can limit, besides huge pages.
+_QUOTA_RESOURCES = _COUNTED.union(
+    _COMPUTE, (f"{part}.{name}" for part in ("requests", "limits") for name in _COMPUTE), ("requests.storage",)
+)
+_STANDARD = _QUOTA_RESOURCES | {"storage"}
+_HUGEPAGES = ("hugepages-", "requests.hugepages-")
+
+
+def _is_native(name: str) -> bool:
+    """Return whether a resource is one of Kubernetes itself."""
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def _is_quota_resource(name: str) -> bool:
+    """Return whether a name without a domain is that of a resource that a quota can limit."""
+    return name in _QUOTA_RESOURCES or name.startswith(_HUGEPAGES)
+
+
+def validate_amount(name: str, value: Node, resources: Fields, run: Validation) -> None:
+    """Validate an amount of a resource: not negative, and whole if the resource is counted."""
+    milli = decode_milli(value)
+    is_extended = not _is_native(name) and not name.startswith("requests.") and is_label_key(f"requests.{name}")
+    if milli is None:
+        validate_quantity(name, value, resources, run)
+    elif milli < 0:
+        run.report("negative-quantity", f"`{name}` must be at least 0, got `{value_of(value)}`", value)
+    elif (name in _COUNTED or is_extended) and (to_int64(value, -3) or 0) % 1000:
+        rule = "invalid-value" if name in _COUNTED else "fractional-device"
+        run.report(rule, f"`{name}` must be an integer, got `{value_of(value)}`", value)
+
+
+_QUOTA_COMPUTE = frozenset(("pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"))
+_RESOURCES_OF_SCOPE = {
+    "BestEffort": frozenset(("pods",)),
+    "NotBestEffort": _QUOTA_COMPUTE,
+    "Terminating": _QUOTA_COMPUTE,
+    "NotTerminating": _QUOTA_COMPUTE,
+    "CrossNamespacePodAffinity": _QUOTA_COMPUTE,
+    "PriorityClass": _QUOTA_COMPUTE,
+    "VolumeAttributesClass": frozenset(("persistentvolumeclaims", "requests.storage")),
+}
+_CLASS_SCOPES = ("PriorityClass", "VolumeAttributesClass")
+_VOLUME_CLASSES_SINCE = (1, 33)
+_OPPOSITES = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+def _validate_hard(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    hard = as_mapping(value)
+    for name, amount in hard.items():
+        validate_amount(name, amount, hard, run)
+        if not is_label_key(name):
+            run.report("unknown-resource", f"`{name}` is not a valid name of a resource; {LABEL_KEY}", name)
+        elif "/" not in name and not _is_quota_resource(name):
+            known = sorted(_QUOTA_RESOURCES)
+            hint = did_you_mean(name, known)
+            hint = hint or "; write a resource such as `requests.cpu`, `pods` or `count/jobs.batch`"
+            message = f"a quota cannot limit the resource `{name}`{hint}"
+            run.report("unknown-resource", message, name, suggest_rename(name, known, hard))
+
+
+def _check_scopes(quota: Fields, place: Node, run: Validation) -> None:
+    hard = as_mapping(quota.get("hard"))
+    scopes, selected = list(iter_texts(quota.get("scopes"))), list[tuple[str, Node]]()
+    for item, node in iter_items("matchExpressions", get_path(quota, "scopeSelector", "matchExpressions")):
+        require_fields("a scope", item, ("scopeName", "operator"), node, run)
+        scope = as_text(item.get("scopeName"))
+        selected += [(scope, item["scopeName"])] if scope else []
+        if as_text(item.get("operator")):
+            _validate_operator(scope, item, run)
+    for scope, node in (*scopes, *selected):
+        _validate_scope(scope, node, hard, run)
+    for nodes in (dict(scopes), dict(selected)):
+        for first, second in _OPPOSITES:
+            if first in nodes and second in nodes:
+                message = f"the scopes `{first}` and `{second}` exclude each other; delete one of them"
+                run.report("invalid-value", message, nodes[second])
+
+
+def _validate_scope(scope: str, node: Node, hard: Iterable[str], run: Validation) -> None:
+    """Validate a scope, and that it applies to all limited resources of Kubernetes itself."""
+    known = _RESOURCES_OF_SCOPE.keys() - (_CLASS_SCOPES[1:] if run.release < _VOLUME_CLASSES_SINCE else ())
+    if scope not in known:
+        report_unsupported("scope", node, tuple(name for name in _RESOURCES_OF_SCOPE if name in known), run)
+        return
+    others = [name for name in hard if _is_quota_resource(name) and name not in _RESOURCES_OF_SCOPE[scope]]
+    if others:
+        message = f"the scope `{scope}` does not apply to {join_names(others, 'and')}; write another quota for it"
+        run.report("invalid-value", message, node)
+
+
+def _validate_operator(scope: str, item: Fields, run: Validation) -> None:
+    place, values = item["operator"], as_list(item.get("values"))
+    operator = as_text(place)
+    if operator not in _OPERATORS:
+        report_unsupported("operator", place, _OPERATORS, run)
+    elif scope in _RESOURCES_OF_SCOPE and scope not in _CLASS_SCOPES and operator != "Exists":
+        run.report("invalid-value", f"the scope `{scope}` requires `operator: Exists`, got `{operator}`", place)
+    elif operator in ("In", "NotIn") and not values:
+        run.report("invalid-selector", f"`{operator}` requires at least one value; add it to `values`", place)
+    elif operator in ("Exists", "DoesNotExist") and values:
+        run.report("invalid-selector", f"`{operator}` cannot have values; delete `values`", item["values"])
+
+
+_TYPES = ("Container", "Pod", "PersistentVolumeClaim")
+_DEFAULTS = ("default", "defaultRequest")
+_AMOUNTS = ("max", "min", *_DEFAULTS)
+_RATIO = "maxLimitRequestRatio"
+_MAX_MILLI = (2**63 - 1) // 1000
+# Fields whose amounts must be in this order.
+_ORDERED = (
+    ("min", "max"),
+    ("min", "defaultRequest"),
+    ("defaultRequest", "max"),
+    ("defaultRequest", "default"),
+    ("min", "default"),
+    ("default", "max"),
+)
+
+
+class _Amount(NamedTuple):
+    """An amount of a resource, and the field that it was written in, which differs if it is a default."""
+
+    milli: int
+    node: Node
+    field: str
+
+
+_Amounts = dict[str, dict[str, _Amount]]
+
+
+def _check_limit(limit: Fields, place: Node, run: Validation) -> None:
+    limit_type = as_text(limit.get("type"))
+    for field in (*_AMOUNTS, _RATIO):
+        for name in as_mapping(limit.get(field)):
+            _validate_resource_name(name, limit_type, run)
+    for field in _DEFAULTS if limit_type == "Pod" else ():
+        if as_mapping(limit.get(field)):
+            message = f"`{field}` cannot be set for the type `Pod`; set it for `Container`"
+            run.report("invalid-value", message, find_key(limit, field, limit))
+    if limit_type == "PersistentVolumeClaim" and not any(
+        "storage" in as_mapping(limit.get(field)) for field in ("min", "max")
+    ):
+        message = "the type `PersistentVolumeClaim` requires `storage` in `min` or `max`; set it"
+        run.report("missing-field", message, place)
+    amounts = _collect_amounts(limit, limit_type)
+    for name in {name for values in amounts.values() for name in values}:
+        _validate_order(name, amounts, run)
+        _validate_equal_defaults(name, amounts, run)
+    for name, ratio in as_mapping(limit.get(_RATIO)).items():
+        _validate_ratio(name, ratio, amounts, run)
+
+
+def _validate_types(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    types: set[str] = set()
+    for limit, place in iter_items(key, value):
+        found = as_text(limit.get("type"))
+        if not found:
+            report_missing("a limit", limit, "type", place, run)
+            continue
+        if "/" not in found and found not in _TYPES:
+            report_unsupported("type", limit["type"], _TYPES, run)
+        elif not is_label_key(found):
+            run.report("invalid-value", f"`{found}` is not a valid type; {LABEL_KEY}", limit["type"])
+        elif found in types:
+            run.report("duplicate-item", f"two limits have the type `{found}`; merge them", limit["type"])
+        types.add(found)
+
+
+def _validate_resource_name(name: str, limit_type: str, run: Validation) -> None:
+    if limit_type in ("Pod", "Container"):
+        if not is_container_resource(name):
+            message = f"containers cannot request the resource `{name}`; write `cpu`, `memory` or one with a domain"
+            run.report("unknown-resource", message, name)
+    elif not is_label_key(name):
+        run.report("unknown-resource", f"`{name}` is not a valid name of a resource; {LABEL_KEY}", name)
+    elif "/" not in name and name not in _STANDARD and not name.startswith(_HUGEPAGES):
+        hint = did_you_mean(name, sorted(_STANDARD)) or "; write a standard resource, or one with a domain"
+        run.report("unknown-resource", f"`{name}` is not a resource of Kubernetes{hint}", name)
+
+
+def _collect_amounts(limit: Fields, limit_type: str) -> _Amounts:
+    """Return the amounts by field and resource, with the defaults that the API server sets for containers."""
+    amounts: _Amounts = {
+        field: {
+            name: _Amount(milli, node, field)
+            for name, node in as_mapping(limit.get(field)).items()
+            if (milli := decode_milli(node)) is not None
+        }
+        for field in (_AMOUNTS if limit_type != "Pod" else ("max", "min"))
+    }
+    if limit_type == "Container":
+        amounts["default"] = amounts["max"] | amounts["default"]
+        amounts["defaultRequest"] = amounts["min"] | amounts["default"] | amounts["defaultRequest"]
+    return amounts
+
+
+def _validate_order(name: str, amounts: _Amounts, run: Validation) -> None:
+    """Validate that no amount exceeds one that limits it; amounts of the same two fields are reported once."""
+    reported: set[tuple[str, str]] = set()
+    for low_field, high_field in _ORDERED:
+        low, high = amounts.get(low_field, {}).get(name), amounts.get(high_field, {}).get(name)
+        if low is None or high is None or low.milli <= high.milli or (low.field, high.field) in reported:
+            continue
+        reported.add((low.field, high.field))
+        lower, higher = f"`{value_of(low.node)}` in `{low.field}`", f"`{value_of(high.node)}` in `{high.field}`"
+        node = high.node if low_field == "min" and high.field != "max" else low.node
+        run.report("out-of-range", f"`{name}` is {lower}, more than {higher}; change one of them", node)
+
+
+def _validate_equal_defaults(name: str, amounts: _Amounts, run: Validation) -> None:
+    """Validate that devices and huge pages have a default request that equals the default limit."""
+    limit, request = amounts.get("default", {}).get(name), amounts.get("defaultRequest", {}).get(name)
+    may_overcommit = _is_native(name) and not name.startswith("hugepages-")
+    if may_overcommit or limit is None or request is None or limit.milli <= request.milli:
+        return
+    message = f"`{name}` cannot be overcommitted, so `defaultRequest` must equal `default`, `{value_of(limit.node)}`"
+    run.report("invalid-value", f"{message}, got `{value_of(request.node)}`", request.node)
+
+
+def _validate_ratio(name: str, ratio: Node, amounts: _Amounts, run: Validation) -> None:
+    milli = decode_milli(ratio)
+    if milli is None:
+        return
+    if milli < 1000:
+        run.report("out-of-range", f"`{_RATIO}` must be at least 1, got `{value_of(ratio)}`", ratio)
+    least, most = amounts["min"].get(name), amounts["max"].get(name)
+    if least is None or most is None:
+        return
+    # As the API server computes it: in thousandths unless that is too large, and without a limit if `min` is 0.
+    nodes, divisor = (ratio, least.node, most.node), 1
+    values = [to_int64(node) or 0 for node in nodes]
+    if max(values) < _MAX_MILLI:
+        values, divisor = [to_int64(node, -3) or 0 for node in nodes], 1000
+    found, low, high = values
+    limit = high / low if low else float("inf")
+    if found / divisor > limit:
+        message = f"`{_RATIO}` is `{value_of(ratio)}`, more than `{limit:g}`, which is `max` divided by `min`; lower it"
+        run.report("out-of-range", message, ratio)
+
+
+KINDS = {
+    "LimitRange": Kind(spec("a LimitRange", {"limits": all_of(_validate_types, items("a limit", {}, _check_limit))})),
+    "ResourceQuota": Kind(spec("a ResourceQuota", {"hard": _validate_hard}, _check_scopes)),
+}

@@ -1,1 +1,0 @@
-"""Validate the kinds of rbac.authorization.k8s.io."""

@@ -1,1 +1,0 @@
-"""Validation of the kinds of `scheduling.k8s.io`."""
