@@ -1,16 +1,26 @@
 """Scheduling cycles without topologies: who is tried, in which order, and what becomes of the others."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from kueueobjects import FLAVOR, admitted, cluster_queue, cohort, flavor, flavored_queue, pod_set, workload
+from kueue_tables import answer
+from kueue_tables.local_queue_usage import LocalQueueUsage, SharingConfig, parse_sharing_config
+from kueueobjects import (
+    FLAVOR,
+    admitted,
+    cluster_queue,
+    cohort,
+    flavor,
+    flavored_queue,
+    pod_set,
+    run_until_stable,
+    workload,
+)
+from sampling import laws
 
-from jobgen.features.kueue.preemption import Rules
-from jobgen.features.kueue.quota import FlavorResource
-from jobgen.features.kueue.scheduling.cycle import Scheduler
-from jobgen.features.kueue.scheduling.entry_order import order_entry
-from jobgen.features.kueue.scheduling.local_queue_usage import LocalQueueUsage, SharingConfig, parse_sharing_config
-from jobgen.features.kueue.scheduling.outcomes import (
+from jobgen.features.kueue.configuration import DEFAULT_GATES, parse_gates
+from jobgen.features.kueue.cycle import Scheduler
+from jobgen.features.kueue.nominate import (
     ADMITTED,
     FITS_LATER,
     GATED,
@@ -21,11 +31,11 @@ from jobgen.features.kueue.scheduling.outcomes import (
     PREEMPTING,
     WAITS,
 )
-from jobgen.features.kueue.scheduling.queue_order import PendingQueue, find_shape
-from jobgen.features.kueue.scheduling.snapshot import read_snapshot
-from jobgen.features.kueue.tables import answer
-from jobgen.features.kueue.version.gates import DEFAULT_GATES, parse_gates
-from jobgen.features.kueue.workload.workloads import parse_workload
+from jobgen.features.kueue.preemption import Rules
+from jobgen.features.kueue.queue_order import PendingQueue, find_shape, order_entry
+from jobgen.features.kueue.quota import FlavorResource
+from jobgen.features.kueue.snapshot import read_snapshot
+from jobgen.features.kueue.workloads import parse_workload
 
 PAIR = FlavorResource(FLAVOR, "cpu")
 LOWER_FIRST = {"withinClusterQueue": "LowerPriority"}
@@ -85,7 +95,7 @@ def test_what_comes_after_a_head_that_does_not_fit(strategy, admitted_names, wai
     queue = cluster_queue("main", cpu="4", queueingStrategy=strategy)
     scheduler = build([queue], [pending("big", cpu="5"), pending("small", at="01")])
 
-    scheduler.run_until_stable()
+    run_until_stable(scheduler)
 
     assert list_admitted(scheduler) == admitted_names
     assert list_keys(scheduler.pending["main"]) == waiting
@@ -121,7 +131,7 @@ def test_workloads_of_one_shape_are_parked_together():
     several = [pending(f"w{number}", cpu="5", at=f"{number:02}") for number in range(4)]
     scheduler = build([cluster_queue("main", cpu="4")], [*several, pending("fits", at="59")])
 
-    assert scheduler.run_until_stable() == 2
+    assert run_until_stable(scheduler) == 2
 
     assert list_keys(scheduler.parked["main"]) == ["w0", "w1", "w2", "w3"]
     assert scheduler.parked_with == {f"ns/w{number}": "ns/w0" for number in (1, 2, 3)}
@@ -145,7 +155,7 @@ def test_borrowing_and_its_limit():
     queues = [cluster_queue("main", "all", cpu="2", borrow="3"), cluster_queue("other", "all", cpu="8")]
     scheduler = build(queues, [pending("a", cpu="4"), pending("b", cpu="2", at="01")])
 
-    scheduler.run_until_stable()
+    run_until_stable(scheduler)
 
     assert list_admitted(scheduler) == ["a"]
     assert outcome(scheduler, "a").level == 1
@@ -213,7 +223,7 @@ def test_preemption_takes_two_cycles():
     assert scheduler.find_head("main").key == "ns/high"
 
     assert [target.workload.key for target in scheduler.release_evicted()] == ["ns/low"]
-    scheduler.run_until_stable()
+    run_until_stable(scheduler)
 
     assert list_admitted(scheduler) == ["high", "tiny"]
     assert list_keys(scheduler.parked["main"]) == ["low"]
@@ -258,7 +268,7 @@ def test_overlapping_targets_are_searched_again_with_a_gate():
     assert scheduler.skipped_preemptions == {}
 
     scheduler.release_evicted()
-    scheduler.run_until_stable()
+    run_until_stable(scheduler)
     assert list_admitted(scheduler) == ["one", "two"]
 
 
@@ -358,7 +368,7 @@ def test_workloads_of_inactive_queues_use_quota_and_are_not_preempted():
         queues, [admitted("keeps", "off", "4"), pending("a", cpu="4"), pending("b", "off")], inactive=["off"]
     )
 
-    scheduler.run_until_stable()
+    run_until_stable(scheduler)
 
     assert outcome(scheduler, "a").state == WAITS
     assert not scheduler.evicted
@@ -368,11 +378,11 @@ def test_workloads_of_inactive_queues_use_quota_and_are_not_preempted():
 def test_removing_a_workload_tries_its_cohort_again():
     queues = [cluster_queue("main", "all", "4"), cluster_queue("other", "all", "0")]
     scheduler = build(queues, [admitted("runs", "main", "4"), pending("a", "other", cpu="4")])
-    scheduler.run_until_stable()
+    run_until_stable(scheduler)
     assert list_keys(scheduler.parked["other"]) == ["a"]
 
     scheduler.remove("ns/runs")
-    scheduler.run_until_stable()
+    run_until_stable(scheduler)
 
     assert list_admitted(scheduler) == ["a"]
 
@@ -453,7 +463,7 @@ def fleets(draw):
     return queues, workloads, draw(st.booleans())
 
 
-@settings(max_examples=60)
+@laws(20)
 @given(fleets())
 def test_a_run_ends_and_never_admits_more_than_quota(fleet):
     queues, workloads, is_fair = fleet
@@ -461,7 +471,7 @@ def test_a_run_ends_and_never_admits_more_than_quota(fleet):
     scheduler = build(queues, workloads, cohorts=cohorts, is_fair=is_fair)
 
     for _ in range(4):
-        cycles = scheduler.run_until_stable(most=2000)
+        cycles = run_until_stable(scheduler, most=2000)
         assert cycles < 2000
         check_limits(scheduler)
         check_places(scheduler, workloads)
@@ -494,16 +504,16 @@ def check_places(scheduler, workloads):
     assert sorted(places) == sorted(f"ns/{each['metadata']['name']}" for each in workloads)
 
 
-@settings(max_examples=40)
+@laws(13)
 @given(fleets(), st.integers(0, 4))
 def test_more_quota_never_makes_an_admitted_workload_too_large(fleet, number):
     queues, workloads, is_fair = fleet
     workloads = workloads[:1]
     before = build(queues, workloads, is_fair=is_fair)
-    before.run_until_stable(most=100)
+    run_until_stable(before, most=100)
     quota = queues[number % len(queues)]["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]
     quota["nominalQuota"] = str(int(quota["nominalQuota"]) + 3)
     after = build(queues, workloads, is_fair=is_fair)
-    after.run_until_stable(most=100)
+    run_until_stable(after, most=100)
 
     assert set(list_admitted(before)) <= set(list_admitted(after))

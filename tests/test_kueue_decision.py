@@ -4,14 +4,15 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sampling import laws
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 
 from queues import measure
 
-from jobgen.features.kueue.decision.answers import NEVER, WAITS, decide
+from jobgen.features.kueue.answers import NEVER, WAITS, decide
 from jobgen.features.kueue.queue_jobs import collect_jobs
 from jobgen.spec.overlay import Cluster
 
@@ -19,7 +20,7 @@ API = "kueue.x-k8s.io/v1beta2"
 CLUSTER = Cluster(kueue={"version": "0.19"}, operators={"kueue": "0.19"})
 FAIR = Cluster(kueue={"version": "0.19", "fairSharing": True}, operators={"kueue": "0.19"})
 FLAVORS, PRIORITIES = ("a", "b"), ("low", "high")
-RANDOM = settings(max_examples=15)
+RANDOM = laws(8)
 
 amounts = st.integers(1, 12)
 limits = st.none() | st.integers(0, 4)
@@ -193,7 +194,7 @@ def test_usage_respects_all_limits(fleet, cluster):
 @RANDOM
 @given(fleets(), st.data())
 def test_more_quota_makes_nothing_impossible(fleet, data):
-    """Whether a job can ever be admitted only depends on the empty cluster, where more quota never hurts."""
+    """Return True if a job can ever be admitted only depends on the empty cluster, where more quota never hurts."""
     tree, members, several = fleet
     before = read_decisions(run(tree, members, several))
     name = data.draw(st.sampled_from(sorted(members)))

@@ -1,17 +1,17 @@
 """Flavor assignment: which flavor a workload gets, and why not."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from kueue_tables import answer
 from kueueobjects import FLAVOR, cluster_queue, flavor, flavored_queue, pod_set, workload
+from sampling import laws
 
-from jobgen.features.kueue.assign.assignment import Mode
-from jobgen.features.kueue.assign.flavors import QueueFacts, assign_flavors
-from jobgen.features.kueue.assign.partial_admission import search_counts
+from jobgen.features.kueue.assign_flavors import QueueFacts, assign_flavors, search_counts
+from jobgen.features.kueue.assignment import Mode
 from jobgen.features.kueue.quota import FlavorResource, find_borrowing_level
-from jobgen.features.kueue.scheduling.snapshot import read_snapshot
-from jobgen.features.kueue.tables import answer
-from jobgen.features.kueue.workload.workloads import parse_workload
+from jobgen.features.kueue.snapshot import read_snapshot
+from jobgen.features.kueue.workloads import parse_workload
 
 SPOT = [flavor("spot", nodeLabels={"kind": "spot"}), flavor("fixed", nodeLabels={"kind": "fixed"})]
 
@@ -149,7 +149,7 @@ def test_partial_admission_finds_the_most_pods(count, least, room):
     assert (found[0] if found else None) == ((want,) if count > least and want >= least else None)
 
 
-@settings(max_examples=50)
+@laws(16)
 @given(
     st.lists(st.tuples(st.integers(1, 5), st.integers(1, 4)), min_size=1, max_size=3),
     st.lists(st.integers(0, 12), min_size=4, max_size=4),

@@ -1,16 +1,16 @@
 """Preemption: which admitted workloads are evicted for another one, and by which rule."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from kueue_tables import answer
 from kueueobjects import FLAVOR, admitted, cluster_queue, cohort, flavor, workload
+from sampling import laws
 
-from jobgen.features.kueue.preemption import find_targets
-from jobgen.features.kueue.preemption.candidates import Preemptor, Rules
+from jobgen.features.kueue.preemption import Preemptor, Rules, find_targets
 from jobgen.features.kueue.quota import FlavorResource
-from jobgen.features.kueue.scheduling.snapshot import read_snapshot
-from jobgen.features.kueue.tables import answer
-from jobgen.features.kueue.workload.workloads import parse_workload
+from jobgen.features.kueue.snapshot import read_snapshot
+from jobgen.features.kueue.workloads import parse_workload
 
 PAIR = FlavorResource(FLAVOR, "cpu")
 WITHIN = {"preemption": {"withinClusterQueue": "LowerPriority"}}
@@ -160,7 +160,7 @@ def test_with_fair_admission_the_local_queue_that_used_more_gives_up_first():
 RUNNING = st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(1, 4), st.integers(-1, 1)), max_size=8)
 
 
-@settings(max_examples=50)
+@laws(16)
 @given(RUNNING, st.integers(1, 8), st.booleans(), st.sampled_from(["Never", "LowerPriority", "Any"]))
 def test_a_search_leaves_the_state_as_it_was_and_makes_room(running, wanted, fair, policy):
     preemption = {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": policy}

@@ -1,14 +1,25 @@
 """The tree of quota: what each queue may use, lends and borrows, and whether it is ready at all."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from kueue_tables import answer
 from kueueobjects import FLAVOR, cluster_queue, cohort, flavor
+from sampling import laws
 
-from jobgen.features.kueue.amounts import UNLIMITED, add, show_amount, subtract, to_amount
 from jobgen.features.kueue.objects import parse_cluster_queue, parse_cohort
-from jobgen.features.kueue.quota import FlavorResource, Quota, QuotaNode, build_tree, compute_share
-from jobgen.features.kueue.tables import answer
+from jobgen.features.kueue.quota import (
+    UNLIMITED,
+    FlavorResource,
+    Quota,
+    QuotaNode,
+    add,
+    build_tree,
+    compute_share,
+    show_amount,
+    subtract,
+    to_amount,
+)
 
 PAIR = FlavorResource(FLAVOR, "cpu")
 AMOUNTS = st.integers(0, 12)
@@ -55,7 +66,7 @@ def admit(queues, steps):
     return added
 
 
-@settings(max_examples=50)
+@laws(16)
 @given(plans(), STEPS)
 def test_usage_that_fits_never_exceeds_quota(plan, steps):
     cohorts, queues = build(plan)
@@ -71,7 +82,7 @@ def test_usage_that_fits_never_exceeds_quota(plan, steps):
         assert node.available(PAIR) >= node.local_available(PAIR), "the lending limit: its own part is left"
 
 
-@settings(max_examples=40)
+@laws(13)
 @given(plans(), STEPS, st.randoms(use_true_random=False))
 def test_removing_usage_in_any_order_restores_the_tree(plan, steps, random):
     cohorts, queues = build(plan)
@@ -87,7 +98,7 @@ def test_removing_usage_in_any_order_restores_the_tree(plan, steps, random):
     assert all(not any(node.usage.values()) for node in cohorts + queues)
 
 
-@settings(max_examples=40)
+@laws(13)
 @given(plans())
 def test_everything_is_available_in_an_empty_tree(plan):
     cohorts, queues = build(plan)
@@ -95,7 +106,7 @@ def test_everything_is_available_in_an_empty_tree(plan):
     assert all(node.potential(PAIR) == node.available(PAIR) for node in cohorts + queues)
 
 
-@settings(max_examples=40)
+@laws(13)
 @given(plans(), st.integers(0, 8), st.integers(1, 9))
 def test_more_nominal_quota_never_lowers_what_is_possible(plan, number, more):
     before = [node.potential(PAIR) for several in build(plan) for node in several]
@@ -109,7 +120,7 @@ def test_more_nominal_quota_never_lowers_what_is_possible(plan, number, more):
     assert all(old <= new for old, new in zip(before, after, strict=True))
 
 
-@settings(max_examples=40)
+@laws(13)
 @given(plans(), STEPS)
 def test_only_a_queue_that_borrows_has_a_share(plan, steps):
     _, queues = build(plan)
@@ -119,7 +130,7 @@ def test_only_a_queue_that_borrows_has_a_share(plan, steps):
     for node in queues:
         share = compute_share(node)
         assert bool(share.borrowed) == (node.parent is not None and node.is_borrowing(PAIR))
-        assert share.borrowed or share.weighted == 0
+        assert share.borrowed or share.precise == 0
 
 
 @pytest.mark.parametrize(

@@ -1,32 +1,33 @@
 """Placement in a topology: each mode with a small cluster, and properties that hold for every cluster."""
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from sampling import laws
 
-from jobgen.features.kueue.assign.placed_usage import PlacedPods, Topologies
-from jobgen.features.kueue.objects import Flavor
-from jobgen.features.kueue.topology import (
-    HOSTNAME,
+from jobgen.features.kueue.assignment import PlacedPods, Topologies
+from jobgen.features.kueue.objects import Flavor, parse_topologies
+from jobgen.features.kueue.topology.snapshot import (
     FailedNode,
+    TopologySnapshot,
+    build_snapshots,
+    find_all_assignments,
+    find_assignments,
+)
+from jobgen.features.kueue.topology.tree import (
+    HOSTNAME,
     Failure,
     Node,
     Placement,
     PodSetRequest,
     TopologyGates,
-    TopologySnapshot,
     TopologyTree,
-    build_snapshots,
-    find_all_assignments,
-    find_assignments,
     parse_nodes,
-    parse_topologies,
     read_gates,
     select_nodes,
     sum_other_pods,
 )
-from jobgen.features.kueue.workload.assigned_domains import parse_domains
-from jobgen.features.kueue.workload.workloads import TopologyRequest
+from jobgen.features.kueue.workloads import TopologyRequest, parse_domains
 
 ROW, RACK = "example.com/row", "example.com/rack"
 LEVELS = (ROW, RACK, HOSTNAME)
@@ -429,7 +430,7 @@ def placements(draw, modes=MODE_NAMES):
 gates = st.builds(TopologyGates, profile_mixed=st.booleans(), balanced_placement=st.booleans())
 
 
-@settings(max_examples=60)
+@laws(20)
 @given(clusters(), placements(), gates)
 def test_all_pods_have_a_place_and_no_node_gets_too_many(gpus, requests, options):
     found = find_assignments(make_snapshot(gpus, gates=options), requests)
@@ -444,7 +445,7 @@ def test_all_pods_have_a_place_and_no_node_gets_too_many(gpus, requests, options
     assert all(used[name] <= gpus[name] for name in gpus)
 
 
-@settings(max_examples=60)
+@laws(20)
 @given(clusters(), placements(), gates)
 def test_required_levels_and_slices_are_not_crossed(gpus, requests, options):
     found = find_assignments(make_snapshot(gpus, gates=options), requests)
@@ -463,7 +464,7 @@ def test_required_levels_and_slices_are_not_crossed(gpus, requests, options):
         assert len({name[: LEVELS.index(topology.required) + 1] for name in hosts}) == 1
 
 
-@settings(max_examples=40)
+@laws(13)
 @given(clusters(), placements(modes=["required"]), st.integers(0, 11))
 def test_a_new_node_keeps_required_placements_possible(gpus, requests, number):
     assume(len(gpus) > 1)
@@ -477,7 +478,7 @@ def test_a_new_node_keeps_required_placements_possible(gpus, requests, number):
     assert not any(isinstance(each, Failure) for each in after.values())
 
 
-@settings(max_examples=40)
+@laws(13)
 @given(clusters(), st.lists(placements(), min_size=2, max_size=4))
 def test_counts_that_are_kept_are_those_of_a_new_snapshot(gpus, workloads):
     kept, usage = make_snapshot(gpus), []
@@ -493,7 +494,7 @@ def test_counts_that_are_kept_are_those_of_a_new_snapshot(gpus, workloads):
                 kept.add_usage(values, request.requests, count)
 
 
-@settings(max_examples=60)
+@laws(20)
 @given(clusters(), placements(), st.lists(st.sampled_from(_HOSTS), max_size=12), gates)
 def test_the_same_request_after_each_change_of_usage(gpus, requests, hosts, options):
     kept = make_snapshot(gpus, gates=options)

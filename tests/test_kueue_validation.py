@@ -1,11 +1,10 @@
 """What the webhooks of Kueue refuse: one fault each, with the field, the type and the text of Kueue."""
 
 import pytest
+from kueue_tables.webhook import validate_cluster_queue, validate_cohort, validate_resource_flavor
+from kueue_tables.webhook_workloads import WorkloadGates, validate_workload
 
-from jobgen.features.kueue.validation.flavors import validate_resource_flavor
-from jobgen.features.kueue.validation.queues import validate_cluster_queue, validate_cohort
-from jobgen.features.kueue.validation.workloads import WorkloadGates, validate_workload
-from jobgen.features.kueue.workload.field_errors import FieldError, join_errors
+from jobgen.features.kueue.requests import InvalidValue, join_errors
 
 INVALID, REQUIRED, DUPLICATE = "FieldValueInvalid", "FieldValueRequired", "FieldValueDuplicate"
 FORBIDDEN, NOT_SUPPORTED, NOT_FOUND = "FieldValueForbidden", "FieldValueNotSupported", "FieldValueNotFound"
@@ -219,7 +218,7 @@ def test_values_of_wrong_types_raise_no_exception(value):
 
 
 def test_texts_of_errors():
-    one, other = FieldError("spec.a", INVALID, "must be small", ["cpu"]), FieldError("spec.b", REQUIRED, "must be set")
+    one, other = InvalidValue("spec.a", "must be small", ["cpu"]), InvalidValue("spec.b", "must be less", 2)
 
     assert join_errors([one, one]) == 'spec.a: Invalid value: ["cpu"]: must be small'
-    assert join_errors([one, other]) == f"[{one}, spec.b: Required value: must be set]"
+    assert join_errors([one, other]) == f"[{one}, spec.b: Invalid value: 2: must be less]"

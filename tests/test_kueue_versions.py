@@ -4,17 +4,24 @@ from pathlib import Path
 
 import pytest
 
-from jobgen.features.kueue.configuration import NEWEST, parse_configuration, parse_version
-from jobgen.features.kueue.decision.answers import decide
+from jobgen.features.kueue.admission_context import DIFFERENCES, show_version
+from jobgen.features.kueue.answers import decide
+from jobgen.features.kueue.configuration import (
+    DEFAULT_GATES,
+    GATES,
+    NEWEST,
+    gates_at,
+    has_gate,
+    parse_configuration,
+    parse_gates,
+    parse_version,
+)
 from jobgen.features.kueue.pod_sets import ALL_GATES
-from jobgen.features.kueue.pod_sets import parse_gates as parse_pod_set_gates
 from jobgen.features.kueue.preemption import Rules
 from jobgen.features.kueue.queue_jobs import collect_jobs
 from jobgen.features.kueue.queue_state import QueueState
-from jobgen.features.kueue.topology import TopologyGates, read_gates
-from jobgen.features.kueue.version.gate_defaults import GATES, gates_at, has_gate
-from jobgen.features.kueue.version.gates import DEFAULT_GATES, parse_gates
-from jobgen.features.kueue.version.version_notes import DIFFERENCES, show_version
+from jobgen.features.kueue.raw_pod_set import parse_gates as parse_pod_set_gates
+from jobgen.features.kueue.topology.tree import TopologyGates, read_gates
 from jobgen.spec.overlay import parse_cluster
 
 KUEUE = "kueue.x-k8s.io/v1beta2"

@@ -4,13 +4,23 @@ import pytest
 
 from jobgen.features.kueue.cluster_objects import group_objects
 from jobgen.features.kueue.configuration import parse_configuration
-from jobgen.features.kueue.managed import INTEGRATIONS, explain_unmanaged
+from jobgen.features.kueue.job_workloads import (
+    INTEGRATIONS,
+    build_workload,
+    build_workloads,
+    explain_unmanaged,
+    read_context,
+)
 from jobgen.features.kueue.pod_sets import list_pod_sets
-from jobgen.features.kueue.pod_sets.topology_request import Gates
 from jobgen.features.kueue.queue_jobs import collect_jobs
-from jobgen.features.kueue.workload.job_workloads import build_workload, build_workloads, read_context
-from jobgen.features.kueue.workload.limit_ranges import find_invalid_requests, summarize
-from jobgen.features.kueue.workload.requests import charge_pod, parse_settings, sum_pod_requests
+from jobgen.features.kueue.raw_pod_set import Gates
+from jobgen.features.kueue.requests import (
+    charge_pod,
+    find_invalid_requests,
+    parse_settings,
+    sum_pod_requests,
+    summarize,
+)
 from jobgen.spec.overlay import Cluster
 
 DOMAIN = "kueue.x-k8s.io/"

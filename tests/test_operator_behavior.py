@@ -5,9 +5,8 @@ import json
 import pytest
 
 from jobgen.cli.commands.diff import diff_states
-from jobgen.diff.effects import Effect, JobState
-from jobgen.diff.immutability import find_rejections
-from jobgen.diff.operator_behavior import BEHAVIORS, predict_outcome
+from jobgen.compare.impact import find_rejections
+from jobgen.compare.operator_behavior import BEHAVIORS, Effect, JobState, predict_outcome
 
 
 def state_of(behavior):

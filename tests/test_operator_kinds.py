@@ -12,8 +12,6 @@ from jobgen.api.lint import lint
 from jobgen.check.rule_runner import RuleRunner
 from jobgen.check.rules import all_rules
 from jobgen.check.rules.fleet import gpu_budget_exceeded
-from jobgen.features.kueue.validation.flavors import validate_resource_flavor
-from jobgen.features.kueue.validation.queues import validate_cluster_queue, validate_cohort
 from jobgen.k8s.objects import Manifest
 from jobgen.spec.overlay import Cluster
 
@@ -963,20 +961,6 @@ def test_operator_finds_one_fault(row):
     found = find(changed(row.kind, row.change), row.operators, row.gates)
 
     assert [text[: len(row.expected)] for text in found] == ([row.expected] if row.expected else [])
-
-
-WEBHOOKS = {
-    "ClusterQueue": lambda obj: validate_cluster_queue(obj, has_concurrent_admission=True),
-    "Cohort": validate_cohort,
-    "ResourceFlavor": validate_resource_flavor,
-}
-
-
-@pytest.mark.parametrize("row", [row for row in KUEUE if not row.operators and (row.gates or row.change != CONCURRENT)])
-def test_checks_refuse_what_the_webhooks_of_kueue_refuse(row):
-    errors = list(WEBHOOKS[row.kind](changed(row.kind, row.change)))
-
-    assert bool(errors) is row.expected.startswith("rejected-by-operator")
 
 
 WRONG_VALUES: list[Any] = [None, [], {}, "x", -1, 1.5, True, [None], [{}], {"x": None}]

@@ -6,7 +6,7 @@ import pytest
 from shippedschemas import shipped_schema
 
 from jobgen.check.operators import KINDS as CHECKED_KINDS
-from jobgen.render import config
+from jobgen.rendering import config
 
 ROOT = Path(__file__).parent.parent
 KINDS = {f"{kind.name} {kind.api_version}": kind for kind in config.load(ROOT).kinds if kind.requirements.known}

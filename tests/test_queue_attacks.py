@@ -5,10 +5,11 @@ import re
 from random import Random
 
 import pytest
+from sampling import sample
 
 from jobgen.features.kueue.queue_jobs import collect_jobs
-from jobgen.features.kueue.queues import formats
-from jobgen.features.kueue.queues.load import decide_environment
+from jobgen.features.kueue.queues.formats import FORMATS
+from jobgen.features.kueue.queues.report import decide_environment
 from jobgen.spec.overlay import Cluster
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
@@ -122,8 +123,8 @@ def test_huge_quantities_take_no_time(value):
     report = decide(jobs, state, fairSharing=True)
 
     assert len(report.decision.answers) == len(jobs)
-    assert all(formats.render(name, [report]) for name in formats.format_names())
-    assert json.loads(formats.render("json", [report]))["version"] == 1
+    assert all(FORMATS.render(name, [report]) for name in FORMATS.names())
+    assert json.loads(FORMATS.render("json", [report]))["version"] == 1
 
 
 def test_resources_without_quota_do_not_count_if_kueue_ignores_them():
@@ -199,7 +200,7 @@ RAISE = re.compile(r"raise `(\w+)` of (ClusterQueue|cohort) `(\w+)` by `(\d+)`")
 REDUCE = re.compile(r"reduce `(\w+)` from (\d+) to (\d+) pods?")
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", sample(range(60), 5))
 def test_suggested_changes_are_enough_and_the_smallest(seed):
     random = Random(seed)
     state, masters, workers, cpu = build_tree(random), random.randint(0, 2), random.randint(1, 30), random.randint(1, 3)
@@ -325,7 +326,7 @@ INVALID = "ClusterQueue `b` is not valid: "
         ),
         (
             [cluster_queue("b", {"cpu": -1})],
-            INVALID + "spec.resourceGroups[0].flavors[0].resources",
+            INVALID + "`nominalQuota` of `cpu` must not be negative, got `-1`",
         ),
         (
             [cluster_queue("b", {}, resourceGroups="x")],
@@ -360,7 +361,7 @@ def test_objects_that_are_invalid_or_not_read_are_named(objects, remark):
 
     assert [each for each in assumptions if not remark or each.startswith(remark)][:1] == list(assumptions[:1])
     assert len(assumptions) == (21 if len(objects) > 1 else bool(remark))
-    assert not remark or remark in formats.render("text", [report])
+    assert not remark or remark in FORMATS.render("text", [report])
 
 
 def test_a_job_waits_for_the_fewest_pods_that_it_can_run_with():

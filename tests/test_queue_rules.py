@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from jobgen.cli.run_lint import lint_paths
+from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.cluster_objects import group_objects
 from jobgen.features.kueue.configuration import Configuration
-from jobgen.features.kueue.decision.admission_context import AdmissionContext
-from jobgen.features.kueue.workload.workloads import parse_workload
+from jobgen.features.kueue.workloads import parse_workload
 
 GPU = "nvidia.com/gpu"
 RULES = {"inadmissible-job", "cohort-cycle", "unknown-cohort", "flavor-without-nodes", "unreachable-quota"}

@@ -12,7 +12,7 @@ from jobgen.features.gitops.inputs import list_engine_kinds
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import sum_resources
 from jobgen.model.quantity import to_milli
-from jobgen.render import config
+from jobgen.rendering import config
 from jobgen.spec.overlay import Cluster
 
 

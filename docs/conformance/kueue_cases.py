@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from kueue_tables import list_tables
+
 from conformance import Verdict
-from jobgen.features.kueue.tables import list_tables
 from jobgen.model.quantity import parse_quantity
 
 

@@ -17,7 +17,7 @@ from conformance import Verdict
 from jobgen.check.checker import Checker
 from jobgen.check.policy import ClusterFacts, PolicyEvaluator, compile_policies
 from jobgen.model.finding import Problem, Severity
-from jobgen.render import config
+from jobgen.rendering import config
 
 _GROUP = "admissionregistration.k8s.io/v1"
 _NO_NAMESPACE = frozenset(("ClusterTrainingRuntime",))

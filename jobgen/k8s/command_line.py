@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from jobgen.model.data import Node, value_of
-from jobgen.model.named_tuple import NamedTuple
 
 
 class Argument(NamedTuple):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from jobgen.model.data import Location
-from jobgen.model.named_tuple import NamedTuple
 
 DEFINITION_KIND = "CustomResourceDefinition"
 _KIND_BYTES = DEFINITION_KIND.encode()

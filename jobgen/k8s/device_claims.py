@@ -1,23 +1,105 @@
-"""Read what DeviceClasses, ResourceClaims and ResourceClaimTemplates define."""
+"""Devices: the classes and claims of an environment, the claims of a pod, and the devices that they request."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
 
 from jobgen.k8s.accelerators import is_device
-from jobgen.k8s.device_catalog import (
-    ADMIN_LABEL,
-    CHANNEL_GROUP,
-    DEVICE_CLASSES,
-    GROUP,
-    Claim,
-    ClaimKey,
-    DeviceCatalog,
-    Devices,
-)
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
+
+DEVICE_CLASSES: Mapping[str, str] = MappingProxyType(
+    {
+        "gpu.nvidia.com": "nvidia.com/gpu",
+        "mig.nvidia.com": "nvidia.com/gpu",
+        "vfio.gpu.nvidia.com": "nvidia.com/gpu",
+        "gpu.amd.com": "amd.com/gpu",
+        "gpu.intel.com": "gpu.intel.com/xe",
+        "gaudi.intel.com": "habana.ai/gaudi",
+        "neuron.aws.com": "aws.amazon.com/neuron",
+        "tpu.google.com": "google.com/tpu",
+        "compute-domain-daemon.nvidia.com": "",
+        "compute-domain-default-channel.nvidia.com": "",
+    }
+)
+"""The classes that vendors' drivers install, and the names of the drivers, each with the resource that counts the same
+devices without DRA. Slices of a device count as devices, as they do without DRA. Channels of GPUs count as none."""
+
+CLASS_RESOURCE = "deviceclass.resource.kubernetes.io/"
+"""The prefix of the resource that every class has: a container may request devices of the class by it."""
+
+GROUP = "resource.k8s.io"
+"""The API group of classes and claims."""
+
+CHANNEL_GROUP = "resource.nvidia.com"
+"""The API group of ComputeDomains, whose operator creates templates for channels between GPUs."""
+
+Devices: TypeAlias = Mapping[str, int]
+"""The numbers of devices, by resource."""
+
+ADMIN_LABEL = "resource.kubernetes.io/admin-access"
+"""The label of namespaces in which claims may have `adminAccess`, with the value `true`."""
+
+ClaimKey = tuple[str, str]
+"""The namespace and the name of a claim or a template."""
+
+
+class Claim(NamedTuple):
+    """The devices that a claim, or each claim of a template, requests."""
+
+    requests: Mapping[str, Devices]
+    """The devices of each request."""
+    uncounted: str = ""
+    """Why not all its devices can be counted, to follow "because"; empty if they can."""
+
+    def list_devices(self, request: str = "") -> Devices:
+        """Return the devices of one request, or of all."""
+        total: dict[str, int] = {}
+        for name, devices in self.requests.items():
+            if request in ("", name):
+                add_devices(total, devices)
+        return total
+
+
+def add_devices(total: dict[str, int], devices: Devices) -> None:
+    """Add numbers of devices to others."""
+    for resource, count in devices.items():
+        total[resource] = total.get(resource, 0) + count
+
+
+class DeviceCatalog(NamedTuple):
+    """The classes, templates and claims that are known of a cluster."""
+
+    classes: Mapping[str, str] = MappingProxyType({})
+    """The resource of each class that is defined there; empty if its devices are no accelerators."""
+    templates: Mapping[ClaimKey, Claim] = MappingProxyType({})
+    claims: Mapping[ClaimKey, Claim] = MappingProxyType({})
+    admin_namespaces: frozenset[str] = frozenset()
+    """The namespaces in which claims may have `adminAccess`."""
+    other_namespaces: frozenset[str] = frozenset()
+    """The other namespaces that are known. The cluster may have more of both."""
+
+    def find_resource(self, device_class: str) -> str | None:
+        """Return the resource that counts the devices of a class; None if the class is not known."""
+        return self.classes.get(device_class, DEVICE_CLASSES.get(device_class))
+
+
+def may_concern_devices(content: bytes) -> bool:
+    """Return whether a file may have objects that belong in a catalog; an escape may stand for any character."""
+    return b"\\" in content or any(text.encode() in content for text in (GROUP, CHANNEL_GROUP, ADMIN_LABEL))
+
+
+CatalogSource: TypeAlias = Callable[[], DeviceCatalog]
+"""Reads the catalog; called only for objects that claim devices."""
+
+
+def no_catalog() -> DeviceCatalog:
+    """Return the catalog of a cluster of which nothing is known."""
+    return DeviceCatalog()
+
 
 CLASS, CLAIM, TEMPLATE = "DeviceClass", "ResourceClaim", "ResourceClaimTemplate"
 KINDS = frozenset((CLASS, CLAIM, TEMPLATE))
@@ -131,3 +213,45 @@ def _count_request(
     elif resource:
         count = as_integer(request.get("count"))
         yield resource, max(1 if count is None else count, 0) or 1
+
+
+class PodClaim(NamedTuple):
+    """A claim of a pod: a claim of its own, made from a template, or one that it shares with other pods."""
+
+    name: Node
+    """The node that names the claim or the template."""
+    kind: str
+    key: ClaimKey
+    definition: Claim | None
+    """What the claim requests; None if that is not known."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other pods may have the same claim."""
+        return self.kind == "ResourceClaim"
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is known how many devices it requests."""
+        return self.definition is not None and not self.definition.uncounted
+
+
+class SharedDevices(NamedTuple):
+    """GPUs of a claim that several pods share: they count once."""
+
+    claim: ClaimKey
+    gpus: int
+
+
+def find_claims(entries: Node, namespace: str, read_catalog: CatalogSource) -> Iterator[tuple[str, PodClaim]]:
+    """Yield the claims that `resourceClaims` of a pod lists, each with its name in the pod."""
+    for entry in as_list(entries):
+        if isinstance(entry, dict):
+            field = "resourceClaimName" if as_text(entry.get("resourceClaimName")) else "resourceClaimTemplateName"
+            key = (namespace, as_text(entry.get(field)))
+            catalog = read_catalog()
+            if field == "resourceClaimName":
+                claim = PodClaim(entry[field], "ResourceClaim", key, catalog.claims.get(key))
+            else:
+                claim = PodClaim(entry.get(field), "ResourceClaimTemplate", key, catalog.templates.get(key))
+            yield as_text(entry.get("name")), claim

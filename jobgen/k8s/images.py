@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import NamedTuple
 
 from jobgen.k8s.placeholders import has_placeholder
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
 
 _IPV6_DOMAIN = lazy_pattern(r"\[[a-fA-F0-9:]+\](?::[0-9]+)?")
 _REPOSITORY = lazy_pattern(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*")
@@ -86,7 +86,7 @@ def is_unresolved(image: str) -> bool:
 
 
 def _is_domain(text: str) -> bool:
-    """Whether a text is a host name or an address of IPv6 in brackets, maybe with a port."""
+    """Return True if a text is a host name or an address of IPv6 in brackets, maybe with a port."""
     host, colon, port = text.partition(":")
     if text.startswith("["):
         return _IPV6_DOMAIN.fullmatch(text) is not None
@@ -94,11 +94,11 @@ def _is_domain(text: str) -> bool:
 
 
 def _is_label(text: str) -> bool:
-    """Whether a text has letters and digits, and hyphens inside."""
+    """Return True if a text has letters and digits, and hyphens inside."""
     return text.isascii() and text.replace("-", "").isalnum() and text[0] != "-" and text[-1] != "-"
 
 
 def _is_tag(text: str) -> bool:
-    """Whether a text has letters, digits and underscores, and after the first character dots and hyphens, too."""
+    """True if a text has letters, digits and underscores, and after the first character dots and hyphens, too."""
     is_word = text.isascii() and text.replace(".", "_").replace("-", "_").replace("_", "a").isalnum()
     return is_word and len(text) <= _MAX_TAG_LENGTH and text[0] not in ".-"

@@ -7,10 +7,10 @@ validated earlier, without what a webhook adds; so this applies to Pods, and to 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Pod
-from jobgen.model.named_tuple import NamedTuple
 
 
 class _Injector(NamedTuple):

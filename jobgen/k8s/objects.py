@@ -9,20 +9,51 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from jobgen.k8s.accelerators import find_device_node, is_device, name_device
-from jobgen.k8s.device_catalog import CLASS_RESOURCE, CatalogSource, Devices, add_devices, no_catalog
-from jobgen.k8s.nodes import as_list, as_mapping, as_text, find_nodes, get_path
-from jobgen.k8s.pod_templates import list_template_paths
-from jobgen.k8s.role_definitions import count_role_pods, find_definition
+from jobgen.k8s.device_claims import CLASS_RESOURCE, CatalogSource, Devices, add_devices, no_catalog
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes, get_path
+from jobgen.k8s.pod_sets import list_template_paths
 from jobgen.model.data import Node, value_of
 from jobgen.model.path import NamedItem, Step
 from jobgen.model.quantity import to_milli
+from jobgen.spec import kinds
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
-from jobgen.spec.replicas import ReplicaLayout, find_restart_policy, find_template
+from jobgen.spec.replicas import ReplicaLayout, RoleDescription, count_pods, find_restart_policy, find_template, get_at
 from jobgen.spec.teams import TeamScope
 
+
+def count_role_pods(replica_spec: Mapping[str, Node], definition: RoleDescription | None, kind: Kind | None) -> int:
+    """Return the declared number of pods of a role, or the operator's default."""
+    omitted = definition.omitted if definition else 1
+    if kind is None or (definition and definition.at):
+        return omitted
+    if kind.shape == "one":
+        declared = as_integer(replica_spec.get(str(kind.replicas_at[-1])))
+        return omitted if declared is None else max(declared, 0)
+    return count_pods(replica_spec, kind.replicas, omitted)
+
+
+def find_definition(
+    replica_type: str, replica_spec: Mapping[str, Node], obj: Mapping[str, Node], kind: Kind | None
+) -> RoleDescription | None:
+    """Return the entry of a role in its kind; None if the kind does not have such a role."""
+    # A group of workers may have the name of a role with a place of its own.
+    roles = [
+        role for role in (kind.roles.values() if kind else ()) if not role.at or get_at(obj, role.at) is replica_spec
+    ]
+    found = next(
+        (role for role in roles if value_of(role.spelling) == replica_type and role.name != kinds.ANY_ROLE), None
+    )
+    if found is None and kind and kind.requirements.unknown_roles == "started":
+        # An operator that starts unknown roles also ignores the case of known ones.
+        found = next((role for role in roles if str(value_of(role.spelling)).lower() == replica_type.lower()), None)
+    return found or (
+        kind.any_role._replace(name=replica_type, spelling=replica_type) if kind and kind.any_role else None
+    )
+
+
 if TYPE_CHECKING:
-    from jobgen.k8s.pod_claims import PodClaim, SharedDevices
+    from jobgen.k8s.device_claims import PodClaim, SharedDevices
     from jobgen.k8s.team_uses import Use
 
 
@@ -410,7 +441,7 @@ class Manifest:
         claims = [claim for pod in pods for claim in pod.claims.values() if claim.is_shared]
         if not claims:
             return ()
-        from jobgen.k8s.pod_claims import SharedDevices
+        from jobgen.k8s.device_claims import SharedDevices
 
         counts = {each.key: self.count_gpus(each.definition.list_devices()) for each in claims if each.definition}
         return tuple(SharedDevices(key, gpus) for key, gpus in counts.items() if gpus)
@@ -492,6 +523,6 @@ def _every_item(path: tuple[Step, ...]) -> tuple[Step, ...]:
 
 def _find_claims(entries: Node, manifest: Manifest) -> Mapping[str, PodClaim]:
     # Imported late: few pods have claims.
-    from jobgen.k8s.pod_claims import find_claims
+    from jobgen.k8s.device_claims import find_claims
 
     return dict(find_claims(entries, manifest.namespace, manifest.read_catalog))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from posixpath import normpath
+from typing import NamedTuple
 
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
 
 _OPTION_NAMES = (
     "output_dir output_path out_dir save_dir save_path save checkpoint_dir ckpt_dir checkpoints_dir "

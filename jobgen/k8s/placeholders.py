@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
 
 Style = Literal["angle", "braces", "dollar", "handlebars", "word"]
 
@@ -31,7 +30,7 @@ _SIGNS_FOR_PEOPLE = tuple(sign for sign in _SIGNS if sign not in "{$")
 _PLACEHOLDER = lazy_pattern(
     r"""
       (?P<handlebars> \$?\{\{ (?: [^}]{0,200} \}\} )? )
-    | (?P<dollar> \$\{ (?: [^}]* \} )? | \$[A-Z_][A-Z0-9_]* \Z
+    | (?P<dollar> \$\{ (?: [^}]{0,1000} \} )? | \$[A-Z_][A-Z0-9_]* \Z
         | \A \$(?! (?: ref | schema | id | defs | patch ) \Z ) [a-z_]+ \Z )
     | (?P<angle> (?<! \? ) (?<! \?P ) < [A-Za-z*] [^<>`@]{0,200} > )
     | (?P<braces> (?<! [\w{$\])}] ) \{ [A-Za-z] [\w.-]{0,200} \} (?! \} ) )

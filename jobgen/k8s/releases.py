@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobgen.model.numbers import parse_digits
+from jobgen.model.quantity import parse_digits
 
 Release = tuple[int, int]
 """A minor release of Kubernetes, such as (1, 36)."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from jobgen.k8s.device_claims import PodClaim
 from jobgen.k8s.objects import Container, Manifest, Pod
-from jobgen.k8s.pod_claims import PodClaim
 from jobgen.k8s.resources import list_counted_pods, sum_pod_requests
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 
 if TYPE_CHECKING:

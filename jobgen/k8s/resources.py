@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
+from jobgen.k8s.device_claims import SharedDevices
+from jobgen.k8s.kueue import is_suspended
 from jobgen.k8s.objects import Container, Manifest, Pod
-from jobgen.k8s.pod_claims import SharedDevices
-from jobgen.k8s.pod_counts import count_pods
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.k8s.pod_sets import POD_SETS, find_pods
 from jobgen.model.quantity import canonicalize_quantity, to_milli
 
 
@@ -48,6 +48,26 @@ def count_gpus(manifest: Manifest) -> int:
     """Return the number of GPUs of all pods of an object of any kind."""
     own = sum(count * pod.gpus for pod, count in list_counted_pods(manifest) if count)
     return own + sum(each.gpus for each in find_shared_devices(manifest))
+
+
+def count_pods(manifest: Manifest) -> Iterator[tuple[Pod, int]]:
+    """Yield the pod templates of an object, each with the number of its pods; 0 while the object is suspended.
+
+    A DaemonSet counts as one pod, because its number of nodes is unknown. A template that others complete counts 0.
+    """
+    pod_sets = POD_SETS.get((manifest.group, manifest.kind_name))
+    suspended = is_suspended(manifest)
+    if manifest.kind is not None and pod_sets is None:
+        for role in manifest.roles:
+            yield role.pod, 0 if suspended else role.count
+        own = {id(role.pod) for role in manifest.roles}
+        yield from ((pod, 0) for pod in manifest.pods if id(pod) not in own)
+        return
+    pods = {id(pod.template): pod for pod in manifest.pods} if manifest.kind else {}
+    for found in find_pods(manifest.object, pod_sets or ()):
+        if isinstance(found.template, dict):
+            pod = pods.get(id(found.template)) or Pod(found.template, manifest)
+            yield pod, 0 if suspended or found.is_stopped else found.total
 
 
 def list_counted_pods(manifest: Manifest) -> list[tuple[Pod, int]]:

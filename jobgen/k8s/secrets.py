@@ -269,7 +269,7 @@ def hide_line(line: str) -> str:
 
 
 def may_name_secret(text: str) -> bool:
-    """Whether a text has a name that means a secret, such as `HF_TOKEN`."""
+    """Return True if a text has a name that means a secret, such as `HF_TOKEN`."""
     return any(_is_secret_name(name) for name in _NAME.findall(text))
 
 

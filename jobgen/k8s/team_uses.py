@@ -6,11 +6,10 @@ The whole object is searched by the names of fields, because other kinds and lat
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node
-from jobgen.model.named_tuple import NamedTuple
 
 NAMESPACES, QUEUES, ACCOUNTS, PRIORITIES, KINDS, LABELS = (
     "namespaces",

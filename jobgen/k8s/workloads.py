@@ -6,8 +6,7 @@ It holds whether or not a kind file describes the kind, because raw manifests of
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from jobgen.model.named_tuple import NamedTuple
+from typing import NamedTuple
 
 
 class Workload(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from jobgen.check.admission.fields import join_names
 from jobgen.check.admission.names import is_dns_subdomain
@@ -12,7 +12,6 @@ from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean, find_key, suggest_value
 from jobgen.spec.kinds import VersionRange, parse_version
 

@@ -1,16 +1,18 @@
-"""Check the objects that operators create from parts of another object, as the API server validates them."""
+"""Check what the API server validates later: the objects that operators create, and their schedules."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jobgen.check.admission.object_metadata import validate_object_metadata
+from jobgen.check.admission.metadata import validate_object_metadata
 from jobgen.check.operators.checks import Violations
 from jobgen.check.rules import Violation
 from jobgen.check.validation import validate_object
+from jobgen.check.validation.cron_schedule import find_schedule_error, is_time_zone
+from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.releases import parse_release
-from jobgen.model.data import Node, location_of
+from jobgen.model.data import Node, location_of, value_of
 from jobgen.model.finding import quoted_values
 
 # The names of children are checked by kind, with their suffixes.
@@ -39,3 +41,21 @@ def check_job(
         values = quoted_values(problem.message) if problem.evidence is None else problem.evidence
         message = f"the API server rejects {what}: {problem.message}"
         yield Violation(node, message, fix_steps=problem.fix_steps, safe=problem.safe, evidence=values)
+
+
+def check_schedule(manifest: Manifest) -> Violations:
+    """Yield what is wrong with `spec.schedule`; the schema requires it."""
+    node = manifest.spec.get("schedule")
+    schedule = as_text(node)
+    if "TZ" in schedule:
+        yield Violation(node, f"`schedule` is `{schedule}`, but cannot contain a time zone; set `timeZone`")
+    elif isinstance(value_of(node), str) and (error := find_schedule_error(schedule)):
+        yield Violation(node, f"`schedule` is `{schedule}`: {error}")
+
+
+def check_time_zone(manifest: Manifest) -> Violations:
+    """Yield what is wrong with `spec.timeZone`."""
+    node = manifest.spec.get("timeZone")
+    found = value_of(node)
+    if isinstance(found, str) and not is_time_zone(found):
+        yield Violation(node, f"`{found}` is not a time zone; write one of the IANA database, such as `Europe/Berlin`")

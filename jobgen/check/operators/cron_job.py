@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobgen.check.admission.object_metadata import validate_object_metadata
+from jobgen.check.admission.metadata import validate_object_metadata
 from jobgen.check.operators.checks import CHILD_REJECTED, Check, Checks, Violations, full_name, name_node
 from jobgen.check.rules import Violation
 from jobgen.check.validation import validate_object

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from jobgen.check.admission.fields import is_set, iter_mappings, iter_strings
 from jobgen.check.admission.names import (
@@ -34,7 +35,6 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_node
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean, find_key
 
 OPERATOR = "jobset"

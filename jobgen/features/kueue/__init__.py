@@ -3,17 +3,9 @@
 from jobgen.model.features import Feature
 
 FEATURE = Feature(
-    commands=("queue",),
-    rules=(
-        "scheduling.cohort_cycle",
-        "scheduling.flavor_without_nodes",
-        "scheduling.inadmissible_job",
-        "scheduling.unknown_cohort",
-        "scheduling.unreachable_quota",
-    ),
     parts={
         "cluster.state": "state_part:PART",
-        "diff.queues": "queues.find_changes:find_queue_changes",
+        "diff.queues": "queues.compare:find_queue_changes",
         "diff.queues.json": "queues.change_sections:describe_queues",
         "diff.queues.markdown": "queues.change_sections:render_markdown",
         "diff.queues.text": "queues.change_sections:render_text",

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from jobgen.features.kueue.configuration import Configuration, build_nodes
+from jobgen.features.kueue.configuration import Configuration, adapt_cohorts, adapt_queue, build_nodes
 from jobgen.features.kueue.objects import (
     ClusterQueue,
     Cohort,
     Flavor,
-    as_list,
     as_mapping,
     name_of,
     parse_cluster_queue,
     parse_cohort,
     parse_flavor,
+    parse_topologies,
 )
-from jobgen.features.kueue.version.versions import adapt_cohorts, adapt_queue
-from jobgen.model.named_tuple import NamedTuple
 
 _KUEUE = "kueue.x-k8s.io"
 _GROUPS: Mapping[str, str] = {
@@ -87,15 +85,9 @@ class ClusterObjects(NamedTuple):
         """Return the flavors."""
         return list(map(parse_flavor, self.list_objects("ResourceFlavor")))
 
-    def list_levels(self) -> dict[str, list[str]]:
+    def list_levels(self) -> dict[str, tuple[str, ...]]:
         """Return the levels of each topology, the highest first."""
-        return {
-            name_of(each): [
-                str(as_mapping(level).get("nodeLabel", ""))
-                for level in as_list(as_mapping(each.get("spec")).get("levels"))
-            ]
-            for each in self.list_objects("Topology")
-        }
+        return parse_topologies(self.list_objects("Topology"))
 
     def list_namespaces(self) -> dict[str, Mapping[str, str]]:
         """Return the labels of namespaces. Kubernetes labels each with its name."""

@@ -1,16 +1,254 @@
-"""The configuration of Kueue in a cluster, as far as it decides about admission."""
+"""The Kueue of a cluster: its version, its feature gates and their defaults, and its configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from jobgen.features.kueue.objects import as_list, as_mapping
+from jobgen.features.kueue.objects import ClusterQueue, Cohort, Fungibility, as_list, as_mapping
 from jobgen.features.kueue.preemption import DEFAULT_STRATEGIES, Rules
-from jobgen.features.kueue.version.gate_defaults import gates_at
-from jobgen.features.kueue.version.versions import IGNORED, adapt_settings, treat_claims
-from jobgen.features.kueue.workload.requests import NO_SETTINGS, ResourceSettings, parse_settings
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.features.kueue.requests import NO_SETTINGS, ResourceSettings, parse_settings
+
+
+class Gates(NamedTuple):
+    """Feature gates of the cycle, with the defaults of Kueue 0.19."""
+
+    partial_admission: bool = True
+    sorts_by_priority: bool = True
+    """PrioritySortingWithinCohort: among queues, the greater priority comes first."""
+    prefers_preemptors: bool = False
+    """PrioritizePreemptorWorkloads: what waits for its preemptions comes first."""
+    prefers_non_borrowing: bool = True
+    """FairSharingPrioritizeNonBorrowing: with fair sharing, what does not borrow comes first."""
+    recomputes_overlap: bool = False
+    """RecomputeAssignmentUponPreemptionTargetsOverlap: look again when another workload has the same targets."""
+    concurrent_admission: bool = False
+    """ConcurrentAdmission: a workload has a variant for each flavor."""
+    orchestrated_preemption: bool = False
+    """MultiKueueOrchestratedPreemption: preemption gates count."""
+    elastic_jobs: bool = True
+    """ElasticJobsViaWorkloadSlices: a workload can replace a smaller one of the same job."""
+    parks_same_shape: bool = True
+    """SchedulingEquivalenceHashing: what has the shape of a parked workload is parked with it."""
+    preserves_progress: bool = True
+    """FlavorFungibilityPreserveScanProgress: the next cycle goes on with the next flavor."""
+    boosts_priority: bool = False
+    """PriorityBoost: an annotation adds to the priority."""
+    is_fungible: bool = True
+    """FlavorFungibility: without it the first flavor that fits is taken."""
+    recomputes_placement: bool = True
+    """TASRecomputeAssignmentWithinSchedulingCycle: look for another placement when its place has been taken."""
+    evicts_without_replacement: bool = True
+    """TASFailedNodeReplacementFailFast: evict a workload if no other node can replace one that failed."""
+
+
+_NAMES: Mapping[str, str] = {
+    "PartialAdmission": "partial_admission",
+    "PrioritySortingWithinCohort": "sorts_by_priority",
+    "PrioritizePreemptorWorkloads": "prefers_preemptors",
+    "FairSharingPrioritizeNonBorrowing": "prefers_non_borrowing",
+    "RecomputeAssignmentUponPreemptionTargetsOverlap": "recomputes_overlap",
+    "ConcurrentAdmission": "concurrent_admission",
+    "MultiKueueOrchestratedPreemption": "orchestrated_preemption",
+    "ElasticJobsViaWorkloadSlices": "elastic_jobs",
+    "SchedulingEquivalenceHashing": "parks_same_shape",
+    "PriorityBoost": "boosts_priority",
+    "FlavorFungibility": "is_fungible",
+    "FlavorFungibilityPreserveScanProgress": "preserves_progress",
+    "TASRecomputeAssignmentWithinSchedulingCycle": "recomputes_placement",
+    "TASFailedNodeReplacementFailFast": "evicts_without_replacement",
+}
+
+DEFAULT_GATES = Gates()
+
+
+def parse_gates(switched: Mapping[str, Any]) -> Gates:
+    """Return the gates where these differ from the defaults."""
+    return DEFAULT_GATES._replace(**{_NAMES[name]: bool(value) for name, value in switched.items() if name in _NAMES})
+
+
+Version = tuple[int, ...]
+
+OLDEST: Final = (0, 8)
+"""The first version that the table has; older ones decide as this one."""
+_ANY_PATCH = 10**6
+
+
+class Gate(NamedTuple):
+    """The releases at which a gate begins or ceases to exist, and at which its default changes; both begin with off."""
+
+    exists: str
+    on: str = ""
+
+
+GATES: Final[Mapping[str, Gate]] = {
+    "ConcurrentAdmission": Gate("0.18"),
+    "ConfigurableResourceTransformations": Gate("0.9 0.16", "0.10"),
+    "DRAExtendedResources": Gate("0.17 0.19"),
+    "DynamicResourceAllocation": Gate("0.14 0.19"),
+    "ElasticJobsViaWorkloadSlices": Gate("0.13", "0.18"),
+    "ElasticJobsViaWorkloadSlicesWithTAS": Gate("0.17"),
+    "FairSharingPreemptWithinNominal": Gate("0.15.6 0.16.0 0.16.3", "0.15.6 0.16.0 0.16.3"),
+    "FairSharingPrioritizeNonBorrowing": Gate("0.15.5 0.16.0 0.16.2", "0.15.5 0.16.0 0.16.2"),
+    "FlavorFungibility": Gate("0.8", "0.8"),
+    "FlavorFungibilityImplicitPreferenceDefault": Gate("0.13 0.16.0 0.16.4 0.17.0"),
+    "FlavorFungibilityPreserveScanProgress": Gate("0.18.5 0.19.0 0.19.1", "0.18.5 0.19.0 0.19.1"),
+    "HierarchicalCohorts": Gate("0.11.4", "0.9"),
+    "KueueDRAIntegration": Gate("0.18", "0.18"),
+    "KueueDRAIntegrationExtendedResource": Gate("0.18", "0.19"),
+    "KueueDRARejectWorkloadsWhenDRADisabled": Gate("0.18", "0.18"),
+    "LendingLimit": Gate("0.8 0.19", "0.9"),
+    "LocalQueueDefaulting": Gate("0.10 0.19", "0.12"),
+    "ManagedJobsNamespaceSelectorAlwaysRespected": Gate("0.13", "0.15"),
+    "MultiKueueOrchestratedPreemption": Gate("0.17"),
+    "MultiplePreemptions": Gate("0.8 0.13", "0.9"),
+    "PartialAdmission": Gate("0.8", "0.8"),
+    "PrioritizePreemptorWorkloads": Gate("0.18.6 0.19.0 0.19.2"),
+    "PrioritySortingWithinCohort": Gate("0.8", "0.8"),
+    "QuotaCheckStrategy": Gate("0.18", "0.19"),
+    "RecomputeAssignmentUponPreemptionTargetsOverlap": Gate("0.18.5 0.19.0 0.19.1"),
+    "SchedulerTimestampPreemptionBuffer": Gate("0.15.6 0.16.0 0.16.3"),
+    "SchedulingEquivalenceHashing": Gate("0.15.6 0.16.0 0.16.3", "0.15.6 0.15.7 0.16.3 0.16.4 0.18"),
+    "TASBalancedPlacement": Gate("0.15"),
+    "TASHandleOverlappingFlavors": Gate("0.16.9 0.17.0 0.17.4", "0.18"),
+    "TASMultiLayerTopology": Gate("0.17", "0.19"),
+    "TASProfileLeastFreeCapacity": Gate("0.11 0.17"),
+    "TASProfileMixed": Gate("0.11", "0.15"),
+    "TASProfileMostFreeCapacity": Gate("0.11 0.13"),
+    "TASRecomputeAssignmentWithinSchedulingCycle": Gate("0.17.6 0.18.0 0.18.2", "0.17.6 0.18.0 0.18.2"),
+    "TASRespectNodeAffinityPreferred": Gate("0.18"),
+    "TopologyAwareScheduling": Gate("0.9", "0.14"),
+    "WorkloadPriorityClassDefaulting": Gate("0.18"),
+}
+"""The gates that decide about admission, by name."""
+
+NOT_SIMULATED: Final = frozenset(
+    """ConcurrentAdmission MultiKueueOrchestratedPreemption MultiplePreemptions SchedulerTimestampPreemptionBuffer
+    TASProfileLeastFreeCapacity TASProfileMostFreeCapacity""".split()
+)
+"""Gates whose other state than the default is not simulated."""
+
+_RENAMED: Final[Mapping[str, str]] = {
+    "DynamicResourceAllocation": "KueueDRAIntegration",
+    "DRAExtendedResources": "KueueDRAIntegrationExtendedResource",
+}
+"""Gates that have another name since 0.18."""
+
+
+def gates_at(version: Version, switched: Mapping[str, bool]) -> dict[str, bool]:
+    """Return which gates are on in a version if these differ from its defaults. What it does not have is ignored."""
+    found = {name: is_past(version, gate.on) for name, gate in GATES.items()}
+    for name, value in switched.items():
+        if has_gate(version, name):
+            found[name] = value
+            if name in _RENAMED and not has_gate(version, _RENAMED[name]):
+                found[_RENAMED[name]] = value
+    return found
+
+
+def has_gate(version: Version, name: str) -> bool:
+    """Return whether a version has a gate, as far as it decides about admission."""
+    return name in GATES and is_past(version, GATES[name].exists)
+
+
+def is_past(version: Version, switches: str) -> bool:
+    """Return whether something is on that is switched on, off, and so on at these releases.
+
+    A version without a patch is the last release of it.
+    """
+    exact = (max(version, OLDEST) + (_ANY_PATCH,) * 3)[:3]
+    return sum(tuple(map(int, each.split("."))) <= exact for each in switches.split()) % 2 == 1
+
+
+def list_gate_notes(version: Version, switched: Mapping[str, bool]) -> Iterator[str]:
+    """Yield what the switched gates mean for a decision: those that do not exist, and those that are not simulated."""
+    shown = ".".join(map(str, version))
+    for name, value in sorted(switched.items()):
+        if name not in GATES:
+            continue
+        if not has_gate(version, name):
+            yield f"Kueue {shown} has no feature gate `{name}`, so it is ignored"
+        elif name in NOT_SIMULATED and value != is_past(version, GATES[name].on):
+            yield f"feature gate `{name}` is not simulated as it is switched"
+
+
+_COHORT_WEIGHT_SINCE = (0, 11)
+_MULTIPLY_SINCE = (0, 16)
+_PREFERENCE_SINCE = (0, 15)
+_PREFERENCE_CORRECT = "0.16.2"
+
+_BORROW, _PREEMPT = "BorrowingOverPreemption", "PreemptionOverBorrowing"
+_SWAPPED: Final[Mapping[str, str]] = {_BORROW: _PREEMPT, _PREEMPT: _BORROW}
+
+CHARGED, IGNORED, REJECTED = "charged", "ignored", "rejected"
+"""What becomes of the claims of pods."""
+
+_ANNOTATIONS: Final[Mapping[Version, tuple[str, ...]]] = {
+    (0, 11): ("kueue.x-k8s.io/podset-unconstrained-topology",),
+    (0, 13): (
+        "kueue.x-k8s.io/podset-group-name",
+        "kueue.x-k8s.io/podset-slice-required-topology",
+        "kueue.x-k8s.io/podset-slice-size",
+    ),
+    (0, 17): ("kueue.x-k8s.io/podset-slice-required-topology-constraints",),
+}
+"""Annotations of pods by the first version that knows them. The other ones are as old as topologies."""
+
+
+def list_unknown_annotations(version: Version) -> frozenset[str]:
+    """Return the annotations of pods that a version does not know yet."""
+    return frozenset(name for since, names in _ANNOTATIONS.items() if version < since for name in names)
+
+
+def adapt_queue(queue: ClusterQueue, version: Version, gates: Mapping[str, bool]) -> ClusterQueue:
+    """Return a queue as a version of Kueue reads it."""
+    fungibility = _adapt_fungibility(queue.fungibility, version, gates)
+    if fungibility != queue.fungibility:
+        queue = queue._replace(fungibility=fungibility)
+    if gates["LendingLimit"]:
+        return queue
+    return queue._replace(quotas={pair: each._replace(lending_limit=None) for pair, each in queue.quotas.items()})
+
+
+def _adapt_fungibility(found: Fungibility, version: Version, gates: Mapping[str, bool]) -> Fungibility:
+    """Return which flavor comes first. Until 0.16.2 the two preferences mean each other."""
+    if found.preference and version >= _PREFERENCE_SINCE:
+        if is_past(version, _PREFERENCE_CORRECT):
+            return found
+        return found._replace(preference=_SWAPPED.get(found.preference, found.preference))
+    is_implied = gates["FlavorFungibilityImplicitPreferenceDefault"] and found.when_can_borrow == "TryNextFlavor"
+    return found._replace(preference=_PREEMPT if is_implied else "")
+
+
+def adapt_cohorts(cohorts: Iterable[Cohort], version: Version, gates: Mapping[str, bool]) -> list[Cohort]:
+    """Return the cohorts as a version of Kueue reads them. Without objects, cohorts have neither parents nor quota."""
+    if not gates["HierarchicalCohorts"]:
+        return []
+    if version >= _COHORT_WEIGHT_SINCE:
+        return list(cohorts)
+    return [each._replace(weight=1.0) for each in cohorts]
+
+
+def treat_claims(gates: Mapping[str, bool]) -> str:
+    """Return what becomes of the claims of pods. Without their feature gate, Kueue ignores them until 0.18."""
+    if gates["KueueDRAIntegration"]:
+        return CHARGED
+    return REJECTED if gates["KueueDRARejectWorkloadsWhenDRADisabled"] else IGNORED
+
+
+def renames_resources(gates: Mapping[str, bool]) -> bool:
+    """Return whether extended resources that a device class provides are charged under another name."""
+    return gates["KueueDRAIntegration"] and gates["KueueDRAIntegrationExtendedResource"]
+
+
+def adapt_settings(settings: ResourceSettings, version: Version, gates: Mapping[str, bool]) -> ResourceSettings:
+    """Return the settings for requests as a version of Kueue reads them."""
+    if not gates["ConfigurableResourceTransformations"]:
+        return settings._replace(transformations=())
+    if version >= _MULTIPLY_SINCE:
+        return settings
+    return settings._replace(transformations=tuple(each._replace(multiply_by="") for each in settings.transformations))
+
 
 NEWEST = (0, 19)
 MAX_NODES = 50_000
@@ -79,7 +317,9 @@ def parse_configuration(
         frameworks=None if frameworks is None else frozenset(map(str, as_list(frameworks))),
         resources=adapted,
         nodes=tuple(_limit_nodes(nodes)),
-        remarks=tuple(_list_remarks(nodes)),
+        remarks=(f"`nodes` has {total} nodes, of which only the first {MAX_NODES} are simulated",)
+        if (total := sum(each.size for each in nodes)) > MAX_NODES
+        else (),
         gates=gates,
         switched=switched,
         ignored=tuple(_list_ignored(settings, adapted, gates, ignores_undeclared=ignores_undeclared)),
@@ -106,12 +346,6 @@ def _parse_gates(block: Mapping[str, Any], enabled: Iterable[str] | None) -> dic
     if own is None:
         return {str(name): True for name in enabled or ()}
     return {str(name): value for name, value in as_mapping(own).items() if isinstance(value, bool)}
-
-
-def _list_remarks(nodes: Sequence[NodeGroup]) -> Iterator[str]:
-    total = sum(each.size for each in nodes)
-    if total > MAX_NODES:
-        yield f"`nodes` has {total} nodes, of which only the first {MAX_NODES} are simulated"
 
 
 def _limit_nodes(nodes: Sequence[NodeGroup]) -> Iterator[NodeGroup]:

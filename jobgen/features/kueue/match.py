@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from jobgen.features.kueue.objects import Flavor, as_list, as_mapping
-from jobgen.features.kueue.workload.workloads import PodSet
+from jobgen.features.kueue.workloads import PodSet
 
 _BLOCKING = ("NoSchedule", "NoExecute")
 
 
 def find_node_mismatch(flavor: Flavor, pod_set: PodSet) -> str:
     """Return why pods cannot run on the nodes of a flavor, in the words of Kueue; empty if they can."""
-    taint = find_untolerated_taint(flavor, pod_set.spec)
+    taint = next(list_untolerated_taints(flavor, pod_set.spec), None) if flavor.taints else None
     if taint is not None:
         shown = f"{{{taint.get('key', '')} {taint.get('value', '')} {taint.get('effect', '')} <nil>}}"
         return f"untolerated taint {shown} in flavor {flavor.name}"
@@ -42,11 +42,6 @@ def find_topology_mismatch(
     if not request.has_levels(levels):
         return f'Flavor "{flavor.name}" does not contain the requested level'
     return ""
-
-
-def find_untolerated_taint(flavor: Flavor, spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the first taint of a flavor that neither the pod nor the flavor tolerates."""
-    return next(list_untolerated_taints(flavor, spec), None) if flavor.taints else None
 
 
 def list_untolerated_taints(flavor: Flavor, spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

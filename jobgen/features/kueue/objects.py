@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from jobgen.features.kueue.amounts import UNLIMITED, to_amount, to_multiples
-from jobgen.features.kueue.quota import FlavorResource, Quota
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.features.kueue.quota import UNLIMITED, FlavorResource, Quota, to_amount, to_multiples
 from jobgen.model.quantity import parse_quantity
 
 STRICT_FIFO = "StrictFIFO"
@@ -192,3 +190,13 @@ def _list_checks(spec: Mapping[str, Any]) -> Iterable[tuple[str, tuple[str, ...]
     strategy = as_mapping(spec.get("admissionChecksStrategy"))
     for rule in map(as_mapping, as_list(strategy.get("admissionChecks"))):
         yield str(rule.get("name", "")), tuple(map(str, as_list(rule.get("onFlavors"))))
+
+
+def parse_topologies(objects: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+    """Return the levels of Topology objects by name, the highest first."""
+    return {
+        name_of(each): tuple(
+            str(as_mapping(level).get("nodeLabel", "")) for level in as_list(as_mapping(each.get("spec")).get("levels"))
+        )
+        for each in objects
+    }

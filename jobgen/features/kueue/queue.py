@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names
 from jobgen.api.project import ProjectPath, open_project, select_environments
-from jobgen.features.kueue.decision.answers import Answer, Job
-from jobgen.features.kueue.decision.totals import select_trees
+from jobgen.features.kueue.answers import Answer, Job, select_trees
 from jobgen.features.kueue.queue_jobs import QueuedJobs
-from jobgen.features.kueue.queues import formats
-from jobgen.features.kueue.queues.load import ALL, NONE, collect_environment, decide_environment
-from jobgen.features.kueue.queues.report import EnvironmentReport
+from jobgen.features.kueue.queues.formats import FORMATS
+from jobgen.features.kueue.queues.report import ALL, NONE, EnvironmentReport, collect_environment, decide_environment
 from jobgen.model.finding import Finding, Severity
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.exported_state import report_missing_folder
-from jobgen.render.config import ProjectConfig
-from jobgen.render.config import load as load_config
-from jobgen.render.run import Run
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.config import load as load_config
+from jobgen.rendering.run import Run
 from jobgen.repo.root import folder_exists
-from jobgen.spec.overlay import Cluster
 
 
 class QueuedWorkload(NamedTuple):
@@ -90,23 +87,29 @@ def queue(
     check_names("jobs", jobs)
     check_names("environments", environments)
     check_names("running", running)
-    check_format(format, formats.format_names())
+    check_format(format, FORMATS.names())
     opened = open_project(project)
     selected = select_environments(opened.config, environments)
     findings: list[Finding] = []
     collected = _collect(opened.config, selected, findings)
     if any(finding.severity is Severity.ERROR for finding in findings):
         return QueueResult((), "", tuple(findings))
-    _check_queues(collected)
+    if not any(queued.context.queues for queued in collected.values()):
+        within = ", ".join(env for env in collected if env)
+        message = f"there is no ClusterQueue{f' in {within}' if within else ''} among the files"
+        raise UsageError(f"{message}; export the queues of the cluster to the folder that `cluster.state` names")
     _check_patterns((*jobs, *(each for each in running if each not in (ALL, NONE))), collected.values())
     reports = tuple(
-        _select(decide_environment(env, queued, lambda job: _is_running(job, running), ", ".join(running)), jobs)
+        _select(
+            decide_environment(env, queued, lambda job: ALL in running or _matches(job, running), ", ".join(running)),
+            jobs,
+        )
         for env, queued in collected.items()
     )
     workloads = tuple(
         _to_workload(report.environment, answer) for report in reports for answer in report.decision.answers
     )
-    return QueueResult(workloads, formats.render(format, reports), tuple(findings), reports)
+    return QueueResult(workloads, FORMATS.render(format, reports), tuple(findings), reports)
 
 
 def _collect(config: ProjectConfig, environments: Sequence[str], findings: list[Finding]) -> dict[str, QueuedJobs]:
@@ -115,7 +118,7 @@ def _collect(config: ProjectConfig, environments: Sequence[str], findings: list[
     rendered = list(run)
     findings += run.findings
     clusters = {env: config.environment(env, []).cluster for env in environments}
-    missing = [each.state for each in clusters.values() if not _has_state(config, each)]
+    missing = [each.state for each in clusters.values() if each.state and not folder_exists(config.root, each.state)]
     traced = load_config(config.root, traced=True) if missing else config
     findings += (report_missing_folder(traced, folder) for folder in dict.fromkeys(missing))
     return {
@@ -124,17 +127,6 @@ def _collect(config: ProjectConfig, environments: Sequence[str], findings: list[
         )
         for env in environments
     }
-
-
-def _has_state(config: ProjectConfig, cluster: Cluster) -> bool:
-    return not cluster.state or folder_exists(config.root, cluster.state)
-
-
-def _check_queues(collected: Mapping[str, QueuedJobs]) -> None:
-    if not any(queued.context.queues for queued in collected.values()):
-        within = ", ".join(env for env in collected if env)
-        message = f"there is no ClusterQueue{f' in {within}' if within else ''} among the files"
-        raise UsageError(f"{message}; export the queues of the cluster to the folder that `cluster.state` names")
 
 
 def _to_workload(environment: str, answer: Answer) -> QueuedWorkload:
@@ -150,10 +142,6 @@ def _to_workload(environment: str, answer: Answer) -> QueuedWorkload:
         answer.reason,
         change,
     )
-
-
-def _is_running(job: Job, running: Sequence[str]) -> bool:
-    return ALL in running or _matches(job, running)
 
 
 def _matches(job: Job, patterns: Sequence[str]) -> bool:

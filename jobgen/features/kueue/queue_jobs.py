@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
+from jobgen.features.kueue.admission_context import AdmissionContext
+from jobgen.features.kueue.answers import Job
 from jobgen.features.kueue.cluster_objects import ClusterObjects, get_group, group_objects
 from jobgen.features.kueue.configuration import parse_configuration
-from jobgen.features.kueue.decision.admission_context import AdmissionContext
-from jobgen.features.kueue.decision.answers import Job
-from jobgen.features.kueue.decision.obstacles import Obstacle
-from jobgen.features.kueue.managed import INTEGRATIONS, explain_unmanaged
-from jobgen.features.kueue.pod_sets import count_workloads, get_group_name
-from jobgen.features.kueue.workload.job_values import find_unreadable
-from jobgen.features.kueue.workload.job_workloads import (
+from jobgen.features.kueue.job_workloads import (
+    INTEGRATIONS,
     build_workloads,
+    explain_unmanaged,
     find_namespace,
     find_queue,
+    find_unreadable,
     get_job_name,
     read_context,
 )
-from jobgen.features.kueue.workload.limit_ranges import find_invalid_requests
-from jobgen.features.kueue.workload.workloads import Workload
+from jobgen.features.kueue.obstacles import Obstacle
+from jobgen.features.kueue.pod_sets import count_workloads, get_group_name
+from jobgen.features.kueue.requests import find_invalid_requests
+from jobgen.features.kueue.workloads import Workload
 from jobgen.model.features import find_part
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.overlay import Cluster
 
 _KINDS = frozenset(kind for _, kind in INTEGRATIONS)

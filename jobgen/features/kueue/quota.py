@@ -1,17 +1,80 @@
 """The quota of queues and cohorts: what each may use, lends and borrows.
 
 ClusterQueues are the leaves of a tree, cohorts the nodes above them. A node sees the quota of a child without what the
-child keeps for itself, which is its local quota.
+child keeps for itself, which is its local quota. Amounts are what Kueue counts: CPU in thousandths, everything else in
+whole units, both rounded up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
-from math import ceil, inf
+from math import inf
+from typing import NamedTuple
 
-from jobgen.features.kueue.amounts import UNLIMITED, add, subtract
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.k8s.nodes import as_mapping, as_text
+from jobgen.model.data import Node
+from jobgen.model.quantity import MAX_POWER, Quantity, parse_quantity
+
+UNLIMITED = 2**63 - 1
+"""The greatest amount. Greater quantities count as unlimited, and sums stop there."""
+
+_LEAST = -(2**63)
+
+CPU = "cpu"
+
+
+def to_amount(resource: str, quantity: str | float | None) -> int:
+    """Convert a quantity to an amount; what is missing or no quantity is 0."""
+    found = parse_quantity(str(quantity)) if quantity is not None else None
+    if found is None:
+        return 0
+    return max(_LEAST, min(to_multiples(found, -3 if resource == CPU else 0), UNLIMITED))
+
+
+def to_multiples(quantity: Quantity, power: int) -> int:
+    """Return how many multiples of `10**power` a quantity has, rounded up. No exponent takes long to evaluate."""
+    shift = min(quantity.power, MAX_POWER) - power
+    return int(quantity.amount * 10**shift) if shift >= 0 else int(-(-quantity.amount // 10**-shift))
+
+
+_BINARY = ("memory", "ephemeral-storage")
+
+
+def show_amount(resource: str, amount: int) -> str:
+    """Return an amount as Kueue prints it."""
+    return "<unlimited>" if amount >= UNLIMITED else show_number(resource, amount)
+
+
+def show_number(resource: str, amount: int) -> str:
+    """Return an amount as Kubernetes prints it: memory in the greatest binary unit without a rest."""
+    is_binary = resource in _BINARY or resource.startswith("hugepages-")
+    return str(Quantity(amount, -3 if resource == CPU else 0, is_binary))
+
+
+def add(one: int, other: int) -> int:
+    """Add amounts; the sum is at most unlimited."""
+    total = one + other
+    if one >= UNLIMITED or other >= UNLIMITED or total >= UNLIMITED:
+        return UNLIMITED
+    # Not `max`: a call costs more than all the rest here.
+    if total < _LEAST:
+        return _LEAST
+    return total
+
+
+def subtract(one: int, other: int) -> int:
+    """Subtract amounts: unlimited less a limited amount is unlimited, a limited one less unlimited is the least."""
+    if one >= UNLIMITED:
+        return 0 if other >= UNLIMITED else UNLIMITED
+    if other >= UNLIMITED:
+        return _LEAST
+    rest = one - other
+    if rest >= UNLIMITED:
+        return UNLIMITED
+    if rest < _LEAST:
+        return _LEAST
+    return rest
 
 
 class FlavorResource(NamedTuple):
@@ -306,11 +369,6 @@ class Share(NamedTuple):
             return 0.0
         return inf if self.weight == 0 else self.ratio / self.weight
 
-    @property
-    def weighted(self) -> int:
-        """The ratio by weight, rounded up."""
-        return UNLIMITED if self.is_infinite else ceil(self.precise)
-
     def borrows_any(self, requested: Mapping[FlavorResource, int]) -> bool:
         """Return whether the node borrows something that is requested."""
         return any(requested.get(pair, 0) > 0 for pair in self.borrowed)
@@ -416,3 +474,13 @@ def list_cycles(parents: Mapping[str, str]) -> list[tuple[str, ...]]:
 def _connect(node: QuotaNode, parent: QuotaNode) -> None:
     node.parent = parent
     parent.children.append(node)
+
+
+_PARENTS = {"Cohort": ("parentName", "parent"), "ClusterQueue": ("cohortName", "cohort")}
+"""The fields that name the cohort above an object; older versions of the API have the second."""
+
+
+def get_parent(obj: Mapping[str, Node]) -> Node:
+    """Return the node that names the cohort above a Cohort or ClusterQueue; None if there is none."""
+    spec = as_mapping(obj.get("spec"))
+    return next((spec[field] for field in _PARENTS.get(as_text(obj.get("kind")), ()) if as_text(spec.get(field))), None)

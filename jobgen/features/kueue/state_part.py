@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from jobgen.check.cluster.state_parts import StatePart
+from jobgen.check.cluster.state import StatePart
 
 if TYPE_CHECKING:
     from jobgen.features.kueue.queue_state import QueueState

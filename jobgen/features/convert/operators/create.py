@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jobgen.features.convert.operators.batch_job import create_job
-from jobgen.features.convert.operators.created import Created, CreatedPod, Creator, Fields
-from jobgen.features.convert.operators.fields import as_string
-from jobgen.features.convert.operators.jaxjob import create_jax_job
-from jobgen.features.convert.operators.jobset import create_job_set
+from jobgen.features.convert.operators.created import Created, CreatedPod, Creator, Fields, as_string
+from jobgen.features.convert.operators.jobset import create_job, create_job_set
 from jobgen.features.convert.operators.kuberay import create_ray_cluster, create_ray_job
-from jobgen.features.convert.operators.mpi_operator import create_mpi_job_v2
-from jobgen.features.convert.operators.mpijob_v1 import create_mpi_job_v1
-from jobgen.features.convert.operators.paddlejob import create_paddle_job
-from jobgen.features.convert.operators.pytorchjob import create_pytorch_job
+from jobgen.features.convert.operators.mpi_operator import create_mpi_job_v1, create_mpi_job_v2
 from jobgen.features.convert.operators.tensorstack import TENSORSTACK_KINDS, create_tensorstack_job
-from jobgen.features.convert.operators.tfjob import create_tf_job
 from jobgen.features.convert.operators.trainer import create_train_job
+from jobgen.features.convert.operators.training_operator import (
+    create_jax_job,
+    create_paddle_job,
+    create_pytorch_job,
+    create_tf_job,
+    create_xgboost_job,
+)
 from jobgen.features.convert.operators.volcano import create_volcano_job
-from jobgen.features.convert.operators.xgboostjob import create_xgboost_job
-from jobgen.k8s.kind_groups import get_group
+from jobgen.k8s.kinds import get_group
 from jobgen.model.data import Node, untraced
 from jobgen.spec.overlay import Cluster
 

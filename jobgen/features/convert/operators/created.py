@@ -1,13 +1,12 @@
-"""Values: the pods and the other objects that an operator creates."""
+"""Pods that operators create: their values, and functions to read fields and to change pods."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.overlay import Cluster
 
 Fields = Mapping[str, Any]
@@ -90,3 +89,108 @@ def list_indexes(count: int) -> Iterator[tuple[int, int]]:
     """Yield the indexes of the pods of a role, each with the number of pods that it stands for."""
     for index in range(min(count, MAX_PODS)):
         yield index, count - MAX_PODS + 1 if index == MAX_PODS - 1 else 1
+
+
+def as_fields(node: Any) -> Fields:
+    """Return the node if it is a mapping, else an empty mapping."""
+    return node if isinstance(node, dict) else {}
+
+
+def as_items(node: Any) -> list[Any]:
+    """Return the node if it is a list, else an empty list."""
+    return node if isinstance(node, list) else []
+
+
+def as_string(node: Any, default: str = "") -> str:
+    """Return the node if it is a string that is not empty, else the default."""
+    return node if isinstance(node, str) and node else default
+
+
+def as_count(node: Any, default: int) -> int:
+    """Return the node if it is an integer, but not less than zero; the default if it is not an integer."""
+    return max(node, 0) if type(node) is int else default
+
+
+def get_fields(node: Any, *steps: str) -> Fields:
+    """Return the mapping at a path of keys; empty if there is none."""
+    for step in steps:
+        node = as_fields(node).get(step)
+    return as_fields(node)
+
+
+def get_name(obj: Fields) -> str:
+    """Return the name of an object; a generated name ends with a placeholder."""
+    metadata = as_fields(obj.get("metadata"))
+    generated = as_string(metadata.get("generateName"))
+    return as_string(metadata.get("name"), generated and generated + RANDOM)
+
+
+def read_texts(node: Any) -> Mapping[str, str]:
+    """Return the labels or annotations at a node."""
+    return {str(key): value for key, value in as_fields(node).items() if isinstance(value, str)}
+
+
+Item = dict[str, Any]
+
+
+def list_containers(spec: Fields, field: str = "containers") -> Iterator[Fields]:
+    """Yield the containers of a pod spec."""
+    return (container for container in as_items(spec.get(field)) if isinstance(container, dict))
+
+
+def find_container(spec: Fields, name: str, field: str = "containers") -> Fields:
+    """Return the container with a name; empty if there is none."""
+    return next((each for each in list_containers(spec, field) if each.get("name") == name), {})
+
+
+def edit_containers(
+    spec: Fields, edit: Callable[[Fields], Fields], *, name: str = "", field: str = "containers"
+) -> Item:
+    """Return a pod spec with all its containers edited, or only those with a name."""
+    containers = [
+        edit(each) if isinstance(each, dict) and (not name or each.get("name") == name) else each
+        for each in as_items(spec.get(field))
+    ]
+    return {**spec, field: containers} if containers else dict(spec)
+
+
+def edit_first_container(spec: Fields, edit: Callable[[Fields], Fields]) -> Item:
+    """Return a pod spec with its first container edited."""
+    containers = as_items(spec.get("containers"))
+    if not containers or not isinstance(containers[0], dict):
+        return dict(spec)
+    return {**spec, "containers": [edit(containers[0]), *containers[1:]]}
+
+
+def variable(name: str, value: object) -> Item:
+    """Return an entry of `env`."""
+    return {"name": name, "value": str(value)}
+
+
+def field_variable(name: str, path: str) -> Item:
+    """Return an entry of `env` whose value is a field of the pod."""
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def append(fields: Fields, key: str, items: Iterable[Any]) -> Item:
+    """Return the fields with items appended to a list."""
+    added = list(items)
+    return {**fields, key: [*as_items(fields.get(key)), *added]} if added else dict(fields)
+
+
+def upsert(fields: Fields, key: str, items: Iterable[Fields], *by: str) -> Item:
+    """Return the fields with items that replace the first one with an equal field, or are appended."""
+    found = list(as_items(fields.get(key)))
+    for item in items:
+        for place, other in enumerate(found):
+            if isinstance(other, dict) and any(other.get(field) == item.get(field) for field in by):
+                found[place] = item
+                break
+        else:
+            found.append(item)
+    return {**fields, key: found} if found else dict(fields)
+
+
+def upsert_env(container: Fields, entries: Iterable[Fields]) -> Item:
+    """Return a container whose variables replace those with the same name, or are appended."""
+    return upsert(container, "env", (entry for entry in entries if isinstance(entry, dict)), "name")

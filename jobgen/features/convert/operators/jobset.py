@@ -1,6 +1,7 @@
-"""The pods of a JobSet: those of its Jobs, which are named after the set, the replicated Job and an index.
+"""The pods of a Job of Kubernetes, and of a JobSet, whose Jobs are named after the set, the replicated Job and a count.
 
-Source: kubernetes-sigs/jobset, pkg/controllers/jobset_controller.go and pkg/webhooks/jobset_webhook.go.
+Source: kubernetes/kubernetes, pkg/controller/job (job_controller.go, indexed_job_utils.go); kubernetes-sigs/jobset,
+pkg/controllers/jobset_controller.go and pkg/webhooks/jobset_webhook.go.
 """
 
 from __future__ import annotations
@@ -8,22 +9,111 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from jobgen.features.convert.operators.batch_job import count_pods, list_job_pods
-from jobgen.features.convert.operators.created import RANDOM, Created, CreatedObject, CreatedPod, Fields, list_indexes
-from jobgen.features.convert.operators.fields import (
+from jobgen.features.convert.operators.created import (
+    RANDOM,
+    Created,
+    CreatedObject,
+    CreatedPod,
+    Fields,
+    Restarts,
+    append,
     as_count,
     as_fields,
     as_items,
     as_string,
+    edit_containers,
+    field_variable,
     get_fields,
     get_name,
+    list_containers,
+    list_indexes,
     read_texts,
 )
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.k8s.pod_sets import count_job_pods
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
+
+INDEX_KEY = "batch.kubernetes.io/job-completion-index"
+_INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
+_MAX_PREFIX = 58
+"""A generated name has at most 63 characters, five of which are random."""
+_BACKOFF_LIMIT = 6
+
+
+def create_job(obj: Fields, _objects: Sequence[Fields], _cluster: Cluster) -> Created:
+    """Compute the pods of a Job."""
+    return Created(tuple(list_job_pods(get_name(obj), as_fields(obj.get("spec")), "")))
+
+
+def list_job_pods(name: str, spec: Fields, role: str, first_rank: int = 0) -> Iterator[CreatedPod]:
+    """Yield the pods of a Job that run at the same time; those of an Indexed one have ranks."""
+    template = as_fields(spec.get("template"))
+    metadata = as_fields(template.get("metadata"))
+    pod = as_fields(template.get("spec"))
+    indexed = spec.get("completionMode") == "Indexed"
+    main = next((as_string(each.get("name")) for each in list_containers(pod)), "")
+    labels = {**read_texts(metadata.get("labels")), **_label_pods(name)}
+    for index, count in list_indexes(count_job_pods(spec)):
+        mark = {INDEX_KEY: str(index)} if indexed else {}
+        host = f"{name}-{index}" if indexed else as_string(pod.get("hostname"))
+        subdomain = as_string(pod.get("subdomain"))
+        pod_name = _generate_name(name, index if indexed else None)
+        yield CreatedPod(
+            role,
+            index,
+            pod_name,
+            _add_index(pod, host) if indexed else pod,
+            template,
+            {**labels, **mark},
+            {**read_texts(metadata.get("annotations")), **mark},
+            first_rank + index if indexed or count_job_pods(spec) == 1 else None,
+            hostname=host or pod_name,
+            address=f"{host}.{subdomain}" if host and subdomain else "",
+            main=main,
+            restarts=_read_restarts(spec),
+            count=count,
+        )
+
+
+def _label_pods(name: str) -> dict[str, str]:
+    return {
+        "batch.kubernetes.io/controller-uid": RANDOM,
+        "batch.kubernetes.io/job-name": name,
+        "controller-uid": RANDOM,
+        "job-name": name,
+    }
+
+
+def _generate_name(name: str, index: int | None) -> str:
+    suffix = "-" if index is None else f"-{index}-"
+    prefix = name + suffix
+    if len(prefix) > _MAX_PREFIX:
+        prefix = prefix[: _MAX_PREFIX - len(suffix)] + suffix
+    return prefix + RANDOM
+
+
+def _add_index(pod: Fields, host: str) -> Fields:
+    for field in ("initContainers", "containers"):
+        pod = edit_containers(pod, _add_index_variable, field=field)
+    return {**pod, "hostname": host}
+
+
+def _add_index_variable(container: Fields) -> Fields:
+    if any(as_fields(entry).get("name") == _INDEX_VARIABLE for entry in as_items(container.get("env"))):
+        return container
+    return append(container, "env", [field_variable(_INDEX_VARIABLE, f"metadata.labels['{INDEX_KEY}']")])
+
+
+def _read_restarts(spec: Fields) -> Restarts:
+    limit = as_count(spec.get("backoffLimit"), _BACKOFF_LIMIT)
+    rules = [as_fields(rule) for rule in as_items(get_fields(spec, "podFailurePolicy").get("rules"))]
+    by_exit_code = any(rule.get("action") == "FailJob" and rule.get("onExitCodes") for rule in rules)
+    retried = "never" if not limit else "retryable" if by_exit_code else "always"
+    policy: Any = get_fields(spec, "template", "spec").get("restartPolicy")
+    return Restarts(as_string(policy, "Always"), retried, limit or None)
+
 
 _LABEL = "jobset.sigs.k8s.io/"
 _EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
@@ -107,7 +197,7 @@ def _list_pods(obj: Fields, jobs: Sequence[ReplicatedJob], subdomain: str, clust
                     restarts=pod.restarts._replace(retried="always") if restarting else pod.restarts,
                     count=pod.count * count,
                 )
-            rank += 0 if job.name in preparing else count_pods(spec)
+            rank += 0 if job.name in preparing else count_job_pods(spec)
 
 
 def _prepare_spec(spec: Fields, subdomain: str, labels: Fields, obj: Fields) -> Fields:

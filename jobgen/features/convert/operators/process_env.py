@@ -1,13 +1,13 @@
-"""The variables of a container as its process sees them: the last of several, with fields and references resolved."""
+"""What a process in a container sees: its variables, with fields and references resolved, and addresses of nodes."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from jobgen.features.convert.operators.created import CreatedPod, Fields
-from jobgen.features.convert.operators.fields import as_fields, as_items, as_string, get_fields
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.features.convert.operators.created import CreatedPod, Fields, as_fields, as_items, as_string, get_fields
 
 _REFERENCE = re.compile(r"\$(\$|\(([-._a-zA-Z][-._a-zA-Z0-9]*)\))")
 _METADATA = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
@@ -79,3 +79,22 @@ def _resolve_source(pod: CreatedPod, source: Fields) -> str:
         values = pod.labels if match[1] == "labels" else pod.annotations
         return as_string(values.get(match[2]))
     return pod.name if path == "metadata.name" else json.dumps(source, sort_keys=True, default=str)
+
+
+class Hosts(NamedTuple):
+    """The ranks of nodes by their addresses."""
+
+    ranks: dict[str, int]
+
+    def neutralize(self, text: str) -> str:
+        """Return a text with `<rank 0>` in place of the address of the node with this rank."""
+        found = [address for address in self.ranks if address in text]
+        if not found:
+            return text
+        names = "|".join(map(re.escape, sorted(found, key=len, reverse=True)))
+        return re.sub(rf"(?<![\w.-])(?:{names})(?![\w-])", lambda match: f"<rank {self.ranks[match[0]]}>", text)
+
+
+def find_hosts(pods: Iterable[CreatedPod]) -> Hosts:
+    """Collect the addresses of the nodes of a set of pods."""
+    return Hosts({pod.address: pod.rank for pod in pods if pod.rank is not None and pod.address})

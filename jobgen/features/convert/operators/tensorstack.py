@@ -8,26 +8,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from jobgen.features.convert.operators.created import Created, CreatedObject, CreatedPod, Fields, Restarts, list_indexes
-from jobgen.features.convert.operators.fields import (
+from jobgen.features.convert.operators.created import (
+    Created,
+    CreatedObject,
+    CreatedPod,
+    Fields,
+    Restarts,
+    append,
     as_count,
     as_fields,
     as_items,
     as_string,
-    get_fields,
-    get_name,
-    read_texts,
-)
-from jobgen.features.convert.operators.pod_edits import (
-    append,
     edit_containers,
     find_container,
+    get_fields,
+    get_name,
     list_containers,
+    list_indexes,
+    read_texts,
     variable,
 )
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.overlay import Cluster
 
 UNDOCUMENTED = "<undocumented>"

@@ -1,25 +1,38 @@
-"""The pods of the kinds of training-operator: what they have in common.
+"""The pods of the kinds of training-operator: PyTorchJob, TFJob, XGBoostJob, PaddleJob and JAXJob.
 
 A pod is named after the job, its role and its index, and a headless Service with the same name makes it reachable.
+Source: kubeflow/training-operator 1.7 to 1.9, pkg/controller.v1 (pytorch, tensorflow, xgboost, paddlepaddle, jax) and
+pkg/apis/kubeflow.org/v1/pytorch_defaults.go. Settings of the operator have their defaults.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from jobgen.features.convert.operators.created import Created, CreatedObject, CreatedPod, Fields, Restarts, list_indexes
-from jobgen.features.convert.operators.fields import (
+from jobgen.features.convert.operators.created import (
+    MAX_PODS,
+    Created,
+    CreatedObject,
+    CreatedPod,
+    Fields,
+    Restarts,
+    append,
     as_count,
     as_fields,
     as_items,
     as_string,
+    edit_containers,
+    field_variable,
+    find_container,
     get_fields,
     get_name,
+    list_indexes,
     read_texts,
+    variable,
 )
-from jobgen.features.convert.operators.pod_edits import append, edit_containers, find_container
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 
@@ -208,3 +221,237 @@ def append_variables(list_variables: ListVariables) -> Inject:
         return edit_containers(replicas.spec, lambda container: append(container, "env", entries))
 
     return inject
+
+
+_PYTORCH_JOB = JobKind(
+    "pytorchReplicaSpecs",
+    ("Master", "Worker"),
+    "pytorch",
+    "pytorchjob-port",
+    23456,
+    "OnFailure",
+    "pytorchjob-controller",
+    ("Master",),
+)
+_INIT_IMAGE = "alpine:3.10"
+_MAX_TRIES = 100
+_PROCESSES_AFTER_RANK = (1, 8)
+"""The first version that sets the number of processes after the rank, and without a master, too."""
+
+
+def create_pytorch_job(obj: Fields, _objects: Sequence[Fields], cluster: Cluster) -> Created:
+    """Compute the pods of a PyTorchJob and their Services."""
+    job = read_job(obj, _PYTORCH_JOB, cluster)
+    elastic = as_fields(job.spec.get("elasticPolicy"))
+    processes = _read_processes(job.spec) or _number(elastic.get("nProcPerNode"))
+    created = create_replicas(job, _PYTORCH_JOB, _inject, processes)
+    if not elastic.get("metrics"):
+        return created
+    return created._replace(objects=(*created.objects, CreatedObject("HorizontalPodAutoscaler", job.name)))
+
+
+def _inject(job: TrainingJob, replicas: Replicas, index: int) -> Fields:
+    spec = append_variables(_list_variables)(job, replicas, index)
+    if "Master" in job.roles and replicas.role == "Worker":
+        spec = append(spec, "initContainers", [_create_waiting_container(job.name_pod("Master", 0))])
+    return spec
+
+
+def _list_variables(job: TrainingJob, replicas: Replicas, index: int) -> Iterator[Fields]:
+    processes = _read_processes(job.spec)
+    yield variable("PYTHONUNBUFFERED", 1)
+    after = not job.version or job.version >= _PROCESSES_AFTER_RANK
+    if "Master" in job.roles:
+        yield from _list_master_variables(job)
+        rank = index + 1 if replicas.role == "Worker" else index
+        yield variable("WORLD_SIZE", job.total * (int(processes) if processes.isdecimal() else 1))
+        yield variable("RANK", rank)
+        if processes and not after:
+            yield variable("PET_NPROC_PER_NODE", processes)
+        yield variable("PET_NODE_RANK", rank)
+    if processes and after:
+        yield variable("PET_NPROC_PER_NODE", processes)
+    if isinstance(job.spec.get("elasticPolicy"), dict):
+        yield from _list_elastic_variables(job, job.spec["elasticPolicy"])
+    else:
+        yield variable("PET_NNODES", job.total)
+
+
+def _list_master_variables(job: TrainingJob) -> Iterator[Fields]:
+    port, address = job.roles["Master"].find_port(_PYTORCH_JOB), job.name_pod("Master", 0)
+    for prefix in ("", "PET_"):
+        yield variable(f"{prefix}MASTER_PORT", port)
+    for prefix in ("", "PET_"):
+        yield variable(f"{prefix}MASTER_ADDR", address)
+
+
+def _list_elastic_variables(job: TrainingJob, elastic: Fields) -> Iterator[Fields]:
+    worker = job.roles.get("Worker")
+    host = as_string(elastic.get("rdzvHost"), f"{job.name}-worker-0")
+    port = _number(elastic.get("rdzvPort")) or (worker.find_port(_PYTORCH_JOB) if worker else _PYTORCH_JOB.port)
+    yield variable("PET_RDZV_ENDPOINT", f"{host}:{port}")
+    yield variable("PET_RDZV_BACKEND", as_string(elastic.get("rdzvBackend"), "c10d"))
+    workers = str(worker.count if worker else 0)
+    least, most = (_number(elastic.get(field)) for field in ("minReplicas", "maxReplicas"))
+    yield variable("PET_NNODES", f"{least or most or workers}:{most or least or workers}")
+    for field, name in (("maxRestarts", "PET_MAX_RESTARTS"), ("nProcPerNode", "PET_NPROC_PER_NODE")):
+        if number := _number(elastic.get(field)):
+            yield variable(name, number)
+    if isinstance(elastic.get("rdzvId"), str):
+        yield variable("PET_RDZV_ID", elastic["rdzvId"])
+    if settings := [as_fields(item) for item in as_items(elastic.get("rdzvConf"))]:
+        yield variable("PET_RDZV_CONF", ",".join(f"{each.get('key', '')}={each.get('value', '')}" for each in settings))
+    if elastic.get("standalone") is True:
+        yield variable("PET_STANDALONE", "")
+
+
+def _read_processes(spec: Fields) -> str:
+    """Return the processes of each node; empty if only the elastic policy has their number."""
+    elastic = as_fields(spec.get("elasticPolicy"))
+    default = "" if _number(elastic.get("nProcPerNode")) else "auto"
+    return as_string(spec.get("nprocPerNode"), default)
+
+
+def _number(node: Any) -> str:
+    return str(node) if type(node) is int else ""
+
+
+def _create_waiting_container(master: str) -> Fields:
+    """Return the container that waits until the name of the master is known."""
+    script = (
+        f"err=1;for i in $(seq {_MAX_TRIES}); do if nslookup {master}; then err=0 && break; fi;"
+        "echo waiting for master; sleep 2; done; exit $err"
+    )
+    return {
+        "name": "init-pytorch",
+        "image": _INIT_IMAGE,
+        "imagePullPolicy": "IfNotPresent",
+        "resources": {"limits": {"cpu": "100m", "memory": "20Mi"}, "requests": {"cpu": "50m", "memory": "10Mi"}},
+        "command": ["sh", "-c", script],
+    }
+
+
+_TF_JOB = JobKind(
+    "tfReplicaSpecs",
+    ("Chief", "Master", "Worker", "PS", "Evaluator"),
+    "tensorflow",
+    "tfjob-port",
+    2222,
+    "Never",
+    "tfjob-controller",
+    ("Chief", "Master"),
+    other_roles=True,
+)
+
+
+def create_tf_job(obj: Fields, _objects: Sequence[Fields], cluster: Cluster) -> Created:
+    """Compute the pods of a TFJob and their Services."""
+    return create_replicas(read_job(obj, _TF_JOB, cluster), _TF_JOB, _inject_tf_config)
+
+
+def _inject_tf_config(job: TrainingJob, replicas: Replicas, index: int) -> Fields:
+    """Set TF_CONFIG in the training container, unless there is one pod only."""
+    if job.total < 2:
+        return replicas.spec
+    config = variable("TF_CONFIG", json.dumps(_make_config(job, replicas, index), separators=(",", ":")))
+    return edit_containers(replicas.spec, lambda each: append(each, "env", [config]), name=_TF_JOB.container)
+
+
+def _make_config(job: TrainingJob, replicas: Replicas, index: int) -> dict[str, Any]:
+    """Return the value of TF_CONFIG. With dynamic workers, a pod knows only itself and the parameter servers."""
+    hosts = {role.lower(): _list_hosts(job, each) for role, each in sorted(job.roles.items())}
+    role = replicas.role.lower()
+    task = {"type": role, "index": index}
+    if job.spec.get("enableDynamicWorker") is not True:
+        return {"cluster": dict(sorted(hosts.items())), "task": task, "environment": "cloud"}
+    worker = {str(index): hosts[role][index]} if role == "worker" else {}
+    servers = hosts.get("ps", []) if role == "worker" else hosts[role][index : index + 1] if role == "ps" else []
+    return {"cluster": {"worker": worker, "ps": servers}, "task": task}
+
+
+def _list_hosts(job: TrainingJob, replicas: Replicas) -> list[str]:
+    port = replicas.find_port(_TF_JOB)
+    indexes = range(min(replicas.count, MAX_PODS))
+    return [f"{job.name_pod(replicas.role, index)}.{job.namespace}.svc:{port}" for index in indexes]
+
+
+_XGBOOST_JOB = JobKind(
+    "xgbReplicaSpecs",
+    ("Master", "Worker"),
+    "xgboost",
+    "xgboostjob-port",
+    9999,
+    "Never",
+    "xgboostjob-controller",
+    ("Master",),
+    first_worker=False,
+)
+
+
+def create_xgboost_job(obj: Fields, _objects: Sequence[Fields], cluster: Cluster) -> Created:
+    """Compute the pods of an XGBoostJob and their Services."""
+    return create_replicas(
+        read_job(obj, _XGBOOST_JOB, cluster), _XGBOOST_JOB, append_variables(_list_xgboost_variables)
+    )
+
+
+def _list_xgboost_variables(job: TrainingJob, replicas: Replicas, index: int) -> Iterator[Fields]:
+    master, worker = job.roles.get("Master"), job.roles.get("Worker")
+    yield variable("MASTER_PORT", master.find_port(_XGBOOST_JOB) if master else _XGBOOST_JOB.port)
+    yield variable("MASTER_ADDR", job.name_pod("Master", 0))
+    yield variable("WORLD_SIZE", job.total)
+    yield variable("RANK", index + (master.count if master and replicas.role == "Worker" else 0))
+    yield variable("PYTHONUNBUFFERED", 1)
+    if job.total > 1:
+        yield variable("WORKER_PORT", worker.find_port(_XGBOOST_JOB) if worker else _XGBOOST_JOB.port)
+        workers = range(min(job.total - 1, MAX_PODS))
+        yield variable("WORKER_ADDRS", ",".join(job.name_pod("Worker", each) for each in workers))
+
+
+_PADDLE_JOB = JobKind(
+    "paddleReplicaSpecs",
+    ("Master", "Worker"),
+    "paddle",
+    "master",
+    36543,
+    "OnFailure",
+    "paddlejob-controller",
+    ("Master",),
+    first_worker=False,
+)
+
+
+def create_paddle_job(obj: Fields, _objects: Sequence[Fields], cluster: Cluster) -> Created:
+    """Compute the pods of a PaddleJob and their Services."""
+    return create_replicas(read_job(obj, _PADDLE_JOB, cluster), _PADDLE_JOB, append_variables(_list_paddle_variables))
+
+
+def _list_paddle_variables(job: TrainingJob, replicas: Replicas, index: int) -> Iterator[Fields]:
+    yield variable("PYTHONUNBUFFERED", 1)
+    yield variable("PADDLE_JOB_ID", job.name)
+    yield variable("PADDLE_NNODES", job.total)
+    leader = "Master" if "Master" in job.roles else "Worker"
+    port = job.roles[leader].find_port(_PADDLE_JOB)
+    if index == 0 and replicas.role == leader:
+        yield field_variable("POD_IP_DUMMY", "status.podIP")
+        yield variable("PADDLE_MASTER", f"$(POD_IP_DUMMY):{port}")
+    else:
+        yield variable("PADDLE_MASTER", f"{job.name_pod(leader, 0)}:{port}")
+    if leader == "Master":
+        yield variable("PADDLE_SERVER_NUM" if replicas.role == "Master" else "PADDLE_TRAINER_NUM", 1)
+
+
+_JAX_JOB = JobKind("jaxReplicaSpecs", ("Worker",), "jax", "jaxjob-port", 6666, "Never", "jaxjob-controller")
+
+
+def create_jax_job(obj: Fields, _objects: Sequence[Fields], cluster: Cluster) -> Created:
+    """Compute the pods of a JAXJob and their Services."""
+    return create_replicas(read_job(obj, _JAX_JOB, cluster), _JAX_JOB, append_variables(_list_jax_variables))
+
+
+def _list_jax_variables(job: TrainingJob, replicas: Replicas, index: int) -> Iterator[Fields]:
+    yield variable("PYTHONUNBUFFERED", 1)
+    yield variable("COORDINATOR_PORT", replicas.find_port(_JAX_JOB))
+    yield variable("COORDINATOR_ADDRESS", job.name_pod("Worker", 0))
+    yield variable("NUM_PROCESSES", job.total)
+    yield variable("PROCESS_ID", index)

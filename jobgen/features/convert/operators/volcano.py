@@ -6,37 +6,245 @@ pkg/webhooks/admission/jobs/mutate/mutate_job.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from jobgen.features.convert.operators.created import (
+    MAX_PODS,
     RANDOM,
     Created,
     CreatedObject,
     CreatedPod,
     Fields,
     Restarts,
-    list_indexes,
-)
-from jobgen.features.convert.operators.fields import (
+    append,
     as_count,
     as_fields,
     as_items,
     as_string,
+    edit_containers,
     get_fields,
     get_name,
+    list_containers,
+    list_indexes,
     read_texts,
-)
-from jobgen.features.convert.operators.pod_edits import append, edit_containers, list_containers
-from jobgen.features.convert.operators.volcano_plugins import (
-    PLUGINS,
-    Task,
-    VolcanoJob,
-    find_head_ports,
-    list_hosts,
-    read_option,
-    write_ssh_config,
+    variable,
 )
 from jobgen.spec.overlay import Cluster
+
+_SSH_FOLDER = "/root/.ssh"
+
+
+class Task(NamedTuple):
+    """A task of a job."""
+
+    name: str
+    pods: int
+    template: Fields
+    spec: Fields
+    """The pod spec of the template, with the defaults of the webhook."""
+    item: Fields
+    """The task in the object."""
+
+
+class VolcanoJob(NamedTuple):
+    """A job with the defaults of the webhook."""
+
+    name: str
+    namespace: str
+    spec: Fields
+    tasks: tuple[Task, ...]
+    plugins: Mapping[str, Sequence[str]]
+    """The arguments of each plugin."""
+
+    @property
+    def queue(self) -> str:
+        """The queue of the job."""
+        return as_string(self.spec.get("queue"), "default")
+
+    def name_pod(self, task: Task, index: int) -> str:
+        """Return the name of a pod."""
+        return f"{self.name}-{task.name}-{index}"
+
+    def find_task(self, name: str) -> Task | None:
+        """Return the task with a name."""
+        return next((task for task in self.tasks if task.name == name), None)
+
+
+def read_option(job: VolcanoJob, plugin: str, option: str, default: str) -> str:
+    """Return the value of an option of a plugin: `--port=1`, `-port=1`, or `--port` and `1`."""
+    arguments = job.plugins.get(plugin, ())
+    for place, argument in enumerate(arguments):
+        name, equals, value = argument.partition("=")
+        if name in (f"--{option}", f"-{option}"):
+            return value if equals else arguments[place + 1] if place + 1 < len(arguments) else default
+    return default
+
+
+def _read_port(job: VolcanoJob, plugin: str, default: int, option: str = "port") -> int:
+    text = read_option(job, plugin, option, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 6 else default
+
+
+def list_hosts(job: VolcanoJob, task: Task) -> list[str]:
+    """Return the addresses of the pods of a task; one if its template has a host name."""
+    subdomain = as_string(task.spec.get("subdomain"), job.name)
+    own = as_string(task.spec.get("hostname"))
+    names = [own] if own else [job.name_pod(task, index) for index in range(min(task.pods, MAX_PODS))]
+    return [f"{name}.{subdomain}" for name in names]
+
+
+def write_ssh_config(job: VolcanoJob) -> str:
+    """Return the configuration of SSH, with all hosts."""
+    hosts = [host for task in job.tasks for host in list_hosts(job, task)]
+    lines = ["StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"]
+    return "".join(f"{line}\n" for line in lines) + "".join(
+        f"Host {host.partition('.')[0]}\n  HostName {host}\n" for host in hosts
+    )
+
+
+def _edit_all(spec: Fields, edit: Callable[[Fields], Fields]) -> Fields:
+    for field in ("containers", "initContainers"):
+        spec = edit_containers(spec, edit, field=field)
+    return spec
+
+
+def _apply_env(_job: VolcanoJob, _task: Task, index: int, spec: Fields) -> Fields:
+    entries = [variable("VK_TASK_INDEX", index), variable("VC_TASK_INDEX", index)]
+    return _edit_all(spec, lambda each: append(each, "env", entries))
+
+
+def _apply_svc(job: VolcanoJob, task: Task, index: int, spec: Fields) -> Fields:
+    """Set the host name, and mount the ConfigMap with the hosts of all tasks."""
+    config = f"{job.name}-svc"
+    names = [f"VC_{each.name.replace('-', '_').upper()}_{suffix}" for each in job.tasks for suffix in ("HOSTS", "NUM")]
+    entries = [{"name": name, "valueFrom": {"configMapKeyRef": {"name": config, "key": name}}} for name in names]
+    mount = {"name": config, "mountPath": "/etc/volcano"}
+    spec = {
+        **spec,
+        "hostname": as_string(spec.get("hostname"), job.name_pod(task, index)),
+        "subdomain": as_string(spec.get("subdomain"), job.name),
+    }
+    spec = _edit_all(spec, lambda each: append(append(each, "env", entries), "volumeMounts", [mount]))
+    return append(spec, "volumes", [{"name": config, "configMap": {"name": config}}])
+
+
+def _apply_ssh(job: VolcanoJob, _task: Task, _index: int, spec: Fields) -> Fields:
+    secret, folder = f"{job.name}-ssh", read_option(job, "ssh", "ssh-key-file-path", _SSH_FOLDER)
+    items = [{"key": key, "path": f".ssh/{key}"} for key in ("id_rsa", "id_rsa.pub", "authorized_keys", "config")]
+    mode = 0o600 if folder == _SSH_FOLDER else 0o644
+    volume = {"name": secret, "secret": {"secretName": secret, "items": items, "defaultMode": mode}}
+    mount = {"name": secret, "mountPath": folder, "subPath": ".ssh"}
+    return append(_edit_all(spec, lambda each: append(each, "volumeMounts", [mount])), "volumes", [volume])
+
+
+def _apply_pytorch(job: VolcanoJob, task: Task, index: int, spec: Fields) -> Fields:
+    master, worker = (read_option(job, "pytorch", role, role) for role in ("master", "worker"))
+    leader = job.find_task(master)
+    if leader is None:
+        return spec
+    port, address = (
+        _read_port(job, "pytorch", 23456),
+        (list_hosts(job, leader) or [f"{job.name}-{master}-0.{job.name}"])[0],
+    )
+    total = sum(each.pods for each in job.tasks if each.name in (master, worker))
+    entries = [variable("MASTER_ADDR", address), variable("MASTER_PORT", port), variable("WORLD_SIZE", total)]
+    if task.name in (master, worker):
+        entries.append(variable("RANK", index + 1 if task.name == worker else 0))
+    if task.name == worker:
+        spec = _wait_for_master(job, spec, address, port)
+    spec = edit_containers(spec, lambda each: _open_port(each, "pytorchjob-port", port))
+    return edit_containers(spec, lambda each: append(each, "env", entries))
+
+
+def _wait_for_master(job: VolcanoJob, spec: Fields, address: str, port: int) -> Fields:
+    """Add the container that waits for the port of the master, if the option is on."""
+    enabled = any(
+        each.lstrip("-") in ("wait-master-enabled", "wait-master-enabled=true") for each in job.plugins["pytorch"]
+    )
+    if not enabled:
+        return spec
+    image = read_option(job, "pytorch", "wait-master-image", "busybox:1.36.1")
+    script = f"until nc -z {address} {port}; do sleep 2; done"
+    waiting = {"name": "wait-for-master", "image": image, "command": ["sh", "-c", script]}
+    return append(spec, "initContainers", [waiting])
+
+
+def _open_port(container: Fields, name: str, port: int) -> Fields:
+    if any(as_fields(each).get("containerPort") == port for each in as_items(container.get("ports"))):
+        return container
+    return append(container, "ports", [{"name": name, "containerPort": port}])
+
+
+def _apply_tensorflow(job: VolcanoJob, task: Task, index: int, spec: Fields) -> Fields:
+    if len(job.tasks) == 1 and task.pods == 1:
+        return spec
+    port = _read_port(job, "tensorflow", 2222)
+    names = {read_option(job, "tensorflow", role, role): role for role in ("ps", "worker", "chief", "evaluator")}
+    cluster: dict[str, Any] = {}
+    for name, role in names.items():
+        found = job.find_task(name)
+        if found is not None and found.pods:
+            cluster[role] = [f"{host}:{port}" for host in list_hosts(job, found)]
+    config = {"cluster": cluster, "task": {"type": names.get(task.name, task.name), "index": index}}
+    entry = variable("TF_CONFIG", json.dumps(config, separators=(",", ":")))
+    return edit_containers(spec, lambda each: append(each, "env", [entry]))
+
+
+def _apply_mpi(job: VolcanoJob, task: Task, _index: int, spec: Fields) -> Fields:
+    port = _read_port(job, "mpi", 22)
+    worker = job.find_task(read_option(job, "mpi", "worker", "worker"))
+    entries: list[Fields] = []
+    if task.name == read_option(job, "mpi", "master", "master"):
+        if worker is None:
+            return spec
+        entries = [variable("MPI_HOST", ",".join(list_hosts(job, worker)))]
+    return _edit_all(spec, lambda each: append(_open_port(each, "mpijob-port", port), "env", entries))
+
+
+def find_head_ports(job: VolcanoJob) -> dict[str, int]:
+    """Return the ports of the head of Ray."""
+    return {
+        "gcs": _read_port(job, "ray", 6379),
+        "dashboard": _read_port(job, "ray", 8265, "dashboardPort"),
+        "client-server": _read_port(job, "ray", 10001, "clientPort"),
+    }
+
+
+def _apply_ray(job: VolcanoJob, task: Task, _index: int, spec: Fields) -> Fields:
+    """Start Ray in the containers of the head and of the workers."""
+    ports = find_head_ports(job)
+    head = job.find_task(read_option(job, "ray", "head", "head"))
+    if head is None:
+        return spec
+    if task is head:
+        gcs, dashboard, client = ports.values()
+        flags = f"--port={gcs} --dashboard-port={dashboard} --ray-client-server-port={client}"
+        command = f"ray start --head --block --dashboard-host=0.0.0.0 {flags}"
+        container = read_option(job, "ray", "headContainer", "head")
+        for name, port in ports.items():
+            spec = edit_containers(spec, lambda each, n=name, p=port: _open_port(each, n, p), name=container)  # type: ignore[misc]
+    elif task.name == read_option(job, "ray", "worker", "worker"):
+        address = (list_hosts(job, head) or [f"{job.name}-{head.name}-0.{job.name}"])[0]
+        command = f"ray start --block --address={address}:{ports['gcs']}"
+        container = read_option(job, "ray", "workerContainer", "worker")
+    else:
+        return spec
+    return edit_containers(spec, lambda each: {**each, "command": ["sh", "-c", command]}, name=container)
+
+
+PLUGINS: Mapping[str, Callable[[VolcanoJob, Task, int, Fields], Fields]] = {
+    "env": _apply_env,
+    "svc": _apply_svc,
+    "ssh": _apply_ssh,
+    "pytorch": _apply_pytorch,
+    "tensorflow": _apply_tensorflow,
+    "mpi": _apply_mpi,
+    "ray": _apply_ray,
+}
+"""What each plugin changes in the spec of a pod."""
+
 
 _MAX_RETRY = 3
 _LABEL = "volcano.sh/"

@@ -6,29 +6,30 @@ from pathlib import Path
 
 import click
 
-from jobgen.api.errors import JobgenError
 from jobgen.api.project import load
+from jobgen.cli.complete import complete_jobs
 from jobgen.cli.options import env_option, today_option
-from jobgen.cli.result import ExitCode, Result, error_result, to_result
-from jobgen.features.kueue.decision.answers import NEVER
+from jobgen.cli.result import ExitCode, Result, error_result
+from jobgen.features.kueue.answers import NEVER
 from jobgen.features.kueue.queue import queue
-from jobgen.features.kueue.queues.formats import format_names
-from jobgen.report.summary import count_severities, format_findings
+from jobgen.features.kueue.queues.formats import FORMATS
+from jobgen.reports.summary import count_severities, format_findings
 
 _RUNNING = "running"
 
 
 @click.command("queue")
-@click.argument("jobs", nargs=-1, metavar="[JOB]...")
+@click.argument("jobs", nargs=-1, metavar="[JOB]...", shell_complete=complete_jobs)
 @env_option
 @click.option(
     "--assume",
     "assumptions",
     multiple=True,
     metavar="running=NAMES|all|none",
+    shell_complete=lambda *_: ["running=all", "running=none"],
     help="Jobs that run from the start, separated by commas; the default is none.",
 )
-@click.option("--format", "format_", type=click.Choice(format_names()), default="text", show_default=True)
+@click.option("--format", "format_", type=click.Choice(FORMATS.names()), default="text", show_default=True)
 @click.option("--exit-code", is_flag=True, help="Exit 1 if a job is never admitted.")
 @today_option
 @click.pass_obj
@@ -57,16 +58,13 @@ def command(
             )
             return error_result(ExitCode.USAGE, message)
         running += names
-    try:
-        result = queue(
-            load(directory, today=today),
-            jobs,
-            environments=envs,
-            running=running or ["none"],
-            format=format_,
-        )
-    except JobgenError as error:
-        return to_result(error)
+    result = queue(
+        load(directory, today=today),
+        jobs,
+        environments=envs,
+        running=running or ["none"],
+        format=format_,
+    )
     if result.failed:
         message = f"{count_severities(result.findings)}; nothing was decided"
         return error_result(ExitCode.ERRORS, message, format_findings(result.findings))

@@ -1,12 +1,142 @@
-"""What is free in each leaf of a topology, and how many pods fit there."""
+"""How many pods fit in each domain: which nodes may take them, what is free there, and why nodes take none."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
 
-from jobgen.features.kueue.topology.tree import TopologyTree, Values
-from jobgen.features.kueue.workload.requests import Amounts
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.features.kueue.match import is_blocking, is_tolerated, matches_expression
+from jobgen.features.kueue.objects import as_list, as_mapping
+from jobgen.features.kueue.requests import Amounts
+from jobgen.features.kueue.topology.tree import Domain, Node, Plan, TopologyTree, Values
+
+
+class Exclusions:
+    """How many nodes are excluded, by reason."""
+
+    def __init__(self, total: int, counts: dict[str, int] | None = None) -> None:
+        self.total = total
+        self.counts = dict(counts or {})
+
+    def note(self, reason: str) -> None:
+        """Count a node that is excluded."""
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+
+    def __str__(self) -> str:
+        if not self.counts:
+            return ""
+        reasons = ", ".join(sorted(f"{reason}: {number}" for reason, number in self.counts.items()))
+        return f". Total nodes: {self.total}; excluded: {reasons}"
+
+
+def explain_failure(name: str, fitting: int, plan: Plan, exclusions: Exclusions) -> str:
+    """Say how many pods or slices a topology has room for."""
+    unit = "pod(s)" if plan.slice_size == 1 else "slice(s)"
+    if fitting == 0:
+        return f'topology "{name}" doesn\'t allow to fit any of {plan.slices} {unit}{exclusions}'
+    return f'topology "{name}" allows to fit only {fitting} out of {plan.slices} {unit}{exclusions}'
+
+
+def explain_layers(name: str, tree: TopologyTree, depth: int, plan: Plan, exclusions: Exclusions) -> str:
+    """Say for each layer of slices how many fit in the domain with the most room."""
+    start = f'topology "{name}" doesn\'t allow to fit'
+    domains = tree.by_level[depth].values()
+    if not domains:
+        return start
+    best = min(domains, key=lambda each: (-each.slices, ",".join(each.key)))
+    parts = [
+        f"; {_count_slices_below(best, tree.levels.index(level) - depth, size)}/{plan.count // size}"
+        f" slice(s) fit on level {level}"
+        for level, size in plan.layers
+    ]
+    return f"{start}{''.join(parts)}{exclusions}"
+
+
+def _count_slices_below(domain: Domain, depth: int, size: int) -> int:
+    domains: Sequence[Domain] = [domain]
+    for _ in range(depth):
+        domains = list(chain.from_iterable(each.children for each in domains))
+    return sum(each.pods // size for each in domains)
+
+
+class Eligible(NamedTuple):
+    """Leaves that may take pods, their scores by preferred affinity, and why the others may not."""
+
+    leaves: Sequence[Domain]
+    by_index: Mapping[int, Domain]
+    """The same leaves by their position."""
+    scores: Sequence[int]
+    exclusions: Exclusions
+    key: str = ""
+    """Stands for what was asked."""
+
+
+def find_eligible(
+    tree: TopologyTree, spec: Mapping[str, Any], tolerations: Sequence[Mapping[str, Any]], *, with_scores: bool
+) -> Eligible:
+    """Find the leaves that may take pods. Only leaves that are hosts are checked."""
+    every = list(tree.leaves.values())
+    exclusions = Exclusions(len(every))
+    if not tree.has_hostnames:
+        return Eligible(every, _index(every), (), exclusions)
+    affinity = as_mapping(as_mapping(spec.get("affinity")).get("nodeAffinity"))
+    tolerated = [*map(as_mapping, as_list(spec.get("tolerations"))), *tolerations]
+    selector = as_mapping(spec.get("nodeSelector"))
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    terms = None if required is None else _list_terms(as_mapping(required).get("nodeSelectorTerms"))
+    leaves = []
+    for leaf in every:
+        reason = _find_reason(tree.nodes[leaf.index], tolerated, selector, terms)
+        if reason:
+            exclusions.note(reason)
+        else:
+            leaves.append(leaf)
+    preferred = _list_terms(affinity.get("preferredDuringSchedulingIgnoredDuringExecution")) if with_scores else []
+    scores = [_sum_weights(tree.nodes[leaf.index], preferred) for leaf in leaves] if preferred else []
+    return Eligible(leaves, _index(leaves), scores, exclusions)
+
+
+def _index(leaves: Sequence[Domain]) -> dict[int, Domain]:
+    return {leaf.index: leaf for leaf in leaves}
+
+
+def _find_reason(
+    node: Node,
+    tolerations: Sequence[Mapping[str, Any]],
+    selector: Mapping[str, Any],
+    terms: Sequence[Mapping[str, Any]] | None,
+) -> str:
+    """Return why a node may not take a pod; empty if it may."""
+    for taint in node.taints:
+        if is_blocking(taint) and not is_tolerated(taint, tolerations):
+            value = f"={taint['value']}" if taint.get("value") else ""
+            return f'taint "{taint.get("key", "")}{value}:{taint.get("effect", "")}"'
+    if any(node.labels.get(str(key)) != value for key, value in selector.items()):
+        return "nodeSelector"
+    if terms is not None and not any(_matches_term(node, term) for term in terms):
+        return "affinity"
+    return ""
+
+
+def _list_terms(raw: Any) -> list[Mapping[str, Any]]:
+    return [as_mapping(each) for each in as_list(raw)]
+
+
+def _matches_term(node: Node, term: Mapping[str, Any]) -> bool:
+    """Return whether a node matches all expressions of a term; a term without any matches nothing."""
+    expressions, fields = _list_terms(term.get("matchExpressions")), _list_terms(term.get("matchFields"))
+    return (
+        bool(expressions or fields)
+        and all(matches_expression(node.labels, each) for each in expressions)
+        and all(matches_expression({"metadata.name": node.name}, each) for each in fields)
+    )
+
+
+def _sum_weights(node: Node, terms: Sequence[Mapping[str, Any]]) -> int:
+    weights = [(term.get("weight"), as_mapping(term.get("preference"))) for term in terms]
+    return sum(weight for weight, term in weights if isinstance(weight, int) and _matches_term(node, term))
+
 
 _MOST = 2**31 - 1
 _KEPT = 32
@@ -143,3 +273,67 @@ class LeafCapacity:
             found.version = self.version
         self._counts[key] = found
         return found.leaves
+
+
+def sum_counts(tree: TopologyTree, plan: Plan) -> None:
+    """Sum what fits in the leaves for all domains above them."""
+    lowest = len(tree.levels) - 1
+    if plan.slice_level == lowest:
+        for leaf in tree.leaves.values():
+            _count_slices(leaf, plan)
+    for depth in range(lowest - 1, -1, -1):
+        for domain in tree.by_level[depth].values():
+            _sum_children(domain, depth, plan)
+
+
+def sum_above(leaves: Iterable[Domain], tree: TopologyTree, plan: Plan) -> None:
+    """Sum what fits for the domains above some leaves, after the numbers of these leaves have changed."""
+    below = list(leaves)
+    if plan.slice_level == len(tree.levels) - 1:
+        for leaf in below:
+            _count_slices(leaf, plan)
+    for depth in range(len(tree.levels) - 2, -1, -1):
+        below = list({id(domain.parent): domain.parent for domain in below if domain.parent is not None}.values())
+        for domain in below:
+            _sum_children(domain, depth, plan)
+
+
+def sum_subtree(domain: Domain, depth: int, plan: Plan) -> None:
+    """Sum what fits for a domain and all below it."""
+    if domain.children:
+        for child in domain.children:
+            sum_subtree(child, depth + 1, plan)
+        _sum_children(domain, depth, plan)
+    elif depth == plan.slice_level:
+        _count_slices(domain, plan)
+
+
+def _count_slices(domain: Domain, plan: Plan) -> None:
+    domain.slices = domain.pods // plan.slice_size
+    domain.slices_with_leader = domain.pods_with_leader // plan.slice_size
+
+
+def _sum_children(domain: Domain, depth: int, plan: Plan) -> None:
+    """Sum the numbers of children. A child gives only whole inner slices.
+
+    A leader costs what it costs in the child where it takes the least room.
+    """
+    size = plan.inner.get(depth + 1, 1)
+    pods = slices = score = leaders = 0
+    pod_loss = slice_loss = _MOST
+    for child in domain.children:
+        own = child.pods - child.pods % size
+        pods += own
+        slices += child.slices
+        score += child.score
+        if child.leaders or not plan.leaders:
+            leaders |= child.leaders
+            with_leader = child.pods_with_leader
+            pod_loss = min(pod_loss, own - (with_leader - with_leader % size))
+            slice_loss = min(slice_loss, child.slices - child.slices_with_leader)
+    domain.pods, domain.slices, domain.score, domain.leaders = pods, slices, score, leaders
+    has_place = pod_loss < _MOST
+    domain.pods_with_leader = pods - pod_loss if has_place else 0
+    domain.slices_with_leader = slices - slice_loss if has_place else 0
+    if depth == plan.slice_level:
+        _count_slices(domain, plan)

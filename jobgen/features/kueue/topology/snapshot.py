@@ -1,37 +1,49 @@
-"""The topology of a flavor at one moment: what is free in each leaf, and the search for places."""
+"""The topology of a flavor: what is used in it, and the places that pods get."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from jobgen.features.kueue.topology.balanced import find_balanced
+from jobgen.features.kueue.objects import Flavor
+from jobgen.features.kueue.requests import Amounts
 from jobgen.features.kueue.topology.capacity import (
+    Eligible,
+    Exclusions,
     LeafCapacity,
     LeafCount,
     PodAmounts,
     change_amounts,
     count_leaf,
+    explain_failure,
+    explain_layers,
+    find_eligible,
     fit_pods,
     multiply_pods,
+    sum_above,
+    sum_counts,
     take_one_pod,
 )
-from jobgen.features.kueue.topology.counts import sum_above, sum_counts
-from jobgen.features.kueue.topology.eligible import Eligible, find_eligible
-from jobgen.features.kueue.topology.exclusions import Exclusions, explain_failure, explain_layers
-from jobgen.features.kueue.topology.request import (
+from jobgen.features.kueue.topology.search import distribute, find_balanced, find_domains
+from jobgen.features.kueue.topology.tree import (
     DEFAULT_GATES,
+    Domain,
     Failure,
+    Node,
     Placement,
     Plan,
     PodSetRequest,
     TopologyGates,
+    TopologyTree,
+    Values,
+    find_level,
+    is_inside,
+    list_leaves,
     make_plan,
+    select_nodes,
 )
-from jobgen.features.kueue.topology.search import distribute, find_domains
-from jobgen.features.kueue.topology.tree import Domain, TopologyTree, Values, is_inside, list_leaves
-from jobgen.features.kueue.workload.requests import Amounts
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.features.kueue.workloads import TopologyRequest
 
 _KEPT = 64
 """For how many different pod specs the nodes that may take them are kept."""
@@ -237,3 +249,276 @@ def add_assumed(assumed: AssumedUsage, placement: Placement, requests: Mapping[s
     """Add what pods will use where they are placed."""
     for values, count in placement.domains:
         change_amounts(assumed.setdefault(values, {}), multiply_pods(requests, count))
+
+
+class FailedNode(NamedTuple):
+    """A node that failed under an admitted workload."""
+
+    name: str
+    placements: Mapping[str, Placement]
+    """Where the pods of each pod set are."""
+    is_single_pod: bool = False
+    """Whether the workload belongs to one plain pod, which cannot move."""
+
+
+def replace_node(
+    snapshot: TopologySnapshot, request: PodSetRequest, failed: FailedNode, assumed: AssumedUsage
+) -> Placement | Failure | None:
+    """Find a new place for the pods of a pod set on a failed node; None if the pod set has no place."""
+    current = failed.placements.get(request.name)
+    if current is None:
+        return None
+    if snapshot.gates.keep_single_pods and failed.is_single_pod:
+        return current
+    kept = tuple(part for part in current.domains if part[0][-1:] != (failed.name,))
+    count = next((count for values, count in reversed(current.domains) if values[-1:] == (failed.name,)), 0)
+    left = Placement(current.levels, kept)
+    stale = snapshot.is_stale(left)
+    if stale:
+        return Failure(
+            "Cannot replace the node, because the existing topologyAssignment is invalid, "
+            f"as it contains the stale domain {stale}"
+        )
+    lost = replace(request, count=count)
+    topology = request.topology or TopologyRequest()
+    if topology.slices and topology.slices[0][1] <= 0:
+        return Failure("slice topology requested, but slice size not provided")
+    inside = _find_domain(snapshot, lost, left)
+    if inside and topology.slices and count % topology.slices[0][1]:
+        lost = replace(lost, topology=topology._replace(slices=_keep_whole_slices(topology, count)))
+    found = snapshot.place(lost, assumed=assumed, inside=inside)
+    if isinstance(found, Failure):
+        return found
+    if not found[0].domains:
+        return Failure(f"cannot find replacement assignment for unhealthy node: {failed.name}")
+    add_assumed(assumed, found[0], request.requests)
+    return snapshot.merge(found[0], left)
+
+
+def _keep_whole_slices(topology: TopologyRequest, count: int) -> tuple[tuple[str, int], ...]:
+    """Keep the innermost slices of which the lost pods are a multiple."""
+    whole = next((layer for layer in reversed(topology.slices) if layer[1] > 0 and count % layer[1] == 0), None)
+    return (whole,) if whole else ()
+
+
+def _find_domain(snapshot: TopologySnapshot, lost: PodSetRequest, left: Placement) -> str:
+    """Return the path of the domain that new pods must not leave; empty if any will do."""
+    levels = snapshot.tree.levels
+    named = find_level(levels, lost)
+    if named is None or named not in levels or not left.domains:
+        return ""
+    topology = lost.topology or TopologyRequest()
+    if topology.slices and lost.count % topology.slices[0][1]:
+        broken = [layer for layer in topology.slices if layer[1] > 0 and lost.count % layer[1]]
+        return _find_incomplete(snapshot, left, lost.count, *broken[-1])
+    if not topology.required:
+        return ""
+    return _get_path(_climb(snapshot, left.domains[0][0], levels.index(named)))
+
+
+def _find_incomplete(snapshot: TopologySnapshot, left: Placement, lost: int, level: str, size: int) -> str:
+    """Return the path of a domain whose slices the lost pods complete."""
+    if level not in snapshot.tree.levels:
+        return ""
+    pods: dict[str, int] = {}
+    for values, count in left.domains:
+        path = _get_path(_climb(snapshot, values, snapshot.tree.levels.index(level)))
+        pods[path] = pods.get(path, 0) + count
+    return next((path for path, count in pods.items() if (count + lost) % size == 0), "")
+
+
+def _climb(snapshot: TopologySnapshot, values: tuple[str, ...], depth: int) -> Domain:
+    domain = snapshot.tree.leaves[values]
+    while domain.parent is not None and len(domain.values) > depth + 1:
+        domain = domain.parent
+    return domain
+
+
+def _get_path(domain: Domain) -> str:
+    return ",".join(domain.key)
+
+
+class Resized(NamedTuple):
+    """Where the pods of an elastic job and of its leader are."""
+
+    workers: Placement
+    leader: Placement | None
+
+
+def place_resized(
+    snapshot: TopologySnapshot,
+    workers: PodSetRequest,
+    leader: PodSetRequest | None,
+    assumed: AssumedUsage,
+    *,
+    ignore_usage: bool,
+) -> Resized | Failure | None:
+    """Place the pods that an elastic job adds; None if it has no place yet, or lost a node of it."""
+    previous, lead = workers.previous, leader.previous if leader else None
+    if previous is None or any(snapshot.is_stale(each) for each in (previous, lead) if each is not None):
+        return None
+    if workers.count > previous.count:
+        return _grow(snapshot, workers, leader, previous, assumed, ignore_usage=ignore_usage)
+    kept = _truncate(previous, workers.count)
+    add_assumed(assumed, kept, workers.requests)
+    if leader is not None and lead is not None:
+        add_assumed(assumed, lead, leader.requests)
+    return Resized(kept, lead)
+
+
+def _grow(
+    snapshot: TopologySnapshot,
+    workers: PodSetRequest,
+    leader: PodSetRequest | None,
+    previous: Placement,
+    assumed: AssumedUsage,
+    *,
+    ignore_usage: bool,
+) -> Resized | Failure:
+    add_assumed(assumed, previous, workers.requests)
+    lead = leader.previous if leader else None
+    if leader is not None and lead is not None:
+        add_assumed(assumed, lead, leader.requests)
+    more = replace(workers, count=workers.count - previous.count, previous=None)
+    new_leader = None if lead is not None else leader
+    found = snapshot.place(more, new_leader, assumed=assumed, ignore_usage=ignore_usage)
+    if isinstance(found, Failure):
+        return found
+    added, new_lead = found
+    if new_leader is not None and new_lead is not None:
+        lead = new_lead
+        add_assumed(assumed, new_lead, new_leader.requests)
+    add_assumed(assumed, added, workers.requests)
+    return Resized(snapshot.merge(added, previous), lead)
+
+
+def _truncate(placement: Placement, count: int) -> Placement:
+    """Keep the first pods of a placement."""
+    kept = []
+    for values, number in placement.domains:
+        if count <= 0:
+            break
+        kept.append((values, min(number, count)))
+        count -= number
+    return replace(placement, domains=tuple(kept))
+
+
+Results = dict[str, Placement | Failure]
+"""Placements or failures by pod set. After a failure, later pod sets are not tried."""
+
+
+def build_snapshots(
+    flavors: Iterable[Flavor],
+    topologies: Mapping[str, Sequence[str]],
+    nodes: Sequence[Node],
+    *,
+    other_pods: Mapping[str, Mapping[str, int]] | None = None,
+    gates: TopologyGates = DEFAULT_GATES,
+) -> dict[str, TopologySnapshot]:
+    """Build the snapshots of all flavors that have a topology, without usage of workloads."""
+    found = {}
+    for flavor in flavors:
+        levels = topologies.get(flavor.topology)
+        if levels:
+            tree = TopologyTree(levels, select_nodes(nodes, flavor.labels, levels))
+            found[flavor.name] = TopologySnapshot(
+                flavor.topology, tree, tolerations=flavor.tolerations, other_pods=other_pods, gates=gates
+            )
+    return found
+
+
+def shares_hosts(snapshot: TopologySnapshot) -> bool:
+    """Return whether what other flavors use of hosts counts for this one."""
+    return snapshot.gates.handle_overlapping_flavors and snapshot.tree.has_hostnames
+
+
+def find_all_assignments(
+    snapshots: Mapping[str, TopologySnapshot],
+    requests: Mapping[str, Sequence[PodSetRequest]],
+    *,
+    ignore_usage: bool = False,
+    failed: FailedNode | None = None,
+) -> Results:
+    """Find places for the pod sets of a workload by flavor, in the order of the names of flavors."""
+    results: Results = {}
+    shared: AssumedUsage = {}
+    for flavor in sorted(requests):
+        snapshot = snapshots[flavor]
+        assumed = shared if shares_hosts(snapshot) else {}
+        results |= find_assignments(
+            snapshot, requests[flavor], assumed=assumed, ignore_usage=ignore_usage, failed=failed
+        )
+    return results
+
+
+def find_assignments(
+    snapshot: TopologySnapshot,
+    requests: Sequence[PodSetRequest],
+    *,
+    assumed: AssumedUsage | None = None,
+    ignore_usage: bool = False,
+    failed: FailedNode | None = None,
+) -> Results:
+    """Find places for pod sets one after the other in one flavor; `assumed` gets what they will use."""
+    taken: AssumedUsage = {} if assumed is None else assumed
+    results: Results = {}
+    for group in _list_groups(requests):
+        if failed is not None:
+            found = _replace_group(snapshot, group, failed, taken)
+        else:
+            found = _place_group(snapshot, group, taken, ignore_usage=ignore_usage)
+        results |= found
+        if any(isinstance(each, Failure) for each in found.values()):
+            break
+    return results
+
+
+def _list_groups(requests: Sequence[PodSetRequest]) -> Iterable[list[PodSetRequest]]:
+    """List pod sets that are placed together: those with the same name of a group."""
+    groups: dict[str, list[PodSetRequest]] = {}
+    for index, request in enumerate(requests):
+        groups.setdefault(request.group or str(index), []).append(request)
+    return groups.values()
+
+
+def _replace_group(
+    snapshot: TopologySnapshot, group: Sequence[PodSetRequest], failed: FailedNode, assumed: AssumedUsage
+) -> Results:
+    results: Results = {}
+    for request in group:
+        found = replace_node(snapshot, request, failed, assumed)
+        if found is not None:
+            results[request.name] = found
+        if isinstance(found, Failure):
+            break
+    return results
+
+
+def _place_group(
+    snapshot: TopologySnapshot, group: Sequence[PodSetRequest], assumed: AssumedUsage, *, ignore_usage: bool
+) -> Results:
+    workers, leader = _split_group(group)
+    if snapshot.gates.elastic:
+        resized = place_resized(snapshot, workers, leader, assumed, ignore_usage=ignore_usage)
+        if isinstance(resized, Failure):
+            return {workers.name: resized}
+        if resized is not None:
+            lead: Results = {leader.name: resized.leader} if leader and resized.leader else {}
+            return {workers.name: resized.workers, **lead}
+    found = snapshot.place(workers, leader, assumed=assumed, ignore_usage=ignore_usage)
+    if isinstance(found, Failure):
+        return {request.name: found for request in group}
+    results: Results = {workers.name: found[0]}
+    add_assumed(assumed, found[0], workers.requests)
+    if leader is not None and found[1] is not None:
+        results[leader.name] = found[1]
+        add_assumed(assumed, found[1], leader.requests)
+    return results
+
+
+def _split_group(group: Sequence[PodSetRequest]) -> tuple[PodSetRequest, PodSetRequest | None]:
+    """Return the workers and the leader: the pod set with fewer pods; the second if both have the same number."""
+    if len(group) == 1:
+        return group[0], None
+    first, second = group[:2]
+    return (second, first) if second.count > first.count else (first, second)

@@ -1,13 +1,85 @@
-"""The domains of a topology: a tree with one level for each node label, built once for a set of nodes."""
+"""The nodes of a flavor, the tree of domains over them, and what a pod set asks of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from jobgen.features.kueue.objects import as_list, as_mapping
-from jobgen.features.kueue.topology.nodes import Node
-from jobgen.features.kueue.workload.requests import Amounts
+from jobgen.features.kueue.requests import Amounts, charge_pod, read_amounts, sum_pod_requests
+from jobgen.features.kueue.workloads import TopologyRequest
+
+_FINISHED = ("Succeeded", "Failed")
+_PLACED = tuple(
+    f"kueue.x-k8s.io/podset-{name}"
+    for name in (
+        "required-topology",
+        "preferred-topology",
+        "unconstrained-topology",
+        "slice-required-topology",
+        "slice-required-topology-constraints",
+    )
+)
+
+
+class Node(NamedTuple):
+    """A node: its labels, its taints and what pods can use of it."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Mapping[str, Any], ...]
+    allocatable: Amounts
+
+
+def parse_nodes(objects: Iterable[Mapping[str, Any]]) -> list[Node]:
+    """Parse the nodes that are ready and take pods."""
+    return [node for node in map(parse_node, objects) if node is not None]
+
+
+def parse_node(obj: Mapping[str, Any]) -> Node | None:
+    """Parse a node; None if it is not ready or takes no pods."""
+    metadata, spec, status = (as_mapping(obj.get(name)) for name in ("metadata", "spec", "status"))
+    conditions = map(as_mapping, as_list(status.get("conditions")))
+    ready = next((each.get("status") for each in conditions if each.get("type") == "Ready"), None)
+    if spec.get("unschedulable") or ready != "True":
+        return None
+    labels = {str(key): str(value) for key, value in as_mapping(metadata.get("labels")).items()}
+    taints = tuple(map(as_mapping, as_list(spec.get("taints"))))
+    return Node(str(metadata.get("name", "")), labels, taints, read_amounts(as_mapping(status.get("allocatable"))))
+
+
+def select_nodes(nodes: Iterable[Node], labels: Mapping[str, str], levels: Iterable[str]) -> list[Node]:
+    """Select the nodes with all labels of a flavor, and a label for each level of its topology."""
+    wanted = tuple(levels)
+    return [
+        node
+        for node in nodes
+        if all(node.labels.get(key, "") == value for key, value in labels.items())
+        and all(level in node.labels for level in wanted)
+    ]
+
+
+def sum_other_pods(pods: Iterable[Mapping[str, Any]]) -> dict[str, Amounts]:
+    """Sum by node what running pods use that topology-aware scheduling has not placed."""
+    found: dict[str, Amounts] = {}
+    for node, requests in _list_other_pods(pods):
+        used = found.setdefault(node, {})
+        for name, amount in requests.items():
+            used[name] = used.get(name, 0) + amount
+        used["pods"] = used.get("pods", 0) + 1
+    return found
+
+
+def _list_other_pods(pods: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Amounts]]:
+    for pod in pods:
+        metadata, spec, status = (as_mapping(pod.get(name)) for name in ("metadata", "spec", "status"))
+        annotations = as_mapping(metadata.get("annotations"))
+        is_placed = any(name in annotations for name in _PLACED)
+        if spec.get("nodeName") and status.get("phase") not in _FINISHED and not is_placed:
+            yield str(spec["nodeName"]), charge_pod(sum_pod_requests(spec))
+
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -132,11 +204,160 @@ class TopologyTree:
         return domain
 
 
-def parse_topologies(objects: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
-    """Read the levels of Topology objects by name."""
-    return {str(as_mapping(each.get("metadata")).get("name", "")): _parse_levels(each) for each in objects}
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the pods of a pod set are."""
+
+    levels: tuple[str, ...]
+    domains: tuple[tuple[Values, int], ...]
+    """Values of the levels, and the number of pods there."""
+
+    @property
+    def count(self) -> int:
+        """The number of all pods."""
+        return sum(count for _, count in self.domains)
 
 
-def _parse_levels(obj: Mapping[str, Any]) -> tuple[str, ...]:
-    levels = map(as_mapping, as_list(as_mapping(obj.get("spec")).get("levels")))
-    return tuple(str(level.get("nodeLabel", "")) for level in levels)
+class Failure(NamedTuple):
+    """Why pods cannot be placed."""
+
+    message: str
+
+
+class TopologyGates(NamedTuple):
+    """Feature gates of topology-aware scheduling, with their defaults in 0.19."""
+
+    profile_mixed: bool = True
+    """`TASProfileMixed`: pods without a required or preferred level use the least free domains first."""
+    balanced_placement: bool = False
+    """`TASBalancedPlacement`: a preferred level gets as many pods as possible in each domain."""
+    handle_overlapping_flavors: bool = True
+    """`TASHandleOverlappingFlavors`: the usage of a host counts for all flavors that have it."""
+    respect_preferred_affinity: bool = False
+    """`TASRespectNodeAffinityPreferred`: nodes with a preferred affinity come first."""
+    elastic: bool = False
+    """`ElasticJobsViaWorkloadSlicesWithTAS`: a job that grows or shrinks keeps its pods where they are."""
+    keep_single_pods: bool = True
+    """`SkipReassignmentForPodOwnedWorkloads`: a workload of one plain pod stays on its failed node."""
+
+
+DEFAULT_GATES = TopologyGates()
+
+_GATES = {
+    "profile_mixed": "TASProfileMixed",
+    "balanced_placement": "TASBalancedPlacement",
+    "handle_overlapping_flavors": "TASHandleOverlappingFlavors",
+    "respect_preferred_affinity": "TASRespectNodeAffinityPreferred",
+    "elastic": "ElasticJobsViaWorkloadSlicesWithTAS",
+    "keep_single_pods": "SkipReassignmentForPodOwnedWorkloads",
+}
+
+
+def read_gates(gates: Mapping[str, Any]) -> TopologyGates:
+    """Read feature gates that differ from their defaults."""
+    return DEFAULT_GATES._replace(**{field: bool(gates[name]) for field, name in _GATES.items() if name in gates})
+
+
+@dataclass(frozen=True, slots=True)
+class PodSetRequest:
+    """The pods of a pod set that need a place."""
+
+    name: str
+    count: int
+    requests: Amounts
+    """What one pod requests, before any exclusion or transformation."""
+    topology: TopologyRequest | None = None
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    """The pod spec: its tolerations, node selector and node affinity count."""
+    is_implied: bool = False
+    """Whether only the queue asks for a placement: all its flavors have a topology."""
+    group: str = ""
+    """The name that a leader and its workers share."""
+    previous: Placement | None = None
+    """Where the pods of the workload slice are that this one replaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A request in terms of the levels of a topology."""
+
+    count: int
+    leaders: int
+    """1 if a leader must be placed, too."""
+    level: int
+    slice_level: int
+    slice_size: int
+    inner: Mapping[int, int]
+    """Sizes of inner slices by level."""
+    layers: tuple[tuple[str, int], ...]
+    """Levels and sizes of all slices if there are inner ones."""
+    is_required: bool
+    is_unconstrained: bool
+    is_least_free: bool
+    """Whether the least free domains are used first; otherwise those that fit best."""
+
+    @property
+    def slices(self) -> int:
+        """The number of slices."""
+        return self.count // self.slice_size
+
+
+def make_plan(levels: Sequence[str], request: PodSetRequest, *, leaders: int, gates: TopologyGates) -> Plan | Failure:
+    """Resolve the levels and slices that a request names."""
+    topology = request.topology or TopologyRequest()
+    slice_size = topology.slices[0][1] if topology.slices else 1
+    if slice_size <= 0:
+        return Failure("slice topology requested, but slice size not provided")
+    named = find_level(levels, request)
+    if named is None:
+        return Failure("topology level not specified")
+    if named not in levels:
+        return Failure(f"no requested topology level: {named}")
+    slice_name = topology.slices[0][0] if topology.slices else levels[-1]
+    if slice_name not in levels:
+        return Failure(f"no requested topology level for slices: {slice_name}")
+    level, slice_level = levels.index(named), levels.index(slice_name)
+    if level > slice_level:
+        return Failure(f"podset slice topology {slice_name} is above the podset topology {named}")
+    inner = _resolve_inner(levels, topology.slices)
+    if isinstance(inner, Failure):
+        return inner
+    has_only_slices = bool(topology.slices) and not topology.required and not topology.preferred
+    is_unconstrained = topology.unconstrained or request.is_implied or has_only_slices
+    return Plan(
+        count=request.count,
+        leaders=leaders,
+        level=level,
+        slice_level=slice_level,
+        slice_size=slice_size,
+        inner=inner,
+        layers=topology.slices if inner else (),
+        is_required=bool(topology.required),
+        is_unconstrained=is_unconstrained,
+        is_least_free=is_unconstrained and gates.profile_mixed,
+    )
+
+
+def find_level(levels: Sequence[str], request: PodSetRequest) -> str | None:
+    """Return the level that a request names or implies."""
+    topology = request.topology or TopologyRequest()
+    if topology.required or topology.preferred:
+        return topology.required or topology.preferred
+    if topology.slices:
+        return levels[0]
+    return levels[-1] if topology.unconstrained or request.is_implied else None
+
+
+def _resolve_inner(levels: Sequence[str], slices: Sequence[tuple[str, int]]) -> dict[int, int] | Failure:
+    """Resolve the sizes of inner slices, for each level after the outer one down to their own."""
+    found: dict[int, int] = {}
+    for (above, outer_size), (name, size) in pairwise(slices):
+        if name not in levels:
+            return Failure(f"no requested topology level for additional slice layer: {name}")
+        outer, depth = levels.index(above), levels.index(name)
+        if depth <= outer:
+            return Failure(f"additional slice layer topology {name} must be at a lower level than {above}")
+        if size <= 0 or outer_size % size:
+            return Failure(f"additional slice layer size {size} must evenly divide parent layer size {outer_size}")
+        found.update(dict.fromkeys(range(outer + 1, depth + 1), size))
+    return found

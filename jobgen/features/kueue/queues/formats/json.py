@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from jobgen.features.kueue.amounts import show_amount
-from jobgen.features.kueue.decision.answers import Answer
-from jobgen.features.kueue.decision.obstacles import Obstacle
-from jobgen.features.kueue.decision.totals import Total
+from jobgen.features.kueue.answers import Answer, Total
 from jobgen.features.kueue.queues.report import NOT_SIMULATED, EnvironmentReport
-from jobgen.features.kueue.workload.workloads import PodSet, PodSetAdmission
+from jobgen.features.kueue.quota import show_amount
+from jobgen.features.kueue.workloads import PodSet, PodSetAdmission
 from jobgen.model.data import Plain
-from jobgen.report.escape import dump_json
+from jobgen.reports.escape import dump_json
 
 
 def render(reports: Sequence[EnvironmentReport]) -> str:
@@ -49,7 +47,9 @@ def _describe_answer(answer: Answer) -> dict[str, Plain]:
         "priority": workload.priority if workload else 0,
         "decision": answer.decision,
         "reason": answer.reason,
-        "obstacle": None if obstacle is None else _describe_obstacle(obstacle),
+        "obstacle": None
+        if obstacle is None
+        else {"podSet" if name == "pod_set" else name: value for name, value in obstacle._asdict().items()},
         "podSets": [
             _describe_pod_set(each, admitted.get(each.name)) for each in (workload.pod_sets if workload else ())
         ],
@@ -71,11 +71,6 @@ def _describe_answer(answer: Answer) -> dict[str, Plain]:
         "evicts": [{"workload": each.workload, "rule": each.reason} for each in answer.evictions],
         "evictedBy": answer.evicted_by,
     }
-
-
-def _describe_obstacle(obstacle: Obstacle) -> dict[str, Plain]:
-    fields = obstacle._asdict()
-    return {"podSet" if name == "pod_set" else name: value for name, value in fields.items()}
 
 
 def _describe_pod_set(pod_set: PodSet, admitted: PodSetAdmission | None) -> dict[str, Plain]:

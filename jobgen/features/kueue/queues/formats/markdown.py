@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from jobgen.features.kueue.amounts import show_amount
-from jobgen.features.kueue.decision.answers import Answer
-from jobgen.features.kueue.decision.totals import Total
-from jobgen.features.kueue.queues.equal_rows import merge_equal
+from jobgen.features.kueue.answers import Answer, Total
+from jobgen.features.kueue.queues.change_sections import merge_equal
 from jobgen.features.kueue.queues.report import EnvironmentReport, explain, list_pod_sets
-from jobgen.report.escape import markdown_text
+from jobgen.features.kueue.quota import show_amount
+from jobgen.reports.escape import markdown_text
 
 MAX_LENGTH = 65_000
 """GitHub accepts 65,536 characters in a comment; GitLab accepts more."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jobgen.features.kueue.amounts import show_amount
-from jobgen.features.kueue.decision.answers import Answer
-from jobgen.features.kueue.decision.totals import Total
-from jobgen.features.kueue.queues.equal_rows import merge_equal, show_names
+from jobgen.features.kueue.answers import Answer, Total
+from jobgen.features.kueue.queues.change_sections import merge_equal, show_names
 from jobgen.features.kueue.queues.report import EnvironmentReport, explain, list_pod_sets
-from jobgen.report.escape import visible
+from jobgen.features.kueue.quota import show_amount
+from jobgen.reports.escape import visible
 
 _HEADER = ("", "flavor", "resource", "nominal", "used", "borrowed", "lent", "waiting")
 _NUMBERS = 5

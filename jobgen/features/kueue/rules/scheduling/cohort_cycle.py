@@ -21,7 +21,7 @@ def cohort_cycle(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
 
     Remove `parentName` of the Cohort that is meant to be the top, or correct it.
     """
-    from jobgen.features.kueue.cohorts import get_parent
+    from jobgen.features.kueue.quota import get_parent
 
     for cycle in queues.cycles:
         # `admits-nothing` reports a Cohort of the repository that is its own parent.
@@ -31,4 +31,4 @@ def cohort_cycle(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
         chain = " is below ".join(f"`{name}`" for name in (*cycle, cycle[0]))
         message = f"the parents of the cohorts form a cycle: {chain}; Kueue admits nothing below it"
         related = tuple((get_parent(other), f"parent of cohort `{name}`") for name, other in others)
-        yield Violation(get_parent(manifest.object), f"{message}; remove one `parentName`", related, evidence=cycle)
+        yield Violation(get_parent(manifest.object), f"{message}; remove one `parentName`", related)

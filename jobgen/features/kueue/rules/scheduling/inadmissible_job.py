@@ -33,7 +33,7 @@ def inadmissible_job(manifest: Manifest, queues: QueueState) -> Iterator[Violati
     obstacle = queues.find_obstacle(plain)
     if obstacle is None:
         return
-    from jobgen.features.kueue.obstacle_nodes import find_cause, find_obstacle_node
+    from jobgen.features.kueue.queue_state import find_cause, find_obstacle_node
 
     transformations = queues.known.configuration.resources.transformations
     found = find_obstacle_node(manifest.object, plain, obstacle, transformations)

@@ -23,7 +23,7 @@ def unknown_cohort(manifest: Manifest, queues: QueueState) -> Iterator[Violation
 
     Correct the name, add the Cohort, or leave the field out.
     """
-    from jobgen.features.kueue.cohorts import get_parent
+    from jobgen.features.kueue.quota import get_parent
 
     node = get_parent(manifest.object)
     name = as_text(node)

@@ -23,7 +23,7 @@ def unreachable_quota(manifest: Manifest, queues: QueueState) -> Iterator[Violat
 
     Add a LocalQueue, lend the quota, or give it to a queue that is used.
     """
-    from jobgen.features.kueue.unreachable import find_unreachable
+    from jobgen.features.kueue.queue_state import find_unreachable
 
     for found in find_unreachable(manifest.object, queues):
         yield Violation(found.node, found.message)

@@ -1,0 +1,551 @@
+"""What the webhooks of Volcano reject: Jobs, CronJobs, Queues, PodGroups and HyperNodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from jobgen.check.admission.fields import is_empty, is_set, iter_mappings, iter_strings
+from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain
+from jobgen.check.operators.checks import (
+    CHILD_REJECTED,
+    REJECTED,
+    Check,
+    Checks,
+    Violations,
+    check_bounds,
+    field_node,
+    full_name,
+    is_since,
+    name_node,
+    not_one_of,
+    out_of_bounds,
+)
+from jobgen.check.operators.children import check_schedule, check_time_zone
+from jobgen.check.rules import Violation
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes, get_path
+from jobgen.k8s.objects import Manifest
+from jobgen.model.data import Node, location_of, value_of, with_value
+from jobgen.model.finding import quoted_values
+from jobgen.model.quantity import to_milli
+from jobgen.model.suggest import did_you_mean, find_key
+
+
+def check_tiers(topology: Node) -> Violations:
+    """Yield a violation if a network topology names its highest tier twice."""
+    found = as_mapping(topology)
+    if is_set(found.get("highestTierAllowed")) and as_text(found.get("highestTierName")):
+        message = "`highestTierAllowed` and `highestTierName` are mutually exclusive; remove one of them"
+        yield Violation(find_key(found, "highestTierName"), message)
+
+
+def _check_topologies(manifest: Manifest) -> Violations:
+    for path in (("networkTopology",), ("subGroupPolicy", "*", "networkTopology")):
+        for topology in find_nodes(manifest.spec, path):
+            yield from check_tiers(topology)
+
+
+def _check_members(manifest: Manifest) -> Violations:
+    """Check the members of a HyperNode as the schema of later versions does."""
+    if is_empty(manifest.spec.get("members")):
+        yield _report_no_members(manifest)
+    for member in iter_mappings(manifest.spec.get("members")):
+        selector = as_mapping(member.get("selector"))
+        names = [name for name in ("exactMatch", "regexMatch", "labelMatch") if is_set(selector.get(name))]
+        if len(names) != 1:
+            node: Node = find_key(selector, names[1]) if names else find_key(member, "selector") or member
+            yield Violation(node, "`selector` requires one of `exactMatch`, `regexMatch` and `labelMatch`; set one")
+
+
+def _check_absent_members(manifest: Manifest) -> Violations:
+    if not is_set(manifest.spec.get("members")):
+        yield _report_no_members(manifest)
+
+
+def _report_no_members(manifest: Manifest) -> Violation:
+    node = find_key(manifest.spec, "members") or find_key(manifest.object, "spec") or manifest.object.get("kind")
+    return Violation(node, "a HyperNode requires `members`; add one")
+
+
+def _check_patterns(manifest: Manifest) -> Violations:
+    for member in iter_mappings(manifest.spec.get("members")):
+        node = get_path(member, "selector", "regexMatch", "pattern")
+        reason = _find_pattern_error(as_text(node))
+        if reason:
+            yield Violation(node, f"`{as_text(node)}` is not a regular expression: {reason}; write a valid one")
+
+
+def _find_pattern_error(pattern: str) -> str:
+    # Imported late, because few repositories have HyperNodes.
+    from jobgen.check.cel import available
+    from jobgen.check.cel.text_format import fault
+
+    return fault(pattern) if pattern and not available() else ""
+
+
+OPERATOR = "volcano"
+
+_MAX_NAME = 63
+_EVENTS = ["*", "PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed", "JobUpdated"]
+_INTERNAL_EVENTS = ("PodRunning", "OutOfSync", "CommandIssued")
+_ACTIONS = {
+    "AbortJob": "",
+    "RestartJob": "",
+    "RestartTask": "",
+    "RestartPod": "1.11",
+    "RestartPartition": "1.14",
+    "TerminateJob": "",
+    "CompleteJob": "",
+    "ResumeJob": "",
+}
+_PLUGINS = {
+    "env": "",
+    "ssh": "",
+    "svc": "",
+    "tensorflow": "",
+    "mpi": "",
+    "pytorch": "",
+    "hcclrank": "1.13",
+    "ray": "1.13",
+}
+# The webhook adds the plugin `svc` for these.
+_NEED_SERVICE = ("tensorflow", "mpi", "pytorch", "ray")
+
+
+class _Task(NamedTuple):
+    """A task with the defaults that the webhook sets."""
+
+    data: Mapping[str, Node]
+    name: str
+    replicas: int
+    pod: Mapping[str, Node]
+    """The spec of its pods."""
+
+
+def _list_tasks(manifest: Manifest) -> list[_Task]:
+    return [
+        _Task(
+            item,
+            as_text(item.get("name")) or f"default{index}",
+            as_integer(item.get("replicas")) or 0,
+            as_mapping(as_mapping(item.get("template")).get("spec")),
+        )
+        for index, item in enumerate(iter_mappings(manifest.spec.get("tasks")))
+    ]
+
+
+def _since(manifest: Manifest, known: Mapping[str, str]) -> list[str]:
+    """Return the names that the declared version of Volcano knows."""
+    return [name for name, since in known.items() if is_since(manifest, OPERATOR, since)]
+
+
+def _check_tasks(manifest: Manifest) -> Violations:
+    tasks = manifest.spec.get("tasks")
+    if not is_set(tasks):
+        node = find_key(manifest.spec, "tasks") or find_key(manifest.object, "spec")
+        yield Violation(node or manifest.object.get("kind"), "a Job of Volcano requires `tasks`; add one")
+    seen: set[str] = set()
+    for task in _list_tasks(manifest):
+        if is_empty(task.data.get("template")):
+            place: Node = find_key(task.data, "template") or task.data or find_key(manifest.spec, "tasks")
+            yield Violation(place, f"task `{task.name}` requires `template` with the containers of its pods; set it")
+        if task.name in seen:
+            yield Violation(
+                field_node(task.data, "name") or task.data,
+                f"`{task.name}` is the name of an earlier task; use another name",
+            )
+        seen.add(task.name)
+
+
+def _check_empty_tasks(manifest: Manifest) -> Violations:
+    if manifest.spec.get("tasks") == []:
+        yield Violation(find_key(manifest.spec, "tasks"), "a Job of Volcano requires at least one item in `tasks`")
+
+
+def _check_old_tasks(manifest: Manifest) -> Violations:
+    """Check what the schema checks in later versions."""
+    for task in _list_tasks(manifest):
+        for name in ("replicas", "minAvailable"):
+            yield from out_of_bounds(name, task.data.get(name), 0)
+        if not is_dns_label(task.name):
+            yield Violation(task.data["name"], f"`{task.name}` is not a valid name of a task; {DNS_LABEL}")
+
+
+def _check_min_available(manifest: Manifest) -> Violations:
+    tasks = _list_tasks(manifest)
+    for task in tasks:
+        least = as_integer(task.data.get("minAvailable"))
+        if least is not None and least > task.replicas:
+            message = f"`minAvailable` of task `{task.name}` is `{least}`, but it has `replicas: {task.replicas}`"
+            yield Violation(task.data["minAvailable"], f"{message}; use at most {task.replicas}")
+    total, least = sum(task.replicas for task in tasks), as_integer(manifest.spec.get("minAvailable"))
+    if least is not None and tasks and least > total:
+        message = f"`minAvailable` is `{least}`, but all tasks together have {total} replicas; use at most {total}"
+        yield Violation(manifest.spec["minAvailable"], message)
+
+
+def _check_policies(manifest: Manifest) -> Violations:
+    for holder in (manifest.spec, *(task.data for task in _list_tasks(manifest))):
+        events: dict[str, Node] = {}
+        codes: set[int] = set()
+        for policy in iter_mappings(holder.get("policies")):
+            yield from _check_policy(manifest, policy, events, codes)
+        if "*" in events and len(events) > 1:
+            message = "`*` stands for all events, and another policy names one; remove one of them"
+            yield Violation(events["*"], message)
+
+
+def _check_policy(manifest: Manifest, policy: Mapping[str, Node], seen: dict[str, Node], codes: set[int]) -> Violations:
+    """Check one policy; `seen` and `codes` are the events and exit codes of earlier ones."""
+    events = dict(_iter_events(policy))
+    code = as_integer(policy.get("exitCode"))
+    if events and code is not None:
+        yield Violation(policy["exitCode"], "`event` and `exitCode` are mutually exclusive; write two policies")
+    elif code is not None:
+        if not code:
+            yield Violation(policy["exitCode"], "`exitCode` is `0`, which is no failure; use another code")
+        elif code in codes:
+            yield Violation(policy["exitCode"], f"`exitCode: {code}` is in an earlier policy, too; remove one of them")
+        codes.add(code)
+    elif not events:
+        yield Violation(policy or find_key(manifest.object, "spec"), "a policy requires `event` or `exitCode`; set one")
+    else:
+        # The schema of later versions lists all events, and those that are not for users, too.
+        has_schema = is_since(manifest, OPERATOR, "1.11")
+        for event, node in events.items():
+            if event in _INTERNAL_EVENTS or not has_schema:
+                yield from not_one_of("event", node, _EVENTS)
+            if event in seen:
+                yield Violation(node, f"event `{event}` is in an earlier policy, too; remove one of them")
+        yield from _check_action(manifest, policy)
+        seen.update(events)
+
+
+def _iter_events(policy: Mapping[str, Node]) -> Iterator[tuple[str, Node]]:
+    yield from iter_strings(policy.get("events"))
+    if event := as_text(policy.get("event")):
+        yield event, policy["event"]
+
+
+def _check_action(manifest: Manifest, policy: Mapping[str, Node]) -> Violations:
+    known = _since(manifest, _ACTIONS)
+    if is_set(policy.get("action")):
+        yield from not_one_of("action", policy["action"], known, allow_empty=False)
+    else:
+        yield Violation(policy, f"a policy for an event requires `action`; set it to one such as `{known[1]}`")
+
+
+def _check_plugins(manifest: Manifest) -> Violations:
+    known = _since(manifest, _PLUGINS)
+    for name in as_mapping(manifest.spec.get("plugins")):
+        if name not in known:
+            yield Violation(name, f"Volcano has no plugin `{name}`{did_you_mean(name, known)}")
+
+
+def _check_mpi_master(manifest: Manifest) -> Violations:
+    yield from _check_mpi_task(manifest, "master")
+
+
+def _check_mpi_worker(manifest: Manifest) -> Violations:
+    yield from _check_mpi_task(manifest, "worker")
+
+
+def _check_mpi_task(manifest: Manifest, role: str) -> Violations:
+    plugins = as_mapping(manifest.spec.get("plugins"))
+    names = [task.name for task in _list_tasks(manifest)]
+    if "mpi" in plugins and names and (wanted := _find_argument(plugins["mpi"], role)) not in names:
+        message = f"the plugin `mpi` requires a task `{wanted}`; add it, or name one with `--{role}=`"
+        yield Violation(find_key(plugins, "mpi"), message + did_you_mean(wanted, names))
+
+
+def _find_argument(arguments: Node, name: str) -> str:
+    """Return the value of a flag, or its default, which is its name."""
+    texts = [as_text(node) for node in as_list(arguments)]
+    for index, text in enumerate(texts):
+        flag, equals, value = text.lstrip("-").partition("=")
+        if text.startswith("-") and flag == name:
+            return value if equals else "".join(texts[index + 1 : index + 2])
+    return name
+
+
+def _check_volumes(manifest: Manifest) -> Violations:
+    seen: set[str] = set()
+    for volume in iter_mappings(manifest.spec.get("volumes")):
+        path, claim = as_text(volume.get("mountPath")), as_text(volume.get("volumeClaimName"))
+        if path and path in seen:
+            yield Violation(volume["mountPath"], f"`{path}` is the path of an earlier volume; use another path")
+        seen.add(path)
+        if not claim and not is_set(volume.get("volumeClaim")):
+            yield Violation(volume, f"the volume at `{path}` requires `volumeClaim` or `volumeClaimName`; set one")
+        elif claim and is_set(volume.get("volumeClaim")):
+            message = f"`volumeClaimName: {claim}` and `volumeClaim` are mutually exclusive; remove one of them"
+            yield Violation(volume["volumeClaimName"], message)
+        elif claim and not is_dns_subdomain(claim):
+            yield Violation(volume["volumeClaimName"], f"`{claim}` is not a valid name of a claim; {DNS_SUBDOMAIN}")
+
+
+def _check_queue(manifest: Manifest) -> Violations:
+    if as_text(manifest.spec.get("queue")) == "root":
+        yield Violation(manifest.spec["queue"], "no job can be submitted to the queue `root`; use a queue below it")
+
+
+def _check_depends_on(manifest: Manifest) -> Violations:
+    """Check that the dependencies of tasks name tasks and have no cycle."""
+    tasks = _list_tasks(manifest)
+    names = [task.name for task in tasks]
+    waiting: dict[str, set[str]] = {}
+    nodes: dict[str, Node] = {}
+    for task in tasks:
+        wanted = dict(iter_strings(as_mapping(task.data.get("dependsOn")).get("name")))
+        for name, node in wanted.items():
+            if name not in names:
+                yield Violation(node, f"there is no task `{name}`{did_you_mean(name, names)}")
+        waiting[task.name] = set(wanted).intersection(names)
+        nodes[task.name] = next(iter(wanted.values()), None)
+    while ready := [name for name, wanted in waiting.items() if not wanted]:
+        for name in ready:
+            del waiting[name]
+        for others in waiting.values():
+            others.difference_update(ready)
+    if waiting:
+        first = next(iter(waiting))
+        cycle = ", ".join(f"`{name}`" for name in waiting)
+        yield Violation(nodes[first], f"tasks depend on each other in a cycle: {cycle}; remove a dependency")
+
+
+def _check_topology_policy(manifest: Manifest) -> Violations:
+    """Check that containers that are bound to NUMA nodes request whole CPUs."""
+    for task in _list_tasks(manifest):
+        policy = as_text(task.data.get("topologyPolicy"))
+        if policy in ("", "none"):
+            continue
+        for container in (*iter_mappings(task.pod.get("containers")), *iter_mappings(task.pod.get("initContainers"))):
+            resources = as_mapping(container.get("resources"))
+            requests = as_mapping(resources.get("requests")) or as_mapping(resources.get("limits"))
+            milli = to_milli(requests.get("cpu"))
+            if not milli or milli % 1000:
+                name = as_text(container.get("name"))
+                message = f"`topologyPolicy: {policy}` requires whole CPUs, which container `{name}` does not request"
+                yield Violation(requests.get("cpu") or task.data["topologyPolicy"], f"{message}; set `cpu`")
+
+
+def _check_partitions(manifest: Manifest) -> Violations:
+    for task in _list_tasks(manifest):
+        policy = as_mapping(task.data.get("partitionPolicy"))
+        total, size, least = (
+            as_integer(policy.get(key)) or 0 for key in ("totalPartitions", "partitionSize", "minPartitions")
+        )
+        available = as_integer(task.data.get("minAvailable"))
+        if total <= 0 or size <= 0:
+            # The schema reports these.
+            continue
+        if task.replicas != total * size:
+            message = f"`replicas` of task `{task.name}` is `{task.replicas}`, but `totalPartitions` times"
+            node = field_node(task.data, "replicas") or find_key(task.data, "partitionPolicy")
+            yield Violation(node, f"{message} `partitionSize` is {total * size}; make them equal")
+        elif available is not None and least > 0 and least * size != available:
+            message = f"`minAvailable` of task `{task.name}` is `{available}`, but `minPartitions` times"
+            yield Violation(task.data["minAvailable"], f"{message} `partitionSize` is {least * size}; make them equal")
+        yield from check_tiers(policy.get("networkTopology"))
+
+
+def _check_network_topology(manifest: Manifest) -> Violations:
+    yield from check_tiers(manifest.spec.get("networkTopology"))
+
+
+def _check_names(manifest: Manifest) -> Violations:
+    """Check the names that the webhook checks; it appends the index of a task, not that of a pod."""
+    name, node = full_name(manifest), name_node(manifest)
+    suffixes = [f"-{task.name}-{index}" for index, task in enumerate(_list_tasks(manifest))]
+    longest = max(suffixes, key=len, default="")
+    if len(name) + len(longest) > _MAX_NAME:
+        message = f"`{as_text(node)}` has {len(name)} characters, but `…{longest}` is appended to it for pods"
+        yield Violation(node, f"{message}; use at most {max(_MAX_NAME - len(longest), 1)}")
+
+
+def _check_host_names(manifest: Manifest) -> Violations:
+    """Check the host names that the plugin `svc` sets: the names of the pods, below the name of the job."""
+    name, node = full_name(manifest), name_node(manifest)
+    plugins = as_mapping(manifest.spec.get("plugins"))
+    if not name or not any(plugin in plugins for plugin in ("svc", *_NEED_SERVICE)):
+        return
+    if "." in name:
+        message = f"`{name}` is the name of a Service and part of host names, because of the plugin `svc`"
+        yield Violation(node, f"{message}; {DNS_LABEL}")
+        return
+    for index, task in enumerate(_list_tasks(manifest)):
+        suffix = f"-{task.name}-{max(task.replicas - 1, 0)}"
+        is_long = len(name) + len(suffix) > _MAX_NAME
+        # The webhook reports what is too long already with the index of the task.
+        if is_long and len(f"{name}-{task.name}-{index}") <= _MAX_NAME and not as_text(task.pod.get("hostname")):
+            message = f"`{as_text(node)}` has {len(name)} characters, but `…{suffix}` is appended to it for host names"
+            yield Violation(node, f"{message}; use at most {max(_MAX_NAME - len(suffix), 1)}")
+            return
+
+
+_OLD_BOUNDS = {"spec.minAvailable": (0, None), "spec.maxRetry": (0, None), "spec.ttlSecondsAfterFinished": (0, None)}
+
+
+_MAX_CRON_JOB_NAME = 52
+# The name of a Job ends in a time of this length.
+_TIME = "-" + "0" * 10
+
+
+def _check_name(manifest: Manifest) -> Violations:
+    name, node = full_name(manifest), name_node(manifest)
+    if len(name) > _MAX_CRON_JOB_NAME:
+        message = (
+            f"`{as_text(node)}` has {len(name)} characters; its Jobs append a time, so use at most {_MAX_CRON_JOB_NAME}"
+        )
+        yield Violation(node, message)
+
+
+def _check_jobs(manifest: Manifest) -> Violations:
+    """Check the Jobs that will be created: nothing checks their template before."""
+    template = as_mapping(manifest.spec.get("jobTemplate"))
+    name = full_name(manifest)
+    if not template or len(name) > _MAX_CRON_JOB_NAME:
+        return
+    job_name: Node = with_value(name_node(manifest), f"{name}{_TIME}") if name else ""
+    job: dict[str, Node] = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {**as_mapping(template.get("metadata")), "name": job_name},
+    }
+    job.update({key: value for key, value in template.items() if key == "spec"})
+    version = str(manifest.cluster.operators.get(OPERATOR, ""))
+    child = Manifest(job, None, manifest.cluster)
+    for check in CHECKS["Job"]:
+        for violation in check.find(child) if check.applies_to(version) else ():
+            node = violation.node if location_of(violation.node) else find_key(manifest.spec, "jobTemplate")
+            message = f"Volcano rejects its Jobs: {violation.message}"
+            values = quoted_values(violation.message)
+            yield violation._replace(node=node, message=message, evidence=values)
+
+
+_HIERARCHY, _WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
+# Resources of nodes and pods that are not counted in whole numbers.
+_DIVISIBLE = ("cpu", "memory", "ephemeral-storage", "storage")
+
+
+def _list_resources(manifest: Manifest) -> dict[str, Mapping[str, Node]]:
+    return {
+        "capability": as_mapping(manifest.spec.get("capability")),
+        "deserved": as_mapping(manifest.spec.get("deserved")),
+        "guarantee": as_mapping(get_path(manifest.spec, "guarantee", "resource")),
+    }
+
+
+def _check_quantities(manifest: Manifest) -> Violations:
+    for field, resources in _list_resources(manifest).items():
+        for name, node in resources.items():
+            milli = to_milli(node)
+            if milli is None:
+                # The schema reports what is no quantity.
+                continue
+            if milli < 0:
+                yield Violation(node, f"`{name}` of `{field}` must not be negative, got `{value_of(node)}`")
+            elif milli % 1000 and not _is_divisible(name):
+                yield Violation(node, f"`{name}` of `{field}` must be a whole number, got `{value_of(node)}`")
+
+
+def _is_divisible(name: str) -> bool:
+    return name in _DIVISIBLE or name.startswith("hugepages-") or "kubernetes.io/" in name
+
+
+def _check_amounts(manifest: Manifest) -> Violations:
+    """Check that a queue deserves what it is guaranteed, and no more than it can have."""
+    capability, deserved, guarantee = _list_resources(manifest).values()
+    for name, node in guarantee.items():
+        if name not in deserved:
+            message = f"`guarantee` has `{name}`, but `deserved` does not; set it to `{value_of(node)}` or more"
+            yield Violation(node, message)
+        else:
+            yield from _compare(name, node, "guarantee", deserved[name], "deserved")
+    for name, node in deserved.items():
+        if name in capability:
+            yield from _compare(name, node, "deserved", capability[name], "capability")
+
+
+def _compare(name: str, low: Node, low_field: str, high: Node, high_field: str) -> Iterator[Violation]:
+    less, more = to_milli(low), to_milli(high)
+    if less is not None and more is not None and less > more:
+        message = f"`{name}` of `{low_field}` is `{value_of(low)}`, but that of `{high_field}` is `{value_of(high)}`"
+        yield Violation(low, f"{message}; use at most that")
+
+
+def _check_parent(manifest: Manifest) -> Violations:
+    parent = as_text(manifest.spec.get("parent"))
+    if parent and parent != "root" and parent == manifest.name:
+        yield Violation(manifest.spec["parent"], f"queue `{parent}` cannot be its own parent; use another queue")
+
+
+def _check_state(manifest: Manifest) -> Violations:
+    yield from not_one_of("state", get_path(manifest.object, "status", "state"), ["Open", "Closed"])
+
+
+def _check_hierarchy(manifest: Manifest) -> Violations:
+    path, weights = (as_text(manifest.annotations.get(name)) for name in (_HIERARCHY, _WEIGHTS))
+    if not path and not weights:
+        return
+    node = manifest.annotations.get(_WEIGHTS) or manifest.annotations.get(_HIERARCHY)
+    if len(path.split("/")) != len(weights.split("/")):
+        message = (
+            f"annotation `{_HIERARCHY}` is `{path}`, and `{_WEIGHTS}` is `{weights}`; write a weight for each step"
+        )
+        yield Violation(node, message)
+        return
+    for weight in weights.split("/"):
+        if not _is_positive(weight):
+            message = f"`{weight}` in annotation `{_WEIGHTS}` is not a positive number; write one"
+            yield Violation(node, message)
+
+
+def _is_positive(text: str) -> bool:
+    try:
+        return text == text.strip() and float(text) > 0
+    except ValueError:
+        return False
+
+
+CHECKS: Checks = {
+    "PodGroup": (Check(REJECTED, _check_topologies, since="1.14"),),
+    "HyperNode": (
+        Check(REJECTED, _check_patterns),
+        Check(REJECTED, _check_absent_members, since="1.14"),
+        Check(REJECTED, _check_members, until="1.14"),
+    ),
+    "Job": (
+        Check(REJECTED, _check_tasks),
+        Check(REJECTED, _check_min_available),
+        Check(REJECTED, _check_policies),
+        Check(REJECTED, _check_plugins),
+        Check(REJECTED, _check_volumes),
+        Check(REJECTED, _check_names),
+        Check(REJECTED, _check_topology_policy),
+        Check(REJECTED, _check_mpi_master, since="1.6"),
+        Check(REJECTED, _check_mpi_worker, since="1.6", until="1.15"),
+        Check(REJECTED, _check_depends_on, since="1.6"),
+        Check(REJECTED, _check_queue, since="1.11"),
+        Check(REJECTED, _check_partitions, since="1.14"),
+        Check(REJECTED, _check_network_topology, since="1.14"),
+        Check(REJECTED, _check_empty_tasks, until="1.14"),
+        Check(REJECTED, _check_old_tasks, until="1.14"),
+        Check(REJECTED, check_bounds(_OLD_BOUNDS), until="1.14"),
+        Check(CHILD_REJECTED, _check_host_names),
+    ),
+    "CronJob": (
+        Check(REJECTED, _check_name),
+        Check(REJECTED, check_schedule),
+        Check(REJECTED, check_time_zone),
+        Check(CHILD_REJECTED, _check_jobs),
+    ),
+    "Queue": (
+        Check(REJECTED, _check_state),
+        Check(REJECTED, _check_hierarchy),
+        Check(REJECTED, check_bounds({"spec.weight": (1, None)}), until="1.12"),
+        Check(REJECTED, _check_quantities, since="1.14"),
+        Check(REJECTED, _check_parent, since="1.14"),
+        Check(REJECTED, _check_amounts, since="1.15"),
+    ),
+}

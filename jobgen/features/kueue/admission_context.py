@@ -1,0 +1,542 @@
+"""What is known of a cluster when jobs are admitted: its queues, whether they are ready, and what they can ever admit.
+
+Files rarely show all of a cluster. Where an object is missing that an export easily leaves out, the context assumes the
+best, and says so in `assumptions`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from jobgen.check.operators.kueue import describe_faults
+from jobgen.features.kueue.assignment import Mode, Topologies
+from jobgen.features.kueue.cluster_objects import MAX_DEPTH, ClusterObjects, Key
+from jobgen.features.kueue.configuration import (
+    NEWEST,
+    OLDEST,
+    Version,
+    adapt_cohorts,
+    adapt_queue,
+    list_gate_notes,
+    list_unknown_annotations,
+    parse_gates,
+)
+from jobgen.features.kueue.cycle import Scheduler
+from jobgen.features.kueue.match import matches_selector
+from jobgen.features.kueue.objects import (
+    ClusterQueue,
+    Cohort,
+    Flavor,
+    as_list,
+    as_mapping,
+    name_of,
+    parse_cluster_queue,
+    parse_cohort,
+)
+from jobgen.features.kueue.obstacles import Obstacle, explain_no_fit
+from jobgen.features.kueue.quota import find_cycles
+from jobgen.features.kueue.snapshot import Snapshot
+from jobgen.features.kueue.topology.snapshot import build_snapshots
+from jobgen.features.kueue.topology.tree import Node, parse_nodes, read_gates, sum_other_pods
+from jobgen.features.kueue.workloads import Workload
+from jobgen.model.quantity import parse_quantity
+
+READY, STOPPED, FLAVOR_NOT_FOUND, TOPOLOGY_NOT_FOUND = "Ready", "Stopped", "FlavorNotFound", "TopologyNotFound"
+CHECK_NOT_FOUND, CHECK_INACTIVE = "AdmissionCheckNotFound", "AdmissionCheckInactive"
+SEVERAL_MULTIKUEUE = "MultipleMultiKueueAdmissionChecks"
+MULTIKUEUE_PER_FLAVOR = "MultiKueueAdmissionCheckAppliedPerFlavor"
+MULTIKUEUE_WITH_PROVISIONING = "MultiKueueWithProvisioningRequest"
+COHORT_CYCLE = "CohortCycle"
+"""Not a reason of Kueue, which reports `Unknown` for the queues of a cycle."""
+
+_UNKNOWN = "Unknown"
+_MULTIKUEUE, _PROVISIONING = "kueue.x-k8s.io/multikueue", "kueue.x-k8s.io/provisioning-request"
+
+
+class AdmissionCheck(NamedTuple):
+    """An AdmissionCheck: its controller, and whether that has said that the check is active."""
+
+    name: str
+    controller: str
+    is_active: bool
+
+
+class Cause(NamedTuple):
+    """One reason why a queue admits nothing."""
+
+    reason: str
+    message: str
+
+
+class Readiness(NamedTuple):
+    """Whether a queue admits workloads, with the reason and message of its condition `Active`."""
+
+    is_active: bool
+    reason: str
+    message: str
+    causes: tuple[Cause, ...] = ()
+    is_scheduled: bool = True
+    """Whether the scheduler considers the queue; it does not without a topology, even if the queue is active."""
+
+
+class QueueContext(NamedTuple):
+    """The objects that the readiness of queues depends on."""
+
+    flavors: Mapping[str, Flavor]
+    checks: Mapping[str, AdmissionCheck]
+    topologies: frozenset[str]
+    cyclic: frozenset[str] = frozenset()
+    """The cohorts whose chain of parents never ends."""
+    uses_topologies: bool = True
+    """The gate TopologyAwareScheduling."""
+
+
+def parse_admission_check(obj: Mapping[str, Any]) -> AdmissionCheck:
+    """Parse an AdmissionCheck."""
+    controller = str(as_mapping(obj.get("spec")).get("controllerName") or "")
+    conditions = map(as_mapping, as_list(as_mapping(obj.get("status")).get("conditions")))
+    is_active = any(each.get("type") == "Active" and each.get("status") == "True" for each in conditions)
+    return AdmissionCheck(name_of(obj), controller, is_active)
+
+
+def check_readiness(queue: ClusterQueue, context: QueueContext) -> Readiness:
+    """Return whether a queue admits workloads, and why not."""
+    if queue.cohort in context.cyclic:
+        # Kueue stops reading a queue when it finds the cycle, so no other cause is known.
+        cause = Cause(COHORT_CYCLE, f"the parents of cohort {queue.cohort} form a cycle")
+        return Readiness(False, _UNKNOWN, "Can't admit new workloads.", (cause,), is_scheduled=False)
+    names = sorted({name for name, _ in queue.checks})
+    found = [context.checks[name] for name in names if name in context.checks]
+    causes = [*_list_object_causes(queue, found, context), *_list_check_causes(queue, found)]
+    missing = list(_list_topology_causes(queue, context))
+    # With MultiKueue the pods run in another cluster, which has the topology.
+    if causes or (missing and not _select(found, _MULTIKUEUE)):
+        causes += missing
+        text = ", ".join(cause.message for cause in causes)
+        return Readiness(False, causes[0].reason, f"Can't admit new workloads: {text}.", tuple(causes), False)
+    return Readiness(True, READY, "Can admit new workloads", is_scheduled=not missing)
+
+
+def _select(checks: list[AdmissionCheck], controller: str) -> list[str]:
+    return [check.name for check in checks if check.controller == controller]
+
+
+def _list_object_causes(queue: ClusterQueue, found: list[AdmissionCheck], context: QueueContext) -> Iterator[Cause]:
+    """Yield what stops the queue, and the objects that are missing or inactive."""
+    if queue.stop_policy != "None":
+        yield Cause(STOPPED, "is stopped")
+    flavors = [name for group in queue.groups for name in group.flavors if name not in context.flavors]
+    if flavors:
+        yield Cause(FLAVOR_NOT_FOUND, f"references missing ResourceFlavor(s): {','.join(flavors)}")
+    missing = sorted({name for name, _ in queue.checks} - context.checks.keys())
+    if missing:
+        yield Cause(CHECK_NOT_FOUND, f"references missing AdmissionCheck(s): {','.join(missing)}")
+    inactive = [check.name for check in found if not check.is_active]
+    if inactive:
+        yield Cause(CHECK_INACTIVE, f"references inactive AdmissionCheck(s): {','.join(inactive)}")
+
+
+def _list_check_causes(queue: ClusterQueue, found: list[AdmissionCheck]) -> Iterator[Cause]:
+    """Yield admission checks that do not work together."""
+    remote, provisioning = _select(found, _MULTIKUEUE), _select(found, _PROVISIONING)
+    shown = ",".join(remote)
+    if len(remote) > 1:
+        text = f"Cannot use multiple MultiKueue AdmissionChecks on the same ClusterQueue, found: {shown}"
+        yield Cause(SEVERAL_MULTIKUEUE, text)
+    every = {name for group in queue.groups for name in group.flavors}
+    limited = {name for name, flavors in dict(queue.checks).items() if flavors and set(flavors) != every}
+    partial = [name for name in remote if name in limited]
+    if partial:
+        text = f"Cannot specify MultiKueue AdmissionCheck per flavor, found: {','.join(partial)}"
+        yield Cause(MULTIKUEUE_PER_FLAVOR, text)
+    if remote and provisioning:
+        both = f"{shown}, {','.join(provisioning)}"
+        text = f"Cannot use both MultiKueue and ProvisioningRequest AdmissionChecks together, found: {both}"
+        yield Cause(MULTIKUEUE_WITH_PROVISIONING, text)
+
+
+def _list_topology_causes(queue: ClusterQueue, context: QueueContext) -> Iterator[Cause]:
+    if not context.uses_topologies:
+        return
+    for name in dict.fromkeys(name for group in queue.groups for name in group.flavors):
+        topology = context.flavors[name].topology if name in context.flavors else ""
+        if topology and topology not in context.topologies:
+            yield Cause(TOPOLOGY_NOT_FOUND, f'there is no Topology "{topology}" for TAS flavor "{name}"')
+
+
+Object = Mapping[str, Any]
+
+_STOP = ("None", "Hold", "HoldAndDrain")
+_WORDS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
+    "ClusterQueue": {"stopPolicy": _STOP, "queueingStrategy": ("BestEffortFIFO", "StrictFIFO")},
+    "LocalQueue": {"stopPolicy": _STOP},
+}
+"""Fields of a spec that have one of a few values."""
+_QUOTAS = ("nominalQuota", "borrowingLimit", "lendingLimit")
+_MAX_SHOWN, _MAX_ERROR = 60, 400
+MAX_REMARKS: Final = 20
+
+
+def list_invalid(by_kind: Mapping[str, tuple[Object, ...]]) -> Iterator[str]:
+    """Yield what is wrong with objects, one text for each of them."""
+    for kind, objects in by_kind.items():
+        for obj in objects:
+            found = next(_list_problems(kind, obj), "")
+            if found:
+                yield f"{kind} `{name_of(obj)}` is not valid: {found}"
+
+
+def _list_problems(kind: str, obj: Object) -> Iterator[str]:
+    spec = obj.get("spec")
+    if spec is not None and not isinstance(spec, dict):
+        yield "`spec` must be a mapping"
+        return
+    for field, words in _WORDS.get(kind, {}).items():
+        value = as_mapping(spec).get(field)
+        if value is not None and value not in words:
+            yield f"`{field}` is `{_show(value)}`, and must be one of {', '.join(f'`{word}`' for word in words)}"
+    if kind in ("WorkloadPriorityClass", "PriorityClass") and type(obj.get("value")) is not int:
+        yield f"`value` is `{_show(json.dumps(obj.get('value'), default=str))}`, and must be a whole number"
+    if kind in ("ClusterQueue", "Cohort"):
+        yield from _list_unreadable(as_mapping(spec))
+    yield from (_show(each, _MAX_ERROR) for each in describe_faults(kind, obj))
+
+
+def _list_unreadable(spec: Object) -> Iterator[str]:
+    """Yield quotas that are no quantities, and resources without a quota."""
+    groups = spec.get("resourceGroups")
+    if groups is not None and not isinstance(groups, list):
+        yield "`resourceGroups` must be a list"
+    for group in map(as_mapping, as_list(groups)):
+        covered = list(map(str, as_list(group.get("coveredResources"))))
+        for flavor in map(as_mapping, as_list(group.get("flavors"))):
+            quotas = list(map(as_mapping, as_list(flavor.get("resources"))))
+            yield from _list_quotas(quotas)
+            if missing := sorted(set(covered) - {str(each.get("name")) for each in quotas}):
+                yield f"flavor `{_show(flavor.get('name'))}` has no quota of `{_show(missing[0])}`"
+
+
+def _list_quotas(quotas: list[Object]) -> Iterator[str]:
+    for quota in quotas:
+        for field in _QUOTAS:
+            value = quota.get(field)
+            is_missing = value is None and field == "nominalQuota"
+            if is_missing or (value is not None and (type(value) is bool or parse_quantity(str(value)) is None)):
+                yield f"`{field}` of `{_show(quota.get('name'))}` is `{_show(value)}`, which is not a quantity"
+
+
+def _show(value: Any, most: int = _MAX_SHOWN) -> str:
+    text = "null" if value is None else str(value)
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+class Difference(NamedTuple):
+    """What versions before `until` decide differently, without a feature gate. It is not simulated."""
+
+    topic: str
+    """Which clusters it concerns."""
+    until: Version
+    text: str
+
+
+PARENTS, FAIR, FAIR_PARENTS, FLAVORS, TOPOLOGY = "parents", "fair", "fair-parents", "flavors", "topology"
+
+DIFFERENCES: Final = (
+    Difference(PARENTS, (0, 12), "preemption where a cohort has a parent"),
+    Difference(PARENTS, (0, 14), "which flavor to borrow where a cohort has a parent"),
+    Difference(FAIR_PARENTS, (0, 11), "fair sharing where a cohort has a parent"),
+    Difference(FAIR, (0, 14), "what fair sharing preempts, and how it rounds shares"),
+    Difference(FLAVORS, (0, 13), "which flavor to preempt in"),
+    Difference(FLAVORS, (0, 19), "node selectors with a label that another flavor has"),
+    Difference(TOPOLOGY, (0, 11), "the choice of domains, preemption for them, and pods without an annotation"),
+    Difference(TOPOLOGY, (0, 15), "pods without a required or preferred level"),
+    Difference(TOPOLOGY, (0, 19), "ties between domains, and resources without quota that nodes lack"),
+)
+"""The differences that the release notes of Kueue state (`CHANGELOG/`). docs/kueue.md has the same table."""
+
+
+def list_version_notes(cluster: ClusterObjects) -> Iterator[str]:
+    """Yield what to know about decisions of the declared version for these objects."""
+    configuration = cluster.configuration
+    version = configuration.version
+    shown = show_version(version)
+    if version[:2] > NEWEST:
+        yield f"Kueue {shown} is newer than what jobgen knows; it is decided as {show_version(NEWEST)}"
+    if version < OLDEST:
+        yield f"Kueue {shown} is older than what jobgen knows; it is decided as {show_version(OLDEST)}"
+    yield from list_gate_notes(version, configuration.switched)
+    ignored = [*_list_ignored(cluster), *configuration.ignored]
+    if ignored:
+        yield f"Kueue {shown} ignores {', '.join(ignored)}"
+    if _swaps_preferences(cluster):
+        yield f"Kueue {shown} takes each value of `flavorFungibility.preference` for the other"
+    topics = _find_topics(cluster)
+    differences = [each.text for each in DIFFERENCES if version[:2] < each.until and each.topic in topics]
+    if differences:
+        yield f"Kueue {shown} decides otherwise, which is not simulated: {'; '.join(differences)}"
+
+
+def _list_ignored(cluster: ClusterObjects) -> Iterator[str]:
+    """Yield the fields and annotations that stand in the objects, and that the version does not read."""
+    version, gates = cluster.configuration.version, cluster.configuration.gates
+    queues = list(map(parse_cluster_queue, cluster.list_objects("ClusterQueue")))
+    if not gates["LendingLimit"] and any(each.lending_limit is not None for q in queues for each in q.quotas.values()):
+        yield "`lendingLimit`"
+    adapted = [adapt_queue(each, version, gates).fungibility for each in queues]
+    if any(q.fungibility.preference and not each.preference for q, each in zip(queues, adapted, strict=True)):
+        yield "`flavorFungibility.preference`"
+    if not gates["HierarchicalCohorts"] and cluster.list_objects("Cohort"):
+        yield "Cohort objects"
+    elif _read_cohorts(cluster) != adapt_cohorts(_read_cohorts(cluster), version, gates):
+        yield "`fairSharing` of cohorts"
+    yield from _list_ignored_topology(cluster)
+
+
+def _swaps_preferences(cluster: ClusterObjects) -> bool:
+    """Return whether the version reads a preference of some queue as the other one."""
+    written = (parse_cluster_queue(each).fungibility.preference for each in cluster.list_objects("ClusterQueue"))
+    read = (each.fungibility.preference for each in cluster.list_queues())
+    return any(one and other and one != other for one, other in zip(written, read, strict=True))
+
+
+def _list_ignored_topology(cluster: ClusterObjects) -> Iterator[str]:
+    version = cluster.configuration.version
+    if not any(each.topology for each in cluster.list_flavors()):
+        return
+    if not cluster.configuration.gates["TopologyAwareScheduling"]:
+        yield "topologies (feature gate `TopologyAwareScheduling`)"
+        return
+    yield from (f"`{name}`" for name in sorted(list_unknown_annotations(version)))
+
+
+def _find_topics(cluster: ClusterObjects) -> frozenset[str]:
+    """Return which differences can matter for these objects."""
+    is_fair = cluster.configuration.rules.is_fair
+    has_parents = any(each.parent for each in cluster.list_cohorts())
+    queues = map(parse_cluster_queue, cluster.list_objects("ClusterQueue"))
+    found = {
+        PARENTS: has_parents,
+        FAIR: is_fair,
+        FAIR_PARENTS: is_fair and has_parents,
+        FLAVORS: any(len(group.flavors) > 1 for each in queues for group in each.groups),
+        TOPOLOGY: cluster.configuration.gates["TopologyAwareScheduling"]
+        and any(each.topology for each in cluster.list_flavors()),
+    }
+    return frozenset(topic for topic, is_present in found.items() if is_present)
+
+
+def _read_cohorts(cluster: ClusterObjects) -> list[Cohort]:
+    return list(map(parse_cohort, cluster.list_objects("Cohort")))
+
+
+def show_version(version: Version) -> str:
+    """Return a version as text."""
+    return ".".join(map(str, version))
+
+
+_HOLD = "Hold"
+
+
+class AdmissionContext:
+    """The queues of a cluster, before any workload; `namespaces` are those of the jobs."""
+
+    def __init__(self, cluster: ClusterObjects, namespaces: Sequence[str] = ()) -> None:
+        self.cluster = cluster
+        self.local_queues = _index(cluster.list_objects("LocalQueue"))
+        self.flavors = {each.name: each for each in self._list_flavors()}
+        known = cluster.list_namespaces()
+        self.labels: dict[str, Mapping[str, str] | None] = {**dict.fromkeys(namespaces), **known}
+        """The labels of namespaces; None if they are not known."""
+
+    @cached_property
+    def queues(self) -> dict[str, ClusterQueue]:
+        """The ClusterQueues by name."""
+        return {each.name: each for each in self.cluster.list_queues()}
+
+    @cached_property
+    def assumptions(self) -> tuple[str, ...]:
+        """What is assumed because the files do not show it."""
+        return tuple(self._list_assumptions())
+
+    def _list_remarks(self) -> Iterator[str]:
+        """Yield what is not simulated as it is written."""
+        found = [*self.cluster.unread, *self.cluster.configuration.remarks, *list_invalid(self.cluster.by_kind)]
+        found += (
+            f"Cohort `{name}` is below {MAX_DEPTH - 1} others; its parents are not simulated"
+            for name in self.cluster.list_deep_cohorts()
+        )
+        yield from found[:MAX_REMARKS]
+        if len(found) > MAX_REMARKS:
+            yield f"{len(found) - MAX_REMARKS} more objects are not read, or not valid"
+
+    def _list_assumptions(self) -> Iterator[str]:
+        yield from self._list_remarks()
+        if not self.cluster.list_objects("ResourceFlavor") and self.queues:
+            yield "no ResourceFlavor is among the files; every flavor is assumed to exist, without labels and taints"
+        unknown = sorted(name for name, labels in self.labels.items() if labels is None)
+        if unknown and any(each.namespace_selector != {} for each in self.queues.values()):
+            shown = ", ".join(f"`{name}`" for name in unknown)
+            yield f"the labels of {shown} are not among the files; every queue is assumed to select these namespaces"
+        checks = sorted({name for each in self.queues.values() for name, _ in each.checks})
+        if checks:
+            shown = ", ".join(f"`{name}`" for name in checks)
+            yield f"admission checks are not simulated; {shown} are assumed to pass"
+        if self.ignores_topology:
+            yield "no nodes are among the files; every placement in a topology is assumed to be possible"
+        yield from list_version_notes(self.cluster)
+
+    @cached_property
+    def ignores_topology(self) -> bool:
+        """Whether placements are not simulated, because no node is known."""
+        flavors = self.cluster.list_flavors() if self._uses_topologies else ()
+        return any(each.topology for each in flavors) and not self.cluster.list_nodes()
+
+    @property
+    def _uses_topologies(self) -> bool:
+        return self.cluster.configuration.gates["TopologyAwareScheduling"]
+
+    def _list_flavors(self) -> Iterator[Flavor]:
+        flavors = self.cluster.list_flavors()
+        if flavors:
+            is_plain = self.ignores_topology or not self._uses_topologies
+            yield from (each._replace(topology="") if is_plain else each for each in flavors)
+            return
+        names = {name for each in self.queues.values() for group in each.groups for name in group.flavors}
+        yield from (Flavor(name, {}, (), (), "") for name in sorted(names))
+
+    @cached_property
+    def readiness(self) -> dict[str, Readiness]:
+        """Whether each ClusterQueue admits workloads."""
+        parents = {each.name: each.parent for each in self.cluster.list_cohorts()}
+        context = QueueContext(
+            self.flavors,
+            {each.name: each for each in self._list_checks()},
+            frozenset(map(name_of, self.cluster.list_objects("Topology"))),
+            frozenset(find_cycles(parents)),
+        )
+        return {name: check_readiness(queue, context) for name, queue in self.queues.items()}
+
+    def _list_checks(self) -> Iterator[AdmissionCheck]:
+        """The admission checks. One without a status, or without an object, is assumed to be active."""
+        objects = {name_of(each): each for each in self.cluster.list_objects("AdmissionCheck")}
+        for name in {name for each in self.queues.values() for name, _ in each.checks}:
+            found = objects.get(name, {})
+            check = parse_admission_check(found)._replace(name=name)
+            yield check if as_mapping(found.get("status")).get("conditions") else check._replace(is_active=True)
+
+    def build_scheduler(self) -> Scheduler:
+        """Return a scheduler in which no workload is admitted."""
+        configuration = self.cluster.configuration
+        snapshot = Snapshot(self.queues.values(), self.cluster.list_cohorts(), self.flavors.values())
+        levels = {} if self.ignores_topology else self.cluster.list_levels()
+        if any(each.topology for each in self.flavors.values()):
+            snapshot.topologies = self._build_topologies(levels)
+        return Scheduler(
+            snapshot,
+            configuration.rules,
+            levels,
+            self.labels,
+            local_queues={key: queue for key in self.local_queues if (queue := self._find_active_queue(key))},
+            inactive=frozenset(
+                name for name, each in self.readiness.items() if not each.is_scheduled or not each.is_active
+            ),
+            controllers={each.name: each.controller for each in self._list_checks()},
+            gates=parse_gates(configuration.gates),
+        )
+
+    def _build_topologies(self, levels: Mapping[str, Sequence[str]]) -> Topologies:
+        pods = sum_other_pods(self.cluster.list_objects("Pod"))
+        gates = read_gates(self.cluster.configuration.gates)
+        return Topologies(build_snapshots(self.flavors.values(), levels, self._nodes, other_pods=pods, gates=gates))
+
+    @cached_property
+    def _nodes(self) -> list[Node]:
+        return parse_nodes(self.cluster.list_nodes())
+
+    @cached_property
+    def held_local_queues(self) -> dict[Key, str]:
+        """The LocalQueues that admit nothing, but do not stop what runs, and the ClusterQueue of each."""
+        held = ((key, spec) for key, spec in self.local_queues.items() if spec.get("stopPolicy") == _HOLD)
+        return {key: str(spec.get("clusterQueue") or "") for key, spec in held}
+
+    @cached_property
+    def held_queues(self) -> frozenset[str]:
+        """The ClusterQueues that admit nothing only because they are held; what runs in them goes on."""
+        return frozenset(
+            name
+            for name, each in self.readiness.items()
+            if self.queues[name].stop_policy == _HOLD and {cause.reason for cause in each.causes} == {STOPPED}
+        )
+
+    def _find_active_queue(self, key: Key) -> str:
+        spec = self.local_queues.get(key, {})
+        return str(spec.get("clusterQueue") or "") if (spec.get("stopPolicy") or "None") == "None" else ""
+
+    @cached_property
+    def _empty(self) -> Scheduler:
+        return self.build_scheduler()
+
+    def find_cluster_queue(self, workload: Workload) -> str:
+        """Return the ClusterQueue of a workload; empty if its LocalQueue is not known."""
+        return str(self.local_queues.get((workload.namespace, workload.queue), {}).get("clusterQueue") or "")
+
+    def find_obstacle(self, workload: Workload) -> Obstacle | None:
+        """Return why a workload is never admitted, however empty the cluster is; None if it can be."""
+        found = self._find_queue_obstacle(workload)
+        if found is not None:
+            return found
+        queue = self.queues[self.find_cluster_queue(workload)]
+        labels = self.labels.get(workload.namespace)
+        if not matches_selector(queue.namespace_selector, labels):
+            message = f"ClusterQueue `{queue.name}` does not select namespace `{workload.namespace}`"
+            change = "label the namespace as `namespaceSelector` of the queue demands, or use another queue"
+            if queue.namespace_selector is None:
+                change = "set `namespaceSelector: {}` in the queue to select every namespace"
+            return Obstacle("namespace", message, change)
+        assignment, _ = self._empty.assign(workload, queue.name)
+        if assignment.mode is not Mode.NO_FIT:
+            return None
+        ignores = self.cluster.configuration.rules.ignores_undeclared
+        return explain_no_fit(workload, queue, assignment, self._empty.snapshot, ignores_undeclared=ignores)
+
+    def _find_queue_obstacle(self, workload: Workload) -> Obstacle | None:
+        key = (workload.namespace, workload.queue)
+        if key not in self.local_queues:
+            message = f"there is no LocalQueue `{workload.queue}` in namespace `{workload.namespace}`"
+            return Obstacle("queue", message, _suggest_queue(workload, list(self.local_queues)))
+        name = self.find_cluster_queue(workload)
+        if not self._find_active_queue(key):
+            message = f"LocalQueue `{workload.queue}` is stopped"
+            return Obstacle("queue", message, "set its `stopPolicy` to `None`, or use another queue")
+        if name not in self.queues:
+            message = f"LocalQueue `{workload.queue}` refers to ClusterQueue `{name}`, which does not exist"
+            return Obstacle("queue", message, "create the ClusterQueue, or use another queue")
+        readiness = self.readiness[name]
+        if readiness.is_active and readiness.is_scheduled:
+            return None
+        if any(cause.reason == STOPPED for cause in readiness.causes):
+            message = f"ClusterQueue `{name}` is stopped (`stopPolicy: {self.queues[name].stop_policy}`)"
+            return Obstacle("queue", message, "set its `stopPolicy` to `None`, or use another queue")
+        causes = "; ".join(cause.message for cause in readiness.causes)
+        return Obstacle(
+            "queue", f"ClusterQueue `{name}` admits nothing: {causes}", "correct the queue, or use another one"
+        )
+
+
+def _index(objects: Sequence[Mapping[str, Any]]) -> dict[Key, Mapping[str, Any]]:
+    return {
+        (str(as_mapping(each.get("metadata")).get("namespace") or "default"), name_of(each)): as_mapping(
+            each.get("spec")
+        )
+        for each in objects
+    }
+
+
+def _suggest_queue(workload: Workload, known: Sequence[Key]) -> str:
+    names = sorted(name for namespace, name in known if namespace == workload.namespace)
+    if names:
+        return f"use one of {', '.join(f'`{name}`' for name in names[:5])}"
+    return "create the LocalQueue, or use a namespace that has one"

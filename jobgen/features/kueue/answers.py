@@ -1,0 +1,568 @@
+"""What becomes of each job in its queue: admitted, by borrowing, by preemption, waiting, or never admitted.
+
+All jobs arrive together, and scheduling cycles run until nothing changes. Time does not pass: no workload finishes, and
+an evicted workload leaves its quota before the next cycle.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import NamedTuple
+
+from jobgen.features.kueue.admission_context import AdmissionContext
+from jobgen.features.kueue.assignment import WAITING_FOR_QUOTA, Assignment
+from jobgen.features.kueue.cycle import Scheduler
+from jobgen.features.kueue.objects import STRICT_FIFO, Preemption
+from jobgen.features.kueue.obstacles import PODS, Obstacle, count_least
+from jobgen.features.kueue.quota import FlavorResource, QuotaNode, Tree, Usage, show_amount
+from jobgen.features.kueue.snapshot import Snapshot
+from jobgen.features.kueue.workloads import GATED_BY, Workload
+
+_MOST_REPEATS = 3
+"""A workload that is evicted more often by the same one is evicted without end."""
+
+_MOST_STEPS, _MOST_STEPS_PER_WORKLOAD = 1_000_000, 100
+"""The simulation stops after this much work: about ten seconds, and one more for each thousand workloads."""
+
+
+class Eviction(NamedTuple):
+    """A workload that was evicted for another."""
+
+    workload: str
+    preemptor: str
+    reason: str
+    """The rule that allowed it, as in the condition of the workload."""
+
+
+class Run(NamedTuple):
+    """The end of a simulation."""
+
+    scheduler: Scheduler
+    evictions: tuple[Eviction, ...]
+    assumed: frozenset[str]
+    """The workloads that run from the start."""
+    held: Mapping[str, str]
+    """Workloads that are evicted without end, and by which. They were kept back, so that the others could go on."""
+    is_complete: bool = True
+    """False if the simulation stopped before everything was tried, because it took too long."""
+
+
+def order_arrivals(workloads: Sequence[Workload], later: frozenset[str] = frozenset()) -> list[Workload]:
+    """Return workloads in the order of arrival: those in `later` last, then by priority, by queue and by name."""
+    ordered = sorted(
+        workloads, key=lambda each: (each.key in later, -each.priority, each.namespace, each.queue, each.key)
+    )
+    return [each._replace(created=f"{place:08}", uid=f"{place:08}") for place, each in enumerate(ordered)]
+
+
+def run_cycles(
+    context: AdmissionContext,
+    workloads: Sequence[Workload],
+    running: frozenset[str],
+    later: frozenset[str] = frozenset(),
+) -> Run:
+    """Let the workloads in `running` run as far as there is quota, then let the others arrive.
+
+    A workload in `running` that has an admission keeps it, even above the quota.
+    """
+    scheduler = context.build_scheduler()
+    arrivals = order_arrivals(workloads, later)
+    _admit_running(scheduler, [each for each in arrivals if each.key in running], context)
+    assumed = frozenset(key for several in scheduler.snapshot.workloads.values() for key in several)
+    for each in arrivals:
+        if each.key not in running:
+            scheduler.add(each)
+    recorder = _Recorder()
+    is_complete = _run_until_settled(scheduler, recorder, _MOST_STEPS + _MOST_STEPS_PER_WORKLOAD * len(arrivals))
+    return Run(scheduler, tuple(recorder.evictions), assumed, recorder.held, is_complete)
+
+
+def _admit_running(scheduler: Scheduler, workloads: Sequence[Workload], context: AdmissionContext) -> None:
+    """Admit workloads that are said to run, also in queues that are held now. None of them evicts another."""
+    queues, inactive, local_queues = scheduler.snapshot.queues, scheduler.inactive, scheduler.local_queues
+    scheduler.inactive = inactive - context.held_queues
+    scheduler.local_queues = {**local_queues, **context.held_local_queues}
+    scheduler.snapshot.queues = {name: each._replace(preemption=Preemption()) for name, each in queues.items()}
+    for each in workloads:
+        scheduler.add(each)
+    _run_until_settled(scheduler, _Recorder(), _MOST_STEPS + _MOST_STEPS_PER_WORKLOAD * len(workloads))
+    scheduler.snapshot.queues = queues
+    scheduler.inactive, scheduler.local_queues = inactive, local_queues
+    for several in scheduler.parked.values() if context.held_local_queues else ():
+        several[:] = [each for each in several if (each.namespace, each.queue) in local_queues]
+    admitted = {key for several in scheduler.snapshot.workloads.values() for key in several}
+    for each in workloads:
+        if each.key not in admitted:
+            # It was tried in another state: without preemption, and with queues that are held.
+            scheduler.outcomes.pop(each.key, None)
+    scheduler.retry_parked(scheduler.snapshot.queues)
+
+
+class _Recorder:
+    """Records evictions, and which workloads are evicted without end."""
+
+    def __init__(self) -> None:
+        self.evictions: list[Eviction] = []
+        self.held: dict[str, str] = {}
+        self._repeats: Counter[tuple[str, str]] = Counter()
+
+    def record(self, evictions: Iterable[Eviction]) -> None:
+        """Record the evictions of a cycle."""
+        for each in evictions:
+            pair = each.workload, each.preemptor
+            self.evictions.append(each)
+            self._repeats[pair] += 1
+            if self._repeats[pair] > _MOST_REPEATS:
+                self.held[each.workload] = each.preemptor
+
+
+def _run_until_settled(scheduler: Scheduler, recorder: _Recorder, most_steps: int) -> bool:
+    """Run cycles until several in a row change nothing; return False if that takes too many steps."""
+    # A workload that stopped before the last flavor goes on there in its next cycle.
+    groups = [group for each in scheduler.snapshot.queues.values() for group in each.groups]
+    flavors = max((len(group.flavors) for group in groups), default=0)
+    idle = 0
+    before = _measure(scheduler)
+    most_steps += scheduler.snapshot.steps
+    while idle <= flavors and scheduler.run_cycle():
+        if scheduler.evicted:
+            evictions = scheduler.evictions.items()
+            recorder.record(Eviction(key, each.preemptor.key, each.target.reason) for key, each in evictions)
+            scheduler.release_evicted(recorder.held.keys())
+        now = _measure(scheduler)
+        idle = idle + 1 if now == before else 0
+        before = now
+        if scheduler.snapshot.steps > most_steps:
+            return False
+    return True
+
+
+def _measure(scheduler: Scheduler) -> tuple[int, ...]:
+    """Numbers that change if a cycle changes anything."""
+    admitted = sum(map(len, scheduler.snapshot.workloads.values()))
+    return admitted, sum(map(len, scheduler.parked.values()))
+
+
+class Loan(NamedTuple):
+    """Quota that one queue uses, and another queue or cohort does not."""
+
+    borrower: str
+    lender: str
+    pair: FlavorResource
+    amount: int
+    is_from_cohort: bool = False
+    """Whether the lender is a cohort with quota of its own; a queue may have the same name."""
+
+
+def list_loans(snapshot: Snapshot) -> list[Loan]:
+    """List what every queue borrows, and from whom."""
+    free: dict[tuple[int, FlavorResource], int] = {}
+    members = snapshot.list_members()
+    return [loan for _, node in sorted(snapshot.nodes.items()) for loan in _list_loans_of(node, members, free)]
+
+
+def _list_loans_of(
+    node: QuotaNode, members: Mapping[str, Sequence[QuotaNode]], free: dict[tuple[int, FlavorResource], int]
+) -> Iterator[Loan]:
+    if node.parent is None:
+        return
+    for pair, used in node.usage.items():
+        missing = used - node.find_quota(pair).nominal
+        for cohort in node.list_ancestors():
+            if missing <= 0:
+                break
+            for lender in (cohort, *members[cohort.name]):
+                amount = min(missing, free.setdefault((id(lender), pair), _count_unused(lender, pair)))
+                if lender is not node and amount > 0:
+                    free[id(lender), pair] -= amount
+                    missing -= amount
+                    yield Loan(node.name, lender.name, pair, amount, lender is cohort)
+
+
+def _count_unused(node: QuotaNode, pair: FlavorResource) -> int:
+    """Return how much a node has of its own, does not use, and may lend."""
+    nominal = node.find_quota(pair).nominal
+    if not node.is_queue:
+        return nominal
+    return nominal - max(node.usage.get(pair, 0), node.local_quota(pair))
+
+
+class Total(NamedTuple):
+    """The quota of a queue or cohort for one resource in one flavor."""
+
+    kind: str
+    """`ClusterQueue` or `Cohort`."""
+    name: str
+    flavor: str
+    resource: str
+    nominal: int
+    used: int
+    borrowed: int
+    lent: int
+    waiting: int
+    """What the waiting workloads request."""
+    tree: int = 0
+    """Equal for all queues and cohorts that lend to each other, directly or through others."""
+
+
+Amounts = Counter[FlavorResource]
+
+
+def list_totals(snapshot: Snapshot, loans: Iterable[Loan], waiting: Iterable[tuple[str, Usage]]) -> list[Total]:
+    """List the totals of all queues, then those of all cohorts; `waiting` has queues and what is requested there."""
+    lent = Counter[tuple[str, bool, FlavorResource]]()
+    for loan in loans:
+        lent[loan.lender, not loan.is_from_cohort, loan.pair] += loan.amount
+    requested: dict[str, Amounts] = {}
+    for queue, usage in waiting:
+        _add_amounts(requested.setdefault(queue, Amounts()), usage)
+    queues = [node for _, node in sorted(snapshot.nodes.items())]
+    cohorts = [node for _, node in sorted(snapshot.cohorts.items())]
+    sums = _sum_by_node(queues, cohorts, requested)
+    trees: dict[int, int] = {}
+    return [
+        total._replace(tree=trees.setdefault(id(node.tree), len(trees)))
+        for node in (*queues, *cohorts)
+        for total in _list_totals_of(node, sums[id(node)], lent)
+    ]
+
+
+def select_trees(totals: Sequence[Total], queues: Container[str]) -> list[Total]:
+    """Select the totals of queues, and of all queues and cohorts that they share quota with."""
+    trees = {each.tree for each in totals if each.kind == "ClusterQueue" and each.name in queues}
+    return [each for each in totals if each.tree in trees]
+
+
+class _Sums(NamedTuple):
+    """What a node and all below it have, use and wait for."""
+
+    nominal: Amounts
+    used: Amounts
+    waiting: Amounts
+
+
+def _sum_by_node(
+    queues: Sequence[QuotaNode], cohorts: Sequence[QuotaNode], requested: Mapping[str, Amounts]
+) -> dict[int, _Sums]:
+    """Sum amounts from the queues up, one step for each node. Stopped queues count, although no cohort lists them."""
+    sums = {
+        id(node): _Sums(Amounts({pair: quota.nominal for pair, quota in node.quotas.items()}), Amounts(), Amounts())
+        for node in (*queues, *cohorts)
+    }
+    for node in queues:
+        _add_amounts(sums[id(node)].used, node.usage)
+        _add_amounts(sums[id(node)].waiting, requested.get(node.name, {}))
+    below = [each for node in cohorts if node.parent is None for each in node.list_below() if not each.is_queue]
+    for node in (*queues, *reversed(below)):
+        if node.parent is not None:
+            for total, amounts in zip(sums[id(node.parent)], sums[id(node)], strict=True):
+                _add_amounts(total, amounts)
+    return sums
+
+
+def _add_amounts(total: Amounts, more: Mapping[FlavorResource, int]) -> None:
+    for pair, amount in more.items():
+        total[pair] += amount
+
+
+def _list_totals_of(node: QuotaNode, sums: _Sums, lent: Counter[tuple[str, bool, FlavorResource]]) -> Iterator[Total]:
+    """Yield the totals of a queue, or of a cohort and all queues below it."""
+    for pair in sorted({*node.quotas, *node.subtree, *node.usage} if not node.is_queue else node.quotas):
+        nominal, used = sums.nominal[pair], sums.used[pair]
+        yield Total(
+            "ClusterQueue" if node.is_queue else "Cohort",
+            node.name,
+            pair.flavor,
+            pair.resource,
+            nominal=nominal,
+            used=used,
+            # Without a parent there is nothing to borrow from: the quota was lowered while workloads ran.
+            borrowed=max(0, used - nominal) if node.parent is not None else 0,
+            lent=lent[node.name, node.is_queue, pair],
+            waiting=sums.waiting[pair],
+        )
+
+
+RUNNING, ADMITTED, BORROWS, PREEMPTS = "running", "admitted", "borrows", "preempts"
+WAITS, NEVER, UNMANAGED = "waits", "never", "unmanaged"
+DECISIONS = (RUNNING, ADMITTED, BORROWS, PREEMPTS, WAITS, NEVER, UNMANAGED)
+
+_MAX_BLOCKERS = 20
+
+
+class Job(NamedTuple):
+    """A job object, and the workloads that Kueue makes of it."""
+
+    kind: str
+    namespace: str
+    name: str
+    queue: str
+    """The name of its LocalQueue; empty if it names none."""
+    workloads: tuple[Workload, ...] = ()
+    obstacle: Obstacle | None = None
+    """Why Kueue makes no workload of it."""
+    aliases: tuple[str, ...] = ()
+    """Other names under which users know it: that of the job of which it is a run, and that of its sweep."""
+
+
+class Shortage(NamedTuple):
+    """What a waiting workload lacks."""
+
+    resource: str
+    flavor: str
+    missing: int
+
+
+class Answer(NamedTuple):
+    """What becomes of one workload."""
+
+    job: Job
+    key: str
+    """Namespace and name of the workload; those of the job if it has only one."""
+    decision: str
+    reason: str
+    """Why, in one sentence."""
+    cluster_queue: str = ""
+    workload: Workload | None = None
+    """The workload, with its admission if it has one."""
+    obstacle: Obstacle | None = None
+    loans: tuple[Loan, ...] = ()
+    """What its queue borrows of the resources that the workload uses, and from whom."""
+    shortages: tuple[Shortage, ...] = ()
+    blockers: tuple[str, ...] = ()
+    """The workloads that it waits behind, or that use what it lacks."""
+    evictions: tuple[Eviction, ...] = ()
+    """The workloads that it evicts."""
+    evicted_by: str = ""
+
+
+class Decision(NamedTuple):
+    """The answers for all jobs of a cluster."""
+
+    answers: tuple[Answer, ...]
+    totals: tuple[Total, ...]
+    settles: bool
+    """False if workloads evict each other in turn."""
+    assumptions: tuple[str, ...]
+    """What the decision assumes because the files do not show it."""
+    evictions: tuple[Eviction, ...] = ()
+    """All evictions, in the order in which they happen."""
+    is_complete: bool = True
+    """False if the simulation took too long: jobs that it did not reach wait, and others may be evicted yet."""
+
+
+def decide(
+    context: AdmissionContext,
+    jobs: Sequence[Job],
+    running: frozenset[str] = frozenset(),
+    later: frozenset[str] = frozenset(),
+) -> Decision:
+    """Decide about all jobs; those in `running`, by key, run from the start, and those in `later` arrive last."""
+    workloads = [each for job in jobs for each in job.workloads]
+    run = run_cycles(context, workloads, running, later)
+    loans = list_loans(run.scheduler.snapshot)
+    reporter = _Reporter(context, run, loans)
+    answers = [answer for job in jobs for answer in reporter.answer_job(job)]
+    waiting = [(each.cluster_queue, reporter.requested(each)) for each in answers if each.decision == WAITS]
+    totals = list_totals(run.scheduler.snapshot, loans, waiting)
+    return Decision(tuple(answers), tuple(totals), not run.held, context.assumptions, run.evictions, run.is_complete)
+
+
+class _Reporter:
+    """Turns the end of a simulation into answers."""
+
+    def __init__(self, context: AdmissionContext, run: Run, loans: Sequence[Loan]) -> None:
+        self._context = context
+        self._run = run
+        self._snapshot = run.scheduler.snapshot
+        self._loans: dict[str, list[Loan]] = {}
+        for loan in loans:
+            self._loans.setdefault(loan.borrower, []).append(loan)
+        self._users = _UserIndex(self._snapshot)
+        self._shortages: dict[str, tuple[Assignment, tuple[Shortage, ...]]] = {}
+        self._admissible: dict[str, bool] = {}
+        self._by_preemptor: dict[str, list[Eviction]] = {}
+        self._last_eviction: dict[str, Eviction] = {}
+        for eviction in run.evictions:
+            self._by_preemptor.setdefault(eviction.preemptor, []).append(eviction)
+            self._last_eviction[eviction.workload] = eviction
+
+    def answer_job(self, job: Job) -> Iterator[Answer]:
+        """Yield an answer for each workload of a job; one for a job without workloads."""
+        if job.obstacle is not None:
+            decision = UNMANAGED if job.obstacle.code == "unmanaged" and not job.queue else NEVER
+            yield Answer(job, f"{job.namespace}/{job.name}", decision, job.obstacle.message, obstacle=job.obstacle)
+        for workload in job.workloads:
+            yield self._answer(job, workload)
+
+    def _answer(self, job: Job, workload: Workload) -> Answer:
+        queue = self._context.find_cluster_queue(workload)
+        admitted = self._snapshot.workloads.get(queue, {}).get(workload.key)
+        answer = Answer(job, workload.key, NEVER, "", queue, admitted or workload)
+        if admitted is not None:
+            return self._answer_admitted(answer, admitted)
+        obstacle = None if self._is_possible(workload, queue) else self._context.find_obstacle(workload)
+        if obstacle is not None:
+            return answer._replace(reason=obstacle.message, obstacle=obstacle)
+        return self._answer_waiting(answer, workload)
+
+    def _is_possible(self, workload: Workload, queue: str) -> bool:
+        """Return True if the last try shows that a workload fits in an empty cluster.
+
+        A try ends at the first pod set or resource group that does not fit, so it shows this only if there is one.
+        """
+        outcome = self._run.scheduler.outcomes.get(workload.key)
+        is_waiting = outcome is not None and outcome.reason == WAITING_FOR_QUOTA
+        return is_waiting and len(workload.pod_sets) == 1 and len(self._snapshot.queues[queue].groups) == 1
+
+    def _can_be_admitted(self, workload: Workload, queue: str) -> bool:
+        """Return True if a workload that blocks others fits in an empty cluster."""
+        if workload.key not in self._admissible:
+            is_possible = self._is_possible(workload, queue) or self._context.find_obstacle(workload) is None
+            self._admissible[workload.key] = is_possible
+        return self._admissible[workload.key]
+
+    def _answer_admitted(self, answer: Answer, workload: Workload) -> Answer:
+        used = workload.usage
+        loans = tuple(loan for loan in self._loans.get(answer.cluster_queue, ()) if used.get(loan.pair))
+        evictions = tuple(self._by_preemptor.get(workload.key, ()))
+        evicted = self._last_eviction.get(workload.key)
+        found = answer._replace(loans=loans, evictions=evictions)
+        if workload.key in self._run.assumed and evicted is None:
+            return found._replace(decision=RUNNING, reason="it is assumed to run")
+        if evictions:
+            names = ", ".join(f"`{each.workload}` ({each.reason})" for each in evictions)
+            return found._replace(decision=PREEMPTS, reason=f"it evicts {names}")
+        outcome = self._run.scheduler.outcomes.get(workload.key)
+        if loans and outcome is not None and outcome.level:
+            return found._replace(decision=BORROWS, reason=f"its queue borrows {', '.join(map(_show_loan, loans))}")
+        return found._replace(decision=ADMITTED, reason=f"ClusterQueue `{answer.cluster_queue}` has quota for it")
+
+    def _answer_waiting(self, answer: Answer, workload: Workload) -> Answer:
+        queue = self._snapshot.queues[answer.cluster_queue]
+        evicted = self._last_eviction.get(workload.key)
+        found = answer._replace(decision=WAITS, evicted_by=evicted.preemptor if evicted else "")
+        if workload.key in self._run.held:
+            preemptor = self._run.held[workload.key]
+            return found._replace(
+                reason=f"`{preemptor}` evicts it each time that it is admitted", blockers=(preemptor,)
+            )
+        head = self._run.scheduler.find_head(queue.name) if queue.strategy == STRICT_FIFO else None
+        if head is not None and head.key != workload.key:
+            state = "waits before it" if self._can_be_admitted(head, queue.name) else "is before it and never admitted"
+            reason = f"`{head.key}` {state}, and ClusterQueue `{queue.name}` admits in strict order"
+            return found._replace(reason=reason, blockers=(head.key,))
+        if workload.is_held:
+            return found._replace(reason=f"its annotation `{GATED_BY}` holds it back until it is removed")
+        assignment, shortages = self._explain_shortage(workload, queue.name)
+        pairs = frozenset(FlavorResource(each.flavor, each.resource) for each in shortages)
+        blockers = tuple(islice(self._users.list_users(pairs, queue.name), _MAX_BLOCKERS))
+        if not shortages:
+            return found._replace(reason=assignment.message or "it is not its turn", blockers=blockers)
+        lacks = ", ".join(
+            f"`{show_amount(each.resource, each.missing)}` of `{each.resource}` in flavor `{each.flavor}`"
+            for each in shortages
+        )
+        return found._replace(reason=f"it lacks {lacks}", shortages=shortages, blockers=blockers)
+
+    def _explain_shortage(self, workload: Workload, queue: str) -> tuple[Assignment, tuple[Shortage, ...]]:
+        """Return the last assignment of a workload, or of one with the same shape that was tried instead.
+
+        A workload that had tried some flavors before goes on with the next one. If that explains nothing, the
+        assignment is one that begins with the first flavor. A workload that can run with fewer pods waits for these.
+        """
+        scheduler = self._run.scheduler
+        tried = scheduler.assignments
+        key = workload.key if workload.key in tried else scheduler.parked_with.get(workload.key, workload.key)
+        if key not in self._shortages:
+            reduced = _reduce(workload)
+            assignment = tried.get(key) if reduced is workload else None
+            shortages = tuple(self._list_shortages(assignment, queue)) if assignment is not None else ()
+            if assignment is None or not shortages:
+                assignment = scheduler.assign(reduced, queue, is_resumed=False)[0]
+                shortages = tuple(self._list_shortages(assignment, queue))
+            self._shortages[key] = assignment, shortages
+        return self._shortages[key]
+
+    def _list_shortages(self, assignment: Assignment, queue: str) -> Iterator[Shortage]:
+        node = self._snapshot.nodes[queue]
+        for pair, amount in _list_wanted(assignment).items():
+            missing = amount - max(0, node.available(pair))
+            if missing > 0:
+                yield Shortage(pair.resource, pair.flavor, missing)
+
+    def requested(self, answer: Answer) -> Usage:
+        """Return what a waiting workload would use; of several flavors, the first that its queue would try."""
+        workload, found = answer.workload, dict[FlavorResource, int]()
+        if workload is None:
+            return found
+        queue = self._snapshot.queues[answer.cluster_queue]
+        lacking = {each.resource: each.flavor for each in answer.shortages}
+        for pod_set in workload.pod_sets:
+            for resource, amount in {**pod_set.total(), PODS: pod_set.count}.items():
+                group = queue.find_group(resource)
+                if group is not None:
+                    pair = FlavorResource(lacking.get(resource, group.flavors[0] if group.flavors else ""), resource)
+                    found[pair] = found.get(pair, 0) + amount
+        return found
+
+
+def _reduce(workload: Workload) -> Workload:
+    """Return a workload with the fewest pods that it can be admitted with."""
+    if all(each.min_count is None for each in workload.pod_sets):
+        return workload
+    return workload._replace(pod_sets=tuple(replace(each, count=count_least(each)) for each in workload.pod_sets))
+
+
+class _UserIndex:
+    """Finds the workloads that use a resource in a flavor."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._users: dict[str, dict[FlavorResource, list[str]]] = {}
+        self._members = snapshot.list_members()
+        self._found: dict[tuple[Tree, frozenset[FlavorResource]], list[tuple[str, str]]] = {}
+
+    def list_users(self, pairs: frozenset[FlavorResource], queue: str) -> Iterator[str]:
+        """Yield the workloads that use any of these: first those of the queue itself, then those of its cohort."""
+        node = self._snapshot.nodes[queue]
+        if (node.tree, pairs) not in self._found:
+            root = node.root
+            names = [] if root.is_queue else [each.name for each in self._members[root.name]]
+            self._found[node.tree, pairs] = [(name, key) for name in names for key in self._list_users_of(name, pairs)]
+        yield from self._list_users_of(queue, pairs)
+        yield from (key for name, key in self._found[node.tree, pairs] if name != queue)
+
+    def _list_users_of(self, queue: str, pairs: frozenset[FlavorResource]) -> list[str]:
+        users = self._users.get(queue)
+        if users is None:
+            users = self._users[queue] = self._read_users(queue)
+        return sorted({key for pair in pairs for key in users.get(pair, ())})
+
+    def _read_users(self, queue: str) -> dict[FlavorResource, list[str]]:
+        users: dict[FlavorResource, list[str]] = {}
+        for key, workload in self._snapshot.workloads[queue].items():
+            for pair, amount in workload.usage.items():
+                if amount:
+                    users.setdefault(pair, []).append(key)
+        return users
+
+
+def _list_wanted(assignment: Assignment) -> Mapping[FlavorResource, int]:
+    """What a workload would use: of the flavors that were chosen, or else of the first that had too little left."""
+    wanted: dict[FlavorResource, int] = dict(assignment.usage)
+    for each in assignment.pod_sets:
+        chosen = next((attempt.flavor for attempt in each.attempts if attempt.no_fit == WAITING_FOR_QUOTA), None)
+        if chosen is not None and not each.flavors:
+            for resource, amount in each.requests.items():
+                pair = FlavorResource(chosen, resource)
+                wanted[pair] = wanted.get(pair, 0) + amount
+    return wanted
+
+
+def _show_loan(loan: Loan) -> str:
+    lender = f"{'cohort ' if loan.is_from_cohort else ''}`{loan.lender}`"
+    return f"`{show_amount(loan.pair.resource, loan.amount)}` of `{loan.pair.resource}` from {lender}"

@@ -1,1 +1,0 @@
-"""Flavors and places for the pod sets of a workload."""

@@ -1,0 +1,398 @@
+"""Flavor assignment: which flavor each pod set of a workload gets for each resource, and whether that fits now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from jobgen.features.kueue.assignment import (
+    EXCEEDS_MAX_QUOTA,
+    NO_MATCHING_FLAVOR,
+    WAITING_FOR_QUOTA,
+    Assignment,
+    Attempt,
+    Choice,
+    Mode,
+    PodSetAssignment,
+    find_no_fit_reason,
+    is_preferred,
+    merge_attempts,
+    most_severe,
+)
+from jobgen.features.kueue.match import find_node_mismatch, find_topology_mismatch
+from jobgen.features.kueue.objects import ClusterQueue, Flavor, ResourceGroup
+from jobgen.features.kueue.quota import (
+    FlavorResource,
+    QuotaNode,
+    Usage,
+    add,
+    find_borrowing_level,
+    show_amount,
+    show_number,
+    subtract,
+)
+from jobgen.features.kueue.requests import Amounts, multiply, sum_amounts
+from jobgen.features.kueue.workloads import PodSet, PodSetAdmission
+
+PODS = "pods"
+
+
+Oracle = Callable[[FlavorResource, int], tuple[Mode, int]]
+"""Simulates preemption for one resource in one flavor: what is possible, and the borrowing level afterwards."""
+
+
+class QueueFacts(NamedTuple):
+    """What flavor assignment needs to know of a queue, and of what was decided about the workload before."""
+
+    queue: ClusterQueue
+    node: QuotaNode
+    flavors: Mapping[str, Flavor]
+    topologies: Mapping[str, Sequence[str]]
+    """Levels of topologies by name."""
+    oracle: Oracle
+    is_fair: bool = False
+    allowed: frozenset[str] | None = None
+    """The flavors that the workload may have; None if all."""
+    replaced: Sequence[PodSetAdmission] = ()
+    """The pod sets of the workload that this one replaces: it keeps their flavors, and needs only what is new."""
+    progress: Mapping[tuple[str, str], int] = {}
+    """The last flavor that was tried in an earlier cycle, by pod set and resource."""
+    ignores_undeclared: bool = False
+    """Whether resources that the queue does not cover need no quota."""
+    nominated: Mapping[str, Mapping[str, str]] | None = None
+    """The only flavors to try, by pod set and resource: those of an earlier try in the same cycle."""
+    place: Callable[[Assignment], Assignment] | None = None
+    """Places the pod sets of an assignment in the topologies of its flavors."""
+    uses_topologies: bool = True
+    """The gate TopologyAwareScheduling."""
+    is_fungible: bool = True
+    """The gate FlavorFungibility. Without it the first flavor that fits is taken."""
+
+    @property
+    def is_topology_only(self) -> bool:
+        """Whether all flavors of the queue have a topology."""
+        names = [name for group in self.queue.groups for name in group.flavors]
+        return all(name in self.flavors and self.flavors[name].topology for name in names)
+
+
+class _Member(NamedTuple):
+    """A pod set of a group, and what it requests."""
+
+    number: int
+    pod_set: PodSet
+    size: int
+    total: Amounts
+
+
+def assign_flavors(pod_sets: Sequence[PodSet], facts: QueueFacts, counts: Sequence[int] | None = None) -> Assignment:
+    """Assign flavors to the pod sets of a workload; with `counts`, to fewer pods of each."""
+    sizes = [pod_set.count for pod_set in pod_sets] if counts is None else list(counts)
+    members = [
+        _Member(index, pod_set, size, _list_requests(pod_set, size, facts))
+        for index, (pod_set, size) in enumerate(zip(pod_sets, sizes, strict=True))
+    ]
+    done: list[PodSetAssignment] = []
+    usage: Usage = {}
+    level = 0
+    for group in _group(members):
+        assigned = _assign_group(group, usage, facts)
+        done += assigned
+        for member, each in zip(group, assigned, strict=True):
+            level = max(level, max((choice.level for choice in each.flavors.values()), default=0))
+            _add_usage(usage, member, each, facts)
+        if any(each.requests and not each.flavors for each in assigned):
+            break
+    found = Assignment(tuple(done), usage, level)
+    if facts.place is not None and len(done) == len(members) and found.mode is not Mode.NO_FIT:
+        found = facts.place(found)
+    reason = find_no_fit_reason(found, facts.queue)
+    return found._replace(no_fit=reason) if reason else found
+
+
+def _list_requests(pod_set: PodSet, count: int, facts: QueueFacts) -> Amounts:
+    total = multiply(pod_set.requests, count)
+    if facts.queue.find_group(PODS) is not None:
+        total[PODS] = count
+    return total
+
+
+def _group(members: Sequence[_Member]) -> list[list[_Member]]:
+    """Group pod sets that get their flavors together."""
+    groups: dict[str, list[_Member]] = {}
+    for member in members:
+        topology = member.pod_set.topology
+        # A number is the key of a pod set without a group, as in Kueue.
+        groups.setdefault((topology.group if topology else "") or str(member.number), []).append(member)
+    return list(groups.values())
+
+
+def _add_usage(usage: Usage, member: _Member, assigned: PodSetAssignment, facts: QueueFacts) -> None:
+    """Add what a pod set uses, without what the workload that it replaces uses already."""
+    before = next((each.usage for each in facts.replaced if each.name == member.pod_set.name), {})
+    for resource, choice in assigned.flavors.items():
+        pair = FlavorResource(choice.flavor, resource)
+        usage[pair] = add(usage.get(pair, 0), subtract(member.total.get(resource, 0), before.get(resource, 0)))
+
+
+def _assign_group(members: list[_Member], used: Usage, facts: QueueFacts) -> list[PodSetAssignment]:
+    """Assign flavors to pod sets that get them together: the same flavor for the sum of what they request."""
+    requests = members[0].total
+    for member in members[1:]:
+        requests = sum_amounts(requests, member.total)
+    ordered = {name: requests[name] for name in sorted(requests, key=_hash_name)}
+    chosen: dict[str, Choice] = {}
+    reasons: list[str] = []
+    attempts: dict[str, Attempt] = {}
+    for resource, amount in ordered.items():
+        group = facts.queue.find_group(resource)
+        if resource in chosen or (group is None and (amount == 0 or facts.ignores_undeclared)):
+            continue
+        if group is None:
+            chosen, reasons = {}, [f"resource {resource} unavailable in ClusterQueue"]
+            break
+        search = _search_group(group, resource, ordered, members, used, facts)
+        merge_attempts(attempts, search.attempts, resource, group)
+        if not search.choices:
+            chosen, reasons = {}, search.reasons
+            break
+        chosen |= search.choices
+        reasons += search.reasons
+    tried = tuple(attempts[name] for name in sorted(attempts))
+    return [
+        PodSetAssignment(
+            member.pod_set.name, member.size, member.total, _select(member, chosen, facts), tuple(reasons), tried
+        )
+        for member in members
+    ]
+
+
+def _select(member: _Member, chosen: Mapping[str, Choice], facts: QueueFacts) -> dict[str, Choice]:
+    """The flavors of a pod set; one that requests nothing is placed in the topology of its group."""
+    if member.total:
+        return {resource: choice for resource, choice in chosen.items() if resource in member.total}
+    if member.pod_set.topology is None or not member.pod_set.topology.group:
+        return {}
+    return {
+        resource: choice
+        for resource, choice in chosen.items()
+        if choice.flavor in facts.flavors and facts.flavors[choice.flavor].topology
+    }
+
+
+@lru_cache(maxsize=4096)
+def _hash_name(name: str) -> tuple[int, str]:
+    """The order in which Kueue looks at resources: a hash of their names."""
+    value = 0xCBF29CE484222325
+    for byte in name.encode():
+        value = (value ^ byte) * 0x100000001B3 % 2**64
+    return value, name
+
+
+class _Search(NamedTuple):
+    """What a search in the flavors of a group found."""
+
+    choices: dict[str, Choice]
+    reasons: list[str]
+    attempts: list[Attempt]
+
+
+class _Trial(NamedTuple):
+    """How well one flavor suits the resources of a group."""
+
+    mode: Mode
+    level: int
+    """The borrowing level of the resource that suits worst."""
+    choices: dict[str, Choice]
+    reasons: list[str]
+    attempt: Attempt
+
+
+def _search_group(
+    group: ResourceGroup, resource: str, requests: Amounts, members: list[_Member], used: Usage, facts: QueueFacts
+) -> _Search:
+    """Find the flavor for the resources of a group: the first that ends the search, or the preferred of those tried."""
+    wanted = {name: amount for name, amount in requests.items() if name in group.resources}
+    attempts: list[Attempt] = []
+    reasons: list[str] = []
+    best: _Trial | None = None
+    last = -1
+    for last in range(_find_start(resource, members, facts), len(group.flavors)):
+        name = group.flavors[last]
+        skipped = _find_skip(name, resource, members, facts)
+        if skipped:
+            reasons.append(skipped)
+            continue
+        trial = _try_flavor(name, group, wanted, members, used, facts)
+        attempts.append(trial.attempt)
+        reasons += trial.reasons
+        is_last = _ends_search(trial, facts)
+        if is_last or _is_better(trial, best, facts):
+            best = trial
+        if is_last:
+            break
+    if best is None or best.mode is Mode.NO_FIT:
+        return _Search({}, reasons, attempts)
+    tried = -1 if last == len(group.flavors) - 1 else last
+    tried = tried if facts.is_fungible else 0
+    choices = best.choices
+    if tried != -1:
+        choices = {name: choice._replace(tried=tried) for name, choice in choices.items()}
+    return _Search(choices, [] if best.mode is Mode.FIT else reasons, attempts)
+
+
+def _find_start(resource: str, members: list[_Member], facts: QueueFacts) -> int:
+    if not facts.is_fungible:
+        return 0
+    return facts.progress.get((members[0].pod_set.name, resource), -1) + 1
+
+
+def _find_skip(name: str, resource: str, members: list[_Member], facts: QueueFacts) -> str:
+    """Why a flavor is not tried at all."""
+    nominated = facts.nominated
+    if nominated and all(nominated.get(member.pod_set.name, {}).get(resource) != name for member in members):
+        return f"skipping flavor {name} as it is not found in the nomination mapping for resource {resource}"
+    if facts.allowed is not None and name not in facts.allowed:
+        return f"skipping flavor {name} due to WorkloadAllowedResourceFlavorAnnotation annotation"
+    return ""
+
+
+def _is_better(trial: _Trial, best: _Trial | None, facts: QueueFacts) -> bool:
+    if best is None:
+        return trial.mode is not Mode.NO_FIT
+    if not facts.is_fungible:
+        return trial.mode > best.mode
+    return is_preferred(trial.mode, trial.level, best.mode, best.level, facts.queue.fungibility)
+
+
+def _ends_search(trial: _Trial, facts: QueueFacts) -> bool:
+    if not facts.is_fungible:
+        return trial.mode is Mode.FIT
+    fungibility = facts.queue.fungibility
+    if trial.mode in (Mode.NO_FIT, Mode.NO_CANDIDATES):
+        return False
+    if trial.mode in (Mode.PREEMPT, Mode.RECLAIM) and fungibility.when_can_preempt == "TryNextFlavor":
+        return False
+    return trial.level == 0 or fungibility.when_can_borrow != "TryNextFlavor"
+
+
+def _try_flavor(
+    name: str, group: ResourceGroup, wanted: Amounts, members: list[_Member], used: Usage, facts: QueueFacts
+) -> _Trial:
+    """Try a flavor for the resources of a group. It suits as well as it does for the resource that suits worst."""
+    mismatch = find_flavor_mismatch(name, group, (member.pod_set for member in members), facts)
+    if mismatch:
+        return _Trial(Mode.NO_FIT, 0, {}, [mismatch], Attempt(name, Mode.NO_FIT, 0, (mismatch,), NO_MATCHING_FLAVOR))
+    mode, level, highest, no_fit = Mode.FIT, 0, 0, ""
+    choices: dict[str, Choice] = {}
+    reasons: list[str] = []
+    for resource, requested in wanted.items():
+        amount, other = _subtract_replaced(name, resource, requested, members, facts)
+        if other is not None:
+            reasons.append(f"could not assign {name} flavor since the original workload is assigned: {other}")
+            mode, no_fit = Mode.NO_FIT, NO_MATCHING_FLAVOR
+        pair = FlavorResource(name, resource)
+        found = _check_quota(pair, used.get(pair, 0), amount, facts)
+        if found.reason:
+            reasons.append(found.reason)
+            no_fit = most_severe(no_fit, found.no_fit)
+        highest = max(highest, found.level)
+        if is_preferred(mode, level, found.mode, found.level, facts.queue.fungibility):
+            mode, level = found.mode, found.level
+        if mode is not Mode.NO_FIT:
+            choices[resource] = Choice(name, found.mode, found.level, -1)
+    possibility = mode if mode not in (Mode.NO_FIT, Mode.FIT) else None
+    attempt = Attempt(name, mode, highest, tuple(sorted(reasons)), no_fit, possibility)
+    return _Trial(mode, level, choices, reasons, attempt)
+
+
+def _subtract_replaced(
+    name: str, resource: str, amount: int, members: list[_Member], facts: QueueFacts
+) -> tuple[int, str | None]:
+    """Subtract what a replaced workload uses already; also return its flavor if that is another one."""
+    if facts.replaced:
+        for member in members:
+            before = facts.replaced[member.number] if member.number < len(facts.replaced) else None
+            flavor = before.flavors.get(resource, "") if before else ""
+            if flavor != name:
+                return amount, flavor
+            amount -= before.usage.get(resource, 0) if before else 0
+    return amount, None
+
+
+class _QuotaCheck(NamedTuple):
+    """How well one resource fits in one flavor, and why it does not."""
+
+    mode: Mode
+    level: int
+    reason: str = ""
+    no_fit: str = ""
+
+
+def _check_quota(pair: FlavorResource, used: int, wanted: int, facts: QueueFacts) -> _QuotaCheck:
+    node, value = facts.node, add(used, wanted)
+    potential = node.potential(pair)
+    if value > potential:
+        before, most = (show_amount(pair.resource, amount) for amount in (used, potential))
+        message = (
+            f"insufficient quota for {pair.resource} in flavor {pair.flavor}, "
+            f"previously considered podsets requests ({before}) + "
+            f"current podset request ({show_number(pair.resource, wanted)}) > maximum capacity ({most})"
+        )
+        return _QuotaCheck(Mode.NO_FIT, 0, message, EXCEEDS_MAX_QUOTA)
+    level, may_reclaim = find_borrowing_level(node, pair, value)
+    available = max(0, node.available(pair))
+    if value <= available:
+        return _QuotaCheck(Mode.FIT, level)
+    missing = show_amount(pair.resource, subtract(value, available))
+    message = f"insufficient unused quota for {pair.resource} in flavor {pair.flavor}, {missing} more needed"
+    policies = facts.queue.preemption
+    borrows = policies.borrow != "Never" or (facts.is_fair and policies.reclaim != "Never")
+    if node.find_quota(pair).nominal >= value or may_reclaim or borrows:
+        return _QuotaCheck(*facts.oracle(pair, value), message)
+    return _QuotaCheck(Mode.NO_FIT, level, message, WAITING_FOR_QUOTA)
+
+
+def find_flavor_mismatch(name: str, group: ResourceGroup, pod_sets: Iterable[PodSet], facts: QueueFacts) -> str:
+    """Return why a flavor of a group does not match the pods; empty if it does."""
+    flavor = facts.flavors.get(name)
+    if flavor is None:
+        return f"flavor {name} not found"
+    levels = facts.topologies.get(flavor.topology)
+    for pod_set in pod_sets:
+        mismatch = ""
+        if facts.uses_topologies:
+            mismatch = find_topology_mismatch(flavor, pod_set, group.resources, levels)
+        # If all flavors have a topology, pods are placed even if they do not ask for it.
+        if mismatch and (pod_set.asks_for_placement or not facts.is_topology_only):
+            return mismatch
+        mismatch = find_node_mismatch(flavor, pod_set)
+        if mismatch:
+            return mismatch
+    return ""
+
+
+def search_counts(
+    pod_sets: Sequence[PodSet], fits: Callable[[Sequence[int]], Any | None]
+) -> tuple[tuple[int, ...], Any] | None:
+    """Search the largest numbers of pods that fit, between `min_count` and `count` of each pod set."""
+    deltas = [
+        pod_set.count - (pod_set.count if pod_set.min_count is None else pod_set.min_count) for pod_set in pod_sets
+    ]
+    total = sum(deltas)
+    if not total:
+        return None
+
+    def scale(step: int) -> tuple[int, ...]:
+        pairs = zip(pod_sets, deltas, strict=True)
+        return tuple(pod_set.count - delta * step // total for pod_set, delta in pairs)
+
+    low, high, found = 0, total, None
+    while low <= high:
+        middle = (low + high) // 2
+        result = fits(scale(middle))
+        if result is not None:
+            found, high = (scale(middle), result), middle - 1
+        else:
+            low = middle + 1
+    return found

@@ -1,1 +1,0 @@
-"""Scheduling cycles: the state of queues, the order in which workloads are tried, and what becomes of them."""

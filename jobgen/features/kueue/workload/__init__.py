@@ -1,1 +1,0 @@
-"""From a job to its workload: pod sets, requests after defaults, priority, devices."""
