@@ -1,51 +1,49 @@
-"""Build what a run needs of the shipped files, ready to use: jobgen/data/ready/.
+"""Build what a run needs of the shipped files, ready to use: the tables that `jobgen/repo/ready.py` describes.
 
     python tools/build_ready.py
 
-Run it after a change of a shipped kind or policy, of the arguments of a rule, or of the code that compiles CEL;
-`tests/test_ready.py` says when.
+writes them to jobgen/data/ready/ of a checkout, where tests and benchmarks find them; nothing needs them. Hatch runs
+the hook at the end when it builds a wheel.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from jobgen.check import rules
-from jobgen.check.cel import check_expression, describe_expression
-from jobgen.check.cel.link import link
-from jobgen.check.cel.protobuf import fields, written
-from jobgen.check.cel.shared import NAMES
-from jobgen.check.cel.together import describe_program, list_groups
-from jobgen.check.policy import ClusterFacts, PolicyEvaluator
-from jobgen.pipeline.load_policies import load_policies
-from jobgen.render import config
-from jobgen.repo import layout, ready
-from jobgen.repo.files import File, FileEntry, read_file
-from jobgen.repo.shipped import PACKS_FOLDER
-from jobgen.spec.frameworks import collect_frameworks
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 HOME = Path(__file__).parent.parent
+sys.path.insert(0, str(HOME))
+
+from jobgen.check.cel import check_expression, describe_expression  # noqa: E402 -- the package of this folder
+from jobgen.check.cel.together import (  # noqa: E402
+    NAMES,
+    describe_program,
+    link,
+    list_groups,
+)
+from jobgen.check.cel.tree import fields, written  # noqa: E402
+from jobgen.check.policy import ClusterFacts, PolicyEvaluator  # noqa: E402
+from jobgen.pipeline.policies import load_policies  # noqa: E402
+from jobgen.rendering import config  # noqa: E402
+from jobgen.repo import layout, ready  # noqa: E402
+from jobgen.yamlio.read import read  # noqa: E402
+
 # Where a checked expression has mappings: references and types by node; positions and macros in the source.
 _MAPS: dict[int, Any] = {2: {0: (2, 3), 5: {0: (4, 5)}}}
 
 
 def build() -> dict[str, str]:
-    """The text of each file, by its name."""
-    policies = _read_policies()
-    packs = [file for file in policies if file.path.startswith(PACKS_FOLDER)]
-    others = [*layout.read_own_kinds(HOME), *(file for file in policies if file not in packs)]
-    return {
-        ready.DOCUMENTS: _format(dict(map(_read_documents, others))),
-        ready.PACKS: _format(dict(map(_read_documents, packs))),
-        ready.EXPRESSIONS: _format(dict(_list_expressions())),
-        ready.FRAMEWORKS: _format(_collect_frameworks()),
-        ready.RULES: _format(_list_rules()),
-    }
+    """Return the text of each file, by its name."""
+    tables = {ready.DOCUMENTS: dict(_list_documents()), ready.EXPRESSIONS: dict(_list_expressions())}
+    return {ready.name_file(name): _format(entries) for name, entries in tables.items()}
 
 
 def _format(entries: dict[str, Any]) -> str:
@@ -54,37 +52,13 @@ def _format(entries: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _read_documents(file: File) -> tuple[str, list[Any]]:
-    """The documents of a file of kinds or policies, with the digest of its content."""
-    findings: list[Any] = []
-    if file.path.startswith("schemas/"):
-        documents = config.read_valid_documents(file, "kind", findings)
-    else:
-        documents = [document.data for document in config.read_documents(file, findings).documents]
-    if findings:
-        raise SystemExit(f"{file.path}: {findings[0].message}")
-    return ready.make_digest([file.content]), documents
-
-
-def _collect_frameworks() -> dict[str, Any]:
-    """The frameworks of a repository without kinds of its own."""
+def _list_documents() -> Iterator[tuple[str, list[Any]]]:
+    """The documents of the kinds, and of the policies that are always on."""
     with TemporaryDirectory() as elsewhere:
-        contents = [file.content for file in layout.read_kinds(Path(elsewhere))]
-        return {ready.make_digest(contents): collect_frameworks(config.load(Path(elsewhere)).kinds)}
-
-
-def _list_rules() -> dict[str, Any]:
-    """The attributes of each rule, by its module."""
-    return {
-        rule.check.__module__: [rule.severity.value, rule.scope, rule.fields, rule.kinds]
-        for rule in rules.import_rules()
-    }
-
-
-def _read_policies() -> list[File]:
-    """The shipped policies and those of all packs."""
-    paths = sorted(path.relative_to(HOME) for path in (HOME / "policies").rglob("*.yaml"))
-    return [read_file(FileEntry(str(path), str(HOME / path))) for path in paths if path.parts[1] != "tests"]
+        files = [*layout.read_kinds(Path(elsewhere)), *layout.read_shipped_policies(Path(elsewhere))]
+    for file in files:
+        found = read(file.content, file.path)
+        yield ready.make_digest([file.content]), [document.data for document in found.documents]
 
 
 def _list_expressions() -> Iterator[tuple[str, str]]:
@@ -126,12 +100,24 @@ def _order_entries(message: bytes, inside: dict[int, Any]) -> bytes:
     return b"".join(written(number, value) for number, value in found)
 
 
-def main() -> None:
-    """Write the files."""
-    ready.FOLDER.mkdir(exist_ok=True)
+def write(folder: Path) -> None:
+    """Write the tables, and remove those of other code."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     for name, text in build().items():
-        (ready.FOLDER / name).write_text(text, "utf-8")
+        (folder / name).write_text(text, "utf-8")
+
+
+class ReadyHook(BuildHookInterface[Any]):
+    """Adds the tables to a wheel. An editable installation is the checkout, and does without."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Build the tables in a temporary folder, which is removed when the wheel is done."""
+        if version != "editable":
+            self._folder = TemporaryDirectory()
+            write(Path(self._folder.name, "ready"))
+            build_data["force_include"][f"{self._folder.name}/ready"] = "jobgen/data/ready"
 
 
 if __name__ == "__main__":
-    main()
+    write(ready.FOLDER)

@@ -1,21 +1,88 @@
-"""The process: run the command line, print the result and exit."""
+"""The command line: global options, commands that are imported when they run, and the process around them."""
 
 from __future__ import annotations
 
 import errno
 import gc
 import os
+import re
 import sys
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import cast
 
-from jobgen.cli.help_texts import asks_for_help, find_help
-from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.cli.terminal import find_error_terminal, finish, finish_printed
+import click
 
-_SHELL_PATTERN = frozenset("*?[~$%")
+from jobgen import __version__, cache
+from jobgen.api.errors import JobgenError
+from jobgen.cli.commands import SHIPPED
+from jobgen.cli.complete import complete, complete_folders
+from jobgen.cli.interrupt import find_exit_code, handle_signals
+from jobgen.cli.pages import add_page
+from jobgen.cli.result import ExitCode, Result, error_result, to_result
+from jobgen.cli.terminal import can_show, find_error_terminal, finish, finish_printed, show_progress
+from jobgen.model.features import NO_FEATURE, find_missing_feature, list_command_modules
+from jobgen.model.suggest import did_you_mean
+
+_CHOICES = re.compile(r"\. Choose from:(.*)", re.DOTALL)
+_NO_COMMAND = re.compile(r"No such command '(.*?)'(?=\.)")
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EPIPE, errno.EDQUOT, errno.EFBIG, errno.EIO)
 # A path of the user that the system does not accept.
 _PATH_ERRORS = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ELOOP, errno.ENOENT, errno.EROFS)
 _MAX_SHOWN = 80
+
+
+class CommandFolder(click.Group):
+    """A group with a command for each module of `cli/commands/` and of the folders `commands` of features."""
+
+    @cached_property
+    def _modules(self) -> dict[str, str]:
+        return list_command_modules()
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- a method of click
+        """Return the names of all commands."""
+        return sorted(self._modules)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- see above
+        """Return a command as help and completion list it; only one that jobgen does not ship is imported for that."""
+        if cmd_name not in self._modules:
+            return None
+        summary = next((commands[cmd_name] for commands in SHIPPED.values() if cmd_name in commands), "")
+        return click.Command(cmd_name, help=summary) if summary else self._load(cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Import the command that the arguments name."""
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, self._load(name) if name is not None and listed is not None else listed, rest
+
+    def _load(self, name: str) -> click.Command:
+        return cast(click.Command, import_module(self._modules[name]).command)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command. An interrupt ends it without the line that click prints."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise click.exceptions.Exit(find_exit_code(error)) from None
+
+
+@click.group(cls=CommandFolder, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "-C", "--directory", default=".", metavar="DIR", shell_complete=complete_folders, help="Run in this folder."
+)
+@click.option("--no-cache", is_flag=True, help="Ignore the cache.")
+@click.option("--traceback", is_flag=True, help="Show the traceback of an internal error.")
+@click.version_option(__version__, prog_name="jobgen")
+@click.pass_context
+def cli(context: click.Context, directory: str, no_cache: bool, traceback: bool) -> None:
+    """Write training jobs once; render them for each environment and operator."""
+    if not no_cache:
+        cache.enable(cache.find_default_folder(), cache.installation_fingerprint(), Path(directory))
+    # `run` looks for --traceback itself: an error may occur before arguments are parsed.
+    context.obj = Path(directory)
 
 
 def main() -> None:
@@ -23,15 +90,11 @@ def main() -> None:
     # A run creates no reference cycles, and looking for them takes a tenth of its time.
     gc.disable()
     shell = os.environ.get("_JOBGEN_COMPLETE")
-    if shell is not None:
-        from jobgen.cli.completion.complete import complete
-
-        os._exit(complete(shell, sys.argv[1:]))
-    if not asks_for_help(sys.argv[1:]):
-        from jobgen.cli.interrupt import handle_signals
-
+    if shell is None:
         handle_signals()
-    code = run(sys.argv[1:])
+        code = run(sys.argv[1:])
+    else:
+        code = complete(cli, shell, sys.argv[1:])
     # Skip interpreter teardown; it costs as much as a small lint.
     os._exit(code)
 
@@ -42,8 +105,6 @@ def run(arguments: list[str]) -> int:
         result = _run_command(arguments)
         return _finish(arguments, result) if isinstance(result, Result) else finish_printed(result)
     except KeyboardInterrupt as error:
-        from jobgen.cli.interrupt import find_exit_code
-
         return find_exit_code(error)
     except Exception as error:
         if "--traceback" in arguments:
@@ -52,8 +113,9 @@ def run(arguments: list[str]) -> int:
             # click prints help itself.
             return finish(error_result(ExitCode.INTERNAL_ERROR, f"the output cannot be written: {error.strerror}"))
         if isinstance(error, OSError) and error.filename is not None and error.errno in _PATH_ERRORS:
-            message = f"`{_shorten(str(error.filename))}`: {error.strerror}"
-            return _finish(arguments, error_result(ExitCode.USAGE, message))
+            path = str(error.filename)
+            shown = path if len(path) <= _MAX_SHOWN else f"{path[:_MAX_SHOWN]}…"
+            return _finish(arguments, error_result(ExitCode.USAGE, f"`{shown}`: {error.strerror}"))
         message = f"internal error: {type(error).__name__}: {error} (show the traceback with --traceback)"
         return _finish(arguments, error_result(ExitCode.INTERNAL_ERROR, message))
 
@@ -61,14 +123,8 @@ def run(arguments: list[str]) -> int:
 def _finish(arguments: list[str], result: Result) -> int:
     """Print a result; an error ends with the page that helps."""
     if result.code > ExitCode.ERRORS:
-        from jobgen.cli.pages import add_page
-
         result = add_page(arguments, result)
     return finish(result)
-
-
-def _shorten(path: str) -> str:
-    return path if len(path) <= _MAX_SHOWN else f"{path[:_MAX_SHOWN]}…"
 
 
 def _run_command(arguments: list[str]) -> Result | int:
@@ -77,55 +133,42 @@ def _run_command(arguments: list[str]) -> Result | int:
     except OSError:
         return error_result(ExitCode.USAGE, "the current folder does not exist")
     terminal = find_error_terminal()
-    if terminal is not None:
-        from jobgen.cli.progress import can_show, show_progress
-
-        if can_show(arguments, os.environ):
-            with show_progress(terminal):
-                return _start_command(arguments)
-    return _start_command(arguments)
+    if terminal is not None and can_show(arguments, os.environ):
+        with show_progress(terminal):
+            return _parse_and_run(arguments)
+    return _parse_and_run(arguments)
 
 
-def _start_command(arguments: list[str]) -> Result | int:
-    help_text = find_help(arguments, os.environ)
-    if help_text is not None:
-        return Result(ExitCode.OK, help_text)
-    if arguments[:1] == ["lint"]:
-        format_, paths = split_format(arguments[1:])
-        if are_plain_paths(paths) and is_format(format_):
-            from pathlib import Path
-
-            from jobgen import cache
-            from jobgen.cli.run_lint import run_lint
-
-            cache.enable(cache.find_default_folder(), cache.installation_fingerprint(), Path())
-            return run_lint(Path(), tuple(paths), format_=format_)
-    from jobgen.cli.app import run_command
-
-    return run_command(arguments)
+def _parse_and_run(arguments: list[str]) -> Result | int:
+    """Run a command; help and version are printed by click and return an exit code."""
+    try:
+        result: Result | int = cli.main(arguments, prog_name="jobgen", standalone_mode=False)
+    except click.UsageError as error:
+        return _usage_error(error)
+    except JobgenError as error:
+        return to_result(error)
+    except click.Abort as error:
+        return find_exit_code(error.__cause__)
+    return result
 
 
-# `jobgen lint` with a format and paths only, as hooks and editors run it, does not need click.
+def _usage_error(error: click.UsageError) -> Result:
+    """Return the error as one line, or the help if there are no arguments."""
+    # click writes each choice of a missing argument or option in a line of its own.
+    message = _name_command(error) or _CHOICES.sub(
+        lambda found: f"; choose one of {' '.join(found[1].split())}", error.format_message()
+    )
+    if message.startswith("Usage:"):
+        return Result(ExitCode.USAGE, err=f"{message}\n")
+    return error_result(ExitCode.USAGE, f"{message[:1].lower()}{message[1:].rstrip('.')}")
 
 
-def split_format(words: list[str]) -> tuple[str, list[str]]:
-    """Split the arguments of a lint into its format, if they begin with one, and the rest."""
-    name, equals, value = words[0].partition("=") if words else ("", "", "")
-    if name != "--format" or not (equals or len(words) > 1):
-        return "text", words
-    return (value, words[1:]) if equals else (words[1], words[2:])
-
-
-def is_format(name: str) -> bool:
-    """Whether there is a format with this name; click reports any other."""
-    if name == "text":
-        return True
-    from jobgen.report.formats import AUTO, format_names
-
-    return name in (*format_names(), AUTO)
-
-
-def are_plain_paths(words: list[str]) -> bool:
-    """Whether all words are paths."""
-    # On Windows, click expands patterns.
-    return not any(not word or word[0] == "-" or _SHELL_PATTERN.intersection(word) for word in words)
+def _name_command(error: click.UsageError) -> str:
+    """Return an error about an unknown command, with the one that was meant; empty if it is about something else."""
+    found = _NO_COMMAND.match(error.message)
+    if found is None or error.ctx is None or not isinstance(error.ctx.command, click.Group):
+        return ""
+    features = [name for name, commands in SHIPPED.items() if found[1] in commands and error.ctx.parent is None]
+    if features:
+        return f"{found[0]}: {NO_FEATURE.format(find_missing_feature(features[0]))}"
+    return f"{found[0]}{did_you_mean(found[1], error.ctx.command.list_commands(error.ctx))}"

@@ -5,10 +5,21 @@ from __future__ import annotations
 import click
 
 from jobgen import cache
-from jobgen.api.errors import JobgenError, check_date, check_shard
+from jobgen.api.errors import check_date, check_shard
+from jobgen.cli.complete import complete_environments, complete_folders
 
-env_option = click.option("-e", "--env", "envs", multiple=True, metavar="ENV", help="Environment; may be repeated.")
-output_option = click.option("-o", "--output", metavar="DIR", help="Write DIR/<name>.yaml for each job.")
+env_option = click.option(
+    "-e",
+    "--env",
+    "envs",
+    multiple=True,
+    metavar="ENV",
+    shell_complete=complete_environments,
+    help="Environment; may be repeated.",
+)
+output_option = click.option(
+    "-o", "--output", metavar="DIR", shell_complete=complete_folders, help="Write DIR/<name>.yaml for each job."
+)
 force_option = click.option("--force", is_flag=True, help="Replace existing files.")
 
 
@@ -18,10 +29,7 @@ fsync_option = click.option(
 
 
 def _check_today(_: click.Context, __: click.Parameter, value: str) -> str:
-    try:
-        check_date(value)
-    except JobgenError as error:
-        raise click.UsageError(str(error)) from error
+    check_date(value)
     return value
 
 
@@ -45,13 +53,9 @@ no_cache_option = click.option(
 
 
 def _check_shard(_: click.Context, __: click.Parameter, value: str | None) -> str:
-    if value is None:
-        return ""
-    try:
+    if value is not None:
         check_shard(value)
-    except JobgenError as error:
-        raise click.UsageError(str(error)) from error
-    return value
+    return value or ""
 
 
 shard_option = click.option(

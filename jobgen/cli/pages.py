@@ -6,7 +6,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from jobgen.cli.result import ExitCode, Result
-from jobgen.report.pages import SITE, name_rule_page
+from jobgen.model.features import list_command_modules
+from jobgen.repo.known_rules import list_known_rules
+from jobgen.reports import SITE, name_rule_page
 
 ISSUES = "https://github.com/jobgen/jobgen/issues"
 # Their messages go to other programs.
@@ -68,9 +70,7 @@ def find_command(arguments: Sequence[str]) -> str:
         if word in ("-C", "--directory"):
             next(words, None)
         elif not word.startswith("-"):
-            from jobgen.cli.completion.table import read_table
-
-            return word if word in read_table()["commands"] else ""
+            return word if word in list_command_modules() else ""
     return ""
 
 
@@ -78,14 +78,18 @@ def link_rules(environ: Mapping[str, str], *, is_terminal: bool) -> Callable[[st
     """Return a function that finds the page of a rule, empty for policies of users; None without links."""
     if not shows_links(environ, is_terminal=is_terminal):
         return None
-    from jobgen.cli.completion.table import read_table
+    names: set[str] = set()
 
-    names = frozenset(read_table()["rules"])
-    return lambda rule: name_rule_page(rule) if rule in names else ""
+    def link(rule: str) -> str:
+        if not names:
+            names.update(list_known_rules(None))
+        return name_rule_page(rule) if rule in names else ""
+
+    return link
 
 
 def shows_links(environ: Mapping[str, str], *, is_terminal: bool) -> bool:
-    """Whether the output can have links; FORCE_HYPERLINK decides it, as for other programs."""
+    """Return True if the output can have links; FORCE_HYPERLINK decides it, as for other programs."""
     forced = environ.get("FORCE_HYPERLINK")
     if forced:
         return forced != "0"

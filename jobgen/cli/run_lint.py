@@ -1,23 +1,25 @@
-"""`jobgen lint` without its options, so that a plain lint does not import click."""
+"""Lint, fix or write a baseline, and say what was found; `jobgen lint` without its options."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from jobgen.api.baseline import relative_paths, write_baseline
 from jobgen.api.errors import JobgenError
 from jobgen.api.lint import LintResult, check_request, lint
 from jobgen.api.lint_answers import check_files
 from jobgen.api.lint_files import LintRequest, resolve_files
+from jobgen.cli.pages import link_rules
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
 from jobgen.cli.terminal import has_color, read_stdin, terminal_width
 from jobgen.model.finding import Severity
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.report import Report, formats
-from jobgen.report.escape import visible
-from jobgen.report.summary import count_rules, describe_files, pluralize, summarize
+from jobgen.repo.root import find_root
+from jobgen.reports import Report, formats
+from jobgen.reports.escape import visible
+from jobgen.reports.summary import count_rules, describe_files, pluralize, summarize
 
 BASELINE = "jobgen-baseline.json"
 _TEXT_FORMATS = ("text", "concise")
@@ -49,19 +51,10 @@ def run_lint(
         envs,
         format_=formats.resolve(format_, os.environ),
         stdin=stdin,
-        terminal=Terminal(width or 120, has_color(), _link_rules(is_terminal=width is not None)),
+        terminal=Terminal(width or 120, has_color(), link_rules(os.environ, is_terminal=width is not None)),
         environ=os.environ,
         **options,
     )
-
-
-def _link_rules(*, is_terminal: bool) -> Callable[[str], str] | None:
-    # Imported late: a hook has no terminal.
-    if not is_terminal and "FORCE_HYPERLINK" not in os.environ:
-        return None
-    from jobgen.cli.pages import link_rules
-
-    return link_rules(os.environ, is_terminal=is_terminal)
 
 
 def lint_paths(
@@ -134,7 +127,7 @@ def lint_paths(
     opinions = "".join(f"{opinion}\n" for opinion in result.opinions)
     text = f"{fixed.err}{pruned}{opinions}{counts}{_describe_empty_shard(result)}{summarize(report)}\n{errors}"
     listed = describe_files(report) if explain_files and format_ in _TEXT_FORMATS else ""
-    return Result(code, f"{formats.render(format_, report)}{listed}", text)
+    return Result(code, f"{formats.FORMATS.render(format_, report)}{listed}", text)
 
 
 def _describe_empty_shard(result: LintResult) -> str:
@@ -148,9 +141,8 @@ def _describe_empty_shard(result: LintResult) -> str:
 
 def _fix(request: LintRequest, fix: str, *, diff: bool, fsync: bool) -> Result:
     """Fix findings, or show the changes."""
-    from jobgen.api.fix import CHANGED, compute_fixes, format_diff, write_fixes
-    from jobgen.api.fix_changes import describe_changes
-    from jobgen.repo.root import find_root
+    # A lint of unchanged files imports nothing that checks.
+    from jobgen.api.fix import CHANGED, compute_fixes, describe_changes, format_diff, write_fixes
 
     check_request(request)
     check_files(request, resolve_files(request))
@@ -163,22 +155,16 @@ def _fix(request: LintRequest, fix: str, *, diff: bool, fsync: bool) -> Result:
     count = pluralize(sum(file.findings for file in done), "finding")
     lines = [f"{count} {'fixable' if diff else 'fixed'} in {pluralize(len(done), 'file')}"]
     lines += [] if diff else [f"  {change}" for change in describe_changes(done)]
-    lines += [_explain_limited(path, fixes.revealed.get(path, "")) for path in fixes.limited]
+    for path in fixes.limited:
+        revealed = f", the first: {fixes.revealed[path]}" if fixes.revealed.get(path) else ""
+        lines.append(f"{path} was not fixed completely: it would have more errors than before{revealed}")
     lines += [f"{path} {reason}; it was not changed" for path, reason in (*fixes.failed, *skipped.items())]
     failed = fixes.failed or any(reason != CHANGED for reason in skipped.values())
     code = ExitCode.INTERNAL_ERROR if failed else ExitCode.ERRORS if diff and done else ExitCode.OK
     return Result(code, format_diff(fixes.files) if diff else "", "".join(f"{visible(line)}\n" for line in lines))
 
 
-def _explain_limited(path: str, revealed: str) -> str:
-    """Say why some fixes of a file were not applied, with the first error that they lead to."""
-    text = f"{path} was not fixed completely: it would have more errors than before"
-    return f"{text}, the first: {revealed}" if revealed else text
-
-
 def _write_baseline(request: LintRequest, file: str, result: LintResult, *, fsync: bool) -> Result:
-    from jobgen.api.baseline import relative_paths, write_baseline
-
     path = request.directory / file
     paths = relative_paths(request, result.root)
     # Findings that others hide would be new as soon as the baseline suppresses these.
@@ -189,12 +175,10 @@ def _write_baseline(request: LintRequest, file: str, result: LintResult, *, fsyn
 
 def _write_step_summary(report: Report, file: str) -> str:
     """Append the summary that GitHub shows on the page of a run; return an error, which does not change the result."""
-    from jobgen.report.formats import github
-
     try:
         if file:
             with open(file, "a", encoding="utf-8") as stream:
-                stream.write(github.summary(report))
+                stream.write(formats.FORMATS.load("github").summary(report))
     except OSError as error:
         return error_result(ExitCode.OK, f"the summary cannot be written: {error.strerror}").err
     return ""

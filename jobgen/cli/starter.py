@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from jobgen import __version__
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.shipped import find_shipped
-from jobgen.report.summary import pluralize
+from jobgen.reports.summary import pluralize
 from jobgen.spec.kinds import Kind
 
 # The files to write, and the files of the starter that they copy.

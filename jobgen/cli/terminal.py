@@ -1,40 +1,38 @@
-"""The terminal: its width, and everything that is printed."""
+"""The terminal: its width, everything that is printed, and the progress of long runs."""
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from shutil import get_terminal_size
+from typing import TextIO
 
+from jobgen.api.errors import UsageError
 from jobgen.cli.result import ExitCode, Result, error_result
+from jobgen.model import progress
 from jobgen.model.limits import MAX_STDIN_BYTES
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TextIO
+_DELAY = 2.0
+"""Shorter runs show nothing."""
+_INTERVAL = 0.1
+_MIN_DONE = 0.02
+"""The part of the work after which the rest can be estimated."""
+_COMMANDS = frozenset(("lint", "render", "diff", "report", "test"))
 
 
 def terminal_width() -> int | None:
     """Return the columns of the standard output; None if it is not a terminal."""
     if sys.stdout is None or not sys.stdout.isatty():
         return None
-    from shutil import get_terminal_size
-
     return get_terminal_size().columns
 
 
-def is_narrower_than(columns: int) -> bool:
-    """Whether the standard output is a terminal with fewer columns, or closed; without the imports of the width."""
-    try:
-        return sys.stdout is None or (
-            sys.stdout.isatty() and os.get_terminal_size(sys.stdout.fileno()).columns < columns
-        )
-    except OSError:
-        return True
-
-
 def has_color() -> bool:
-    """Whether the user wants colors: NO_COLOR and FORCE_COLOR decide it, else a terminal has them."""
+    """Return True if the user wants colors: NO_COLOR and FORCE_COLOR decide it, else a terminal has them."""
     if os.environ.get("NO_COLOR"):
         return False
     return bool(os.environ.get("FORCE_COLOR")) or (terminal_width() is not None and os.environ.get("TERM") != "dumb")
@@ -52,8 +50,10 @@ def finish(result: Result) -> int:
     """
     code, err = result.code, result.err
     try:
-        if not (result.paged and terminal_width() is not None and _show_paged(result.out)):
-            _write_output(result.out.encode("utf-8", "surrogateescape"))
+        if not (result.pager and terminal_width() is not None and result.pager(result.out, os.environ)):
+            if result.out and sys.stdout is None:
+                raise OSError(errno.EBADF, "standard output is closed")  # noqa: TRY301 -- handled as one of the system
+            _write(sys.stdout, result.out.encode("utf-8", "surrogateescape"))
     except OSError as error:
         # Buffered output cannot be written either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -80,8 +80,6 @@ def read_stdin() -> bytes:
         UsageError: It is closed, cannot be read, or is too large.
 
     """
-    from jobgen.api.errors import UsageError
-
     if sys.stdin is None:
         raise UsageError("standard input is closed; pipe or redirect something to it")
     try:
@@ -93,21 +91,75 @@ def read_stdin() -> bytes:
     return content
 
 
-def _show_paged(text: str) -> bool:
-    from jobgen.cli.pager import show_paged
-
-    return show_paged(text, os.environ)
-
-
-def _write_output(content: bytes) -> None:
-    if content and sys.stdout is None:
-        raise OSError(errno.EBADF, "standard output is closed")
-    _write(sys.stdout, content)
-
-
 def _write(stream: TextIO | None, content: bytes) -> None:
     # A stream that was closed before the process started is None.
     if stream is not None and content:
         stream.flush()
         stream.buffer.write(content)
         stream.flush()
+
+
+def can_show(arguments: list[str], environ: Mapping[str, str]) -> bool:
+    """Return True if a command may take long, and the user of a terminal expects to see its progress."""
+    if _COMMANDS.isdisjoint(arguments):
+        return False
+    return environ.get("TERM", "dumb") != "dumb" and not environ.get("NO_COLOR") and not environ.get("CI")
+
+
+@contextmanager
+def show_progress(terminal: int) -> Iterator[None]:
+    """Show the progress of all runs on a terminal, and leave an empty line behind."""
+    line = ProgressLine(terminal)
+    progress.observe(line.update)
+    try:
+        yield
+    finally:
+        progress.observe(None)
+        line.erase()
+
+
+class ProgressLine:
+    """The line of the terminal."""
+
+    def __init__(self, terminal: int) -> None:
+        self._terminal = terminal
+        self._started = time.monotonic()
+        self._shown = 0.0
+        self._phase = self._started
+        self._last = 0
+
+    def update(self, done: int, total: int, what: str) -> None:
+        """Show how much is done, and how long the rest takes."""
+        now = time.monotonic()
+        if done < self._last:
+            # Some commands process the files more than once.
+            self._phase = now
+        self._last = done
+        is_last = done >= total
+        if now - self._started < _DELAY or (now - self._shown < _INTERVAL and not is_last):
+            return
+        self._shown = now
+        parts = [f"{done:,} of {total:,} {what}"]
+        if is_last:
+            # What comes after the files, such as rules about several jobs, is not counted.
+            parts.append("finishing")
+        elif done > total * _MIN_DONE:
+            left = (now - self._phase) / done * (total - done)
+            parts.append(f"about {left:.0f} s left" if left < 100 else f"about {left / 60:.0f} min left")
+        self._write("\r" + ", ".join(parts)[: self._width() - 1] + "\033[K")
+
+    def erase(self) -> None:
+        """Remove the line, if it was shown."""
+        if self._shown:
+            self._write("\r\033[K")
+
+    def _width(self) -> int:
+        try:
+            return os.get_terminal_size(self._terminal).columns or 80
+        except OSError:
+            return 80
+
+    def _write(self, text: str) -> None:
+        # A terminal that is gone does not end the run.
+        with suppress(OSError):
+            os.write(self._terminal, text.encode())

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from jobgen.model.builtin_rules import BUILTIN_RULES
+from jobgen.model.builtin_rules import BUILTIN_RULES, POD_RULES
 from jobgen.model.features import list_rule_modules
-from jobgen.model.pod_rules import POD_RULES
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import File
@@ -24,24 +22,12 @@ def list_known_rules(root: Folder | None) -> list[str]:
     """The names of all policies and rules: policies by name, then rules by category and name."""
     categories = {name: category for name, category, *_ in BUILTIN_RULES}
     categories |= dict.fromkeys(POD_RULES, "pod")
-    categories |= _list_rules()
+    # A module is named like its rule, its folder like the category.
+    found = (module.rsplit(".", 2)[-2:] for module in list_rule_modules())
+    categories |= {name.replace("_", "-"): category for category, name in found}
     documents = read_policy_files(root)
     policies = sorted(name_policy(each) for each in documents if each.get("kind") in (VALIDATING, MUTATING))
     return list(dict.fromkeys((*policies, *sorted(categories, key=lambda name: (categories[name], name)))))
-
-
-def _list_rules() -> dict[str, str]:
-    """The names of the rules that look at objects, with their categories: each is a module that is named like it."""
-    folder = os.path.join(os.path.dirname(os.path.dirname(__file__)), "check", "rules")
-    modules = [
-        f"{each}.{name[:-3]}"
-        for each in os.listdir(folder)
-        if "." not in each and each[0] != "_"
-        for name in os.listdir(os.path.join(folder, each))
-        if name.endswith(".py") and name[0] != "_"
-    ]
-    found = (module.rsplit(".", 2)[-2:] for module in (*modules, *list_rule_modules()))
-    return {name.replace("_", "-"): category for category, name in found}
 
 
 def read_policy_files(root: Folder | None) -> Iterator[Mapping[str, Any]]:

@@ -1,52 +1,42 @@
-"""What shipped files mean, ready to use: documents of kinds and policies, frameworks, rules, compiled CEL expressions.
+"""What shipped files mean, ready to use: the documents of kinds and policies, and compiled CEL expressions.
 
-`tools/build_ready.py` makes it when the package is built. Each entry is found by a digest of what it was made from, so
-one that does not fit is never used. `tests/test_ready.py` makes all entries again and compares them.
+`tools/build_ready.py` makes both tables for a wheel; a checkout can do without, because what is not found is computed.
+A table is found by a digest of the code that made it, an entry by a digest of what it was made from. So an entry that
+does not fit is never used.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from jobgen.model.digest import blake2b
+_PACKAGE = Path(__file__).parent.parent
+FOLDER = _PACKAGE / "data" / "ready"
+DOCUMENTS, EXPRESSIONS = "documents", "expressions"
+_MAKERS = {DOCUMENTS: "yamlio/read", EXPRESSIONS: "check/cel"}
+"""The folder of the code that makes each table."""
 
-FOLDER = Path(__file__).parent.parent / "data" / "ready"
-DOCUMENTS, PACKS, EXPRESSIONS = "documents.json", "packs.json", "expressions.json"
-FRAMEWORKS, RULES = "frameworks.json", "rules.json"
 
-
-def find_documents(content: bytes, table: str = DOCUMENTS) -> list[dict[str, Any]] | None:
-    """The documents of a shipped file, which has no errors, by its content; None if they are not ready."""
-    found: list[dict[str, Any]] | None = _load(table).get(make_digest([content]))
+def find_documents(content: bytes) -> list[dict[str, Any]] | None:
+    """Return the documents of a shipped file by its content; None if they are not ready."""
+    found: list[dict[str, Any]] | None = _load(DOCUMENTS).get(make_digest([content]))
     return found
-
-
-def find_frameworks(contents: Iterable[bytes]) -> list[Any] | None:
-    """The frameworks of all shipped kinds, by the content of their files; None if they are not ready."""
-    found: list[Any] | None = _load(FRAMEWORKS).get(make_digest(contents))
-    return found
-
-
-def find_rules(modules: set[str]) -> Mapping[str, list[Any]] | None:
-    """The attributes of the rules of modules, by module; None if they are not ready."""
-    found = _load(RULES)
-    # A feature may be left out of an installation.
-    return {module: found[module] for module in modules} if modules <= found.keys() else None
 
 
 def find_expression(parts: Iterable[bytes]) -> bytes | None:
-    """The compiled expression that was made from these parts; None if it is not ready."""
+    """Return the compiled expression that was made from these parts; None if it is not ready."""
     found = _load(EXPRESSIONS).get(make_digest(parts))
     return None if found is None else b64decode(found)
 
 
 def make_digest(parts: Iterable[bytes]) -> str:
-    """The key of an entry."""
+    """Return the key of an entry."""
     digest = blake2b(digest_size=16)
     for part in parts:
         digest.update(b"%d:" % len(part))
@@ -54,10 +44,17 @@ def make_digest(parts: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
+def name_file(table: str) -> str:
+    """Return the name of the file with a table that the code as it is now has made."""
+    folder = _PACKAGE / _MAKERS[table]
+    sources = (folder / name for name in sorted(os.listdir(folder)) if name.endswith(".py"))
+    return f"{table}-{make_digest(source.read_bytes() for source in sources)}.json"
+
+
 @cache
-def _load(name: str) -> Mapping[str, Any]:
+def _load(table: str) -> Mapping[str, Any]:
     try:
-        loaded: dict[str, Any] = json.loads((FOLDER / name).read_bytes())
+        loaded: dict[str, Any] = json.loads((FOLDER / name_file(table)).read_bytes())
     except OSError:
         return {}
     return loaded

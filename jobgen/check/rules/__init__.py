@@ -7,19 +7,15 @@ jobgen/data/examples/<rule>.yaml has its test cases.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from jobgen.model.builtin_rules import BUILTIN_RULES
+from jobgen.model.builtin_rules import BUILTIN_RULES, POD_RULES
 from jobgen.model.data import Node
 from jobgen.model.features import list_rule_modules
 from jobgen.model.finding import FixStep, Severity
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.pod_rules import POD_RULES
-from jobgen.repo.ready import find_rules
 
 Scope = Literal["container", "pod", "role", "job", "manifest", "overlay", "fleet", "cluster", "queue"]
 """What a rule receives: a container or init container, the pod of a role, a role, a job of a known kind, any object, an
@@ -67,41 +63,17 @@ class FactViolation(NamedTuple):
     """See `Finding.evidence`."""
 
 
-class Rule:
+class Rule(NamedTuple):
     """A rule and its attributes. `check` yields `FactViolation` if the rule has `collect`, else `Violation`."""
 
+    name: str
+    category: str
+    severity: Severity
+    scope: Scope
     check: Callable[..., Iterable[Any]]
-    collect: Callable[..., Iterable[Fact]] | None
-
-    def __init__(
-        self,
-        name: str,
-        category: str,
-        severity: Severity,
-        scope: Scope,
-        check: Callable[..., Iterable[Any]] | None = None,
-        fields: Sequence[str] = (),
-        kinds: Sequence[str] = (),
-        collect: Callable[..., Iterable[Fact]] | None = None,
-        module: str = "",
-    ) -> None:
-        """Take the attributes of `rule`; without `check`, the functions are imported when they are first used."""
-        self.name, self.category, self.severity, self.scope = name, category, severity, scope
-        self.fields, self.kinds = tuple(fields), tuple(kinds)
-        self._module = module or f"{__name__}.{category}.{name.replace('-', '_')}"
-        if check:
-            self.check, self.collect = check, collect
-
-    def __getattr__(self, name: str) -> Any:
-        """Import the functions of the rule."""
-        if name not in ("check", "collect"):
-            raise AttributeError(name)
-        function = self.name.replace("-", "_")
-        made: Rule = getattr(import_module(self._module), function)
-        listed, own = ((rule.severity, rule.scope, rule.fields, rule.kinds) for rule in (self, made))
-        assert listed == own, "run tools/build_ready.py after a change of a rule's attributes"
-        self.check, self.collect = made.check, made.collect
-        return getattr(self, name)
+    fields: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    collect: Callable[..., Iterable[Fact]] | None = None
 
     @property
     def summary(self) -> str:
@@ -127,16 +99,17 @@ def rule(
     def make_rule(check: Callable[..., Iterable[Any]]) -> Rule:
         category = check.__module__.split(".")[-2]
         name = check.__name__.replace("_", "-")
-        return Rule(name, category, severity, scope, check, fields, kinds, collect, check.__module__)
+        return Rule(name, category, severity, scope, check, fields, kinds, collect)
 
     return make_rule
 
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    """Return all rules, sorted by category and name."""
-    listed = find_rules(list_modules())
-    return import_rules() if listed is None else _sort(_to_rule(module, *entry) for module, entry in listed.items())
+    """Import all rules, and return them sorted by category and name."""
+    modules = map(import_module, list_rule_modules())
+    found = (value for module in modules for value in vars(module).values() if isinstance(value, Rule))
+    return tuple(sorted(found, key=lambda rule: (rule.category, rule.name)))
 
 
 def rule_names() -> frozenset[str]:
@@ -154,26 +127,3 @@ def rule_categories(policies: Iterable[str]) -> Iterator[tuple[str, str]]:
     yield from ((name, "pod") for name in POD_RULES)
     yield from ((rule.name, rule.category) for rule in all_rules())
     yield from ((name, "policy") for name in policies)
-
-
-def import_rules() -> tuple[Rule, ...]:
-    """Import the modules of all rules, and return the rules in the order of `all_rules`."""
-    modules = map(import_module, list_modules())
-    return _sort(value for module in modules for value in vars(module).values() if isinstance(value, Rule))
-
-
-def list_modules() -> set[str]:
-    """Return the modules of all rules, also those of features; `pkgutil` would import half of the standard library."""
-    categories = [name for name in os.listdir(__path__[0]) if name[0] not in "._" and "." not in name]
-    names = ((category, name) for category in categories for name in os.listdir(f"{__path__[0]}/{category}"))
-    own = (f"{__name__}.{category}.{name.removesuffix('.py')}" for category, name in names if name[0] not in "._")
-    return {*own, *list_rule_modules()}
-
-
-def _to_rule(module: str, severity: str, scope: Scope, fields: Sequence[str], kinds: Sequence[str]) -> Rule:
-    _, category, name = module.rsplit(".", 2)
-    return Rule(name.replace("_", "-"), category, Severity(severity), scope, None, fields, kinds, module=module)
-
-
-def _sort(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    return tuple(sorted(rules, key=lambda found: (found.category, found.name)))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from jobgen.cli.completion.complete import SHELLS
-from jobgen.cli.completion.table import FOLDER
+from jobgen.cli.complete import SCRIPTS, SHELLS
 from jobgen.cli.result import ExitCode, Result
 
 
@@ -19,4 +16,4 @@ def command(shell: str) -> Result:
     To turn it on, write `source <(jobgen completion bash)` in ~/.bashrc, `source <(jobgen completion zsh)` in ~/.zshrc,
     or `jobgen completion fish | source` in ~/.config/fish/config.fish. See docs/commands.md.
     """
-    return Result(ExitCode.OK, Path(FOLDER, f"jobgen.{shell}").read_text("utf-8"))
+    return Result(ExitCode.OK, (SCRIPTS / f"jobgen.{shell}").read_text("utf-8"))

@@ -10,10 +10,10 @@ import click
 
 from jobgen.api.diff import diff, format_names
 from jobgen.api.errors import JobgenError
+from jobgen.cli.complete import complete_folders, complete_revisions
 from jobgen.cli.options import env_option, no_cache_option, today_option
-from jobgen.cli.result import ExitCode, Result, error_result, to_result
-from jobgen.cli.write_files import write_files
-from jobgen.report.summary import count_severities, format_findings
+from jobgen.cli.result import ExitCode, Result, error_result, to_result, write_files
+from jobgen.reports.summary import count_severities, format_findings
 
 
 def _parse_outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -29,7 +29,7 @@ def _parse_outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...
 
 
 @click.command("diff")
-@click.argument("revisions", default="", metavar="[BASE[..HEAD]]")
+@click.argument("revisions", default="", metavar="[BASE[..HEAD]]", shell_complete=complete_revisions)
 @env_option
 @click.option("--format", "format_", type=click.Choice(format_names()), default="text", show_default=True)
 @click.option(
@@ -41,7 +41,13 @@ def _parse_outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...
     metavar="FORMAT=FILE",
     help="Also write a format to a file; may be repeated.",
 )
-@click.option("--folders", nargs=2, metavar="OLD NEW", help="Compare two folders instead of revisions.")
+@click.option(
+    "--folders",
+    nargs=2,
+    metavar="OLD NEW",
+    shell_complete=complete_folders,
+    help="Compare two folders instead of revisions.",
+)
 @click.option("--exit-code", is_flag=True, help="Exit 1 if anything changes.")
 @click.option(
     "--repo-url", metavar="URL", help="Where to browse the repository, for html (default: by the remote origin)."

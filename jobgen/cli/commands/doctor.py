@@ -1,21 +1,29 @@
-"""`jobgen doctor`: show what was found, and what to do next."""
+"""`jobgen doctor`: run all checks, show what was found, and what to do next."""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
-from jobgen.cli.doctor import NOTE, OK, PROBLEM, Check
-from jobgen.cli.doctor.run import run_checks
+from jobgen import __version__
+from jobgen.cli.doctor import NOTE, OK, PROBLEM, Check, machine, repository
+from jobgen.cli.doctor.config_files import HOOKS, ConfigFiles, find_other_versions, read_config_files, report_unread
+from jobgen.cli.doctor.repository import check_gitops
 from jobgen.cli.result import ExitCode, Result
 from jobgen.cli.terminal import has_color, terminal_width
-from jobgen.report.escape import visible
-from jobgen.report.summary import pluralize
+from jobgen.rendering import config
+from jobgen.repo import layout
+from jobgen.repo.root import SETTINGS, find_root
+from jobgen.reports.escape import visible
+from jobgen.reports.summary import pluralize
+from jobgen.yamlio.read import read
 
 _COLORS = {OK: 32, NOTE: 33, PROBLEM: 31}
 _MIN_TEXT = 40
@@ -33,15 +41,11 @@ def command(directory: Path, *, format_: str) -> Result:
     failed = any(check.status == PROBLEM for check in checks)
     code = ExitCode.ERRORS if failed else ExitCode.OK
     if format_ == "json":
-        return Result(code, _to_json(checks))
+        listed = [{**check._asdict(), "facts": dict(check.facts)} for check in checks]
+        document = {"version": 1, "ok": not failed, "checks": listed}
+        return Result(code, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
     lines = "".join(f"{line}\n" for line in _format_lines(checks, terminal_width(), color=has_color()))
     return Result(code, lines, f"{_summarize(checks)}\n")
-
-
-def _to_json(checks: Sequence[Check]) -> str:
-    listed = [{**check._asdict(), "facts": dict(check.facts)} for check in checks]
-    is_ok = all(check.status != PROBLEM for check in checks)
-    return json.dumps({"version": 1, "ok": is_ok, "checks": listed}, ensure_ascii=False, indent=2) + "\n"
 
 
 def _format_lines(checks: Sequence[Check], width: int | None, *, color: bool) -> Iterator[str]:
@@ -72,3 +76,91 @@ def _summarize(checks: Sequence[Check]) -> str:
     advice = problems or [check for check in checks if check.name == "jobs" and check.status == NOTE]
     counts = f"{pluralize(len(problems), 'problem')}, {pluralize(notes, 'note')}"
     return f"{counts}; next: {visible(advice[0].next) if advice else 'jobgen lint'}"
+
+
+def run_checks(directory: Path, environ: Mapping[str, str]) -> list[Check]:
+    """Return what was found, in the order of the report."""
+    root = find_root(directory.resolve())
+    files, failed = _read_files(directory, root)
+    checks = [
+        *_guard("jobgen", lambda: [machine.check_jobgen()]),
+        *_guard("repository", lambda: _check_repository(directory, root)),
+    ]
+    checks += _guard("cache", lambda: [machine.check_cache(directory)])
+    if root:
+        checks += _guard("git", lambda: [machine.check_git(root)])
+        checks += failed or _guard("hooks", lambda: [machine.check_hooks(root, files), _check_ci(files)])
+    checks += _guard("programs", lambda: machine.check_programs(files.texts))
+    checks += _guard("completion", lambda: [machine.check_completion(environ)])
+    return checks
+
+
+def _read_files(directory: Path, root: Path | None) -> tuple[ConfigFiles, list[Check]]:
+    """Read the files of CI and hooks; return none and a line that says so if their folder cannot be read."""
+    nothing = ConfigFiles(directory, "", {}, {})
+    try:
+        return read_config_files(root) if root else nothing, []
+    except OSError as error:
+        found, command = (
+            f"{error.filename} cannot be read: {error.strerror}",
+            f"ls -ld {shlex.quote(str(error.filename))}",
+        )
+        return nothing, [Check("CI", found, PROBLEM, command)]
+
+
+def _guard(name: str, measure: Callable[[], Iterable[Check]]) -> list[Check]:
+    """Return the checks, or a line that says that they failed."""
+    try:
+        return list(measure())
+    except Exception as error:  # noqa: BLE001 -- the other checks go on
+        message = f"could not be checked: {type(error).__name__}: {error}"
+        return [Check(name, message, PROBLEM, "jobgen lint")]
+
+
+def _check_repository(directory: Path, root: Path | None) -> list[Check]:
+    if not directory.is_dir():
+        return [Check("repository", f"there is no folder {directory}", PROBLEM, f"mkdir {directory}", {"root": ""})]
+    if root is None:
+        found = f"none: there is no {SETTINGS} in {directory.resolve()} or above, and no jobs/ in it"
+        return [Check("repository", found, PROBLEM, "jobgen init", {"root": ""})]
+    project = config.load(root)
+    checks: dict[str, Callable[[], Iterable[Check]]] = {
+        "settings": lambda: [repository.check_settings(root, project)],
+        "required-version": lambda: [repository.check_version(project, _read_settings(root))],
+        "environments": lambda: [repository.check_environments(project)],
+        "jobs": lambda: [repository.check_jobs(root, project)],
+        "policies": lambda: [repository.check_policies(root)],
+        "teams": lambda: [repository.check_teams(project)],
+        "operators": lambda: repository.check_clusters(project),
+        "rendered tree": lambda: [repository.check_tree(root, project)],
+        "gitops": lambda: check_gitops(root, project),
+        "editor files": lambda: [repository.check_editor(root)],
+    }
+    here = Check("repository", str(root), facts={"root": str(root)})
+    return [here, *(check for name, measure in checks.items() for check in _guard(name, measure))]
+
+
+def _read_settings(root: Path) -> Mapping[str, Any]:
+    """The settings as they are written, also if they have errors."""
+    file = layout.read_settings(root)
+    documents = read(file.content, file.path).documents if file and not file.finding else ()
+    return next((each.data for each in documents if isinstance(each.data, dict)), {})
+
+
+def _check_ci(files: ConfigFiles) -> Check:
+    users = [path for path in files.texts if path != HOOKS and files.names_repository(path)]
+    facts = {"files": users}
+    for path in files.texts:
+        is_own = not files.prefix or files.names_repository(path)
+        for pin in find_other_versions(files.texts[path]) if is_own else ():
+            number = pin.removeprefix("==")
+            found = f"{files.show(path)} runs jobgen {number}, and this is {__version__}, so findings may differ"
+            return Check("CI", found, NOTE, f"pip install 'jobgen{pin}'", facts)
+    if users:
+        return Check("CI", f"{', '.join(map(files.show, users))} runs jobgen", facts=facts)
+    unread = [path for path in files.unread if path != HOOKS]
+    if unread:
+        return report_unread("CI", unread[0], files, facts)
+    below = f" in {files.prefix}/" if files.prefix else ""
+    page = "docs/adopt.md#jobgen-in-a-monorepo" if files.prefix else "docs/ci.md"
+    return Check("CI", f"no workflow of GitHub or GitLab names jobgen{below}; {page} has one", facts=facts)

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import click
 
-from jobgen.api.errors import JobgenError
 from jobgen.api.exceptions import exceptions
 from jobgen.api.project import load
 from jobgen.cli.options import today_option
-from jobgen.cli.result import ExitCode, Result, to_result
+from jobgen.cli.result import ExitCode, Result
 
 
 @click.command("exceptions")
@@ -20,8 +19,5 @@ from jobgen.cli.result import ExitCode, Result, to_result
 @click.pass_obj
 def command(directory: Path, *, expired: bool, format_: str, today: str) -> Result:
     """List the exceptions in jobgen.yaml: what is accepted, where, why, by whom and until when."""
-    try:
-        result = exceptions(load(directory, today=today), expired=expired, format=format_)
-    except JobgenError as error:
-        return to_result(error)
+    result = exceptions(load(directory, today=today), expired=expired, format=format_)
     return Result(ExitCode.ERRORS if expired and result.exceptions else ExitCode.OK, result.text)

@@ -1,30 +1,49 @@
-"""`jobgen explain`: show where values come from, or what a rule checks."""
+"""`jobgen explain`: show where values come from, or what a rule checks; long output in a pager, as Git does."""
 
 from __future__ import annotations
 
 import json
+import shlex
+import signal
+import subprocess
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
+from shutil import get_terminal_size
 
 import click
 
 from jobgen.api.errors import JobgenError
-from jobgen.api.explain import Explanation, RuleExplanation, explain
+from jobgen.api.explain import Explanation, RuleExplanation, explain, list_fields
 from jobgen.api.project import ProjectPath
+from jobgen.cli.complete import complete_jobs_and_rules
 from jobgen.cli.options import env_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
-from jobgen.explain.cluster_changes import ClusterChange
-from jobgen.explain.explain import ExplainedField, ValueSource
+from jobgen.explanation.explain import ClusterChange, ExplainedField, ValueSource
 from jobgen.model.data import Location
-from jobgen.report.escape import visible
-from jobgen.report.summary import count_severities, format_findings
+from jobgen.reports.escape import visible
+from jobgen.reports.summary import count_severities, format_findings
+
+_PAGER = "less -FRX"
+_LESS = "FRX"
+"""Options of less: end if it fits on the screen, show colors, and leave the text there."""
+_SIGNALED = 128
+
+
+def _complete_fields(context: click.Context, _: click.Parameter, __: str) -> list[str]:
+    """Complete a field of the job that is named before it; a rule has none."""
+    directory, envs = context.find_root().params.get("directory") or ".", context.params.get("envs")
+    try:
+        return list(list_fields(Path(directory), context.params["name"], envs or ()))
+    except JobgenError:
+        return []
 
 
 @click.command("explain")
-@click.argument("name", metavar="JOB|RULE")
-@click.argument("field", default="")
+@click.argument("name", metavar="JOB|RULE", shell_complete=complete_jobs_and_rules)
+@click.argument("field", default="", shell_complete=_complete_fields)
 @env_option
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--no-pager", is_flag=True, help="Print long output at once, also on a terminal.")
@@ -40,7 +59,7 @@ def command(
 
     RULE or policy: what it finds and why, with a bad and a good example. A job of the same name takes precedence.
     """
-    return explain_name(directory, name, field, envs, format_, today)._replace(paged=not no_pager)
+    return explain_name(directory, name, field, envs, format_, today)._replace(pager=None if no_pager else show_paged)
 
 
 def explain_name(
@@ -150,3 +169,62 @@ def _source_to_json(source: ValueSource) -> dict[str, object]:
 
 def _location_to_json(location: Location | None) -> dict[str, object]:
     return {"file": location.file, "line": location.line, "column": location.column} if location else {}
+
+
+def show_paged(text: str, environ: Mapping[str, str]) -> bool:
+    """Show a text that is longer than the screen in a pager; return whether it was shown."""
+    command = find_pager(environ)
+    if not command or fits_screen(text):
+        return False
+    # A signal before the pager is known would leave it without an owner. Ctrl-C is for the pager.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        return _run_pager(command, text, environ, mask)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _run_pager(command: list[str], text: str, environ: Mapping[str, str], mask: Iterable[int]) -> bool:
+    def restore_signals() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    try:
+        pager = subprocess.Popen(  # noqa: S603 -- the user's own program
+            command,
+            stdin=subprocess.PIPE,
+            env={"LESS": _LESS, **environ},
+            preexec_fn=restore_signals,  # noqa: PLW1509 -- there are no threads
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        # Who ends the pager has read enough.
+        with suppress(BrokenPipeError):
+            pager.communicate(text.encode("utf-8", "surrogateescape"))
+    finally:
+        if pager.poll() is None:
+            pager.terminate()
+        pager.wait()
+    # One that fails may have shown nothing. Codes above 128 are those of signals, with which a user ends it.
+    return not 0 < pager.returncode < _SIGNALED
+
+
+def find_pager(environ: Mapping[str, str]) -> list[str]:
+    """Return the words of the pager command; none if the user wants no pager."""
+    named = next((environ[name] for name in ("JOBGEN_PAGER", "PAGER") if name in environ), _PAGER)
+    try:
+        words = shlex.split(named)
+    except ValueError:
+        return []
+    return [] if words == ["cat"] else words
+
+
+def fits_screen(text: str) -> bool:
+    """Return True if a text has fewer lines than the screen, which also shows the prompt."""
+    columns, lines = get_terminal_size()
+    needed = sum(max(1, -(-len(line) // max(columns, 1))) for line in text.splitlines())
+    return needed < lines

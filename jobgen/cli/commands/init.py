@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 import click
 
 from jobgen.cli.commands.schema import editor_files
-from jobgen.cli.git_root_files import HOOKS, describe_files, split_files
-from jobgen.cli.result import ExitCode, Result, error_result
+from jobgen.cli.complete import complete_folders
+from jobgen.cli.result import ExitCode, Result, error_result, write_files
 from jobgen.cli.starter import CI, PLATFORMS, Converted, list_supported, make_frame, make_starter
-from jobgen.cli.write_files import write_files
 from jobgen.model.features import NO_FEATURE, find_part, has_part
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.render import config
+from jobgen.rendering import config
 from jobgen.repo import git
+from jobgen.repo.atomic import open_scratch
 from jobgen.repo.layout import list_starter_frameworks
-from jobgen.repo.scratch import open_scratch
 from jobgen.repo.shipped import find_shipped
-from jobgen.report.escape import visible
-from jobgen.report.summary import pluralize
+from jobgen.reports.escape import visible
+from jobgen.reports.summary import pluralize
+
+HOOKS = ".pre-commit-config.yaml"
+_WORKFLOW = ".github/workflows/jobgen.yaml"
+_PIPELINE = ".gitlab-ci.yml"
+_START = (
+    "Start with `pip install",
+    "`jobgen init` printed hooks for the top of the Git repository. With them, start with `pip install",
+)
+"""What the README says about hooks at the top, and below it."""
+_PLAIN = re.compile(r"[\w.^/][\w ./^=-]*(?<! )")
+_ALWAYS = re.compile(r"(?m)^( +)always_run: true$")
+
 
 _CREDENTIALS = lazy_pattern(r"(?<=://)[^/@]*@")
 _EXAMPLE_URL = "https://git.example.com/jobs.git"
@@ -39,7 +53,7 @@ class Choices(NamedTuple):
 
 
 @click.command("init")
-@click.argument("folder", default=".", metavar="[DIR]")
+@click.argument("folder", default=".", metavar="[DIR]", shell_complete=complete_folders)
 @click.option(
     "--framework",
     "frameworks",
@@ -48,7 +62,14 @@ class Choices(NamedTuple):
     help="Add an example job for this framework.",
 )
 @click.option("--platform", type=click.Choice(list(PLATFORMS)), help="The platform of the cluster.")
-@click.option("--from", "source", default="", metavar="FOLDER", help="Import the manifests of a folder as the jobs.")
+@click.option(
+    "--from",
+    "source",
+    default="",
+    metavar="FOLDER",
+    shell_complete=complete_folders,
+    help="Import the manifests of a folder as the jobs.",
+)
 @click.option("--gitops", type=click.Choice(["argocd", "flux"]), help="Write the settings of this engine, too.")
 @click.option("--ci", type=click.Choice(list(CI)), default="github", show_default=True, help="CI to set up.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
@@ -86,7 +107,11 @@ def init(directory: Path, folder: Path, choices: Choices, *, force: bool) -> Res
         if conflicts:
             advice = "move them" if force else "move them, or overwrite them with --force"
             return error_result(ExitCode.ERRORS, f"nothing was written; {advice}", "".join(conflicts))
-        stale = {path: content for path, content in wanted.items() if not _is_current(folder / path, content)}
+        stale = {
+            path: content
+            for path, content in wanted.items()
+            if not (folder / path).exists() or (folder / path).read_bytes() != content
+        }
     except OSError as error:
         return error_result(ExitCode.INTERNAL_ERROR, f"{error.filename}: {error.strerror}; nothing was written")
     failure = write_files({folder / path: content.decode() for path, content in stale.items()}, folder)
@@ -116,15 +141,12 @@ def _find_fault(directory: Path, choices: Choices) -> str:
         return "no training-operator has both `jax` and `mxnet`; choose one of them"
     if choices.platform:
         known = list_supported(choices.platform, config.load(find_shipped("starter")).kinds)
-        unknown = [name for name in choices.frameworks if name not in known and not _is_kubeflow_mxnet(choices, name)]
+        # With MXNet, an older operator is declared, which runs it.
+        older = ["mxnet"] if choices.platform == "kubeflow" else []
+        unknown = [name for name in choices.frameworks if name not in (*known, *older)]
         if unknown:
             return f"`{choices.platform}` does not run `{unknown[0]}`; it runs {', '.join(known)}"
     return ""
-
-
-def _is_kubeflow_mxnet(choices: Choices, framework: str) -> bool:
-    """Whether an older operator is declared, so that it runs MXNet."""
-    return choices.platform == "kubeflow" and framework == "mxnet"
 
 
 def _make_files(
@@ -210,5 +232,65 @@ def _find_conflicts(folder: Path, wanted: dict[str, bytes], *, force: bool) -> I
             yield visible(f"{full}: exists") + "\n"
 
 
-def _is_current(full: Path, content: bytes) -> bool:
-    return full.exists() and full.read_bytes() == content
+def split_files(texts: Mapping[str, str], prefix: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the files of the folder, and those for the top of the Git repository by their path there."""
+    movers = {HOOKS: _move_hooks, _WORKFLOW: _move_workflow, _PIPELINE: _move_pipeline}
+    own = {path: text.replace(*_START) for path, text in texts.items() if path not in movers}
+    names = {_WORKFLOW: f".github/workflows/jobgen-{_make_name(prefix)}.yaml"}
+    moved = {names.get(path, path): movers[path](text, prefix) for path, text in texts.items() if path in movers}
+    return own, moved
+
+
+def describe_files(files: Mapping[str, str]) -> str:
+    """Return the texts to add, each after a comment with its path."""
+    return "---\n".join(f"# {path}, at the top of the Git repository\n{text}" for path, text in files.items())
+
+
+def _make_name(prefix: str) -> str:
+    """Return the folder as a part of the name of a file or of a job."""
+    return re.sub(r"[^\w.]+", "-", prefix).strip("-.") or "jobs"
+
+
+def _quote(text: str) -> str:
+    """Return a text as a scalar of YAML."""
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+
+
+def _move_hooks(text: str, prefix: str) -> str:
+    """Run the hooks in the folder, at commits that change it."""
+    folder = re.escape(prefix)
+    text = text.partition("      # If you commit what")[0]
+    text = re.sub(r"(?m)^( +- id: \S+)$", rf"\1-{_make_name(prefix)}", text)
+    text = re.sub(r"(?m)^( +name: )(.*)$", lambda found: found[1] + _quote(f"{found[2]} in {prefix}"), text)
+    command = f"jobgen -C {shlex.quote(prefix)} "
+    text = re.sub(
+        r"(?m)^( +entry: )(.*)$", lambda found: found[1] + _quote(found[2].replace("jobgen ", command, 1)), text
+    )
+    text = re.sub(r"(?m)^( +files: )\^(.*)$", lambda found: found[1] + _quote(f"^{folder}/{found[2]}"), text)
+    # pre-commit does not name deleted files, so a commit that only deletes some does not run the hooks.
+    text = _ALWAYS.sub(lambda found: f"{found[1]}files: {_quote(f'^{folder}/')}", text)
+    return text.replace("commit. They", "commit that adds or changes files in the folder.\n# They")
+
+
+def _move_workflow(text: str, prefix: str) -> str:
+    """Run the steps in the folder, for changes in it."""
+    folder, paths = _quote(prefix), json.dumps(f"{prefix}/**", ensure_ascii=False)
+    text = text.replace("name: jobgen\n", f"name: {_quote(f'jobgen {prefix}')}\n", 1)
+    text = text.replace("  pull_request:\n", f"  pull_request:\n    paths: [{paths}]\n")
+    text = text.replace("    branches: [main]\n", f"    branches: [main]\n    paths: [{paths}]\n")
+    text = text.replace("    steps:\n", f"    defaults:\n      run:\n        working-directory: {folder}\n    steps:\n")
+    comment = " # opens in the browser"
+    return text.replace(
+        f"path: jobgen-change.html{comment}", f"path: {_quote(f'{prefix}/jobgen-change.html')}{comment}"
+    )
+
+
+def _move_pipeline(text: str, prefix: str) -> str:
+    """Run the job in the folder, for changes in it."""
+    text = text.replace("jobgen:\n", f"jobgen-{_make_name(prefix)}:\n", 1)
+    text = text.replace("  script:\n", f"  script:\n    - {_quote(f'cd {shlex.quote(prefix)}')}\n", 1)
+    text = text.replace("paths: [jobgen-change.html]", f"paths: [{_quote(f'{prefix}/jobgen-change.html')}]")
+    report = "gl-code-quality-report.json"
+    text = text.replace(f"codequality: {report}", f"codequality: {_quote(f'{prefix}/{report}')}")
+    changes = f"      changes: [{json.dumps(f'{prefix}/**/*', ensure_ascii=False)}]\n"
+    return re.sub(r"(?m)^    - if: \$CI.*\n", lambda found: found[0] + changes, text)

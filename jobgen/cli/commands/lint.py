@@ -7,18 +7,25 @@ from typing import Any
 
 import click
 
+from jobgen.cli.complete import complete_files, complete_revisions
 from jobgen.cli.options import env_option, fsync_option, no_cache_option, shard_option, today_option
 from jobgen.cli.result import Result
 from jobgen.cli.run_lint import BASELINE, run_lint
 from jobgen.model.finding import Severity
-from jobgen.report.formats import AUTO, format_names
+from jobgen.reports.formats import AUTO, FORMATS
 
 
 @click.command("lint")
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=complete_files)
 @env_option
-@click.option("--format", "format_", type=click.Choice([*format_names(), AUTO]), default="text", show_default=True)
-@click.option("--since", default="", metavar="REV", help="Report only findings that are new since a Git revision.")
+@click.option("--format", "format_", type=click.Choice([*FORMATS.names(), AUTO]), default="text", show_default=True)
+@click.option(
+    "--since",
+    default="",
+    metavar="REV",
+    shell_complete=complete_revisions,
+    help="Report only findings that are new since a Git revision.",
+)
 @click.option("--fix", "fix", flag_value="safe", help="Apply fixes that do not change the meaning.")
 @click.option("--fix-unsafe", "fix", flag_value="unsafe", help="Apply all fixes; review the changes.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change; write nothing.")
@@ -26,6 +33,7 @@ from jobgen.report.formats import AUTO, format_names
     "--baseline",
     default="",
     metavar="FILE",
+    shell_complete=complete_files,
     help=f"Report only findings that this file does not list, such as {BASELINE}.",
 )
 @click.option("--write-baseline", is_flag=True, help=f"Write all findings to the baseline; default: {BASELINE}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -13,25 +13,25 @@ from jobgen.check.policy import ClusterFacts, Policies, PolicyEvaluator
 from jobgen.check.policy.expectations import Observed, find_differences, parse_expectations
 from jobgen.check.policy.parse import BINDING, MUTATING_BINDING, Policy, is_mutating, is_policy
 from jobgen.check.policy.policy_page import PolicyDocument, format_page
+from jobgen.cli.complete import complete_folders
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.model.data import Location, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Severity
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.environment_checker import EnvironmentChecker
-from jobgen.pipeline.load_policies import PolicyFiles, load_policies, read_plain_documents
+from jobgen.pipeline.policies import PolicyFiles, load_policies, read_plain_documents
 from jobgen.pipeline.policy_types import find_policy_type_findings
-from jobgen.render import config
-from jobgen.render.config import ProjectConfig
-from jobgen.render.environment import EnvironmentRunner
-from jobgen.render.locate import locate
-from jobgen.render.read_jobs import read_jobs
-from jobgen.render.trace import Job, Tracer
-from jobgen.repo import layout, policy_packs
+from jobgen.rendering import config
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.environment import EnvironmentRunner
+from jobgen.rendering.locate import locate
+from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.trace import Job, Tracer
+from jobgen.repo import layout
 from jobgen.repo.files import FileEntry, read_file
 from jobgen.repo.named_paths import find_manifests
-from jobgen.report.escape import visible
-from jobgen.report.formats import junit
-from jobgen.report.summary import format_findings, pluralize
+from jobgen.reports.escape import visible
+from jobgen.reports.formats import junit
+from jobgen.reports.summary import format_findings, pluralize
 
 _ACTIONS = {Severity.ERROR: "Deny", Severity.WARNING: "Warn", Severity.INFO: "Audit"}
 
@@ -42,7 +42,7 @@ def command() -> None:
 
 
 @command.command("test")
-@click.argument("folder", required=False, metavar="[DIR]")
+@click.argument("folder", required=False, metavar="[DIR]", shell_complete=complete_folders)
 @click.option("--format", "format_", type=click.Choice(["text", "junit"]), default="text", show_default=True)
 @click.pass_obj
 def _test_command(directory: Path, folder: str | None, format_: str) -> Result:
@@ -96,7 +96,10 @@ def run_cases(root: Path, directory: Path, folder: str | None, format_: str = "t
         )
     project = config.load(root)
     cases = [_run_case(entry, book, project) for entry in entries]
-    lines = "".join(_format_case(case) for case in cases)
+    lines = "".join(
+        f"{case.path}: {'FAILED' if case.errors else 'ok'}\n" + "".join(f"  {visible(line)}\n" for line in case.errors)
+        for case in cases
+    )
     if format_ == "junit":
         lines = junit.render_tests("jobgen policy test", cases)
     failed = sum(1 for case in cases if case.errors)
@@ -171,12 +174,6 @@ def _observe(finding: Finding) -> Observed:
     return Observed(finding.location.line, finding.rule, finding.severity, finding.message)
 
 
-def _format_case(case: PolicyTestCase) -> str:
-    if not case.errors:
-        return f"{case.path}: ok\n"
-    return f"{case.path}: FAILED\n" + "".join(f"  {visible(line)}\n" for line in case.errors)
-
-
 def _find_untested(book: PolicyFiles, root: Path, entries: Sequence[FileEntry]) -> str:
     """Return a line for each policy of the repository without test cases."""
     folders = {PurePosixPath(entry.path).parent.name for entry in entries}
@@ -249,7 +246,7 @@ def _list_resources(policy: Policy) -> str:
 def _list_packs(root: Path) -> list[tuple[str, ...]]:
     """List every pack with whether it is on, and what it is about."""
     on = layout.find_packs(root)
-    included = {pack.includes for pack in policy_packs.PACKS if pack.name in on}
+    included = {pack.includes for pack in layout.PACKS if pack.name in on}
     return [
         (
             "pack",
@@ -257,7 +254,7 @@ def _list_packs(root: Path) -> list[tuple[str, ...]]:
             "on" if pack.name in on else "included" if pack.name in included else "off",
             pack.description,
         )
-        for pack in policy_packs.PACKS
+        for pack in layout.PACKS
     ]
 
 

@@ -1,40 +1,50 @@
-"""`jobgen schema`: build, import, list and print the schemas of kinds."""
+"""`jobgen schema`: build, import, update, list and print the schemas of kinds."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from jobgen.api.errors import UsageError
 from jobgen.api.project import find_repository
+from jobgen.check.cel.values import OFFLINE
 from jobgen.check.checker import Checker
 from jobgen.check.schema.build import UnknownTypeError, build_schemas, convert_crd
-from jobgen.check.schema.bundle import bundle_schema
-from jobgen.check.schema.shipped import find_shipped_schema
-from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.cli.write_files import write_files
+from jobgen.check.schema.cel_rules import find_rule_errors
+from jobgen.check.schema.crd_history import Release, build_files, format_file, parse_release_name
+from jobgen.check.schema.shipped import bundle_schema, find_shipped_schema
+from jobgen.check.validation.crds import find_schema_errors
+from jobgen.cli.complete import complete_environments, complete_files, complete_folders
+from jobgen.cli.result import ExitCode, Result, error_result, write_files
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Finding, Problem, pluralize
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
-from jobgen.render import config
-from jobgen.render.build import split_list
-from jobgen.render.config import ProjectConfig
-from jobgen.render.locate import locate
+from jobgen.rendering import config
+from jobgen.rendering.build import split_list
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.locate import locate
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.repo.root import SETTINGS
 from jobgen.repo.shipped import read_types
-from jobgen.report.summary import format_findings
+from jobgen.repo.walk import walk_folder
+from jobgen.reports.summary import format_findings
+from jobgen.schema.history import RecurringSchemaError
 from jobgen.schema.shipped_kinds import list_foreign_kinds, list_shipped_kinds
+from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
+
+_SCHEMA_PATH = lazy_pattern(r"schemas/(?:crds/|foreign/)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]+_[a-z0-9]+\.json")
+_ENDINGS = (".yaml", ".yml", ".json")
+
 
 _NAME = lazy_pattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]+_[a-z0-9]+\.json")
 
@@ -53,7 +63,7 @@ def _build_command(directory: Path, check: bool) -> Result:
 
 
 @command.command("import")
-@click.argument("crds", nargs=-1, required=True, metavar="CRD...")
+@click.argument("crds", nargs=-1, required=True, metavar="CRD...", shell_complete=complete_files)
 @click.pass_obj
 def _import_command(directory: Path, crds: tuple[str, ...]) -> Result:
     """Add the schemas of CustomResourceDefinitions to this repository."""
@@ -75,13 +85,22 @@ def _list_command(directory: Path) -> Result:
 
 
 _environment = click.option(
-    "-e", "--env", default="", help="The environment whose cluster decides the releases; the newest without it."
+    "-e",
+    "--env",
+    default="",
+    shell_complete=complete_environments,
+    help="The environment whose cluster decides the releases; the newest without it.",
 )
+
+
+def _complete_kinds(context: click.Context, _: click.Parameter, __: str) -> list[str]:
+    directory = context.find_root().params.get("directory") or "."
+    return sorted({kind.name for kind in config.load(Path(directory).resolve()).kinds})
 
 
 @command.command("export")
 @_environment
-@click.argument("folder")
+@click.argument("folder", shell_complete=complete_folders)
 @click.pass_obj
 def _export_command(directory: Path, env: str, folder: str) -> Result:
     """Write the JSON Schemas of all kinds to a folder, as kubeconform reads them."""
@@ -95,7 +114,7 @@ def _export_command(directory: Path, env: str, folder: str) -> Result:
 
 @command.command("print")
 @_environment
-@click.argument("kind")
+@click.argument("kind", shell_complete=_complete_kinds)
 @click.pass_obj
 def _print_command(directory: Path, env: str, kind: str) -> Result:
     """Print the JSON Schema of a kind."""
@@ -105,12 +124,10 @@ def _print_command(directory: Path, env: str, kind: str) -> Result:
 
 @command.command("update")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if a schema is not up to date.")
-@click.argument("folders", nargs=-1, required=True, metavar="FOLDER...")
+@click.argument("folders", nargs=-1, required=True, metavar="FOLDER...", shell_complete=complete_folders)
 @click.pass_obj
 def _update_command(directory: Path, check: bool, folders: tuple[str, ...]) -> Result:
     """Rebuild the imported schemas from folders of CustomResourceDefinitions."""
-    from jobgen.cli.update_schemas import update_schemas
-
     missing = [folder for folder in folders if not (directory / folder).is_dir()]
     if missing:
         return error_result(ExitCode.USAGE, f"there is no folder `{missing[0]}`")
@@ -175,10 +192,6 @@ def _list_scalars(tree: Node) -> Iterator[Node]:
         yield tree
 
 
-def _is_current(path: Path, text: str) -> bool:
-    return path.is_file() and path.read_bytes() == text.encode()
-
-
 def import_crds(root: Path, paths: Sequence[str | Path], directory: Path = Path()) -> Result:
     """Write the schemas of CustomResourceDefinitions into the repository; the paths are relative to a directory."""
     findings: list[Finding] = []
@@ -225,17 +238,12 @@ def _write_imported(root: Path, wanted: dict[str, str], findings: list[Finding],
 
 def _find_refused(crd: dict[str, Any], location: str) -> Iterator[str]:
     """Yield a line for every error in the schemas of a CRD for which no API server accepts it."""
-    from jobgen.check.validation.apiextensions.customresourcedefinition import find_schema_errors
-
     for version, message in find_schema_errors(crd):
         yield f"{location}: warning: the API server refuses the schema of `{version}`: {message}\n"
 
 
 def _find_unevaluated(name: str, schema: dict[str, Any]) -> Iterator[str]:
     """Yield a line for every CEL rule of a schema that is not evaluated offline, or that no API server accepts."""
-    from jobgen.check.cel.values import OFFLINE
-    from jobgen.check.schema.cel_rules import find_rule_errors
-
     for rule, field, reason in find_rule_errors(schema):
         shown = " ".join(rule["rule"].split())
         what = "the rule" if field == "rule" else f"`{field}` of the rule"
@@ -251,8 +259,6 @@ _FORMATS = {
     "team": "teams/**/*.yaml",
     "settings": SETTINGS,
 }
-
-
 _SETTINGS = ".vscode/settings.json"
 
 
@@ -379,3 +385,98 @@ def export_schemas(project: ProjectConfig, folder: Path, cluster: Cluster) -> Re
 def _name_file(api_version: str, kind: str) -> str:
     group, _, version = api_version.rpartition("/")
     return f"{group or 'core'}/{kind.lower()}_{version}.json"
+
+
+class _Folder(NamedTuple):
+    """The CRDs of a folder, and the operator and release that its name states."""
+
+    operator: str
+    release: str
+    crds: Sequence[Any]
+
+
+def update_schemas(root: Path, folders: Sequence[str], directory: Path, *, check: bool) -> Result:
+    """Write the schemas that differ from the CRDs of the folders, or list them; a jobs repository gets no new kinds."""
+    findings: list[Finding] = []
+    found = [_read_folder(directory, folder, findings) for folder in folders]
+    # The schemas of a checkout of jobgen itself have all releases in one file.
+    is_clone = (root / "schemas" / "operators.json").is_file()
+    unnamed = [name for name, folder in zip(folders, found, strict=True) if is_clone and not folder.operator]
+    if unnamed:
+        return error_result(ExitCode.USAGE, f"`{unnamed[0]}` names no release; name it `<operator>-<release>`")
+    if findings:
+        return error_result(ExitCode.ERRORS, "nothing was written", format_findings(findings))
+    if not any(folder.crds for folder in found):
+        return error_result(ExitCode.NOTHING_TO_DO, "the folders have no CustomResourceDefinition")
+    try:
+        wanted = dict(_build_shipped(root, found) if is_clone else _build_imported(found))
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return error_result(ExitCode.ERRORS, "a file is not a CustomResourceDefinition of apiextensions.k8s.io/v1")
+    except RecurringSchemaError as error:
+        return error_result(ExitCode.ERRORS, f"a release removes a field that a later one has: {error}; omit a release")
+    invalid = [name for name in wanted if not _SCHEMA_PATH.fullmatch(name)]
+    if invalid:
+        return error_result(ExitCode.ERRORS, f"`{invalid[0]}` is not a valid schema name; nothing was written")
+    own = wanted.keys() if is_clone else set(_list_imported(root))
+    return _write_updated(
+        root, {name: text for name, text in wanted.items() if name in own}, own - wanted.keys(), check=check
+    )
+
+
+def _read_folder(directory: Path, folder: str, findings: list[Finding]) -> _Folder:
+    full = os.path.realpath(directory / folder)
+    operator, release = parse_release_name(Path(full).name)
+    crds: list[Any] = []
+    for entry in walk_folder(full, folder, _ENDINGS, os.path.join(full, "")):
+        documents = config.read_documents(read_file(entry), findings).documents
+        crds += [data for document in documents for data in split_list(document.data) if _has_crd(data)]
+    return _Folder(operator, release, crds)
+
+
+def _has_crd(data: Any) -> bool:
+    return isinstance(data, dict) and (data.get("kind") == "CustomResourceDefinition" or "openAPIV3Schema" in data)
+
+
+def _build_shipped(root: Path, folders: Sequence[_Folder]) -> Iterator[tuple[str, str]]:
+    """The files with all releases of the kinds of the folders that name an operator and a release."""
+    running = json.loads((root / "schemas" / "operators.json").read_bytes())
+    releases = (Release(*folder) for folder in folders if folder.operator)
+    for name, content in build_files(releases, running):
+        yield f"schemas/{name}", format_file(content)
+
+
+def _build_imported(folders: Sequence[_Folder]) -> Iterator[tuple[str, str]]:
+    """The files of `jobgen schema import`; of several releases of an operator, the newest counts."""
+    for folder in sorted(folders, key=lambda folder: parse_version(folder.release)):
+        for crd in folder.crds:
+            for name, schema in convert_crd(crd):
+                yield f"schemas/{name}", json.dumps(schema, indent=1, sort_keys=True) + "\n"
+
+
+def _list_imported(root: Path) -> Iterator[str]:
+    """The schemas of a jobs repository, without those of its kind descriptions, which `jobgen schema build` writes."""
+    described = {file.path.rpartition(".")[0] for file in layout.read_own_kinds(root)}
+    for _, file in layout.read_own_schemas(root):
+        if file.path.rpartition(".")[0] not in described:
+            yield file.path
+
+
+def _write_updated(root: Path, wanted: dict[str, str], missing: Collection[str], *, check: bool) -> Result:
+    """Write the files that differ, and list them and those that no CRD of the folders describes."""
+    stale = {name: text for name, text in sorted(wanted.items()) if not _is_current(root / name, text)}
+    notes = "".join(f"{name}: the folders have no CRD of this kind\n" for name in sorted(missing))
+    if check:
+        listed = "".join(f"{name}: out of date\n" for name in stale)
+        if stale:
+            return error_result(ExitCode.ERRORS, "run `jobgen schema update` with these folders", listed + notes)
+        return Result(ExitCode.OK, err=notes)
+    error = write_files({root / name: text for name, text in stale.items()}, root)
+    if error:
+        return error
+    listed = "".join(f"{name}: updated\n" for name in stale)
+    counted = f"{pluralize(len(wanted), 'file')}: {len(stale)} written, {len(wanted) - len(stale)} unchanged\n"
+    return Result(ExitCode.OK, err=listed + notes + counted)
+
+
+def _is_current(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_bytes() == text.encode()

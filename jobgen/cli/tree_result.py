@@ -1,12 +1,33 @@
-"""The results for a rendered tree that is up to date, or was brought up to date."""
+"""What a render asks for, and what it says about a tree."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen import __version__
 from jobgen.cli.result import ExitCode, Result
-from jobgen.report.summary import pluralize
+from jobgen.reports.summary import pluralize
+
+if TYPE_CHECKING:
+    from jobgen.api.render import TextFormat
+
+
+class Options(NamedTuple):
+    """What is rendered, and where to."""
+
+    path: Path
+    jobs: Sequence[str]
+    envs: Sequence[str]
+    folder: Path | None
+    format_: TextFormat
+    check: bool = False
+    allow_empty: bool = False
+    allow_mass_delete: bool = False
+    today: str = ""
+    shard: str = ""
+    fsync: bool = True
 
 
 def report_written(total: int, written: int = 0, removed: int = 0) -> Result:

@@ -1,24 +1,66 @@
-"""Write a rendered tree or compare it with the files on disk, and report what differs."""
+"""Render jobs, print them or write them as a tree of files, and report what differs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 from pathlib import Path
+from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError
-from jobgen.api.tree import Tree, compare_tree, count_deleted, deletes_too_much, write_tree
+from jobgen.api.project import load, select_environments
+from jobgen.api.render import join_objects
+from jobgen.api.render import render as render_jobs
+from jobgen.api.tree import Tree, check_folder, compare_tree, count_deleted, deletes_too_much, plan_tree, write_tree
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
-from jobgen.cli.tree_summary import report_checked, report_written
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.cli.tree_result import Options, report_checked, report_written
 from jobgen.repo.lock import is_object_path
 from jobgen.repo.rendered_tree import Drift
-from jobgen.report.escape import visible
-from jobgen.report.summary import pluralize
+from jobgen.reports.escape import visible
+from jobgen.reports.summary import count_severities, format_findings, pluralize
 
 _MAX_SHOWN_FILES, _MAX_SHOWN_LINES = 5, 12
 _MAX_LISTED = 100
 """How many files of a sort are listed; a tree that was never rendered may have thousands."""
+
+
+def run_render(asked: Options) -> tuple[Result, Tree | None]:
+    """Render jobs; return also the tree if it is up to date now, and there is nothing to say about it."""
+    folder, envs, shard = asked.folder, asked.envs, asked.shard
+    try:
+        project = load(asked.path, today=asked.today)
+        if folder is not None:
+            check_folder(project.root, folder, select_environments(project.config, envs), is_new=bool(shard))
+        rendered = render_jobs(
+            project,
+            asked.jobs,
+            environments=envs,
+            format=asked.format_,
+            allow_empty=asked.allow_empty,
+            unique_files=folder is not None,
+            shard=shard,
+        )
+    except JobgenError as error:
+        return to_result(error), None
+    findings = format_findings(rendered.findings)
+    if rendered.failed:
+        message = f"{count_severities(rendered.findings)}; nothing was rendered"
+        return error_result(ExitCode.ERRORS, message, findings), None
+    findings += f"shard {shard.replace('/', ' of ')} has no objects\n" if shard and not rendered.objects else ""
+    if folder is None:
+        return Result(ExitCode.OK, join_objects(rendered.objects, labeled=not envs), findings), None
+    tree = plan_tree(
+        project,
+        folder,
+        rendered,
+        some_jobs=bool(asked.jobs),
+        some_environments=bool(envs),
+        allow_empty=asked.allow_empty,
+        allow_mass_delete=asked.allow_mass_delete,
+    )
+    result, is_current = check_tree(tree) if asked.check else update_tree(tree, fsync=asked.fsync)
+    is_noted = is_current and not findings and tree.objects
+    return result._replace(err=findings + result.err), tree if is_noted else None
 
 
 class Update(NamedTuple):
@@ -47,9 +89,13 @@ def check_tree(tree: Tree) -> Update:
     try:
         drifts = compare_tree(tree)
         lines = [*_format_foreign(tree.folder, drifts), *_format_differences(tree, drifts)]
-        unlisted = list(_format_unlisted(tree.folder, drifts))
+        unlisted = [
+            visible(f"{tree.folder / env / path}: was not written by jobgen; remove it, or move it") + "\n"
+            for env, drift in drifts.items()
+            for path in drift.unlisted
+        ]
         count = len(unlisted)
-        unlisted = _shorten(unlisted)
+        unlisted = [*unlisted[:_MAX_LISTED], *_count_rest(count)]
     except OSError as error:
         return Update(error_result(ExitCode.INTERNAL_ERROR, f"{error.filename or tree.folder}: {error.strerror}"))
     if lines or unlisted:
@@ -83,12 +129,6 @@ def _format_foreign(folder: Path, drifts: Mapping[str, Drift]) -> Iterator[str]:
             yield visible(f"{folder / env / path}: {reason}") + "\n"
 
 
-def _format_unlisted(folder: Path, drifts: Mapping[str, Drift]) -> Iterator[str]:
-    for env, drift in drifts.items():
-        for path in drift.unlisted:
-            yield visible(f"{folder / env / path}: was not written by jobgen; remove it, or move it") + "\n"
-
-
 def _format_differences(tree: Tree, drifts: Mapping[str, Drift]) -> Iterator[str]:
     differences = [
         (env, path, state or ("edited by hand" if path in drift.edited else "out of date"), not state)
@@ -103,10 +143,6 @@ def _format_differences(tree: Tree, drifts: Mapping[str, Drift]) -> Iterator[str
             shown += 1
             yield from _diff_lines(tree.folder / env / path, tree.wanted[env][path])
     yield from _count_rest(len(differences))
-
-
-def _shorten(lines: list[str]) -> list[str]:
-    return [*lines[:_MAX_LISTED], *_count_rest(len(lines))]
 
 
 def _count_rest(count: int) -> Iterator[str]:

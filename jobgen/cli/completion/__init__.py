@@ -1,1 +1,0 @@
-"""Shell completion: what can come next on a command line, without importing the commands."""
