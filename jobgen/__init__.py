@@ -10,8 +10,8 @@ if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
     # argument is `-m` only while Python looks for the module to run. Even __future__ must not be imported before.
     del sys.path[0]
 
-# Type checkers know the name. To import it from `typing` takes longer than to print the help.
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from jobgen.api.diff import ChangedField, ChangedObject, DiffResult, diff
     from jobgen.api.errors import JobgenError, NotFoundError, OperationError, ToolError, UsageError
@@ -21,15 +21,8 @@ if TYPE_CHECKING:
     from jobgen.api.merge_reports import MergedReport, merge_reports
     from jobgen.api.project import Project, load
     from jobgen.api.render import RenderedObject, RenderResult, render
-    from jobgen.diff.queue_changes import (
-        QueueChanges,
-        QueueObjectChange,
-        QuotaAmounts,
-        QuotaChange,
-        WorkloadChange,
-    )
-    from jobgen.explain.cluster_changes import ClusterChange
-    from jobgen.explain.explain import ExplainedField, RenderedValue, ValueSource
+    from jobgen.compare.changes import QueueChanges, QueueObjectChange, QuotaAmounts, QuotaChange, WorkloadChange
+    from jobgen.explanation.explain import ClusterChange, ExplainedField, RenderedValue, ValueSource
     from jobgen.features.kueue.queue import QueuedWorkload, QueueResult, queue
     from jobgen.features.page.report import ReportResult, report
     from jobgen.features.teams.overview import BudgetLine, TeamEnvironment, TeamOverview
@@ -37,7 +30,7 @@ if TYPE_CHECKING:
     from jobgen.features.testing.job_tests import JobTestOutcome, JobTestsResult, run_tests
     from jobgen.model.data import Location
     from jobgen.model.finding import Finding, Identity, Related, Severity
-    from jobgen.report import Suppressed
+    from jobgen.reports import Suppressed
 
 __version__ = "0.2.0"
 
@@ -103,8 +96,7 @@ _MODULES = {
     "jobgen.api.errors": "JobgenError NotFoundError OperationError ToolError UsageError",
     "jobgen.api.exceptions": "AcceptedFindings ExceptionsResult exceptions",
     "jobgen.api.explain": "Explanation RuleExplanation explain",
-    "jobgen.explain.cluster_changes": "ClusterChange",
-    "jobgen.explain.explain": "ExplainedField RenderedValue ValueSource",
+    "jobgen.explanation.explain": "ClusterChange ExplainedField RenderedValue ValueSource",
     "jobgen.features.testing.job_tests": "JobTestOutcome JobTestsResult run_tests",
     "jobgen.api.lint": "LintResult lint",
     "jobgen.api.merge_reports": "MergedReport merge_reports",
@@ -115,8 +107,8 @@ _MODULES = {
     "jobgen.features.teams.teams": "TeamsResult teams",
     "jobgen.model.data": "Location",
     "jobgen.model.finding": "Finding Identity Related Severity",
-    "jobgen.diff.queue_changes": "QueueChanges QueueObjectChange QuotaAmounts QuotaChange WorkloadChange",
-    "jobgen.report": "Suppressed",
+    "jobgen.compare.changes": "QueueChanges QueueObjectChange QuotaAmounts QuotaChange WorkloadChange",
+    "jobgen.reports": "Suppressed",
     "jobgen.features.teams.overview": "BudgetLine TeamEnvironment TeamOverview",
 }
 _FEATURES = "jobgen.features."
@@ -139,17 +131,3 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return __all__
-
-
-class _Package(type(sys)):  # type: ignore[misc]
-    """The type of this module: `jobgen.render`, `diff`, `explain` and `report` stay functions.
-
-    The import system sets private subpackages as attributes of their parent; those four would hide the functions.
-    """
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name in _HOMES and isinstance(value, type(sys))):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

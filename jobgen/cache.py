@@ -17,11 +17,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from hashlib import blake2b
+from hmac import compare_digest
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
-
-from jobgen.model.digest import blake2b, compare_digest
 
 _DIGEST = 16
 # Entries that were not used for so long, or exceed the size limit, are removed once a day.
@@ -101,12 +101,12 @@ def disable() -> None:
 
 
 def is_enabled() -> bool:
-    """Whether the cache is enabled."""
+    """Return True if the cache is enabled."""
     return bool(_folder)
 
 
 def _is_open() -> bool:
-    """Whether the cache can be used; its folder is opened on first use, and disabled if it cannot be used."""
+    """Return True if the cache can be used; its folder is opened on first use, and disabled if it cannot be used."""
     global _folder, _secret  # noqa: PLW0603
     if _folder and not _secret:
         with suppress(OSError):

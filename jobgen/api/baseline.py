@@ -14,7 +14,7 @@ from jobgen.model.rule_names import canonical_rule_name
 from jobgen.repo.atomic import links_outside, replace_file, sync_folders
 from jobgen.repo.files import read_path
 from jobgen.repo.root import find_root
-from jobgen.report import Suppressed, baseline
+from jobgen.reports import Suppressed, baseline
 
 
 def write_baseline(
@@ -68,12 +68,12 @@ def apply_baseline(
     if pruned:
         _write(request.directory / file, file, baseline.remove_stale(text, stale), linted.root)
     else:
-        new += baseline.find_stale(stale, text, file)
+        new += [*baseline.find_stale(stale, text, file), *baseline.find_old_version(text, file)]
     return new, [Suppressed(finding, "the baseline lists it", "baseline") for finding in old], pruned
 
 
 def _covers(request: LintRequest, root: Path, written: Sequence[str]) -> bool:
-    """Whether a lint includes the files of the lint that wrote the baseline."""
+    """Return True if a lint includes the files of the lint that wrote the baseline."""
     paths = relative_paths(request, root)
     if not paths and find_root(root) is not None:
         # The rest of a jobs repository is linted only if it is named.

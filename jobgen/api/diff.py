@@ -8,15 +8,14 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_date, check_format, check_names
 from jobgen.api.project import Project, ProjectPath
-from jobgen.diff import formats
-from jobgen.diff.changes import ChangeSet, compare_snapshots
-from jobgen.diff.impact import Impact
-from jobgen.diff.queue_changes import QueueChanges
-from jobgen.diff.snapshot import (
+from jobgen.compare.changes import ChangeSet, QueueChanges, compare_snapshots
+from jobgen.compare.formats import FORMATS
+from jobgen.compare.impact import Impact
+from jobgen.compare.snapshot import (
     Snapshot,
     SummaryError,
     find_equal_files,
@@ -28,7 +27,6 @@ from jobgen.k8s.secrets import find_secrets, redact_tree
 from jobgen.model.data import Location, Plain
 from jobgen.model.features import find_part, has_part
 from jobgen.model.finding import Finding, Identity, Severity
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted, format_pointer
 from jobgen.model.suggest import did_you_mean
 from jobgen.repo import git
@@ -52,7 +50,7 @@ Action = Literal["added", "removed", "changed"]
 
 def format_names() -> list[str]:
     """Return the names of all formats."""
-    return sorted((*formats.format_names(), HTML) if has_part("diff.html") else formats.format_names())
+    return sorted((*FORMATS.names(), HTML) if has_part("diff.html") else FORMATS.names())
 
 
 class ChangedField(NamedTuple):
@@ -211,7 +209,7 @@ def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> Chang
 
 def _render(format_: str, changes: ChangeSet, home: Path, environments: Sequence[str], repo_url: str | None) -> str:
     if format_ != HTML:
-        return formats.render(format_, changes)
+        return FORMATS.render(format_, changes)
     text: str = find_part("diff.html").render_page(changes, home, environments, repo_url)
     return text
 

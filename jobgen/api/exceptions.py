@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.api.errors import UsageError, check_format
 from jobgen.api.project import ProjectPath, open_project, select_environments
 from jobgen.model.data import Location, Node, Plain, location_of
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.render import config
-from jobgen.report.escape import dump_json, markdown_text, visible
-from jobgen.report.severities import (
+from jobgen.rendering import config
+from jobgen.reports.escape import dump_json, markdown_text, visible
+from jobgen.reports.severities import (
     SeverityException,
     is_expired,
     list_expiring,

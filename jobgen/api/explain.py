@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_date, check_names
 from jobgen.api.project import Project, ProjectPath, load, select_environments
-from jobgen.explain.cluster_changes import ClusterChange, list_cluster_changes
-from jobgen.explain.explain import (
+from jobgen.explanation.explain import (
+    ClusterChange,
     ExplainedField,
     FoundJob,
     explain_fields,
@@ -16,20 +17,20 @@ from jobgen.explain.explain import (
     explain_missing,
     find_job,
     find_layer_errors,
+    list_cluster_changes,
     list_field_paths,
 )
 from jobgen.model.finding import Finding, Severity
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import InvalidPathError, parse_path
 from jobgen.model.rule_names import canonical_rule_name, former_rule_names
 from jobgen.model.suggest import did_you_mean
-from jobgen.pipeline.mutations import ClusterMutations
-from jobgen.render.read_jobs import read_jobs
-from jobgen.render.trace import Tracer
+from jobgen.pipeline.policies import ClusterMutations
+from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.trace import Tracer
 from jobgen.repo import layout
 from jobgen.repo.known_rules import list_known_rules
 from jobgen.repo.root import find_root
-from jobgen.report.summary import pluralize
+from jobgen.reports.summary import pluralize
 
 _MAX_LISTED = 5
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_date, check_format, check_names, check_shard
 from jobgen.api.lint_answers import ask_findings
 from jobgen.api.lint_files import LintRequest, LintRun, resolve_files
 from jobgen.engine.store import Store
 from jobgen.model.finding import Finding, Severity
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.render.redact import redact_lines
+from jobgen.rendering.redact import redact_lines
 from jobgen.repo.files import EXCLUDED, MANIFEST_SUFFIXES
 from jobgen.repo.named_paths import read_lines
 from jobgen.repo.root import find_root, find_settings, open_store
-from jobgen.report import Report, RuleText, Suppressed, formats
+from jobgen.reports import Report, RuleText, Suppressed, formats
+from jobgen.reports.shard_part import ShardPart
 
 if TYPE_CHECKING:
     from jobgen.api.project import ProjectPath
-    from jobgen.report.opinion import Opinion
-    from jobgen.report.shard_part import ShardPart
+    from jobgen.reports import Opinion
+    from jobgen.reports.shard_part import ShardPart
 
 # Modules that a lint of unchanged files does not need are imported in functions: it takes a few milliseconds.
 
@@ -68,7 +68,7 @@ class LintResult(NamedTuple):
         return self.has_findings(Severity.ERROR)
 
     def has_findings(self, severity: Severity) -> bool:
-        """Whether there are findings of a severity, or worse ones."""
+        """Return True if there are findings of a severity, or worse ones."""
         ranks = list(Severity)
         return any(ranks.index(finding.severity) <= ranks.index(severity) for finding in self.findings)
 
@@ -85,7 +85,7 @@ class LintResult(NamedTuple):
         prefix = ""
         if formats.describe(format).names_files_from_top:
             # Imported late: the other formats do not need it.
-            from jobgen.repo.git_top import find_path_from_top
+            from jobgen.repo.git import find_path_from_top
 
             prefix = find_path_from_top(self.root)
         return Report(
@@ -110,8 +110,8 @@ class LintResult(NamedTuple):
             UsageError: There is no such format.
 
         """
-        check_format(format, formats.format_names())
-        return formats.render(format, self.to_report(format, show_suppressed=show_suppressed))
+        check_format(format, formats.FORMATS.names())
+        return formats.FORMATS.render(format, self.to_report(format, show_suppressed=show_suppressed))
 
 
 def lint(
@@ -253,7 +253,7 @@ def _to_result(request: LintRequest, linted: LintRun, known: Sequence[Suppressed
 
 
 def _is_empty(request: LintRequest, linted: LintRun) -> bool:
-    """Whether there is nothing to lint. Shards may have no files of their own; the first knows whether others have."""
+    """True if there is nothing to lint. Shards may have no files of their own; the first knows whether others have."""
     if request.shard and request.shard.is_part:
         files = resolve_files(request)
         if files.jobs or files.standalone or not request.shard.is_first:
@@ -271,8 +271,7 @@ def finish_findings(
     findings: Sequence[Finding], mandatory: frozenset[str]
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """Return one finding for each fault, and the findings that they stand for too."""
-    from jobgen.report.duplicates import merge_duplicates
-    from jobgen.report.unchecked import group_by_kind
+    from jobgen.reports.duplicates import group_by_kind, merge_duplicates
 
     kept = merge_duplicates(findings, mandatory)
     listed = {_key_of(finding) for finding in kept}
@@ -303,7 +302,7 @@ def check_request(request: LintRequest) -> None:
     if not request.directory.is_dir():
         raise UsageError(f"there is no folder `{request.directory}`")
     if _names_other_repository(request):
-        from jobgen.api.other_repositories import check_paths
+        from jobgen.api.recognized_files import check_paths
 
         check_paths(request)
     check_date(request.today)
@@ -318,7 +317,7 @@ def check_request(request: LintRequest) -> None:
 
 
 def _names_other_repository(request: LintRequest) -> bool:
-    """Whether a path may be in a jobs repository other than that of the folder."""
+    """Return True if a path may be in a jobs repository other than that of the folder."""
     full = [(request.directory / path).resolve() for path in request.paths]
     folders = {*full, *(path.parent for path in full)}
     root = find_root(request.directory.resolve())
@@ -327,7 +326,7 @@ def _names_other_repository(request: LintRequest) -> bool:
 
 def _read_rule_texts(root: Path, rules: Sequence[str]) -> dict[str, RuleText]:
     from jobgen.check.rule_docs import all_docs
-    from jobgen.report.pages import name_rule_page
+    from jobgen.reports import name_rule_page
 
     docs, shipped = all_docs(root), all_docs(None)
     return {

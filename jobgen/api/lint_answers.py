@@ -7,14 +7,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jobgen.api.lint_files import LintContents, LintFiles, LintRequest, LintRun, resolve_files
+from jobgen.api.lint_files import (
+    LintContents,
+    LintFiles,
+    LintRequest,
+    LintRun,
+    resolve_files,
+)
 from jobgen.engine.inputs import add_reads, real_path, record
 from jobgen.engine.store import Query, Row, Store
 from jobgen.model.data import Location
 from jobgen.pipeline.encoded_results import Encoded, contains_secret, decode_finding, encode_finding
 from jobgen.repo.root import SETTINGS
-from jobgen.report.coverage import Coverage
-from jobgen.report.suppress import SuppressedFinding, Suppression
+from jobgen.reports.coverage import Coverage
+from jobgen.reports.suppress import SuppressedFinding, Suppression
 
 
 def name_lint(request: LintRequest) -> str:
@@ -135,6 +141,6 @@ def ask_findings(request: LintRequest, store: Store) -> LintRun:
 def check_files(request: LintRequest, files: LintFiles) -> None:
     """Raise a UsageError if a folder contains other jobs repositories."""
     if any(entry.path.endswith(SETTINGS) for entry in files.standalone or ()):
-        from jobgen.api.other_repositories import refuse_repositories
+        from jobgen.api.recognized_files import refuse_repositories
 
         refuse_repositories(request, files)

@@ -6,13 +6,11 @@ import posixpath
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.engine.inputs import MISSING
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder, describe_path
-from jobgen.repo.exclude import ExcludePattern, is_excluded, parse_patterns
 from jobgen.repo.files import EXCLUDED, OTHER_EXTENSION, FileEntry, report_missing_path, report_unread_path
 from jobgen.repo.named_paths import find_files
 from jobgen.repo.root import (
@@ -26,15 +24,16 @@ from jobgen.repo.root import (
     lacks_jobs,
 )
 from jobgen.repo.shipped import BUILT_IN
-from jobgen.report.coverage import Coverage
+from jobgen.repo.walk import ExcludePattern, is_excluded, parse_patterns
+from jobgen.reports.coverage import Coverage
 
 if TYPE_CHECKING:
     from jobgen.model.finding import Finding
     from jobgen.model.shard import Shard
     from jobgen.pipeline.severities import Accepted
-    from jobgen.render.run import Run
-    from jobgen.report.opinion import Opinion
-    from jobgen.report.suppress import SuppressedFinding, Suppression
+    from jobgen.rendering.run import Run
+    from jobgen.reports import Opinion
+    from jobgen.reports.suppress import SuppressedFinding, Suppression
 
 STDIN = "<stdin>"
 _NOTHING_READ = "no file in this folder is read; it is empty, or holds only hidden and other files"
@@ -96,7 +95,7 @@ class LintFiles(NamedTuple):
     """The paths of files beside the manifests, such as scripts, which may say what a manifest is."""
 
     def is_excluded(self, file: str) -> bool:
-        """Whether findings in a file of jobs/ are left out. Layers affect many jobs, so they are never excluded."""
+        """True if findings in a file of jobs/ are left out. Layers affect many jobs, so they are never excluded."""
         return file.startswith("jobs/") and is_excluded(file, self.patterns)
 
 
@@ -157,7 +156,7 @@ def resolve_files(request: LintRequest) -> LintFiles:
         jobs += _find_unread(root, repository, sources)
     patterns = read_patterns(root) if root is not None else ()
     if whole and isinstance(root, Path) and (not request.paths or REPOSITORY_FOLDERS[0] in repository):
-        from jobgen.repo.misnamed_folders import find_misnamed
+        from jobgen.repo.layout import find_misnamed
 
         jobs += find_misnamed(root, patterns)
     if patterns and whole:
@@ -222,7 +221,7 @@ def path_below(folder: Folder, root: Folder) -> str | None:
 
 
 def _match_below(prefix: str, patterns: Sequence[ExcludePattern]) -> Callable[[str], bool]:
-    """Whether a path is excluded, given relative to a folder at `prefix` from the root."""
+    """Return True if a path is excluded, given relative to a folder at `prefix` from the root."""
 
     def match(path: str) -> bool:
         return is_excluded(posixpath.normpath(posixpath.join(prefix, path)), patterns)
@@ -263,7 +262,7 @@ def select_findings(findings: Iterable[Finding], request: LintRequest) -> list[F
 
 
 def is_repository_file(file: str) -> bool:
-    """Whether a file, relative to the root of a jobs repository, is in one of its folders."""
+    """Return True if a file, relative to the root of a jobs repository, is in one of its folders."""
     return file.partition("/")[0] in REPOSITORY_FOLDERS
 
 

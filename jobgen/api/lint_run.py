@@ -20,13 +20,7 @@ from jobgen.api.lint_files import (
     select_findings,
 )
 from jobgen.api.project import select_environments
-from jobgen.api.recognized_files import (
-    count_unjudged,
-    name_taken,
-    recognize_files,
-    report_unjudged,
-    settle_findings,
-)
+from jobgen.api.recognized_files import count_unjudged, name_taken, recognize_files, report_unjudged, settle_findings
 from jobgen.check.rules import all_rules, rule_categories, rule_names
 from jobgen.engine.inputs import FOLDER
 from jobgen.engine.store import Store
@@ -34,13 +28,12 @@ from jobgen.model.builtin_rules import CHANGE_RULES
 from jobgen.model.data import Location, value_of
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.pipeline.lint_checks import LintChecks
-from jobgen.render import config
-from jobgen.render.config import ProjectConfig
-from jobgen.render.locate import locate
-from jobgen.render.prepare_run import load_project
-from jobgen.render.read_jobs import collect_suppressions
-from jobgen.render.run import Run
-from jobgen.render.run_state import discard_object, keep_object
+from jobgen.rendering import config
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.locate import locate
+from jobgen.rendering.read_jobs import collect_suppressions
+from jobgen.rendering.run import Run
+from jobgen.rendering.run_state import discard_object, keep_object, load_project
 from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, Folder, describe_path
 from jobgen.repo.files import File
@@ -48,13 +41,13 @@ from jobgen.repo.lock import TREE
 from jobgen.repo.named_paths import read_first
 from jobgen.repo.root import SETTINGS, find_files_of_other_repositories
 from jobgen.repo.walk import find_unmatched_patterns
-from jobgen.report.coverage import Coverage, join_coverage
-from jobgen.report.placeholders import group_placeholders
-from jobgen.report.suppress import SuppressedFinding, Suppression, apply_suppressions, find_unused
+from jobgen.reports.coverage import Coverage, join_coverage
+from jobgen.reports.placeholders import group_placeholders
+from jobgen.reports.suppress import SuppressedFinding, Suppression, apply_suppressions, find_unused
 
 if TYPE_CHECKING:
     from jobgen.recognize.survey import Survey
-    from jobgen.report.opinion import Opinion
+    from jobgen.reports import Opinion
 
 # Rules beside those of scope `fleet` that compare objects of several files.
 _CROSS_FILE_RULES = frozenset(
@@ -217,7 +210,7 @@ def _check_rendered_tree(files: LintFiles, request: LintRequest, project: Projec
         return
     if not describe_path(files.root / TREE).startswith(("link", FOLDER)):
         return
-    from jobgen.repo.tree_faults import find_tree_faults
+    from jobgen.repo.rendered_tree import find_tree_faults
 
     named = [_path_from_root(request.directory, path, files.root) for path in request.paths if path != "-"]
     for fault in find_tree_faults(files.root / TREE, _list_environments(files.root, project)):
@@ -231,7 +224,7 @@ def _check_rendered_tree(files: LintFiles, request: LintRequest, project: Projec
 
 def _list_environments(root: Folder, project: ProjectConfig) -> frozenset[str]:
     """Return the names of all environments, also of those whose overlays cannot be read."""
-    from jobgen.repo.tree_files import find_environments
+    from jobgen.repo.rendered_tree import find_environments
 
     known = frozenset(project.overlays) or frozenset(("",))
     if known.issuperset(find_environments(root / TREE)):
@@ -325,7 +318,7 @@ def _report_templates(
 def _list_without_schema(run: Run) -> tuple[frozenset[str], frozenset[str]]:
     """The files and objects without a schema, and the rules that did not check them."""
     # Imported late: most files have a schema.
-    from jobgen.report.baseline import name_object
+    from jobgen.reports.baseline import name_object
 
     objects = (name_object(obj) for _, obj in run.without_schema if obj)
     names = frozenset((*(file for file, _ in run.without_schema), *objects))

@@ -1,4 +1,4 @@
-"""Lint a share of the files: its report carries the answers about its files, so that all reports can be merged."""
+"""Lint a share of the files: its report carries the answers about its files, for the merge of all reports."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from jobgen.api.errors import UsageError
 from jobgen.api.lint_files import LintRequest, LintRun
 from jobgen.engine.store import Row, Store
 from jobgen.pipeline.lint_checks import CHECKED
-from jobgen.render.result_inputs import make_key, name_entry
-from jobgen.render.run_state import RunState
-from jobgen.report.shard_part import ShardPart, pack
+from jobgen.rendering.result_inputs import make_key, name_entry
+from jobgen.rendering.run_state import RunState
+from jobgen.reports.shard_part import ShardPart, pack
 
 LINT = "lint"
 

@@ -6,18 +6,18 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from jobgen.api.errors import UsageError, check_date
 from jobgen.model.finding import Finding
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
-from jobgen.render import config
-from jobgen.render.config import ProjectConfig
-from jobgen.render.read_jobs import read_jobs
+from jobgen.rendering import config
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.read_jobs import read_jobs
 from jobgen.repo import layout
 from jobgen.repo.root import SETTINGS, find_root, has_settings
 from jobgen.repo.walk import find_folders
-from jobgen.report.summary import count_severities
+from jobgen.reports.summary import count_severities
 
 
 class Project(NamedTuple):

@@ -6,17 +6,16 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import groupby, pairwise
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names, check_shard
 from jobgen.api.project import ProjectPath, open_project, select_environments
 from jobgen.model.data import Location, Plain
 from jobgen.model.finding import Finding, Identity, Related, Severity
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
-from jobgen.render.environment import EnvironmentRunner, Rendered
-from jobgen.render.read_jobs import read_jobs
-from jobgen.render.run import Run
+from jobgen.rendering.environment import EnvironmentRunner, Rendered
+from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.run import Run
 from jobgen.repo import layout
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_json, to_yaml

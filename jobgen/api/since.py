@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from jobgen.api.errors import JobgenError, UsageError
 from jobgen.api.lint_answers import ask_findings
@@ -14,24 +16,191 @@ from jobgen.api.lint_files import (
     LintFiles,
     LintRequest,
     LintRun,
+    is_repository_file,
     resolve_files,
     select_findings,
     split_paths,
 )
-from jobgen.api.pair_findings import Side, find_new
-from jobgen.diff.change_rules import ChangedFiles, check_change
+from jobgen.compare.change_rules import ChangedFiles, check_change
 from jobgen.engine.store import Store
 from jobgen.engine.workers import run_beside
 from jobgen.model.builtin_rules import UNREAD_RULES
+from jobgen.model.data import TracedKey, TracedList, TracedScalar, untraced
 from jobgen.model.finding import Finding
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.render.prepare_run import digest_layers
-from jobgen.render.result_inputs import digest_entry
+from jobgen.model.path import format_pointer, list_item_names
+from jobgen.model.rule_names import original_rule_name
+from jobgen.rendering.result_inputs import digest_entry
+from jobgen.rendering.run_state import digest_layers
 from jobgen.repo import git
-from jobgen.repo.commit import CommitPath, open_commit
+from jobgen.repo.commit import CommitPath, Folder, open_commit
 from jobgen.repo.files import is_manifest_name
+from jobgen.repo.named_paths import read_first
 from jobgen.repo.root import find_root
-from jobgen.report.suppress import apply_suppressions
+from jobgen.reports.suppress import apply_suppressions
+from jobgen.yamlio.read import read
+
+_SIMILAR = 0.5
+"""The share of equal lines from which a file counts as moved, as in Git."""
+_SUMS = frozenset(("exceeds-quota", "gpu-budget-exceeded", "sweep-too-large"))
+"""Rules about a sum of several jobs: their values say which sum. They report on one of the jobs, which may change."""
+_KINDS = frozenset(("queue-support-ending",))
+"""Rules that report once for all jobs of a kind, on one of them. Their values have the number of jobs."""
+_SHARED = "jobs"
+"""What the subject of a finding about several jobs starts with."""
+
+
+class Side:
+    """The findings of one revision, and the folders that their files are relative to."""
+
+    def __init__(self, findings: Sequence[Finding], folders: Sequence[Folder]) -> None:
+        self.findings = findings
+        self._folders = folders
+        self._contents: dict[str, bytes | None] = {}
+        self._places: dict[str, dict[tuple[int, int], str]] = {}
+
+    def read(self, file: str) -> bytes | None:
+        """Return the content of a file; None if it does not exist."""
+        if file not in self._contents:
+            found = read_first(self._folders, file)
+            self._contents[file] = found.content if found else None
+        return self._contents[file]
+
+    def normalize(self, file: str) -> str:
+        """Return the path of a file as it is in both revisions, however it was named."""
+        folder = self._folders[-1]
+        is_absolute = isinstance(folder, Path) and os.path.isabs(file)
+        return os.path.relpath(file, str(folder)) if is_absolute else os.path.normpath(file)
+
+    def find_place(self, finding: Finding) -> str:
+        """Return the document and the path in it that a finding points at; empty if the file is not valid YAML."""
+        file = finding.location.file
+        if file not in self._places:
+            wanted = {each.location[1:3] for each in self.findings if each.location.file == file}
+            found = _list_places(self.read(file) or b"", file)
+            self._places[file] = {start: place for start, place in found if start in wanted}
+        return self._places[file].get((finding.location.line, finding.location.column), "")
+
+    @cached_property
+    def faulty_files(self) -> list[str]:
+        """The files of findings that have no object, so that only their file identifies them."""
+        return list(dict.fromkeys(self.normalize(each.location.file) for each in self.findings if each.object is None))
+
+
+class _Key(NamedTuple):
+    rule: str
+    severity: str
+    env: str
+    subject: tuple[str, ...]
+    place: str
+    values: tuple[str, ...]
+
+
+def find_new(now: Side, before: Side) -> list[Finding]:
+    """Return the findings that were not there before."""
+    moved = _find_moved_files(now, before)
+    left: dict[_Key, list[str]] = {}
+    for finding in before.findings:
+        file = before.normalize(finding.location.file)
+        file = moved.get(file, file) if finding.object is None else file
+        left.setdefault(_make_key(finding, before, moved), []).append(file)
+    # A finding in the same file is the same one; what is left may have moved to another file.
+    others = [
+        finding
+        for finding in now.findings
+        if not _take(left, _make_key(finding, now, {}), now.normalize(finding.location.file))
+    ]
+    return [finding for finding in others if not _take_moved(left, finding, now, before)]
+
+
+def _take(left: dict[_Key, list[str]], key: _Key, file: str) -> bool:
+    """Remove a finding in a file from those that are left."""
+    if file not in left.get(key, ()):
+        return False
+    left[key].remove(file)
+    return True
+
+
+def _take_moved(left: dict[_Key, list[str]], finding: Finding, now: Side, before: Side) -> bool:
+    """Remove a finding of the same job in another file from those that are left.
+
+    In a jobs repository, a job is in one file. Manifests of the same name may be in several, for different clusters, so
+    there the job must have left its old file or come in a new one.
+    """
+    key, file = _make_key(finding, now, {}), now.normalize(finding.location.file)
+    for other in left.get(key, ()) if finding.object else ():
+        is_job = is_repository_file(file) and is_repository_file(other)
+        if is_job or key.subject[0] == _SHARED or now.read(other) is None or before.read(file) is None:
+            return _take(left, key, other)
+    return False
+
+
+def _make_key(finding: Finding, side: Side, moved: dict[str, str]) -> _Key:
+    identity, place, values = finding.object, finding.place, finding.values
+    subject: tuple[str, ...]
+    if identity is not None and finding.rule in _SUMS:
+        subject, place = (_SHARED,), ""
+    elif identity is not None and finding.rule in _KINDS:
+        subject, place, values = (_SHARED, identity.kind), "", ()
+    elif identity is None:
+        file = side.normalize(finding.location.file)
+        subject = ("file", moved.get(file, file))
+        place = place or side.find_place(finding)
+    else:
+        # The name of a run changes with its content; the place holds the name of the job.
+        name = "" if place else identity.name
+        subject = ("object", identity.api_version.rpartition("/")[0], identity.kind, identity.namespace, name)
+    return _Key(original_rule_name(finding.rule), finding.severity.value, finding.env, subject, place, values)
+
+
+def _find_moved_files(now: Side, before: Side) -> dict[str, str]:
+    """Return the new path of each old file with findings that was moved."""
+    added = [file for file in now.faulty_files if before.read(file) is None]
+    moved: dict[str, str] = {}
+    for old in before.faulty_files:
+        content = before.read(old)
+        if content is None or now.read(old) is not None:
+            continue
+        best = max(added, key=lambda file: _measure_similarity(content, now.read(file) or b""), default=None)
+        if best is not None and _measure_similarity(content, now.read(best) or b"") >= _SIMILAR:
+            moved[old] = best
+            added.remove(best)
+    return moved
+
+
+def _measure_similarity(one: bytes, other: bytes) -> float:
+    if one == other:
+        return 1.0
+    lines, others = Counter(one.split(b"\n")), Counter(other.split(b"\n"))
+    return (lines & others).total() / max(lines.total(), others.total())
+
+
+def _list_places(content: bytes, file: str) -> Iterator[tuple[tuple[int, int], str]]:
+    """Yield the line and column of every key and value of a file, with its document and path."""
+    for index, document in enumerate(read(content, file, traced=True).documents):
+        data = document.data
+        plain = untraced(data) if isinstance(data, dict) else {}
+        metadata = plain.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        start = f"{plain.get('kind')} {name}" if name else str(index)
+        pending: list[tuple[Any, str]] = [(data, start)]
+        while pending:
+            node, place = pending.pop()
+            if isinstance(node, TracedScalar):
+                yield node.location[1:3], place
+            elif isinstance(node, dict):
+                for key, child in node.items():
+                    below = f"{place}{format_pointer((key,))}"
+                    pending.append((child, below))
+                    if isinstance(key, TracedKey):
+                        yield key.location[1:3], below
+            elif isinstance(node, list):
+                steps = list_item_names(node)
+                pending += [
+                    (child, f"{place}{format_pointer((step,))}") for child, step in zip(node, steps, strict=True)
+                ]
+                if isinstance(node, TracedList):
+                    yield node.location[1:3], place
+
 
 _MAX_SEARCHED = 20_000
 """The number of files up to which a commit is searched for the old paths of moved manifests."""

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen import __version__
 from jobgen.api.errors import OperationError, UsageError
@@ -14,10 +14,9 @@ from jobgen.api.project import Project
 from jobgen.api.render import RenderResult
 from jobgen.model.data import Plain, untraced
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.render import config
-from jobgen.render.config import ProjectConfig
-from jobgen.repo import layout, rendered_tree, tree_files
+from jobgen.rendering import config
+from jobgen.rendering.config import ProjectConfig
+from jobgen.repo import layout, rendered_tree
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, Origin, digest_data, is_object_path
 from jobgen.repo.rendered_tree import Drift, IncompleteWriteError, TreeExtras
@@ -50,7 +49,7 @@ class Tree(NamedTuple):
 
 def check_folder(root: Path, folder: Path, environments: Sequence[str], *, is_new: bool = False) -> None:
     """Raise a UsageError if a tree cannot be written to a folder; with `is_new`, also if it has a tree."""
-    if is_new and os.path.isdir(folder) and tree_files.find_environments(folder):
+    if is_new and os.path.isdir(folder) and rendered_tree.find_environments(folder):
         # The tree of a shard would replace that of all jobs.
         raise UsageError(f"`{folder}` has a rendered tree; a shard writes its part to a new folder, such as `-o part`")
     if any(is_source_folder(root, folder / env) for env in environments):
@@ -79,7 +78,7 @@ def plan_tree(
     digests = {env: {one.path: one.job_digest for one in several} for env, several in objects.items()}
     removed = {
         env: dict[str, str]()
-        for env in (() if some_jobs or some_environments else tree_files.find_environments(folder))
+        for env in (() if some_jobs or some_environments else rendered_tree.find_environments(folder))
         if env not in project.config.overlays
     }
     extras = TreeExtras(make_extra_files, find_origins(project.config, digests))

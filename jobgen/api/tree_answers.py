@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from jobgen.engine.inputs import Read, list_folder, record
 from jobgen.engine.store import Query, Store
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.commit import list_folder_names
 from jobgen.repo.files import read_file
 from jobgen.repo.layout import find_jobs
+from jobgen.repo.rendered_tree import list_files, read_content
 from jobgen.repo.root import find_root
-from jobgen.repo.tree_files import list_files, read_content
 
 TREE: Query[int] = Query("tree", str, int)
 """The number of objects of a tree that is up to date."""

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cache, cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.check.admission import validate_pod_template
+from jobgen.check.admission.metadata import validate_object_metadata
 from jobgen.check.admission.names import DNS_SUBDOMAIN, MAX_SUBDOMAIN, is_dns_subdomain
-from jobgen.check.admission.object_metadata import validate_object_metadata
 from jobgen.check.operators.defaults import fill_in_defaults
 from jobgen.check.rule_runner import INTERNAL_ERROR, RuleRunner, report_exception
 from jobgen.check.rules import Fact, Rule
@@ -19,23 +19,20 @@ from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.check.schema.shipped import find_shipped_admission, find_shipped_schema, read_shipped_bundle
 from jobgen.check.validation import find_metadata_format, validate_object
 from jobgen.check.validation.pods import is_workload, validate_workload_pod
-from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
-from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
 from jobgen.k8s.custom_kinds import Definition, DefinitionSource, no_definitions
-from jobgen.k8s.device_catalog import CatalogSource, no_catalog
+from jobgen.k8s.device_claims import CatalogSource, no_catalog
+from jobgen.k8s.kinds import BUILTIN_GROUPS
 from jobgen.k8s.kueue import creates_wrapped_objects
 from jobgen.k8s.nodes import as_text, find_nodes
-from jobgen.k8s.object_paths import ObjectPath
+from jobgen.k8s.object_paths import ObjectPath, is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import Manifest, Pod, Role
 from jobgen.k8s.operators import name_last_pod
-from jobgen.k8s.pod_templates import list_claim_paths
+from jobgen.k8s.pod_sets import list_claim_paths
 from jobgen.k8s.releases import Release, parse_release
-from jobgen.model.consequences import drop_consequences, is_failed_evaluation
 from jobgen.model.data import Node, value_of, with_value
-from jobgen.model.finding import UNCHECKED, FixStep, Problem, Severity, quoted_values
+from jobgen.model.finding import UNCHECKED, FixStep, Problem, Severity, drop_consequences, is_failed_evaluation
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.model.mutated import Mutated
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import find_closest
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
@@ -156,7 +153,7 @@ class Checker:
         return problems
 
     def has_problems(self, manifest: Manifest) -> bool:
-        """Whether anything is wrong with an object."""
+        """Return True if anything is wrong with an object."""
         return self.find_reporting(manifest).is_any
 
     def find_reporting(self, manifest: Manifest) -> Reporting:
@@ -402,7 +399,6 @@ class Checker:
             obj.get("kind"),
             category="meta",
             severity=Severity.WARNING,
-            evidence=(name, api_version),
         )
 
 
@@ -570,4 +566,4 @@ def _locate_in_role(problem: Problem, role: Role) -> Problem:
     """Point at the key of an empty template, which has no location itself, and name the role."""
     node = next((key for key in role.replica_spec if key == "template"), role.key)
     message = f"role `{role.replica_type}`: {problem.message}"
-    return problem._replace(node=node, message=message, evidence=problem.evidence or quoted_values(problem.message))
+    return problem._replace(node=node, message=message)

@@ -6,15 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from jobgen.check.rules import all_rules
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
-from jobgen.model.builtin_rules import BUILTIN_RULES
+from jobgen.model.builtin_rules import BUILTIN_RULES, POD_RULES
 from jobgen.model.data import Node
 from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.pod_rules import POD_RULES
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import read_file
@@ -214,7 +213,7 @@ def policy_example(root: Folder | None, name: str) -> tuple[str, str] | None:
 
 
 def _is_own_policy(root: Folder, name: str) -> bool:
-    """Whether a repository has a policy of this name."""
+    """Return True if a repository has a policy of this name."""
     documents = (data for file in layout.read_own_policies(root) for data in read_policy_file(file))
     return any(name_policy(data) == name for data in documents if data.get("kind") in (VALIDATING, MUTATING))
 

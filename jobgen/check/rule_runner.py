@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from jobgen.check.rules import Fact, Rule, Violation
 from jobgen.k8s.objects import Container, Manifest, Pod, Role
 from jobgen.model.data import Node
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FINDINGS
-from jobgen.model.named_tuple import NamedTuple
 
 _TEAM = "team"
 INTERNAL_ERROR = "internal-error"
@@ -143,4 +143,4 @@ def to_problem(rule: Rule, violation: Violation) -> Problem:
 def report_exception(check: str, error: Exception, obj: Mapping[str, Node]) -> Problem:
     """A problem for a check that raised an exception on an object, so that the run goes on and still fails."""
     message = f"{check} failed on this object with `{type(error).__name__}`: {error}; please report this bug in jobgen"
-    return Problem(INTERNAL_ERROR, message, obj.get("kind"), category="meta", evidence=(check,))
+    return Problem(INTERNAL_ERROR, message, obj.get("kind"), category="meta")

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from jobgen.check.rules import Violation
-from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
+from jobgen.k8s.kinds import CLUSTER_SCOPED
+from jobgen.k8s.kueue import find_suspend_path, is_suspended, stays_suspended
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
+from jobgen.k8s.pod_sets import RAY_CLUSTERS
+from jobgen.k8s.requested_amounts import list_amounts
+from jobgen.k8s.resources import count_gpus, find_shared_devices, list_counted_pods
 from jobgen.k8s.team_uses import Use
+from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.spec.teams import TeamScope
+from jobgen.spec.teams import Budget, DeviceLimit, TeamScope
 
 _MAX_NAMED = 4
 
@@ -56,8 +63,115 @@ _OF_CLUSTER = lazy_pattern(r"Cluster[A-Z]")
 
 
 def is_kind_allowed(team: TeamScope, use: Use) -> bool:
-    """Whether a team may have objects of a kind; without a list, all but those that affect others."""
+    """Return True if a team may have objects of a kind; without a list, all but those that affect others."""
     if "kinds" in team.allowed:
         return team.allows("kinds", use.value, f"{use.value}.{use.qualifier}" if use.qualifier else use.value)
     is_of_cluster = use.value in CLUSTER_SCOPED or _OF_CLUSTER.match(use.value)
     return not is_of_cluster and use.value not in GRANTING_KINDS
+
+
+BudgetUse = tuple[str, int, int, tuple[tuple[object, ...], ...]]
+"""A line of a budget, its limit, what a job requests of it, and the devices of claims that jobs may share."""
+
+
+class BudgetLine(NamedTuple):
+    """One limit of a budget."""
+
+    name: str
+    limit: int
+    device: DeviceLimit | None = None
+
+
+def list_lines(budget: Budget) -> Iterator[BudgetLine]:
+    """Yield the limits of a budget."""
+    for name in ("gpus", "jobs", "replicas"):
+        limit = getattr(budget, name)
+        if limit is not None:
+            yield BudgetLine(name, limit)
+    for device in budget.devices:
+        labels = "".join(f", {key}={value}" for key, value in device.labels)
+        yield BudgetLine(f"{device.resource}{labels}", device.max, device)
+
+
+def measure_use(manifest: Manifest, budget: Budget) -> Iterator[BudgetUse]:
+    """Yield what an object requests of each limit; nothing if it runs no pods, or stays suspended."""
+    if stays_suspended(manifest):
+        return
+    manifest = _start(manifest)
+    pods = list_counted_pods(manifest)
+    if not pods:
+        return
+    for line in list_lines(budget):
+        if line.device is not None:
+            yield line.name, line.limit, _count_devices(manifest, line.device), ()
+        elif line.name == "gpus":
+            shared = tuple(tuple(each) for each in find_shared_devices(manifest))
+            yield line.name, line.limit, count_gpus(manifest), shared
+        else:
+            count = 1 if line.name == "jobs" else sum(count for _, count in pods)
+            yield line.name, line.limit, count, ()
+
+
+def _start(manifest: Manifest) -> Manifest:
+    """Return an object as it may be later: started by its queue, with all workers that Ray may add."""
+    obj = manifest.object
+    path = find_suspend_path(manifest)
+    if path and is_suspended(manifest):
+        obj = _set_at(obj, path, value=False)
+    clusters = RAY_CLUSTERS.get(manifest.kind_name, ()) if manifest.group == "ray.io" else ()
+    cluster = as_mapping(get_path(obj, *clusters)) if clusters else {}
+    if value_of(cluster.get("enableInTreeAutoscaling")) is True:
+        groups = [_scale_up(each) for each in as_list(cluster.get("workerGroupSpecs"))]
+        obj = _set_at(obj, (*clusters, "workerGroupSpecs"), value=groups)
+    if obj is manifest.object:
+        return manifest
+    return Manifest(obj, manifest.kind, manifest.cluster, manifest.read_catalog, manifest.team)
+
+
+def _scale_up(group: Node) -> Node:
+    most = as_mapping(group).get("maxReplicas")
+    return {**as_mapping(group), "replicas": most} if as_integer(most) is not None else group
+
+
+def _set_at(node: Mapping[str, Node], path: Sequence[str], *, value: Node) -> dict[str, Node]:
+    below = _set_at(as_mapping(node.get(path[0])), path[1:], value=value) if len(path) > 1 else value
+    return {**node, path[0]: below}
+
+
+def _count_devices(manifest: Manifest, limit: DeviceLimit) -> int:
+    wanted = dict(limit.labels)
+    amounts = (
+        each.amount
+        for each in list_amounts(manifest)
+        if each.resource == limit.resource and _selects(each.pod.spec, wanted)
+    )
+    return int(sum(amounts))
+
+
+def _selects(spec: Mapping[str, Node], wanted: Mapping[str, str]) -> bool:
+    """Return True if a pod selects nodes with these labels, by its selector or by what its affinity requires."""
+    selector = as_mapping(spec.get("nodeSelector"))
+    left = {key: value for key, value in wanted.items() if as_text(selector.get(key)) != value}
+    if not left or any(key in selector for key in left):
+        return not left
+    required = get_path(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    # A pod runs on the nodes of any of the terms.
+    for term in as_list(as_mapping(required).get("nodeSelectorTerms")):
+        expressions = [as_mapping(each) for each in as_list(as_mapping(term).get("matchExpressions"))]
+        if all(_permits(expressions, key, value) for key, value in left.items()):
+            return True
+    return False
+
+
+def _permits(expressions: Sequence[Mapping[str, Node]], key: str, value: str) -> bool:
+    """Return True if expressions are about a label, and permit a value of it."""
+    own = [each for each in expressions if as_text(each.get("key")) == key]
+    return bool(own) and all(_matches(each, value) for each in own)
+
+
+def _matches(expression: Mapping[str, Node], value: str) -> bool:
+    values = {as_text(each) for each in as_list(expression.get("values"))}
+    operator = as_text(expression.get("operator"))
+    return (
+        operator == "Exists" or (operator == "In" and value in values) or (operator == "NotIn" and value not in values)
+    )

@@ -14,10 +14,10 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from hashlib import blake2b
+from typing import NamedTuple
 
-from jobgen.model.digest import blake2b
 from jobgen.model.limits import MAX_BYTES
-from jobgen.model.named_tuple import NamedTuple
 
 Read = tuple[str, str, str]
 """What was looked at: the name of a probe, its argument, and a digest of what it returned."""
@@ -312,15 +312,15 @@ class UnsavedEntry(NamedTuple):
     is_folder: bool
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 -- as of `os.DirEntry`
-        """Whether it is a folder."""
+        """Return True if it is a folder."""
         return self.is_folder
 
     def is_file(self) -> bool:
-        """Whether it is a file."""
+        """Return True if it is a file."""
         return not self.is_folder
 
     def is_symlink(self) -> bool:
-        """Whether it is a symbolic link."""
+        """Return True if it is a symbolic link."""
         return False
 
 

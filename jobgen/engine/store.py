@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from jobgen import cache
 from jobgen.engine.inputs import Read, digest_bytes, holds, record
-from jobgen.model.named_tuple import NamedTuple
 
 Value = TypeVar("Value")
 

@@ -50,6 +50,6 @@ def build(tree: SourceTree, root: str, tool: Tool | None = None) -> Build:
 
 def read_documents(content: bytes, file: str, layer: str) -> tuple[tuple[Any, ...], tuple[Finding, ...]]:
     """Return the documents of a file with locations, mappings or lists, and the findings if some cannot be read."""
-    from jobgen.kustomize import text_nodes
+    from jobgen.kustomize import resource
 
-    return text_nodes.read_documents(content, file, layer)
+    return resource.read_documents(content, file, layer)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.kustomize import transformers
@@ -19,15 +19,13 @@ from jobgen.kustomize.kustomization import Kustomization, check_replacements, lo
 from jobgen.kustomize.patches import Patch, apply_patch, relate
 from jobgen.kustomize.references import parse_references, replace_variables, update_references
 from jobgen.kustomize.replacements import UnsupportedError, replace
-from jobgen.kustomize.resource import Id, Resource
+from jobgen.kustomize.resource import Id, Resource, read_documents, read_inline
 from jobgen.kustomize.strategic_merge import Schemas, read_openapi
-from jobgen.kustomize.text_nodes import read_documents, read_inline
 from jobgen.kustomize.transformers import parse_spec
 from jobgen.kustomize.tree import CachedTree, SourceTree, find_kustomizations, is_remote, resolve_path
 from jobgen.model.data import Location, Node, TracedScalar, location_of, untraced, value_of, with_value
 from jobgen.model.finding import Finding, Problem, Related, Severity
 from jobgen.model.limits import Budget, BudgetExceededError
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import find_closest
 from jobgen.repo.files import BuiltObject
 from jobgen.spec.json_patch import copy_containers

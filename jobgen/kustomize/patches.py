@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.k8s.nodes import as_mapping
 from jobgen.kustomize.kustomization import text_of
-from jobgen.kustomize.patterns import PatternError
 from jobgen.kustomize.resource import Resource, identify
-from jobgen.kustomize.select import select
+from jobgen.kustomize.select import PatternError, select
 from jobgen.kustomize.strategic_merge import MergeError, Schemas, merge_patch
 from jobgen.model.data import Node, is_null, location_of, value_of, with_value
 from jobgen.model.finding import Problem, Related, Severity
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.spec.json_patch import apply_json_patch, copy_containers
 

@@ -8,9 +8,8 @@ from typing import Any
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.kustomize.field_specs import Origin, split_path
 from jobgen.kustomize.kustomization import text_of
-from jobgen.kustomize.patterns import PatternError, matches
 from jobgen.kustomize.resource import Id, Resource
-from jobgen.kustomize.select import has_selected_metadata, is_selected
+from jobgen.kustomize.select import PatternError, has_selected_metadata, is_selected, matches
 from jobgen.model.data import Location, Node, TracedScalar, is_null, location_of, override, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_DEPTH

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from jobgen.k8s.nodes import as_mapping
 from jobgen.kustomize.field_specs import KNOWN_TYPES
-from jobgen.kustomize.kustomization import text_of
-from jobgen.model.data import Location, Node
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.kustomize.kustomization import read_traced, text_of
+from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedMapping, TracedScalar, value_of
+from jobgen.model.finding import Finding
+from jobgen.yamlio.read.exact import compose
 
 _NO_NAMESPACE = "_non_namespaceable_"
 
@@ -108,3 +111,78 @@ def identify(node: Node) -> Id:
 def is_of_cluster(api_version: str, kind: str) -> bool:
     """Return True if kustomize knows that objects of a type have no namespace."""
     return KNOWN_TYPES.get((api_version, kind), False)
+
+
+@lru_cache(maxsize=128)
+def read_documents(content: bytes, file: str, layer: str) -> tuple[tuple[Any, ...], tuple[Finding, ...]]:
+    """Return the documents of a file with locations, mappings or lists, and the findings if some cannot be read.
+
+    The last files are kept, so their data must not be changed.
+    """
+    source = read_traced(content, file)
+    documents: list[Any] = [each.data for each in source.documents]
+    findings: tuple[Finding, ...] = source.findings
+    if not documents and all(each.rule == "not-a-mapping" for each in findings):
+        # JSON patches are lists.
+        data, found = compose(content.decode("utf-8", "replace"), file, 1, traced=True)
+        documents, findings = ([], tuple(found)) if value_of(data) is None else ([data], ())
+    is_valid = not any(each.rule in _UNREADABLE for each in findings)
+    return tuple(_rebuild(each, _stay, layer) for each in documents), () if is_valid and documents else findings
+
+
+_UNREADABLE = frozenset(("yaml-syntax", "template-text", "not-a-mapping", "unknown-anchor", "excessive-aliases"))
+
+
+def read_inline(node: TracedScalar, lines: list[str], layer: str) -> tuple[list[Any], tuple[Finding, ...]]:
+    """Return the documents of a text that is a value of a YAML file; those of a literal block keep their lines."""
+    start = node.location
+    line = lines[start.line - 1] if 0 < start.line <= len(lines) else ""
+    text = str(node.value)
+    documents, findings = read_documents(text.encode("utf-8", "surrogatepass"), start.file, layer)
+    below = _measure(lines, start.line, text) if line[start.column - 1 : start.column] == "|" else None
+
+    def move(location: Location) -> Location:
+        if below is None:
+            return start
+        down, right = below
+        end = (location.end_line + down, location.end_column + right) if location.end_line else (0, 0)
+        return Location(start.file, location.line + down, location.column + right, *end)
+
+    moved = [_rebuild(document, move, layer) for document in documents]
+    return moved, tuple(finding._replace(location=move(finding.location)) for finding in findings)
+
+
+def _measure(lines: list[str], first: int, text: str) -> tuple[int, int]:
+    """Return by how many lines and columns the text of a literal block is moved in its file."""
+    blank = next((at for at, each in enumerate(text.split("\n")) if each.strip()), 0)
+    shown = lines[first + blank] if first + blank < len(lines) else ""
+    inside = text.split("\n")[blank] if text else ""
+    return first, max(len(shown) - len(shown.lstrip(" ")) - (len(inside) - len(inside.lstrip(" "))), 0)
+
+
+def _stay(location: Location) -> Location:
+    return location
+
+
+def _rebuild(node: Any, move: Callable[[Location], Location], layer: str) -> Any:
+    """Return a tree with its layer named, with other locations, and with the texts that kustomize reads."""
+    if type(node) is TracedMapping and not node:
+        return TracedMapping(move(node.location), layer)
+    if isinstance(node, dict):
+        return {_rebuild_key(key, move, layer): _rebuild(value, move, layer) for key, value in node.items()}
+    if type(node) is TracedList:
+        items = TracedList([_rebuild(item, move, layer) for item in node], move(node.location), layer)
+        items.item_locations = [move(each) for each in node.item_locations]
+        return items
+    if type(node) is TracedScalar:
+        is_word = isinstance(node.value, bool) and node.written.lower() not in ("", "true", "false")
+        value = node.written if is_word else node.value
+        return TracedScalar(value, move(node.location), layer, None, "" if is_word else node.written)
+    return node
+
+
+def _rebuild_key(key: str, move: Callable[[Location], Location], layer: str) -> str:
+    if type(key) is not TracedKey:
+        return key
+    is_word = key in ("true", "false") and key.written.lower() not in ("", "true", "false")
+    return TracedKey.at(key.written if is_word else str(key), move(key.location), layer)

@@ -3,14 +3,192 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 from jobgen.k8s.nodes import as_mapping
 from jobgen.kustomize.kustomization import text_of
-from jobgen.kustomize.patterns import PatternError, matches
 from jobgen.kustomize.resource import Id, Resource
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
+
+_Part: TypeAlias = Callable[[str, frozenset[int]], frozenset[int]]
+"""A part of a pattern: the positions after it in a text, for some positions before it."""
+
+_MAX_PATTERN = 1000
+_MAX_TEXT = 1000
+_MAX_REPEAT = 100
+_MAX_INNER = 10
+_MAX_LOOPS = 3
+_CLASSES: dict[str, Callable[[str], bool]] = {
+    "d": lambda char: char in "0123456789",
+    "w": lambda char: char.isascii() and (char.isalnum() or char == "_"),
+    "s": lambda char: char in "\t\n\f\r ",
+}
+
+
+class PatternError(ValueError):
+    """A pattern that is invalid, or that is not supported; the text says which."""
+
+
+def matches(text: str, pattern: str) -> bool:
+    """Return True if a pattern matches a whole text.
+
+    Raises:
+        PatternError: the pattern cannot be used.
+
+    """
+    if len(text) > _MAX_TEXT:
+        raise PatternError("a name is too long to be matched")
+    return len(text) in _compile(pattern)(text, frozenset((0,)))
+
+
+@lru_cache(maxsize=1024)
+def _compile(pattern: str) -> _Part:
+    if len(pattern) > _MAX_PATTERN:
+        raise PatternError(f"a pattern has more than {_MAX_PATTERN} characters")
+    parser = _Parser(pattern)
+    part = parser.alternatives()
+    if parser.at < len(pattern):
+        raise PatternError(f"`{pattern}` has a `)` without `(`")
+    return part
+
+
+class _Parser:
+    """Reads a pattern from left to right."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.at = 0
+        self.loops = 0
+        """Repetitions in each other, in the part that was read last."""
+
+    def peek(self) -> str:
+        return self.pattern[self.at : self.at + 1]
+
+    def take(self, text: str) -> bool:
+        found = self.pattern.startswith(text, self.at)
+        self.at += len(text) if found else 0
+        return found
+
+    def alternatives(self) -> _Part:
+        parts = [self.sequence()]
+        while self.take("|"):
+            parts.append(self.sequence())
+        return parts[0] if len(parts) == 1 else lambda text, at: frozenset().union(*(part(text, at) for part in parts))
+
+    def sequence(self) -> _Part:
+        parts: list[_Part] = []
+        while self.peek() not in ("", "|", ")"):
+            parts.append(self.repeated())
+        return lambda text, at: _run_all(parts, text, at)
+
+    def repeated(self) -> _Part:
+        outside, self.loops = self.loops, 0
+        part = self.single()
+        while (least_most := self.quantifier()) is not None:
+            self.take("?")  # What matches is the same if the match is lazy.
+            self.loops += 1
+            if self.loops > _MAX_LOOPS:
+                raise PatternError(f"`{self.pattern}` has more than {_MAX_LOOPS} repetitions in each other")
+            if self.loops > 1 and max(least_most[0], least_most[1] or 0) > _MAX_INNER:
+                raise PatternError(f"`{self.pattern}` repeats a repetition more than {_MAX_INNER} times")
+            part = _repeat(part, *least_most)
+        self.loops = max(outside, self.loops)
+        return part
+
+    def quantifier(self) -> tuple[int, int | None] | None:
+        for sign, bounds in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
+            if self.take(sign):
+                return bounds
+        end = self.pattern.find("}", self.at)
+        least, comma, most = self.pattern[self.at + 1 : end].partition(",")
+        if self.peek() != "{" or end < 0 or not least.isdecimal() or not (most.isdecimal() or not most):
+            return None
+        if max(int(least), int(most or 0)) > _MAX_REPEAT:
+            raise PatternError(f"`{self.pattern}` repeats more than {_MAX_REPEAT} times")
+        self.at = end + 1
+        return int(least), (int(most) if most else None) if comma else int(least)
+
+    def single(self) -> _Part:
+        char = self.peek()
+        self.at += 1
+        if char == "(":
+            if self.peek() == "?" and not self.take("?:"):
+                raise PatternError(f"`{self.pattern}` has a group that jobgen does not support")
+            part = self.alternatives()
+            if not self.take(")"):
+                raise PatternError(f"`{self.pattern}` has a `(` without `)`")
+            return part
+        if char in ("^", "$"):
+            return lambda text, at: at & {0 if char == "^" else len(text)}
+        if char in ("*", "+", "?"):
+            raise PatternError(f"`{self.pattern}` has nothing to repeat before `{char}`")
+        return _match_one(self.character_class() if char == "[" else self.character(char))
+
+    def character(self, char: str) -> Callable[[str], bool]:
+        if char == ".":
+            return lambda found: found != "\n"
+        return self.escape() if char == "\\" else lambda found: found == char
+
+    def escape(self) -> Callable[[str], bool]:
+        char = self.peek()
+        self.at += 1
+        if char.lower() in _CLASSES:
+            inside = _CLASSES[char.lower()]
+            return inside if char.islower() else lambda found: not inside(found)
+        if not char or char.isalnum():
+            raise PatternError(f"`{self.pattern}` has an escape that jobgen does not support")
+        return lambda found: found == char
+
+    def character_class(self) -> Callable[[str], bool]:
+        tests: list[Callable[[str], bool]] = []
+        negated = self.take("^")
+        while not self.take("]") or not tests:
+            char = "]" if self.pattern[self.at - 1] == "]" and not tests else self.peek()
+            self.at += 0 if char == "]" else 1
+            if not char or self.pattern.startswith("[:", self.at - 1):
+                raise PatternError(f"`{self.pattern}` has a set that jobgen does not support")
+            if char == "\\":
+                tests.append(self.escape())
+            elif self.peek() == "-" and self.pattern[self.at + 1 : self.at + 2] not in ("", "]", "\\"):
+                last = self.pattern[self.at + 1]
+                self.at += 2
+                tests.append(_in_range(char, last))
+            else:
+                tests.append(_in_range(char, char))
+        return lambda found: any(test(found) for test in tests) != negated
+
+
+def _in_range(first: str, last: str) -> Callable[[str], bool]:
+    return lambda found: first <= found <= last
+
+
+def _match_one(test: Callable[[str], bool]) -> _Part:
+    return lambda text, at: frozenset(each + 1 for each in at if each < len(text) and test(text[each]))
+
+
+def _run_all(parts: Iterable[_Part], text: str, at: frozenset[int]) -> frozenset[int]:
+    for part in parts:
+        if not at:
+            break
+        at = part(text, at)
+    return at
+
+
+def _repeat(part: _Part, least: int, most: int | None) -> _Part:
+    def run(text: str, at: frozenset[int]) -> frozenset[int]:
+        at = _run_all([part] * least, text, at)
+        reached, new = at, at
+        count = least
+        while new and (most is None or count < most):
+            new = part(text, new) - reached
+            reached |= new
+            count += 1
+        return reached
+
+    return run
+
 
 _REQUIREMENT = lazy_pattern(
     r"\s*(?:(?P<not>!\s*)?(?P<alone>[\w./-]+)\s*(?=,|\Z)|(?P<key>[\w./-]+)\s*"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.kustomize.field_specs import KNOWN_TYPES
 from jobgen.kustomize.kustomization import text_of
@@ -23,7 +23,6 @@ from jobgen.model.data import (
     value_of,
 )
 from jobgen.model.limits import Budget
-from jobgen.model.named_tuple import NamedTuple
 
 _DIRECTIVE = "$patch"
 _MAX_SCHEMA_STEPS = 500_000

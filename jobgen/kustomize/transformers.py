@@ -22,8 +22,8 @@ from jobgen.kustomize.field_specs import (
     set_pair,
 )
 from jobgen.kustomize.kustomization import Kustomization, text_of
-from jobgen.kustomize.patterns import PatternError, matches
 from jobgen.kustomize.resource import Id, Resource, is_of_cluster
+from jobgen.kustomize.select import PatternError, matches
 from jobgen.model.data import Node, location_of, value_of
 from jobgen.model.finding import Problem
 

@@ -7,11 +7,10 @@ import posixpath
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache, cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from jobgen.engine.inputs import FOLDER, describe, exists, find_program, is_link
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.files import KUSTOMIZATION_NAMES, File, FileEntry, read_file, report_link_outside
@@ -59,7 +58,7 @@ class FolderTree:
     def read(self, path: str) -> File:
         """Return the content of a file, or the finding that explains why it is not read."""
         if isinstance(self.folder, CommitPath):
-            from jobgen.repo.committed_files import read_committed
+            from jobgen.repo.commit import read_committed
 
             assert isinstance(self._top, CommitPath)
             return read_file(read_committed(self.folder / path, path, self._top))

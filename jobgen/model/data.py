@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType
-from typing import Any, Protocol, TypeAlias, TypeVar, overload
-
-from jobgen.model.named_tuple import NamedTuple
+from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 Scalar: TypeAlias = "str | int | float | bool | None"
 """A scalar of YAML or JSON."""
@@ -42,62 +40,22 @@ class Location(NamedTuple):
         return f"{self.file}:{self.line}:{self.column}"
 
 
-class DocumentText(Protocol):
-    """The text of a document, in which the location of a node is looked up when it is first needed."""
-
-    def locate_key(self, path: tuple[str | int, ...]) -> Location:
-        """Return the location of the key at the end of a path."""
-
-    def locate_value(self, path: tuple[str | int, ...]) -> Any:
-        """Return a node like that at a path, with its location."""
-
-
-Place: TypeAlias = "tuple[DocumentText | Place, str | int]"
-"""Where a node is whose location has not been looked up: the place of its parent, or its document, and its step."""
-
-
-def list_steps(place: Any) -> tuple[DocumentText, tuple[str | int, ...]]:
-    """The document of a place, and the path to it."""
-    steps: list[str | int] = []
-    while type(place) is tuple:
-        place, step = place
-        steps.append(step)
-    return place, tuple(reversed(steps))
-
-
 class TracedScalar:
     """A scalar with its location, its layer, and the node that it replaced."""
 
-    __slots__ = ("_location", "_written", "layer", "overridden", "parts", "value")
+    __slots__ = ("layer", "location", "overridden", "parts", "value", "written")
 
     def __init__(
-        self, value: Any, location: Location | Place, layer: str = "", overridden: Node = None, written: str = ""
+        self, value: Any, location: Location, layer: str = "", overridden: Node = None, written: str = ""
     ) -> None:
         self.value = value
-        self._location = location
+        self.location = location
         self.layer = layer
         self.overridden = overridden
-        self._written = written
+        self.written = written
+        """The text of a number or boolean in its file, if the value is shown as another text: `0755` for 493."""
         self.parts: tuple[Node, ...] = ()
         """Other nodes that are part of the value, as the words of a command line are."""
-
-    @property
-    def location(self) -> Location:
-        """Where it is written."""
-        if type(self._location) is tuple:
-            document, path = list_steps(self._location)
-            found = document.locate_value(path)
-            self._location, self._written = found.location, found.written
-        return self._location  # type: ignore[return-value]
-
-    @property
-    def written(self) -> str:
-        """The text of a number or boolean in its file, if the value is shown as another text: `0755` for 493."""
-        return self._written if self.location else ""
-
-    @written.setter
-    def written(self, text: str) -> None:
-        self._written = text
 
     def __repr__(self) -> str:
         return f"TracedScalar({self.value!r}, {self.location})"
@@ -106,89 +64,47 @@ class TracedScalar:
 class TracedKey(str):
     """A mapping key with its location. It equals the plain string."""
 
-    __slots__ = ("_location", "layer", "written")
+    __slots__ = ("layer", "location", "written")
     layer: str
-    _location: Location | Place
+    location: Location
     written: str
     """The text in the file, if YAML reads it as another: `N` for `false`."""
 
     @classmethod
-    def at(cls, text: str, location: Location | Place, layer: str = "", written: str = "") -> TracedKey:
+    def at(cls, text: str, location: Location, layer: str = "", written: str = "") -> TracedKey:
         """Create a key with its location."""
         key = cls(text)
-        key._location = location
+        key.location = location
         key.layer = layer
         key.written = written
         return key
-
-    @property
-    def location(self) -> Location:
-        """Where it is written."""
-        if type(self._location) is tuple:
-            document, path = list_steps(self._location)
-            self._location = document.locate_key(path)
-        return self._location  # type: ignore[return-value]
 
 
 class TracedList(list[Any]):
     """A list with its location and the list that it replaced; the readers also record where each item begins."""
 
-    __slots__ = ("_item_locations", "_location", "layer", "overridden")
+    __slots__ = ("item_locations", "layer", "location", "overridden")
 
-    def __init__(
-        self, items: Iterable[Node], location: Location | Place, layer: str = "", overridden: Node = None
-    ) -> None:
+    def __init__(self, items: Iterable[Node], location: Location, layer: str = "", overridden: Node = None) -> None:
         super().__init__(items)
-        self._location = location
+        self.location = location
         self.layer = layer
         self.overridden = overridden
-        self._item_locations: list[Location] = []
-
-    @property
-    def location(self) -> Location:
-        """Where it begins."""
-        if type(self._location) is tuple:
-            document, path = list_steps(self._location)
-            found = document.locate_value(path)
-            self._location, self._item_locations = found.location, found.item_locations
-        return self._location  # type: ignore[return-value]
-
-    @property
-    def item_locations(self) -> list[Location]:
-        """Where each item begins, if a reader has read the list."""
-        return self._item_locations if self.location else []
-
-    @item_locations.setter
-    def item_locations(self, locations: list[Location]) -> None:
-        self._item_locations = locations
+        self.item_locations: list[Location] = []
 
 
 class TracedMapping(dict[str, Any]):
     """An empty mapping with its location; the location of other mappings is that of their first key."""
 
-    __slots__ = ("_location", "layer")
+    __slots__ = ("layer", "location")
 
-    def __init__(self, location: Location | Place, layer: str = "") -> None:
+    def __init__(self, location: Location, layer: str = "") -> None:
         super().__init__()
-        self._location = location
+        self.location = location
         self.layer = layer
-
-    @property
-    def location(self) -> Location:
-        """Where it is written."""
-        if type(self._location) is tuple:
-            document, path = list_steps(self._location)
-            self._location = document.locate_value(path).location
-        return self._location  # type: ignore[return-value]
 
 
 _TRACED = (TracedScalar, TracedKey, TracedList, TracedMapping)
-
-
-def place_of(node: Node) -> tuple[str | int, ...]:
-    """The path of a node in its document, if its location has not been looked up yet; empty otherwise."""
-    place = node._location if isinstance(node, _TRACED) else None  # noqa: SLF001 -- one rule for all traced nodes
-    return list_steps(place)[1] if type(place) is tuple else ()
 
 
 def value_of(leaf: Node) -> Any:
@@ -205,7 +121,7 @@ def type_of(leaf: Node) -> type:
 
 
 def is_null(leaf: Node) -> bool:
-    """Whether a scalar is null."""
+    """Return True if a scalar is null."""
     return type_of(leaf) is NoneType
 
 

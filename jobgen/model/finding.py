@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from jobgen.model.data import Location, Node, Plain, location_of
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
 
 _QUOTED = lazy_pattern(r"`([^`]*)`")
 
@@ -91,7 +91,7 @@ class Problem(NamedTuple):
     evidence: tuple[str, ...] | None = None
     """See `Finding.evidence`."""
     at: Node = None
-    """The node whose location is shown, if `node`, which identifies the problem in fingerprints, is around it."""
+    """The node whose location is shown, if `node`, whose pointer identifies the problem, is around it."""
 
     @property
     def location(self) -> Location | None:
@@ -112,9 +112,9 @@ class Finding(NamedTuple):
     pointer: str = ""
     related: tuple[Related, ...] = ()
     evidence: tuple[str, ...] | None = None
-    """The values that identify the fault in fingerprints. None means the values in backticks in the message.
+    """The values that identify the fault for `--since`. None means the values in backticks in the message.
 
-    A message that changes keeps its fingerprint by stating the values of the first release here.
+    A message that also names other objects, or a sum of several, states here which of its values are about the fault.
     """
     place: str = ""
     """The job and the path in its object, with names instead of numbers for list items, to compare revisions."""
@@ -164,3 +164,34 @@ def add_article(noun: str) -> str:
 def quoted_values(message: str) -> tuple[str, ...]:
     """The values in backticks in a message; without any, the message itself."""
     return tuple(_QUOTED.findall(message)) or (message,)
+
+
+_MISSING = frozenset(("missing-field", "missing-pod-field"))
+
+
+def drop_consequences(problems: Iterable[Problem], causes: Iterable[Problem]) -> Iterator[Problem]:
+    """Yield the problems that do not follow from a cause: at the same value, or a field that is only misspelled."""
+    refused, misspelled = set(), set()
+    for cause in causes:
+        refused.add(id(cause.node))
+        if cause.rule == "unknown-field" and "did you mean" in cause.message:
+            misspelled.add(id(cause.node))
+    for problem in problems:
+        holder = problem.node if problem.rule in _MISSING and isinstance(problem.node, dict) else {}
+        if id(problem.node) not in refused and not any(id(key) in misspelled for key in holder):
+            yield problem
+
+
+def add_failures(failures: Iterable[Problem], problems: list[Problem]) -> list[Problem]:
+    """The problems of an object with the mutations that failed, unless the object has wrong types.
+
+    The API server refuses such an object before it applies mutations, which may fail because of them.
+    """
+    return problems if any(one.rule == "wrong-type" for one in problems) else [*failures, *problems]
+
+
+def is_failed_evaluation(problem: Problem | Finding) -> bool:
+    """Return True if a problem says that a policy could not be evaluated."""
+    return problem.category == "policy" and problem.message.startswith(
+        f"policy `{problem.rule}` could not be evaluated"
+    )

@@ -8,11 +8,10 @@ policy.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from jobgen.model.data import Location, Node, Plain, TracedKey, TracedList, TracedMapping, TracedScalar
 from jobgen.model.finding import Problem
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 
 POLICY_LAYER = "policy "
@@ -117,7 +116,7 @@ class _Carrier:
         return self._mark(after)
 
     def _is_replaced(self, before: Node, after: Node) -> bool:
-        """Whether a mapping or list took the place of another value, so that the policy wrote its key, too."""
+        """Return True if a mapping or list took the place of another value, so that the policy wrote its key, too."""
         return isinstance(after, (dict, list)) and before is not after and type(before) is not type(after)
 
     def _carry_list(self, node: list[Any], before: list[Any], after: list[Any], path: _Path) -> Node:
@@ -151,7 +150,7 @@ class _Carrier:
 
 
 def is_same(before: Plain, after: Plain) -> bool:
-    """Whether two values are the same; `true` and `1` are not, nor are `1` and `1.0`."""
+    """Return True if two values are the same; `true` and `1` are not, nor are `1` and `1.0`."""
     if isinstance(before, dict) and isinstance(after, dict):
         return before.keys() == after.keys() and all(is_same(child, after[name]) for name, child in before.items())
     if isinstance(before, list) and isinstance(after, list):

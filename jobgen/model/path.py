@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from jobgen.model.data import Node, place_of, value_of
+from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_PATH_LENGTH
-from jobgen.model.named_tuple import NamedTuple
 
 _SHOWN_LENGTH = 40
 _BRACKETS = frozenset("[]")
@@ -182,30 +181,11 @@ def _unquote(text: str) -> str:
 
 def find_path(node: Node, tree: Node) -> tuple[Step, ...]:
     """The path to a node of an object, found by identity; empty if it is not part of the object."""
-    return _find_placed(node, tree) or _search_path(node, tree)
-
-
-def _find_placed(node: Node, tree: Node) -> tuple[Step, ...]:
-    """The path to a node that knows its place in a document of which the tree is a part; empty otherwise."""
-    first: Any = next(iter(node), None) if isinstance(node, dict) else None
-    own = place_of(node) or place_of(first)[:-1]
-    around = place_of(next(iter(tree), None) if isinstance(tree, dict) else None)
-    steps = own[len(around) - 1 :] if around else ()
-    if not steps:
-        return ()
-    holder: Any = tree
-    for step in steps[:-1]:
-        holder = holder[step]
-    is_same = holder[steps[-1]] is node or (isinstance(holder, dict) and any(key is node for key in holder))
-    return steps if is_same else ()
-
-
-def _search_path(node: Node, tree: Node) -> tuple[Step, ...]:
     if isinstance(tree, (dict, list)):
         for key, child in tree.items() if isinstance(tree, dict) else enumerate(tree):
             if child is node or key is node:
                 return (key,)
-            below = _search_path(node, child)
+            below = find_path(node, child)
             if below:
                 return (key, *below)
     return ()

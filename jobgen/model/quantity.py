@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
 
 # More than a thousand digits are rejected: no real amount has them, and they take long to convert.
 _QUANTITY = lazy_pattern(
@@ -166,3 +166,12 @@ def _format_decimal(amount: int, power: int, *, exponent: bool) -> str:
     if exponent:
         return f"{number}e{least}" if least else number
     return f"{number}{_DECIMAL[least]}"
+
+
+_MAX_DIGITS = 18
+"""More digits are no number of anything here, and Python refuses to read very many of them."""
+
+
+def parse_digits(text: str) -> int | None:
+    """Return the value of digits; None for other text. `str.isdigit` also accepts digits such as `²`."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else None

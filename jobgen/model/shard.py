@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-
-from jobgen.model.named_tuple import NamedTuple
+from typing import NamedTuple
 
 MAX_SHARDS = 256
 """As many jobs as GitHub starts for a matrix; GitLab starts 200."""

@@ -52,7 +52,7 @@ def did_you_mean(word: str, known: list[str]) -> str:
 
 
 def is_same_name(one: str, other: str) -> bool:
-    """Whether two names differ only in case, dashes, dots and underscores."""
+    """Return True if two names differ only in case, dashes, dots and underscores."""
     return _SEPARATORS.sub("", one).lower() == _SEPARATORS.sub("", other).lower()
 
 

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import islice, product
-from typing import TYPE_CHECKING, Any
+from itertools import count, islice, product
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from jobgen.check.cluster.state_parts import StatePart, list_state_parts
+from jobgen.check.cluster.state import StatePart, list_state_parts
 from jobgen.check.rule_runner import report_exception, to_problem
 from jobgen.check.rules import WARNING, Rule, Violation, all_rules
+from jobgen.engine.inputs import Read, digest_bytes
+from jobgen.engine.store import Query
 from jobgen.engine.workers import parallel_map
-from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
-from jobgen.k8s.kind_groups import qualify_kind
-from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
+from jobgen.k8s.kinds import CLUSTER_SCOPED, qualify_kind
 from jobgen.k8s.kueue import get_kueue_queue
 from jobgen.k8s.nodes import as_mapping
+from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import format_amount
-from jobgen.model.data import Node, location_of, value_of
+from jobgen.model.data import Node, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.limits import (
     MAX_EXCESSES,
@@ -36,7 +37,6 @@ from jobgen.model.limits import (
 from jobgen.model.mutated import Mutated
 from jobgen.model.path import find_path, format_pointer
 from jobgen.model.quantity import to_milli
-from jobgen.pipeline.cluster_answers import Checked, ClusterAnswers, KnownState, Member, Objects, StateSources
 from jobgen.pipeline.exported_state import (
     find_duplicates,
     has_manifests,
@@ -44,21 +44,164 @@ from jobgen.pipeline.exported_state import (
     report_folder,
     report_missing_folder,
 )
-from jobgen.render import config
-from jobgen.render.build import identity_of, split_list
-from jobgen.render.environment import Rendered, new_overlay_use
-from jobgen.render.locate import locate
-from jobgen.render.read_jobs import read_jobs
-from jobgen.render.trace import Job
+from jobgen.rendering import config
+from jobgen.rendering.build import identity_of, split_list
+from jobgen.rendering.environment import Rendered, new_overlay_use
+from jobgen.rendering.locate import locate
+from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.result_inputs import digest_files, name_entry
+from jobgen.rendering.run_state import RunState
+from jobgen.rendering.trace import Job
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.root import SETTINGS, folder_exists
 
 if TYPE_CHECKING:
+    from jobgen.check.cluster.quotas import Use
+    from jobgen.check.cluster.state import ClusterState, Name
+    from jobgen.model.data import Node
+    from jobgen.model.finding import Finding, Identity
+    from jobgen.repo.files import File, FileEntry
+
+Value = TypeVar("Value")
+Objects = Sequence["Mapping[str, Node]"]
+
+
+class Member(NamedTuple):
+    """An object of an environment: its identity, its file, and its place there."""
+
+    identity: Identity
+    path: str
+    position: int
+    item: int
+    companion: int = 0
+    is_queued: bool = False
+    """Whether Kueue decides when its pods start."""
+
+
+class Checked(NamedTuple):
+    """What was found in the objects of one file, and what each takes from the quotas of its namespace."""
+
+    findings: list[Finding]
+    uses: list[tuple[Member, list[Use]]]
+
+
+class StateSources(NamedTuple):
+    """What the state of a cluster is built from."""
+
+    exported: Objects
+    own: tuple[Objects, ...]
+    """The objects of each file of the repository that has some."""
+    names: tuple[Name, ...]
+    """The names of objects that others refer to."""
+    rules: tuple[str, ...]
+    """The rules that the state is used by."""
+
+
+class KnownState:
+    """The state of a cluster, and what it was built from."""
+
+    _numbers = count()
+
+    def __init__(self, sources: StateSources, state: ClusterState) -> None:
+        self.number = next(self._numbers)
+        self.sources = sources
+        self.state = state
+
+    @cached_property
+    def content(self) -> str:
+        """What decides about objects: the sources without locations. Equal text means equal types, too."""
+        sources = self.sources
+        objects = [[untraced(dict(obj)) for obj in several] for several in (sources.exported, *sources.own)]
+        return repr((self.state.cluster, objects, sources.names, sources.rules))
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of the content."""
+        return digest_bytes(self.content.encode("utf-8", "surrogatepass"))
+
+
+class ClusterAnswers:
+    """What was found with the state of the cluster of one environment, as answers of the store of a run."""
+
+    def __init__(self, run: RunState, env: str) -> None:
+        self._run = run
+        self._env = env
+        self._number = 1 + [runner.name for runner in run.runners].index(env)
+
+    @property
+    def is_used(self) -> bool:
+        """Return True if answers of earlier runs are used. A shard does not keep the results of other shards' files."""
+        return self._run.store is not None and bool(self._run.project.layers) and self._run.shard is None
+
+    def read_exported(
+        self, files: Sequence[File], read: Callable[[], tuple[Objects, Sequence[Finding]]]
+    ) -> tuple[Objects, Sequence[Finding]]:
+        """Return the exported objects and what is wrong with them; read them if their files have changed."""
+        return self._remember(_EXPORTED, "", self._run.project.layers, digest_files(files), compute=read)
+
+    def trace(self, entry: FileEntry, places: frozenset[Any], trace: Callable[[], Iterator[Any]]) -> Objects:
+        """Return objects of a file with locations."""
+        version = self._find_version(entry), self._run.project.layers, sorted(map(repr, places))
+        return self._remember(_TRACED, entry.path, *version, compute=lambda: tuple(trace()))
+
+    def build_state(
+        self, paths: tuple[str, ...], sources: StateSources, build: Callable[[], ClusterState]
+    ) -> KnownState:
+        """Return the state that files decide about."""
+        identity = [*map(id, (sources.exported, *sources.own)), sources.names, sources.rules]
+        return self._remember(_STATE, repr(paths), *identity, compute=lambda: KnownState(sources, build()))
+
+    def find(self, entry: FileEntry, state: KnownState) -> Checked | None:
+        """Return what was found in a file; None if it is not known, or may be something else now."""
+        if not self.is_used:
+            return None
+        assert self._run.store is not None
+        row = self._run.store.find(_CLUSTER, self._make_key(entry.path), partial(self._holds, entry, state))
+        return row.value if row is not None else None
+
+    def note(self, entry: FileEntry, state: KnownState, checked: Checked) -> None:
+        """Note what was found in a file. Findings may be located in the state and in layers."""
+        if not self.is_used:
+            return
+        names = ("result", "state", *(("place",) if checked.findings else ()))
+        reads = [(name, "", self._look(name, entry, state)) for name in names]
+        assert self._run.store is not None
+        self._run.store.add(_CLUSTER, self._make_key(entry.path), reads, checked)
+
+    def _holds(self, entry: FileEntry, state: KnownState, read: Read) -> bool:
+        return self._look(read[0], entry, state) == read[2]
+
+    def _look(self, name: str, entry: FileEntry, state: KnownState) -> str:
+        if name == "result":
+            return self._find_version(entry)
+        return state.digest if name == "state" else f"{self._run.project.layers} {state.number}"
+
+    def _find_version(self, entry: FileEntry) -> str:
+        return self._run.answers[name_entry(entry)].versions[self._number]
+
+    def _make_key(self, name: str) -> str:
+        return f"{self._run.scope} {self._env} {name}"
+
+    def _remember(self, query: Query[Value], name: str, *parts: object, compute: Callable[[], Value]) -> Value:
+        if not self.is_used:
+            return compute()
+        assert self._run.store is not None
+        digest = digest_bytes(repr(parts).encode("utf-8", "surrogatepass"))
+        return self._run.store.remember(query, self._make_key(name), digest, compute)
+
+
+_EXPORTED: Query[tuple[Objects, Sequence[Finding]]] = Query("exported")
+_TRACED: Query[Objects] = Query("traced")
+_STATE: Query[KnownState] = Query("state")
+_CLUSTER: Query[Checked] = Query("cluster")
+
+
+if TYPE_CHECKING:
     from jobgen.check.cluster.quotas import Excess, Use
     from jobgen.check.cluster.state import ClusterState
     from jobgen.pipeline.environment_checker import EnvironmentChecker
-    from jobgen.render.run_state import AllJobs
+    from jobgen.rendering.run_state import AllJobs
     from jobgen.spec.overlay import Cluster
 
 _DECIDING_KINDS = frozenset(("Namespace", "LimitRange", "ResourceQuota"))
@@ -202,8 +345,7 @@ class _ClusterCheck:
         return exported
 
     def _build_state(self, members: Sequence[Member]) -> KnownState:
-        from jobgen.check.cluster.names import CLUSTER_KINDS
-        from jobgen.check.cluster.state import list_kinds_to_read
+        from jobgen.check.cluster.state import CLUSTER_KINDS, list_kinds_to_read
 
         cluster = self._runner.expander.environment.cluster
         known = self._exported_kinds.union(map(_kind_of, members))
@@ -228,7 +370,7 @@ class _ClusterCheck:
 
     @cached_property
     def _exported_kinds(self) -> frozenset[str]:
-        from jobgen.check.cluster.names import name_object
+        from jobgen.check.cluster.state import name_object
 
         return frozenset(name_object(obj)[0] for obj in self._exported)
 
@@ -422,7 +564,7 @@ def _group_by_file(members: Sequence[Member]) -> dict[str, list[Member]]:
 
 
 def _describe_excess(excess: Excess) -> Violation:
-    from jobgen.check.cluster.names import name_object, show_name
+    from jobgen.check.cluster.state import name_object, show_name
 
     def show(milli: int) -> str:
         return f"`{format_amount(excess.resource, milli)}`"

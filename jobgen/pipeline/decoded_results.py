@@ -1,24 +1,16 @@
-"""Decode the results of files that `encoded_results` encoded.
-
-A lint with a filled cache decodes the results of all files, and one of unchanged files decodes none. So this module
-imports what results are made of, and `encoded_results` does not.
-"""
+"""Decode the results of files that `encoded_results` encoded. Only this half imports what results are made of."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from jobgen.check.rules import Fact
 from jobgen.model.data import Location
 from jobgen.model.finding import Identity
 from jobgen.pipeline.encoded_results import Encoded, decode_finding, load_plain, unpack
-from jobgen.render.environment import OverlayUse, Rendered
-from jobgen.render.file_result import FileResult
-from jobgen.render.trace import JobRef
-from jobgen.report.suppress import Suppression
-
-if TYPE_CHECKING:
-    from jobgen.pipeline.object_summary import ObjectSummary
+from jobgen.pipeline.object_summary import ObjectSummary
+from jobgen.rendering.environment import OverlayUse, Rendered
+from jobgen.rendering.file_result import FileResult
+from jobgen.rendering.trace import JobRef
+from jobgen.reports.suppress import Suppression
 
 
 def decode_result(text: str) -> FileResult:
@@ -54,8 +46,6 @@ def _decode_summary(plain: Encoded | None) -> ObjectSummary | None:
     if plain is None:
         return None
     # Only jobs have summaries.
-    from jobgen.pipeline.object_summary import ObjectSummary
-
     return ObjectSummary(*plain)
 
 

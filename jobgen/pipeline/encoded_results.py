@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from jobgen.k8s.secrets import find_assignments, find_token, looks_like_secret
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Fix, Identity, Related, Severity, TextEdit
-from jobgen.render.file_result import FileResult
+from jobgen.rendering.file_result import FileResult
 
 if TYPE_CHECKING:
-    from jobgen.render.environment import OverlayUse
+    from jobgen.rendering.environment import OverlayUse
 
 Encoded = list[Any]
 """A value as JSON data: the fields of named tuples in order."""
@@ -174,7 +174,7 @@ def unpack(data: Any) -> Any:
 
 
 def contains_secret(data: object) -> bool:
-    """Whether a text in JSON data has the format of a secret; such data is not stored."""
+    """Return True if a text in JSON data has the format of a secret; such data is not stored."""
     return any(
         find_token(text) or any(looks_like_secret(*pair) for pair in (find_assignments(text) if "=" in text else ()))
         for text in set(_list_texts(data))
@@ -191,3 +191,7 @@ def _list_texts(data: object) -> Iterator[str]:
             pending += (*each, *each.values())
         elif isinstance(each, (list, tuple)):
             pending += each
+
+
+if TYPE_CHECKING:
+    pass

@@ -2,21 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from jobgen.k8s.custom_kinds import Definition, may_define_kinds
+from jobgen.k8s.custom_kinds import Definition, may_define_kinds, read_definition
+from jobgen.k8s.device_claims import DeviceCatalog, build_catalog
 from jobgen.model.data import Node, value_of
-from jobgen.render.environment import EnvironmentRunner, new_overlay_use
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.pipeline.exported_state import read_exported
+from jobgen.rendering import config
+from jobgen.rendering.build import split_list
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.environment import EnvironmentRunner, new_overlay_use
 from jobgen.repo import layout
 from jobgen.repo.files import FileEntry, read_file
+from jobgen.spec.overlay import Cluster
+
+# The group of a definition, in YAML or JSON.
+_GROUP = lazy_pattern(r"group[\"']?\s*:\s*[\"']?([\w.-]+)")
+
+
+class FileDefinitions:
+    """The definitions in files, by API group."""
+
+    def __init__(self, entries: Sequence[FileEntry]) -> None:
+        self._entries = entries
+        self._named: dict[str, list[int]] = {}
+        """The numbers of the files in which each group is written."""
+        for number, entry in enumerate(entries):
+            for group in dict.fromkeys(_GROUP.findall(read_file(entry).content.decode("latin-1"))):
+                self._named.setdefault(group, []).append(number)
+        self._read: dict[int, tuple[Definition, ...]] = {}
+        self._groups: dict[str, tuple[Definition, ...]] = {}
+
+    def find(self, group: str) -> tuple[Definition, ...]:
+        """Return the definitions of a group; only files in which it is written are parsed."""
+        if group not in self._groups:
+            every = (definition for number in self._named.get(group, ()) for definition in self._parse(number))
+            self._groups[group] = tuple(definition for definition in every if definition.group == group)
+        return self._groups[group]
+
+    def _parse(self, number: int) -> tuple[Definition, ...]:
+        if number not in self._read:
+            documents = config.read_documents(read_file(self._entries[number]), [], shared=True).documents
+            found = (
+                read_definition(data, document.location) for document in documents for data in split_list(document.data)
+            )
+            self._read[number] = tuple(filter(None, found))
+        return self._read[number]
+
 
 if TYPE_CHECKING:
     from jobgen.check.checker import Checker
     from jobgen.check.policy import Policies, PolicyEvaluator
-    from jobgen.k8s.device_catalog import DeviceCatalog
+    from jobgen.k8s.device_claims import DeviceCatalog
     from jobgen.model.mutated import Mutated
-    from jobgen.pipeline.file_definitions import FileDefinitions
 
 PolicySource: TypeAlias = "Callable[[], Policies]"
 """Loads the compiled policies of a repository; called only when an object has to be checked."""
@@ -94,7 +134,6 @@ class EnvironmentChecker:
             return ()
         if self._definitions is None:
             # Imported late: most files define no kinds.
-            from jobgen.pipeline.file_definitions import FileDefinitions
 
             self._definitions = FileDefinitions(self._definition_files)
         return self._definitions.find(group)
@@ -102,17 +141,14 @@ class EnvironmentChecker:
     def _read_catalog(self) -> DeviceCatalog:
         """The classes and claims for devices among the objects of the environment and its cluster."""
         if self._catalog is None:
-            from jobgen.pipeline.device_catalog import complete_catalog
-
             cluster = self.runner.expander.environment.cluster
             self._catalog = complete_catalog(self._render_device_objects(), self.runner.project, cluster)
         self._has_read_others = True
         return self._catalog
 
     def _render_device_objects(self) -> Iterator[Mapping[str, Node]]:
-        from jobgen.k8s.device_catalog import may_concern_devices
-        from jobgen.k8s.device_claims import concerns_devices
-        from jobgen.render.read_jobs import read_jobs
+        from jobgen.k8s.device_claims import concerns_devices, may_concern_devices
+        from jobgen.rendering.read_jobs import read_jobs
 
         entries = layout.find_jobs(self.runner.project.root) if self._entries is None else self._entries
         named = (entry for entry in entries if may_concern_devices(read_file(entry).content))
@@ -146,3 +182,9 @@ class EnvironmentChecker:
         kept = tuple(pair for pair in policies.policies if pair[0].name not in off)
         mutating = tuple(pair for pair in policies.mutating if pair[0].policy.name not in off)
         return PolicyEvaluator(policies._replace(policies=kept, mutating=mutating), facts)
+
+
+def complete_catalog(objects: Iterable[Mapping[str, Node]], project: ProjectConfig, cluster: Cluster) -> DeviceCatalog:
+    """Build the catalog of objects and of those in the exported state of their cluster."""
+    exported = list(read_exported(project.root, cluster.state, [])) if cluster.state else ()
+    return build_catalog(objects, cluster.gpu_resource, exported)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from jobgen.model.data import value_of
 from jobgen.model.finding import Finding, Problem, Severity
-from jobgen.render.locate import locate
-from jobgen.render.trace import Tracer
+from jobgen.rendering.locate import locate
+from jobgen.rendering.trace import Tracer
 from jobgen.repo.root import SETTINGS
-from jobgen.report.severities import is_expired, list_expiring, parse_exception
+from jobgen.reports.severities import is_expired, list_expiring, parse_exception
 
 
 def find_expired(tracer: Tracer) -> Iterator[Finding]:

@@ -9,9 +9,9 @@ from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.quantity import to_milli
-from jobgen.render import config
-from jobgen.render.build import split_list
-from jobgen.render.locate import locate
+from jobgen.rendering import config
+from jobgen.rendering.build import split_list
+from jobgen.rendering.locate import locate
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.root import SETTINGS
@@ -65,14 +65,14 @@ def report_missing_folder(project: config.ProjectConfig, folder: str) -> Finding
 
 
 def has_manifests(root: Folder, folder: str) -> bool:
-    """Whether the exported state has a document, be it a List without items."""
+    """Return True if the exported state has a document, be it a List without items."""
     files = layout.read_state(root, folder)
     return any(config.read_documents(file, [], traced=False, shared=True).documents for file in files)
 
 
 def find_duplicates(objects: Iterable[Mapping[str, Node]], path: str) -> Iterator[Finding]:
     """Report objects of the state that are there twice and differ."""
-    from jobgen.check.cluster.names import name_object
+    from jobgen.check.cluster.state import name_object
 
     seen: dict[tuple[str, str, str], Mapping[str, Node]] = {}
     for obj in objects:

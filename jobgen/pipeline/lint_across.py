@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from jobgen.model.finding import Finding
+from jobgen.check.idle_services import find_idle_services
+from jobgen.check.rules import Fact, FactViolation, Rule, all_rules
+from jobgen.k8s.kinds import BUILTIN_GROUPS
+from jobgen.k8s.nodes import as_mapping
+from jobgen.k8s.pod_sets import list_template_paths
+from jobgen.model.data import Location, Node, location_of, value_of
+from jobgen.model.finding import Finding, Problem, Related, Severity, pluralize
+from jobgen.model.path import format_pointer
+from jobgen.model.suggest import did_you_mean, find_key
 from jobgen.pipeline.environment_checker import EnvironmentChecker
-from jobgen.render.run_state import AllJobs
+from jobgen.rendering.build import build_object, identity_of, is_spec
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.environment import EnvironmentRunner, Marker, OverlayUse, Rendered
+from jobgen.rendering.expand import Expander
+from jobgen.rendering.locate import locate
+from jobgen.rendering.patch_objects import IMAGES, list_images, rewrite_images, split_image
+from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.run_state import AllJobs
+from jobgen.rendering.selectors import ListJobs, explain_no_match, suggest_pattern
+from jobgen.rendering.trace import Job, JobRef, Tracer, format_place
+from jobgen.repo import layout
+from jobgen.repo.files import FileEntry
+from jobgen.spec.merge import Deletion
+from jobgen.spec.overlay import SELECTOR_ATTRIBUTES, ImageChange, JobAttributes, list_ancestors, parse_selector
 
 if TYPE_CHECKING:
-    from jobgen.pipeline.load_policies import PolicyFiles
+    from jobgen.pipeline.policies import PolicyFiles
 
 
 def find_across(
@@ -21,13 +44,10 @@ def find_across(
     if jobs.is_standalone:
         yield from _find_cluster_problems(jobs, checkers, is_whole=False)
         if len({each.identity for each in made}) < len(made):
-            from jobgen.pipeline.standalone_objects import find_conflicting_copies, list_alone
-
             yield from find_conflicting_copies(made, jobs.entries, jobs.tracer, list_alone(jobs.entries))
         return
     # Imported late: files that are named need nothing of it.
-    from jobgen.pipeline.cross_job import cross_job_findings
-    from jobgen.render.selectors import find_unlisted_overlays
+    from jobgen.rendering.selectors import find_unlisted_overlays
 
     if is_complete:
         yield from _find_idle(jobs)
@@ -40,14 +60,11 @@ def find_across(
 
 def _find_idle(jobs: AllJobs) -> Iterator[Finding]:
     """Report entries of selectors and images that no job uses, and runtimes that no job refers to."""
-    from jobgen.pipeline.selector_entries import find_idle_entries
-    from jobgen.render.selectors import find_unused_runtimes
+    from jobgen.rendering.selectors import find_unused_runtimes
 
     project, runners, tracer = jobs.run.project, jobs.runners, jobs.tracer
     yield from find_idle_entries(project, runners, jobs.list_made(), tracer, jobs.list_jobs)
     if any(runner.expander.environment.images for runner in runners):
-        from jobgen.pipeline.image_entries import find_idle_images
-
         yield from find_idle_images(project, runners, jobs.uses, tracer)
     if project.runtimes:
         yield from find_unused_runtimes(project, jobs.list_made(), tracer)
@@ -60,3 +77,403 @@ def _find_cluster_problems(
     from jobgen.pipeline.cluster_rules import find_cluster_problems
 
     yield from find_cluster_problems(list(checkers.values()), jobs, is_whole=is_whole)
+
+
+def cross_job_findings(
+    rows: Iterable[tuple[str, Fact]],
+    checkers: Sequence[EnvironmentChecker],
+    entries: Sequence[FileEntry],
+    tracer: Tracer,
+) -> Iterator[Finding]:
+    """Run the rules over the facts of all objects of each environment."""
+    kept: dict[tuple[str, str], list[Fact]] = {}
+    for name, row in rows:
+        kept.setdefault((row.job.env, name), []).append(row)
+    rules = {rule.name: rule for rule in all_rules()}
+    named = {checker.runner.name: checker for checker in checkers}
+    locator = _Locator({entry.path: entry for entry in entries}, tracer, named)
+    for (env, name), found in kept.items():
+        for fault in rules[name].check(found, named[env].runner.expander.environment.cluster):
+            yield locator.locate(rules[name], fault)
+
+
+class _Locator:
+    """Finds the locations of violations. Each job is processed once with locations."""
+
+    def __init__(
+        self, entries: dict[str, FileEntry], tracer: Tracer, checkers: Mapping[str, EnvironmentChecker]
+    ) -> None:
+        self._entries = entries
+        self._tracer = tracer
+        self._checkers = checkers
+        self._traced: dict[JobRef, tuple[Job, Mapping[str, Node] | None]] = {}
+
+    def locate(self, rule: Rule, fault: FactViolation) -> Finding:
+        job, traced = self._walk(fault.node.job)
+        related = []
+        for row, text in fault.related:
+            other, object_ = self._walk(row.job)
+            related.append(Related(location_of(_node_at(object_, row.path)) or other.location, text))
+        node = _node_at(traced, fault.node.path)
+        problem = Problem(
+            rule.name,
+            fault.message,
+            node,
+            category=rule.category,
+            severity=fault.severity or rule.severity,
+            evidence=fault.evidence,
+        )
+        return locate(problem, job.file.path, job.location)._replace(
+            object=identity_of(traced) if traced else None,
+            env=fault.node.job.env,
+            pointer=format_pointer(fault.node.path),
+            place=format_place(job, fault.node.path, traced),
+            related=tuple(related),
+        )
+
+    def _walk(self, where: JobRef) -> tuple[Job, Mapping[str, Node] | None]:
+        if where not in self._traced:
+            jobs = read_jobs([self._entries[where.path]], self._tracer.project.frameworks, [])
+            job = next(job for job in jobs if (job.position, job.item) == (where.position, where.item))
+            made = self._tracer.trace(job, where.env).select(where.companion)
+            self._traced[where] = job, None if made is None else self._checkers[where.env].mutate(made).object
+        return self._traced[where]
+
+
+def _node_at(tree: Node, path: tuple[str | int, ...]) -> Node:
+    """The leaf at a path; the key of a mapping or list; the last existing node if the path does not exist."""
+    key: Node = None
+    for step in path:
+        if isinstance(tree, dict):
+            found = next((name for name in tree if name == step), None)
+            if found is None:
+                break
+            key, tree = found, tree[found]
+        elif isinstance(tree, list) and isinstance(step, int) and step < len(tree):
+            tree = tree[step]
+            key = tree
+        else:
+            break
+    return key if isinstance(tree, (dict, list)) and key is not None else tree
+
+
+def find_idle_images(
+    project: ProjectConfig, runners: Sequence[EnvironmentRunner], used: Sequence[OverlayUse], tracer: Tracer
+) -> Iterator[Finding]:
+    """Report entries of `images` that match no image. Jobs are rendered again only if there may be such entries."""
+    hits = {marker for use in used for marker in use.hits}
+    idle = {name for runner in runners for name, marker in _list_entries(runner) if marker not in hits}
+    if not idle:
+        return
+    ran = {runner.name for runner in runners}
+    others = [EnvironmentRunner(project, name) for name in project.overlays if name not in ran]
+    images: set[str] = set()
+    for runner in [*runners, *others]:
+        if any(name in idle for name, _ in _list_entries(runner)):
+            matching = _match_images(project, runner, images)
+            if matching is None:
+                return
+            idle -= matching
+    for overlay, place in sorted(idle):
+        entries = tracer.traced_project().environment(overlay, []).images
+        entry = next(each for each in entries if (each.overlay, each.place) == (overlay, place))
+        yield locate(_report(entry, images), f"overlays/{overlay}")
+
+
+def _list_entries(runner: EnvironmentRunner) -> Iterator[tuple[tuple[str, int], Marker]]:
+    for change in runner.expander.environment.images:
+        yield (change.overlay, change.place), runner.marker(change.fields, IMAGES)
+
+
+def _match_images(project: ProjectConfig, runner: EnvironmentRunner, images: set[str]) -> set[tuple[str, int]] | None:
+    """The entries of an environment that match an image; None if not all images are known.
+
+    A job that is wrong or inactive may have any. `images` gets the names as the jobs have them.
+    """
+    environment, kinds = runner.expander.environment, runner.expander.kinds
+    expander = Expander(environment._replace(images=()), kinds, runner.expander.day)
+    used: list[Deletion] = []
+    for job in read_jobs(layout.find_jobs(project.root), project.frameworks, []):
+        patches, problems = runner.patches_for(job), list[Problem]()
+        if patches is None:
+            continue
+        made = build_object(job.document, expander, patches, problems, [])
+        if made is None or problems:
+            return None
+        images.update(list_images(made, kinds))
+        rewrite_images(made, environment.images_for(is_spec=is_spec(job.document.data)), kinds, used)
+    matching = {id(each.asked_by) for each in used}
+    return {(change.overlay, change.place) for change in environment.images if id(change.fields) in matching}
+
+
+def _report(entry: ImageChange, images: set[str]) -> Problem:
+    if "registry" in entry.fields:
+        node = entry.fields["registry"]
+        message = f"no image is from `{value_of(node)}`; change or remove the entry"
+    else:
+        node = entry.fields["name"]
+        names = sorted({split_image(image)[0] for image in images})
+        hint = did_you_mean(str(value_of(node)), names) or "; change or remove the entry"
+        message = f"no container has the image `{value_of(node)}`{hint}"
+    return Problem("patch-matches-nothing", message, node)
+
+
+_RULE = "selector-matches-nothing"
+
+
+class _Entry(NamedTuple):
+    overlay: str
+    attribute: str
+    node: Node
+    siblings: tuple[str, ...]
+
+    @property
+    def pattern(self) -> str:
+        return str(value_of(self.node))
+
+
+def find_idle_entries(
+    project: ProjectConfig,
+    runners: Sequence[EnvironmentRunner],
+    made: Iterable[Rendered],
+    tracer: Tracer,
+    list_jobs: ListJobs,
+) -> Iterator[Finding]:
+    """Report entries of `jobs` and `match` that no job has, if others of the same list match.
+
+    A list of which no entry matches is reported as a whole. Jobs are listed only for entries that match none of
+    the rendered objects.
+    """
+    overlays = {name for runner in runners for name in list_ancestors(runner.name, project.overlays)}
+    yield from _find_idle_excludes(project, runners, overlays, tracer, list_jobs)
+    entries = list(_list_selector_entries(project, overlays))
+    if not entries:
+        return
+    rendered = {
+        value
+        for each in made
+        for value in (
+            ("name", each.identity.name),
+            ("kind", each.identity.kind),
+            ("namespace", each.identity.namespace),
+            ("path", each.location.file),
+        )
+    }
+    kinds = {pair for kind in project.kinds for pair in (("kind", kind.name), ("platform", kind.platform))}
+    if all(_matches(entry, rendered | kinds) for entry in entries):
+        return
+    jobs = [job for _, jobs in _list_attributes(project, runners, list_jobs) for job in jobs]
+    known = {(attribute, str(getattr(job, attribute))) for job in jobs for attribute in SELECTOR_ATTRIBUTES.values()}
+    for entry in _list_selector_entries(tracer.traced_project(), overlays):
+        others = (entry._replace(node=pattern) for pattern in entry.siblings)
+        # The name of a kind that a cluster has is not misspelled; the schema checks frameworks in the same way.
+        if _matches(entry, known | kinds) or not any(_matches(other, known) for other in others):
+            continue
+        hint = suggest_pattern(entry.attribute, entry.pattern, jobs) or "; change or remove it"
+        message = f"no job has the {entry.attribute} `{entry.pattern}`{hint}"
+        yield locate(Problem(_RULE, message, entry.node, severity=Severity.WARNING), f"overlays/{entry.overlay}")
+
+
+def _list_selector_entries(project: ProjectConfig, overlays: Iterable[str]) -> Iterator[_Entry]:
+    """The entries of lists with several, except for those of optional patches, and of frameworks."""
+    for name, whole, _ in _list_selectors(project, overlays):
+        for block in (whole, whole.get("exclude", {})):
+            for key, attribute in SELECTOR_ATTRIBUTES.items():
+                patterns = block.get(key) or ()
+                if len(patterns) > 1 and attribute != "framework":
+                    siblings = tuple(str(value_of(pattern)) for pattern in patterns)
+                    yield from (_Entry(name, attribute, pattern, siblings) for pattern in patterns)
+
+
+def _list_selectors(project: ProjectConfig, overlays: Iterable[str]) -> Iterator[tuple[str, Any, bool]]:
+    """The blocks that select jobs: overlay, block, whether it is of a patch. Those of optional patches are left out."""
+    for name in sorted(overlays):
+        for spec in project.overlays[name].specs if name in project.overlays else ():
+            yield name, spec.get("jobs", {}), False
+            for patch in spec.get("patches", ()):
+                if not value_of(patch.get("optional", False)):
+                    yield name, patch.get("match", {}), True
+
+
+def _find_idle_excludes(
+    project: ProjectConfig,
+    runners: Sequence[EnvironmentRunner],
+    overlays: Iterable[str],
+    tracer: Tracer,
+    list_jobs: ListJobs,
+) -> Iterator[Finding]:
+    """Report each `exclude` that excludes no job in any environment that has it."""
+    if not any("exclude" in block for _, block, _ in _list_selectors(project, overlays)):
+        return
+    listed = _list_attributes(project, runners, list_jobs)
+    for overlay, block, is_patch in _list_selectors(tracer.traced_project(), overlays):
+        if "exclude" not in block:
+            continue
+        selector = parse_selector(block)
+        included = [
+            job
+            for runner, jobs in listed
+            if overlay in list_ancestors(runner.name, project.overlays)
+            for job in jobs
+            if selector.includes(job) and (not is_patch or runner.expander.environment.matches(job))
+        ]
+        # A selector that matches nothing is reported itself.
+        if included and all(map(selector.matches, included)):
+            reason = explain_no_match(parse_selector(block["exclude"]), included)
+            advice = "" if reason.endswith("?") or "; write `" in reason else "; change or remove it"
+            message = f"`exclude` excludes none of the jobs that match{reason}{advice}"
+            problem = Problem(_RULE, message, find_key(block, "exclude"), severity=Severity.WARNING)
+            yield locate(problem, f"overlays/{overlay}")
+
+
+def _matches(entry: _Entry, values: set[tuple[str, str]]) -> bool:
+    if (entry.attribute, entry.pattern) in values:
+        return True
+    return any(attribute == entry.attribute and fnmatchcase(value, entry.pattern) for attribute, value in values)
+
+
+def _list_attributes(
+    project: ProjectConfig, runners: Sequence[EnvironmentRunner], list_jobs: ListJobs
+) -> list[tuple[EnvironmentRunner, list[JobAttributes]]]:
+    """The attributes of all jobs in all environments, also in those that are not run."""
+    ran = {runner.name for runner in runners}
+    every = [*runners, *(EnvironmentRunner(project, name) for name in project.overlays if name not in ran)]
+    jobs = list(list_jobs())
+    return [(runner, [runner.attributes(job) for job in jobs]) for runner in every]
+
+
+_Place: TypeAlias = tuple[str, int, int]
+"""The file, the position and the item of an object."""
+_ObjectKey: TypeAlias = tuple[str, str, str, str]
+"""What the API server identifies an object by: group, kind, namespace and name."""
+
+# Fields that say nothing about what an object does.
+_IGNORED_FIELDS = frozenset(("apiVersion", "kind", "metadata", "status"))
+_MAX_SHOWN = 3
+
+
+def find_file_problems(jobs: Sequence[tuple[Job, Rendered]], tracer: Tracer, env: str) -> Iterator[tuple[int, Finding]]:
+    """Report what is wrong with the objects of one file together; each finding with the number of its object."""
+    objects = [made.object for _, made in jobs]
+    for number, _ in find_idle_services(objects):
+        job, made = jobs[number]
+
+        def check(traced: Any, number: int = number) -> list[Problem]:
+            others = [*objects[:number], traced, *objects[number + 1 :]]
+            return [problem for place, problem in find_idle_services(others) if place == number]
+
+        for finding in tracer.findings(job, env, check, made.companion):
+            yield number, finding
+
+
+def list_alone(entries: Sequence[FileEntry]) -> Callable[[str], bool]:
+    """Return the test of a path for a file that is applied as it is, and not as a part of a build."""
+    return {entry.path for entry in entries if entry.build is None and not entry.is_source}.__contains__
+
+
+def report_broken_definitions(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings; a definition that cannot be used is reported once, whatever objects it was to check."""
+    found: dict[Any, Finding] = {}
+    for number, finding in enumerate(findings):
+        is_broken = finding.rule == "broken-schema"
+        key = (finding.location, finding.message, finding.env) if is_broken else number
+        found.setdefault(key, finding._replace(object=None, pointer="", place="") if is_broken else finding)
+    return list(found.values())
+
+
+def find_conflicting_copies(
+    made: Sequence[Rendered], entries: Sequence[FileEntry], tracer: Tracer, is_alone: Callable[[str], bool]
+) -> Iterator[Finding]:
+    """Report objects that files of one folder define with different content, so that the last one applied counts."""
+    copies = _group_copies(made, is_alone)
+    if not copies:
+        return
+    names: dict[str, set[_ObjectKey]] = {}
+    for each in made:
+        names.setdefault(each.location.file, set()).add(_name_object(each))
+    files = {each.location.file for several in copies for each in several}
+    read = read_jobs([entry for entry in entries if entry.path in files], tracer.project.frameworks, [])
+    jobs = {_place_of(job.file.path, job): job for job in read if not is_spec(job.document.data)}
+    for several in copies:
+        known = [(each, jobs[place]) for each in several if (place := _place_of(each.location.file, each)) in jobs]
+        for each, job in known:
+            others = {
+                other.location.file: (other_job, lost)
+                for other, other_job in known
+                if other is not each and _are_together(each, other, names)
+                if (lost := list(_list_lost(job.document.data, other_job.document.data)))
+            }
+            if others:
+                yield from _report_copies(each, job, others, tracer)
+
+
+def _group_copies(made: Sequence[Rendered], is_alone: Callable[[str], bool]) -> list[list[Rendered]]:
+    """The objects with the same name in one folder."""
+    found: dict[tuple[str, _ObjectKey], list[Rendered]] = {}
+    for each in made:
+        if each.env == made[0].env and each.identity.name and is_alone(each.location.file):
+            found.setdefault((each.location.file.rpartition("/")[0], _name_object(each)), []).append(each)
+    return [several for several in found.values() if len(several) > 1]
+
+
+def _name_object(made: Rendered) -> _ObjectKey:
+    api_version, kind, namespace, name = made.identity
+    return api_version.rpartition("/")[0], kind, namespace, name
+
+
+def _place_of(path: str, job: Job | Rendered) -> _Place:
+    return path, job.position, job.item
+
+
+def _are_together(one: Rendered, other: Rendered, names: Mapping[str, set[_ObjectKey]]) -> bool:
+    """Return True if a user applies both copies: one file holds them, or each file has workloads of its own.
+
+    Files with the same workloads are alternatives, of which a user applies one.
+    """
+    if one.location.file == other.location.file:
+        return True
+    first, second = (_list_workloads(names[made.location.file]) for made in (one, other))
+    return bool(first and second) and first.isdisjoint(second)
+
+
+def _list_workloads(keys: set[_ObjectKey]) -> set[tuple[str, str]]:
+    """The kinds and names of objects that run pods, or may do so because they are custom resources."""
+    return {
+        (kind, name) for group, kind, _, name in keys if group not in BUILTIN_GROUPS or list_template_paths(group, kind)
+    }
+
+
+def _list_lost(one: Any, other: Any, path: str = "") -> Iterator[str]:
+    """The fields in which the second of two objects lacks something of the first."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for name in one if path else one.keys() - _IGNORED_FIELDS:
+            yield from _list_lost(one[name], other.get(name), f"{path}.{name}" if path else str(name))
+    elif isinstance(one, list) and isinstance(other, list):
+        kept = {json.dumps(item, sort_keys=True, default=str) for item in other}
+        if any(json.dumps(item, sort_keys=True, default=str) not in kept for item in one):
+            yield path
+    elif one != other:
+        yield path
+
+
+def _report_copies(
+    made: Rendered, job: Job, others: Mapping[str, tuple[Job, list[str]]], tracer: Tracer
+) -> Iterator[Finding]:
+    first, *rest = sorted(others)
+    fields = sorted({field for _, lost in others.values() for field in lost})
+    shown = ", ".join(f"`{field}`" for field in fields[:_MAX_SHOWN])
+    shown += f" and {pluralize(len(fields) - _MAX_SHOWN, 'other field')}" if len(fields) > _MAX_SHOWN else ""
+    where = "twice in this file" if first == made.location.file else f"also in `{first}`"
+    where += f" and {pluralize(len(rest), 'other file')}" if rest else ""
+    message = (
+        f"`{made.identity}` is {where}, with different {shown}, and the copy that is applied last replaces the others;"
+        " keep one copy, or give them different names"
+    )
+
+    def check(traced: Any) -> list[Problem]:
+        node: Node = as_mapping(traced.get("metadata")).get("name")
+        return [Problem("conflicting-copies", message, node, category="fleet", severity=Severity.WARNING)]
+
+    places: list[Location] = [other.name() for other, _ in (others[path] for path in sorted(others))]
+    related = tuple(Related(place, "another copy") for place in places)
+    yield from (found._replace(related=related) for found in tracer.findings(job, made.env, check, made.companion))

@@ -4,37 +4,112 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from jobgen.check.checker import NO_CHECKS
+from jobgen.check.checker import NO_CHECKS, Checker
 from jobgen.engine.store import Query, keep
-from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
-from jobgen.model.consequences import is_failed_evaluation
-from jobgen.model.data import value_of
-from jobgen.model.digest import blake2b
-from jobgen.model.finding import Finding, Problem, Related, Severity
+from jobgen.k8s.kinds import BUILTIN_GROUPS
+from jobgen.model.data import Location, location_of, value_of
+from jobgen.model.finding import (
+    BROKEN_KIND,
+    UNCHECKED,
+    Finding,
+    Problem,
+    Related,
+    Severity,
+    is_failed_evaluation,
+    quoted_values,
+)
+from jobgen.model.suggest import find_closest
 from jobgen.pipeline.decoded_results import decode_result
 from jobgen.pipeline.encoded_results import decode_findings, encode_findings, encode_result
 from jobgen.pipeline.environment_checker import EnvironmentChecker, PolicySource
-from jobgen.pipeline.membership import Membership
-from jobgen.pipeline.ownership import find_unowned
 from jobgen.pipeline.severities import apply_severities
-from jobgen.render.environment import EnvironmentRunner, Rendered
-from jobgen.render.file_result import FileResult
-from jobgen.render.locate import locate
-from jobgen.render.process_files import drop_repeated
-from jobgen.render.run_state import RunState, discard_object
-from jobgen.render.trace import Job, JobRef, Tracer
+from jobgen.rendering import config
+from jobgen.rendering.build import is_spec, split_list
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.environment import EnvironmentRunner, Rendered
+from jobgen.rendering.file_result import FileResult
+from jobgen.rendering.locate import locate
+from jobgen.rendering.process_files import drop_repeated
+from jobgen.rendering.run_state import RunState, discard_object
+from jobgen.rendering.trace import Job, JobRef, Tracer
 from jobgen.repo import layout
-from jobgen.repo.files import File
-from jobgen.report.coverage import NO_SCHEMA_RULES
+from jobgen.repo.files import File, FileEntry, read_file
+from jobgen.reports.coverage import NO_SCHEMA_RULES
+from jobgen.spec.overlay import Cluster
+from jobgen.spec.teams import Teams
+
+_CUTOFF = 0.9
+
+
+def find_unowned(job: Job, teams: Teams) -> Iterator[Finding]:
+    """Report a job that no team owns, in a repository with teams. No limit of a team applies to it."""
+    path = job.file.path
+    # If a team could not be read, this may follow from it.
+    if teams.all and teams.is_complete and teams.find(path) is None:
+        message = f"no team owns `{path}`, so no limit of a team applies; add its folder to a team{_hint(path, teams)}"
+        problem = Problem("job-without-team", message, category="team", evidence=(path,))
+        yield locate(problem, path, job.start())
+
+
+def _hint(path: str, teams: Teams) -> str:
+    """A folder of a team that is almost that of a file: one of them may be misspelled."""
+    owners = {folder: team.name for team in teams.all for folder in team.folders}
+    close = find_closest(path.rpartition("/")[0], list(owners), _CUTOFF)
+    return f"; `{owners[close]}` owns `{close}`" if close else ""
+
+
+class Membership:
+    """Decides which jobs belong to no environment. A run may be limited to some, so all of them are looked at."""
+
+    def __init__(self, project: ProjectConfig, runners: Sequence[EnvironmentRunner]) -> None:
+        names = {runner.name for runner in runners}
+        others = [name for name in project.environments() if name not in names]
+        self._project = project
+        self._runners = [*runners, *(EnvironmentRunner(project, name) for name in others)]
+        # What an overlay or a team with errors selects is not known.
+        self.takes_all = not project.teams.is_complete or any(
+            not runner.expander.environment.jobs or runner.is_broken for runner in self._runners
+        )
+
+    def describe(self) -> str:
+        """Return what decides which jobs environments select."""
+        return repr([(runner.name, runner.expander.environment.jobs) for runner in self._runners])
+
+    def selects(self, job: Job) -> bool:
+        """Return True if an environment selects a job."""
+        return self.takes_all or any(runner.patches_for(job) is not None for runner in self._runners)
+
+    def findings(self, job: Job, tracer: Tracer) -> list[Finding]:
+        """Report a job that no environment selects. A raw manifest is checked by its schema at least."""
+        if self.selects(job):
+            return []
+        name = job.document.sweep or job.document.name
+        message = (
+            f"no environment selects `{name}`, so it is not rendered; change `jobs` of an overlay, or remove the job"
+        )
+        found = [locate(Problem("job-without-environment", message), job.file.path, job.start())]
+        if is_spec(job.document.data):
+            return found
+        checker = self._checker()
+        return (
+            found + tracer.findings(job, "", checker)
+            if checker.has_problems(checker.manifest(job.document.data))
+            else found
+        )
+
+    def _checker(self) -> Checker:
+        return Checker(self._project.root, self._project.kinds, Cluster())
+
 
 if TYPE_CHECKING:
     from jobgen.k8s.objects import Manifest
-    from jobgen.pipeline.load_policies import PolicyFiles
-    from jobgen.render.run_state import AllJobs
+    from jobgen.pipeline.policies import PolicyFiles
+    from jobgen.rendering.run_state import AllJobs
 
 CHECKED: Query[FileResult] = Query("checked", encode_result, decode_result)
 """What a lint found in a file: by itself, or in one environment."""
@@ -161,8 +236,6 @@ class LintChecks:
         if any(finding.rule in NO_SCHEMA_RULES for finding in run.findings):
             run.findings[:] = _name_definitions(run, jobs)
         if run.project.findings:
-            from jobgen.pipeline.broken_kinds import name_broken_kinds
-
             run.findings[:] = name_broken_kinds(run.findings, run.project)
         _name_failed_policies(run)
         is_part = run.shard is not None and run.shard.is_part
@@ -177,7 +250,7 @@ def _name_valid(found: PolicyFiles) -> bytes | None:
 
 def _compile_policies(shipped: tuple[File, ...], own: tuple[File, ...], resources: tuple[Any, ...]) -> PolicyFiles:
     # Imported late: a lint of stored results does not need CEL.
-    from jobgen.pipeline.load_policies import compile_policy_files
+    from jobgen.pipeline.policies import compile_policy_files
 
     return compile_policy_files(shipped, own, resources)
 
@@ -195,7 +268,7 @@ def _check_files(env: str, tracer: Tracer, made: Sequence[tuple[Job, FileResult,
         objects = list(several)
         if any(rendered.identity.kind == "Service" for _, _, rendered in objects):
             # Imported late: most files have no such objects.
-            from jobgen.pipeline.standalone_objects import find_file_problems
+            from jobgen.pipeline.lint_across import find_file_problems
 
             pairs = [(job, rendered) for job, _, rendered in objects]
             for number, finding in find_file_problems(pairs, tracer, env):
@@ -206,10 +279,8 @@ def _name_definitions(run: RunState, jobs: AllJobs) -> list[Finding]:
     """Return the findings, with what the files of the run say about kinds without a schema."""
     # Imported late: most objects have a schema.
     if run.entries is None:
-        from jobgen.pipeline.own_definitions import suggest_own_definitions
-
         return suggest_own_definitions(run.findings, jobs.list_made(), jobs.entries)
-    from jobgen.pipeline.standalone_objects import report_broken_definitions
+    from jobgen.pipeline.lint_across import report_broken_definitions
 
     return report_broken_definitions(run.findings)
 
@@ -227,10 +298,79 @@ def _name_failed_policies(run: RunState) -> None:
     failed = [finding for finding in run.findings if is_failed_evaluation(finding)]
     if not failed:
         return
-    from jobgen.pipeline.load_policies import locate_policies
+    from jobgen.pipeline.policies import locate_policies
 
     places = locate_policies(layout.read_own_policies(run.project.root))
     for number, finding in enumerate(run.findings):
         if is_failed_evaluation(finding) and finding.rule in places:
             related = (*finding.related, Related(places[finding.rule], f"policy `{finding.rule}`"))
             run.findings[number] = finding._replace(related=related)
+
+
+def name_broken_kinds(findings: Sequence[Finding], project: ProjectConfig) -> list[Finding]:
+    """Return the findings; those about a framework that a broken kind description declares refer to the description."""
+    broken = {found.location.file for found in project.findings if found.severity is Severity.ERROR}
+    if not broken or not any(map(_name_framework, findings)):
+        return list(findings)
+    declared: dict[str, Location] = {}
+    for file in layout.read_kinds(project.root):
+        for document in config.read_traced(file) if file.path in broken and not file.finding else ():
+            names = document.data.get("frameworks") if isinstance(document.data, dict) else None
+            for name in names if isinstance(names, dict) else ():
+                declared.setdefault(str(name), location_of(name) or document.location)
+    return [_refer_to_kind(finding, declared) for finding in findings]
+
+
+def _name_framework(finding: Finding) -> str:
+    """The framework of a job that no kind has; empty if the finding is about something else."""
+    field, name = (*finding.values[:2], "", "")[:2]
+    return name if finding.rule == "invalid-value" and field == "framework" else ""
+
+
+def _refer_to_kind(finding: Finding, declared: dict[str, Location]) -> Finding:
+    location = declared.get(_name_framework(finding))
+    if location is None:
+        return finding
+    return finding._replace(related=(*finding.related, Related(location, BROKEN_KIND)))
+
+
+_CRD = "CustomResourceDefinition"
+
+
+def suggest_own_definitions(
+    findings: Sequence[Finding], made: Iterable[Rendered], entries: Sequence[FileEntry]
+) -> list[Finding]:
+    """Return the findings; those about a kind that a file of the run defines say how to import that file."""
+    if not any(finding.rule == "missing-schema" for finding in findings):
+        return list(findings)
+    paths = {one.location.file for one in made if one.identity.kind == _CRD}
+    defined: dict[tuple[str, ...], str] = {}
+    for entry in entries:
+        if entry.path in paths and entry.content is None:
+            for kind in _list_defined_kinds(entry):
+                defined.setdefault(kind, entry.path)
+    return [_name_file(finding, defined) for finding in findings]
+
+
+def _list_defined_kinds(entry: FileEntry) -> Iterator[tuple[str, str]]:
+    """The kinds that the CustomResourceDefinitions of a file define, each with its apiVersion."""
+    for document in config.read_documents(read_file(entry), [], shared=True).documents:
+        for data in split_list(document.data):
+            if isinstance(data, dict) and data.get("kind") == _CRD:
+                yield from _list_versions(data.get("spec"))
+
+
+def _list_versions(spec: Any) -> Iterator[tuple[str, str]]:
+    names = spec.get("names") if isinstance(spec, dict) else None
+    versions = spec.get("versions") if isinstance(names, dict) else None
+    for version in versions if isinstance(versions, list) else ():
+        if isinstance(version, dict):
+            yield str(spec["names"].get("kind")), f"{spec.get('group')}/{version.get('name')}"
+
+
+def _name_file(finding: Finding, defined: dict[tuple[str, ...], str]) -> Finding:
+    path = defined.get(quoted_values(finding.message)[:2], "") if finding.rule == "missing-schema" else ""
+    if not path:
+        return finding
+    start = finding.message.partition(UNCHECKED)[0]
+    return finding._replace(message=f"{start}{UNCHECKED}; run `jobgen schema import {path}`")

@@ -11,10 +11,10 @@ from jobgen.check.policy.type_check import Resource, find_type_problems
 from jobgen.model.data import value_of
 from jobgen.model.finding import Finding
 from jobgen.pipeline.environment_checker import EnvironmentChecker
-from jobgen.pipeline.load_policies import read_policy_documents
-from jobgen.render.config import ProjectConfig
-from jobgen.render.environment import EnvironmentRunner
-from jobgen.render.locate import locate
+from jobgen.pipeline.policies import read_policy_documents
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.environment import EnvironmentRunner
+from jobgen.rendering.locate import locate
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.schema.shipped_kinds import list_shipped_kinds, name_plural

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.model.finding import Finding
-from jobgen.model.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
-    from jobgen.render.config import ProjectConfig
-    from jobgen.render.run_state import AllJobs
+    from jobgen.rendering.config import ProjectConfig
+    from jobgen.rendering.run_state import AllJobs
 
 FoundIn = tuple[Finding, str]
 """A finding, and the team of its job."""
 
 
 def depends_on_date(project: ProjectConfig) -> bool:
-    """Whether an entry of the settings expires, so that the findings depend on the date."""
+    """Return True if an entry of the settings expires, so that the findings depend on the date."""
     return bool(project.settings.get("exceptions") or project.date)
 
 

@@ -56,12 +56,12 @@ def begins_object(content: bytes) -> bool:
 
 
 def may_hold_objects(content: bytes) -> bool:
-    """Whether a text has a key of an object. Text in another encoding than UTF-8 may hold anything."""
+    """Return True if a text has a key of an object. Text in another encoding than UTF-8 may hold anything."""
     return b"\0" in content[:4] or _OBJECT_KEY.search(content.decode("latin-1")) is not None
 
 
 def is_object(data: Mapping[str, Any]) -> bool:
-    """Whether a document is a Kubernetes object, or was meant to be one: it has two of the fields of objects.
+    """Return True if a document is a Kubernetes object, or was meant to be one: it has two of the fields of objects.
 
     Configuration of local tools, such as kustomize and kind, is none.
     """
@@ -84,5 +84,5 @@ def _is_local(data: Mapping[str, Any]) -> bool:
 
 
 def _has_name(names: list[str], wanted: str) -> bool:
-    """Whether there is a name, or one that was probably meant to be it."""
+    """Return True if there is a name, or one that was probably meant to be it."""
     return any(is_same_name(name, wanted) for name in names) or bool(find_closest(wanted, names, _TYPO_CUTOFF))

@@ -7,33 +7,19 @@ import json
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.kustomize import Plan, SourceTree, Tool, build, plan
 from jobgen.model.data import Location
-from jobgen.model.digest import blake2b
 from jobgen.model.finding import Finding, Severity
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.recognize import (
-    INPUT,
-    JUDGED,
-    NOT_JUDGED,
-    OBJECT,
-    SETTINGS,
-    Taken,
-    kustomize_files,
-    operator_files,
-    programs,
-    templates,
-    test_data,
-)
+from jobgen.recognize import INPUT, JUDGED, NOT_JUDGED, OBJECT, SETTINGS, Taken, kustomize_files, not_applied
 from jobgen.recognize.filled_files import fill_files
+from jobgen.recognize.not_applied import BUNDLE_SUFFIX
 from jobgen.recognize.objects import may_hold_objects
-from jobgen.recognize.operator_files import BUNDLE_SUFFIX
-from jobgen.recognize.surroundings import Surroundings
-from jobgen.recognize.tree import FileTree
-from jobgen.repo.exclude import ExcludePattern, is_excluded
+from jobgen.recognize.tree import FileTree, Surroundings
 from jobgen.repo.files import MANIFEST_SUFFIXES, Built, BuiltObject, File, FileEntry
+from jobgen.repo.walk import ExcludePattern, is_excluded
 
 STATED = "`files."
 """The start of the reason if the settings say what a file is."""
@@ -225,10 +211,10 @@ class _Recognizer:
             return found
         if (found := kustomize_files.recognize_plugin_input(path, self._plugin_inputs)) is not None:
             return found
-        if (found := test_data.recognize_by_path(path)) is not None:
+        if (found := not_applied.recognize_by_path(path)) is not None:
             return found
         content = self._tree.read(path).content
-        if (found := programs.recognize_list(path, content, is_found=entry.optional)) is not None:
+        if (found := not_applied.recognize_list(path, content, is_found=entry.optional)) is not None:
             return found
         if entry.optional and not may_hold_objects(content):
             # What it is instead is said when it has been read.
@@ -237,11 +223,11 @@ class _Recognizer:
 
     def _ask(self, path: str, content: bytes) -> Iterator[Taken | None]:
         yield kustomize_files.recognize_fragment(path, content, self._folders)
-        yield templates.recognize_template(path, content)
-        yield test_data.recognize_by_content(content)
-        yield operator_files.recognize_bundle(path, self._tree)
-        yield operator_files.recognize_asset(path, content, self._tree)
-        yield programs.recognize_config(path, content)
+        yield not_applied.recognize_template(path, content)
+        yield not_applied.recognize_by_content(content)
+        yield not_applied.recognize_bundle(path, self._tree)
+        yield not_applied.recognize_asset(path, content, self._tree)
+        yield not_applied.recognize_config(path, content)
 
     def find_correction(self, path: str) -> Taken | None:
         """Return what the settings say that a file is."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
+from typing import NamedTuple, Protocol
 
-from jobgen.kustomize import SourceTree
+from jobgen.kustomize import Plan, SourceTree
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.repo.files import File
+from jobgen.repo.files import Build, File
 
 # Files that fill manifests in, and pages that say how.
 _SCRIPT = lazy_pattern(
@@ -84,3 +85,29 @@ class FileTree:
             self._known[path] = self.source.read(path)
             self._known[path] = self._known[path]._replace(content=self._known[path].content[:_MAX_SCRIPT_BYTES])
         return self._known[path].content
+
+
+class FolderBuild(Build, Protocol):
+    """The build of a kustomization."""
+
+    def read(self) -> bytes:
+        """Return the content of all files that it reads."""
+
+
+Builder = Callable[[SourceTree, str, frozenset[str]], FolderBuild]
+"""Makes the build of a kustomization file of a tree, given all files that it reads."""
+
+
+class Surroundings(NamedTuple):
+    """What is known about the files of a lint."""
+
+    tree: FileTree
+    paths: Sequence[str]
+    plan: Plan
+    closures: Mapping[str, frozenset[str]]
+    """All files that the build of each root of the plan reads."""
+    objects: frozenset[str]
+    """The files whose objects are judged by themselves."""
+    above: str
+    """The path of the linted folder from the top of the Git repository, where the paths of Flux begin."""
+    make: Builder

@@ -10,7 +10,7 @@ from jobgen.k8s.placeholders import find_placeholders
 from jobgen.model.finding import Finding, Related, Severity, quoted_values
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.recognize.tree import FileTree
-from jobgen.report.placeholders import VALUE_RULES, find_placeholder
+from jobgen.reports.placeholders import VALUE_RULES, find_placeholder
 
 RULE = "unjudged-variable"
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from jobgen.engine.inputs import real_path
-from jobgen.model.named_tuple import NamedTuple
 
 _LINK_OUTSIDE = "a symbolic link leads out of the repository, and is not followed"
 
@@ -21,7 +24,7 @@ _MIN_FILES_FOR_THREADS, _SYNC_THREADS = 16, 8
 
 
 def links_outside(path: str | Path, home: str | Path) -> bool:
-    """Whether symbolic links lead from a path inside a folder to the outside; False for a path outside."""
+    """Return True if symbolic links lead from a path inside a folder to the outside; False for a path outside."""
     named, inside = os.path.abspath(path), os.path.join(real_path(str(home)), "")
     begins = any(f"{named}{os.sep}".startswith(start) for start in (inside, os.path.join(os.path.abspath(home), "")))
     return begins and not os.path.join(real_path(str(path)), "").startswith(inside)
@@ -180,3 +183,57 @@ def _keep_attributes(target: str, draft: str) -> None:
                 with suppress(OSError):
                     os.setxattr(draft, name, os.getxattr(target, name))
     os.chmod(draft, status.st_mode & 0o7777)
+
+
+_PREFIX = "jobgen-scratch-"
+_UNLOCKED = f".{_PREFIX}"
+
+
+@contextmanager
+def open_scratch() -> Iterator[Path]:
+    """Create a folder that only this user can read, and remove it at the end; remove those of killed runs first."""
+    _remove_abandoned()
+    folder = Path(tempfile.mkdtemp(prefix=_UNLOCKED))
+    handle = _lock(folder)
+    try:
+        # The name shows that the folder is locked, so no other run takes it for abandoned.
+        folder = folder.rename(folder.with_name(folder.name.removeprefix(".")))
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if handle is not None:
+            os.close(handle)
+
+
+def _remove_abandoned() -> None:
+    with suppress(OSError):
+        for entry in list(os.scandir(tempfile.gettempdir())):
+            if entry.name.startswith(_PREFIX) and _is_own_folder(entry):
+                handle = _lock(entry.path)
+                if handle is not None:
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                    os.close(handle)
+
+
+def _is_own_folder(entry: os.DirEntry[str]) -> bool:
+    with suppress(OSError):
+        is_own = not hasattr(os, "geteuid") or entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+        return is_own and entry.is_dir(follow_symlinks=False)
+    return False
+
+
+def _lock(folder: Path | str) -> int | None:
+    """Lock a folder until its handle is closed or the process ends; None if another process has locked it."""
+    if sys.platform == "win32":
+        return None
+    import fcntl
+
+    handle = None
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        if handle is not None:
+            os.close(handle)
+        return None
+    return handle

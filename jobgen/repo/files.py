@@ -6,14 +6,13 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from jobgen.engine.inputs import IRREGULAR, TOO_LARGE, Unread, describe, read_bytes, read_start
 from jobgen.model.data import Location, ValidFields
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_WALKED_BYTES, MAX_WALKED_ENTRIES, MAX_WALKED_FILES
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.atomic import links_outside
 
 KUSTOMIZATION_NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
@@ -111,12 +110,12 @@ _OBJECT_START = lazy_pattern(
 
 
 def is_manifest_name(path: str) -> bool:
-    """Whether a file may be a manifest by its name: it is YAML or JSON, and not hidden."""
+    """Return True if a file may be a manifest by its name: it is YAML or JSON, and not hidden."""
     return path.endswith(MANIFEST_SUFFIXES) and not any(part.startswith(".") for part in path.split("/"))
 
 
 def starts_object(entry: FileEntry) -> bool:
-    """Whether a file begins as a manifest or a job spec does."""
+    """Return True if a file begins as a manifest or a job spec does."""
     is_read = entry.content is not None or not entry.full
     start = (entry.content or b"")[:_HEAD_BYTES] if is_read else read_start(entry.full, _HEAD_BYTES)
     return _OBJECT_START.match(start.decode("latin-1")) is not None

@@ -9,11 +9,10 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
-from jobgen.engine.inputs import probe
+from jobgen.engine.inputs import exists_itself, probe
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     import subprocess
@@ -62,7 +61,7 @@ def read_version() -> str:
 
 
 def is_refused(folder: Path) -> bool:
-    """Whether Git refuses a repository because another user owns it."""
+    """Return True if Git refuses a repository because another user owns it."""
     done = _run(folder, "rev-parse", "--show-toplevel")
     return done is not None and done.returncode != 0 and b"safe.directory" in done.stderr
 
@@ -77,7 +76,7 @@ def find_fault(folder: Path) -> str:
 
 
 def has_commit(folder: Path) -> bool:
-    """Whether a repository has a commit."""
+    """Return True if a repository has a commit."""
     done = _run(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     return done is not None and done.returncode == 0
 
@@ -170,7 +169,7 @@ def list_references(folder: Path) -> list[str]:
 
 
 def is_shallow(folder: Path) -> bool:
-    """Whether a clone is shallow."""
+    """Return True if a clone is shallow."""
     done = _run(folder, "rev-parse", "--is-shallow-repository")
     return done is not None and done.stdout.strip() == b"true"
 
@@ -317,3 +316,14 @@ def _start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
         )
     except OSError as error:
         raise GitError(f"git cannot be run: {error.strerror}") from error
+
+
+def find_path_from_top(folder: Path) -> str:
+    """The path of a folder from the top of its Git repository; empty at the top, and outside of one."""
+    resolved = folder.resolve()
+    for parent in (resolved, *resolved.parents):
+        # A folder, or a file in a work tree and in a submodule.
+        if exists_itself(str(parent / ".git")):
+            path = resolved.relative_to(parent).as_posix()
+            return "" if path == "." else path
+    return ""

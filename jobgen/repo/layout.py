@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
-from jobgen.engine.inputs import exists, is_file
+from jobgen.engine.inputs import exists, is_file, is_link, read_start
+from jobgen.model.data import value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_WALKED_BYTES, MAX_WALKED_FILES
-from jobgen.repo import policy_packs
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.files import (
+    DEPENDENCY_FOLDERS,
     MANIFEST_SUFFIXES,
     OTHER_EXTENSION,
     File,
@@ -27,9 +31,76 @@ from jobgen.repo.files import (
     report_unread_path,
     starts_object,
 )
-from jobgen.repo.root import LAYER_FOLDERS, SETTINGS, folder_exists, holds_layers
-from jobgen.repo.shipped import find_shipped, mark_built_in
-from jobgen.repo.walk import find_one, walk_all, walk_files, walk_folder
+from jobgen.repo.root import LAYER_FOLDERS, SETTINGS, SOURCE_FOLDERS, folder_exists, has_settings, holds_layers
+from jobgen.repo.shipped import PACKS_FOLDER, find_shipped, mark_built_in
+from jobgen.repo.walk import ExcludePattern, find_one, is_excluded, list_paths, walk_all, walk_files, walk_folder
+
+FOLDER = PACKS_FOLDER
+
+SETTING = "policies"
+"""The list of packs in the settings."""
+
+
+class Pack(NamedTuple):
+    """A pack of policies: with another pack that it includes, except the policies that its own make stricter."""
+
+    name: str
+    description: str
+    includes: str = ""
+    replaces: frozenset[str] = frozenset()
+
+
+PACKS = (
+    Pack("pss-baseline", "the level baseline of the Pod Security Standards"),
+    Pack(
+        "pss-restricted",
+        "the level restricted of the Pod Security Standards, with baseline",
+        includes="pss-baseline",
+        replaces=frozenset(
+            f"pss-baseline-{control}.yaml" for control in ("capabilities", "host-path", "proc-mount", "seccomp")
+        ),
+    ),
+    Pack("supply-chain", "where images come from, and how they are pinned"),
+    Pack("cost", "labels, GPUs, deadlines, node pools and overcommitment"),
+    Pack("kueue", "queues, priorities and requests"),
+)
+PACK_NAMES = tuple(pack.name for pack in PACKS)
+
+
+def read_packs(settings: File | None) -> tuple[str, ...]:
+    """The packs that a settings file turns on. Names that are not packs have findings of their own."""
+    if settings is None or SETTING.encode() not in settings.content:
+        return ()
+    # Imported late: most repositories turn on no pack.
+    from jobgen.yamlio.read import read
+
+    for document in read(settings.content, settings.path).documents[:1]:
+        listed = document.data.get(SETTING)
+        named = {value_of(node) for node in listed if isinstance(node, str)} if isinstance(listed, list) else set()
+        return tuple(name for name in PACK_NAMES if name in named)
+    return ()
+
+
+def list_folders(names: Iterable[str]) -> dict[str, frozenset[str]]:
+    """The folders of packs and of those that they include, each with the files that are left out of it."""
+    wanted = set(names)
+    folders = {FOLDER + pack.name: frozenset[str]() for pack in PACKS if pack.name in wanted}
+    for pack in PACKS:
+        if pack.name in wanted and pack.includes:
+            folders[FOLDER + pack.includes] = pack.replaces
+    return folders
+
+
+def list_all_folders() -> dict[str, frozenset[str]]:
+    """The folders of all packs, with all their files."""
+    return {FOLDER + name: frozenset() for name in PACK_NAMES}
+
+
+def list_replacements(path: str) -> tuple[str, str]:
+    """The paths of files of a repository that replace a file of a pack: the same, or without the folder of the pack."""
+    inside = path.removeprefix(FOLDER).partition("/")[2]
+    return path, f"policies/{inside}"
+
 
 _OWN_SCHEMA = lazy_pattern(r"schemas/(?P<group>[^/]+)/[^/_]+_(?P<version>v[a-z0-9]+)\.json")
 _OWN_GROUP = "jobgen.dev"
@@ -189,7 +260,7 @@ def read_schema(root: Folder, name: str) -> File | None:
         return None
     path = f"schemas/{name}"
     if isinstance(root, CommitPath):
-        from jobgen.repo.committed_files import read_committed
+        from jobgen.repo.commit import read_committed
 
         is_own = ((root / path).is_file() or (root / path).leads_out()) and holds_layers(root, "schemas")
         return read_file(read_committed(root / path, path, root)) if is_own else None
@@ -207,30 +278,30 @@ def read_shipped_policies(root: Folder, *, all_packs: bool = False) -> Iterator[
     mark = (lambda file: file) if is_home(root) else mark_built_in
     if not is_home(root):
         yield from (mark(read_file(entry)) for entry in _find_policies(home) if entry.path not in own)
-    folders = policy_packs.list_all_folders() if all_packs else policy_packs.list_folders(find_packs(root))
+    folders = list_all_folders() if all_packs else list_folders(find_packs(root))
     for entry in _find_pack_files(home, folders):
-        if own.isdisjoint(policy_packs.list_replacements(entry.path)):
+        if own.isdisjoint(list_replacements(entry.path)):
             yield mark(read_file(entry))
 
 
 def find_packs(root: Folder) -> tuple[str, ...]:
     """The packs of policies that the settings of a repository turn on."""
-    return policy_packs.read_packs(read_settings(root))
+    return read_packs(read_settings(root))
 
 
 def list_pack_policies(pack: str) -> list[str]:
     """The names of the policies of a pack, with those of the pack that it includes."""
-    entries = _find_pack_files(find_shipped("policies").parent, policy_packs.list_folders([pack]))
+    entries = _find_pack_files(find_shipped("policies").parent, list_folders([pack]))
     # Their params are in a folder below.
-    paths = (entry.path for entry in entries if entry.path.removeprefix(policy_packs.FOLDER).count("/") == 1)
+    paths = (entry.path for entry in entries if entry.path.removeprefix(FOLDER).count("/") == 1)
     return sorted(os.path.splitext(os.path.basename(path))[0] for path in paths)
 
 
 def find_pack_of(policy: str) -> str:
     """The pack that has a policy; empty if none has it."""
     home = find_shipped("policies").parent
-    entries = _find_pack_files(home, policy_packs.list_all_folders())
-    names = (entry.path.removeprefix(policy_packs.FOLDER).split("/") for entry in entries)
+    entries = _find_pack_files(home, list_all_folders())
+    names = (entry.path.removeprefix(FOLDER).split("/") for entry in entries)
     return next((parts[0] for parts in names if parts[1:] == [f"{policy}.yaml"]), "")
 
 
@@ -256,7 +327,7 @@ def _find_policies(root: Folder) -> Iterator[FileEntry]:
         yield from _find_shipped_policies(root)
         return
     # In a checkout of jobgen, packs are as little in force as those of the jobgen that is installed.
-    others = (f"{_POLICY_TESTS}/", policy_packs.FOLDER) if _is_checkout(root) else (f"{_POLICY_TESTS}/",)
+    others = (f"{_POLICY_TESTS}/", FOLDER) if _is_checkout(root) else (f"{_POLICY_TESTS}/",)
     for entry in _walk_layers(root, POLICIES):
         if entry.finding or not entry.path.startswith(others):
             yield entry
@@ -264,7 +335,7 @@ def _find_policies(root: Folder) -> Iterator[FileEntry]:
 
 def _find_shipped_policies(home: Path) -> Iterator[FileEntry]:
     """Find the shipped policies that are always on. The folders of packs and of tests are not even listed."""
-    others = (_POLICY_TESTS, policy_packs.FOLDER.rstrip("/"))
+    others = (_POLICY_TESTS, FOLDER.rstrip("/"))
     inside = os.path.join(os.path.realpath(home), "")
     full = os.path.join(home, "policies")
     for entry in walk_folder(full, "policies", MANIFEST_SUFFIXES, inside, others.__contains__):
@@ -273,21 +344,91 @@ def _find_shipped_policies(home: Path) -> Iterator[FileEntry]:
 
 
 def is_home(root: Folder) -> bool:
-    """Whether a repository is the one that the shipped policies are in."""
+    """Return True if a repository is the one that the shipped policies are in."""
     return find_shipped("policies").parent == root
 
 
 def _is_checkout(root: Folder) -> bool:
-    """Whether a repository is a checkout of jobgen, which the jobgen that runs may not come from."""
-    return (root / "jobgen/repo/policy_packs.py").is_file()
+    """Return True if a repository is a checkout of jobgen, which the jobgen that runs may not come from."""
+    return (root / "jobgen/repo/layout.py").is_file()
 
 
 def read_settings(root: Folder) -> File | None:
     """Read the settings file, if there is one."""
     if isinstance(root, CommitPath):
-        from jobgen.repo.committed_files import read_committed
+        from jobgen.repo.commit import read_committed
 
         file = root / SETTINGS
         return read_file(read_committed(file, SETTINGS, root)) if file.exists() or file.leads_out() else None
     full = os.path.join(root, SETTINGS)
     return read_path(full, SETTINGS, root) if exists(str(full)) or is_file(full) else None
+
+
+_CUTOFF = 0.7
+_MAX_MISNAMED = 200
+_HEAD_BYTES = 2000
+_OBJECT = lazy_pattern(
+    r"""(?m)^(?:apiVersion:[ \t]*["']?jobgen\.dev/"""
+    r"""|kind:[ \t]*["']?(?:\w+AdmissionPolicy|(?:Cluster)?TrainingRuntime)\b)"""
+)
+_OWN = lazy_pattern(r"""(?m)^apiVersion:[ \t]*["']?jobgen\.dev/""")
+_KIND = lazy_pattern(r"""(?m)^kind:[ \t]*["']?(\w+)""")
+_FOLDERS = {"TrainingJob": "jobs", "Overlay": "overlays", "Team": "teams", "JobTests": "tests"}
+
+
+def find_misnamed(root: Path, patterns: Sequence[ExcludePattern]) -> Iterator[FileEntry]:
+    """Return a finding for each file at the root, and for each such folder; `patterns` are what the settings exclude.
+
+    The finding of a folder is at its first object.
+    """
+    try:
+        paths = list_paths(str(root), "")
+    except OSError:
+        return
+    files = [path for path in paths if path.endswith(MANIFEST_SUFFIXES) and not is_excluded(path, patterns)]
+    for path in files[:_MAX_MISNAMED]:
+        folder = _find_folder(root / path)
+        if folder:
+            yield report_unread_path(path, f"the file is not read; move it to `{folder}/`, or list it in `exclude`")
+    for name in (path[:-1] for path in paths if path.endswith("/")):
+        if name in (*SOURCE_FOLDERS, *DEPENDENCY_FOLDERS) or has_settings(root / name):
+            continue
+        meant = _find_meant(name)
+        path = _find_object(root, name, patterns) if meant else ""
+        if path:
+            message = f"the file is not read: jobgen reads `{meant}/`, not `{name}/`; move it, or list it in `exclude`"
+            yield report_unread_path(path, message)
+
+
+def _find_folder(path: Path) -> str:
+    """Return the folder that the first object of a file belongs in; empty if it is none of jobgen, or a link."""
+    if is_link(str(path)):
+        return ""
+    text = read_start(str(path), _HEAD_BYTES).decode("utf-8", "replace")
+    kind = _KIND.search(text) if _OWN.search(text) else None
+    return _FOLDERS.get(kind[1], "") if kind else ""
+
+
+def _find_meant(name: str) -> str:
+    """Return the folder of jobgen that a name is a misspelling of; empty if it is none."""
+    if not any(_share_letters(name.lower(), folder) for folder in SOURCE_FOLDERS):
+        return ""
+    # Imported late: most folders have other names.
+    from jobgen.model.suggest import find_closest
+
+    return find_closest(name, list(SOURCE_FOLDERS), _CUTOFF)
+
+
+def _share_letters(one: str, other: str) -> bool:
+    """Return True if two names have enough letters in common to be similar."""
+    return 2 * sum((Counter(one) & Counter(other)).values()) >= _CUTOFF * (len(one) + len(other))
+
+
+def _find_object(root: Path, folder: str, patterns: Sequence[ExcludePattern]) -> str:
+    """Return the first file of a folder with an object for jobgen; empty if there is none among the first files."""
+    for entry in islice(walk_files(root, folder, MANIFEST_SUFFIXES), _MAX_MISNAMED):
+        if is_excluded(entry.path, patterns):
+            continue
+        if _OBJECT.search(read_start(entry.full, _HEAD_BYTES).decode("utf-8", "replace")):
+            return entry.path
+    return ""

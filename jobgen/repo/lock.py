@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
 
 LOCK = "jobgen.lock.json"
 """Lists the files of an environment that jobgen wrote; it never touches any other file in the folder."""
@@ -84,7 +84,7 @@ def _own_files(files: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_object_path(path: str) -> bool:
-    """Whether a file of the tree has an object, rather than metadata of the tree."""
+    """Return True if a file of the tree has an object, rather than metadata of the tree."""
     return "/" in path
 
 

@@ -96,7 +96,7 @@ def _without_dot(entry: FileEntry) -> FileEntry:
 
 
 def _is_own_output(full: str) -> bool:
-    """Whether a file is one that jobgen writes next to the objects of a rendered tree, or a baseline of any name."""
+    """True if a file is one that jobgen writes next to the objects of a rendered tree, or a baseline of any name."""
     folder, name = os.path.split(full)
     if name == KUSTOMIZATION:
         return exists(os.path.join(folder, LOCK))
@@ -126,7 +126,7 @@ def read_first(folders: Iterable[Folder], path: str) -> File | None:
     """Read the file at a path in the first folder where it can be read."""
     for folder in folders:
         if isinstance(folder, CommitPath):
-            from jobgen.repo.committed_files import read_committed
+            from jobgen.repo.commit import read_committed
 
             found = read_file(read_committed(folder / path, path, folder.resolve()))
         else:
@@ -137,7 +137,7 @@ def read_first(folders: Iterable[Folder], path: str) -> File | None:
 
 
 def _find_committed_manifests(folder: CommitPath, path: str) -> Iterator[FileEntry]:
-    from jobgen.repo.committed_files import find_committed, read_committed
+    from jobgen.repo.commit import find_committed, read_committed
 
     full = folder / path
     root = find_root(folder.resolve())

@@ -6,17 +6,82 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.engine.inputs import FILE, FOLDER, MISSING, Unread, read_bytes
+from jobgen.model.limits import MAX_BYTES
 from jobgen.repo.atomic import sync_files, sync_folders
-from jobgen.repo.lock import LOCK, LockFile, Origin, compute_digest, is_object_path, parse_lock
+from jobgen.repo.commit import CommitPath, Folder, describe_path, list_folder_names
+from jobgen.repo.lock import LOCK, TREE, LockFile, Origin, compute_digest, is_object_path, parse_lock
 from jobgen.repo.root import SOURCE_FOLDERS
-from jobgen.repo.tree_files import MAX_LOCK_BYTES, STAGE, is_jobs_repository, list_own_files, read_content
+
+STAGE = ".jobgen-stage"
+"""The folder in which files are written before they replace others."""
+MAX_LOCK_BYTES = 64 * 1024 * 1024
+_INPUTS = ("jobgen.yaml", "jobs", "overlays")
+
+
+def find_environments(folder: Folder) -> list[str]:
+    """Find the environments that an earlier run wrote below a folder; the unnamed one is the folder itself."""
+    if not describe_path(folder).endswith(FOLDER):
+        return []
+    names = [name for name in list_folder_names(folder) if _is_own_folder(folder / name) and _has_lock(folder / name)]
+    return sorted([*names, ""] if _has_lock(folder) else names)
+
+
+def _has_lock(folder: Folder) -> bool:
+    return describe_path(folder / LOCK) != MISSING
+
+
+def _is_own_folder(path: Folder) -> bool:
+    return describe_path(path) == FOLDER
+
+
+def list_own_files(folder: Folder, lock: LockFile) -> Iterator[str]:
+    """Return the files of an environment; in a folder that is a jobs repository itself, those beside known files."""
+    if not is_jobs_repository(folder):
+        return list_files(folder)
+    namespaces = {path.partition("/")[0] for path in lock.files if is_object_path(path)}
+    return (f"{name}/{path}" for name in sorted(namespaces) for path in list_files(folder / name))
+
+
+def list_names(folder: Folder) -> list[str]:
+    """Return the names of the entries of a folder, sorted."""
+    return sorted(list_folder_names(folder))
+
+
+def list_files(folder: Folder) -> Iterator[str]:
+    """Return the paths of all files and links below a folder, hidden ones too, sorted by folder."""
+    pending = [("", folder)]
+    while pending:
+        path, current = pending.pop()
+        if _is_own_folder(current):
+            below = [(f"{path}/{name}" if path else name, current / name) for name in list_folder_names(current)]
+            pending += sorted(below, key=lambda pair: pair[0], reverse=True)
+        elif path:
+            yield path
+
+
+def is_jobs_repository(folder: Folder) -> bool:
+    """Return True if the folder of an environment is a jobs repository itself."""
+    return not all(describe_path(folder / name).endswith(MISSING) for name in _INPUTS)
+
+
+def read_content(path: Folder, limit: int = MAX_BYTES) -> bytes | None:
+    """Read a regular file; None if it is anything else, or larger than what jobgen writes."""
+    if describe_path(path) != FILE:
+        return None
+    if isinstance(path, CommitPath):
+        entry = path.find_entry()
+        return path.commit.read_file(entry, path.path) if entry else None
+    found = read_bytes(str(path), limit)
+    return None if isinstance(found, Unread) else found
+
 
 _SOURCES = tuple(f"{folder}/" for folder in SOURCE_FOLDERS)
 _STALE_AND_EDITED = "is not wanted any more, but was changed after jobgen wrote it; move it, or remove it"
@@ -242,7 +307,7 @@ def _compare_file(full: str, text: str, *, known: bool) -> str:
 
 
 def _is_file_inside(folder: Path, path: str) -> bool:
-    """Whether a path is a file inside the folder, without symbolic links."""
+    """Return True if a path is a file inside the folder, without symbolic links."""
     full = folder / path
     return not full.parent.is_symlink() and not full.is_symlink() and full.is_file()
 
@@ -341,6 +406,88 @@ def _read_lock_text(folder: Path) -> str | None:
 
 
 def _is_edited(full: Path, lock: LockFile, path: str) -> bool:
-    """Whether a file was edited since jobgen wrote it, according to the lock file."""
+    """Return True if a file was edited since jobgen wrote it, according to the lock file."""
     content = read_content(full)
     return content is None or compute_digest(content.decode("utf-8", "surrogateescape")) != lock.files.get(path)
+
+
+_NOT_OURS = "jobgen did not write it; remove it, or move it out of the tree"
+_LINK = "a symbolic link, which is not followed; replace it by a folder that `jobgen render` writes"
+_REMEDY = f"run `jobgen render -o {TREE}`"
+_REMOVAL = f"run `jobgen render -o {TREE} --allow-empty`, which removes them"
+
+
+class TreeFault(NamedTuple):
+    """A file of a rendered tree that jobgen did not write, or that was changed since."""
+
+    path: str
+    """The path below the folder of the tree."""
+    is_listed: bool
+    message: str
+
+
+def find_tree_faults(tree: Folder, known: Container[str] | None = None) -> Iterator[TreeFault]:
+    """Compare the files of a tree with its lock files; nothing is rendered.
+
+    `known` are the environments of the repository: no other may have a tree, and theirs must have a lock. Apart from
+    these, a folder without any lock is no tree.
+    """
+    what = describe_path(tree)
+    if what != FOLDER:
+        yield from [TreeFault("", False, _LINK)] if what.startswith("link") else ()
+        return
+    environments = find_environments(tree)
+    for env in environments:
+        if known is not None and env not in known:
+            subject = f"there is no environment `{env}`" if env else "the repository has environments"
+            message = f"{subject}, so the files of this lock are stale; {_REMOVAL}"
+            yield TreeFault(f"{env}/{LOCK}" if env else LOCK, True, message)
+            continue
+        others = () if env else tuple(f"{name}/" for name in environments if name)
+        yield from _find_faults(tree, env, others)
+    if "" in environments:
+        return
+    for name in list_names(tree):
+        if name in environments:
+            continue
+        is_environment = known is not None and name in known
+        if environments or is_environment:
+            yield from _find_faults_without_lock(tree, name, is_environment=is_environment)
+
+
+def _find_faults_without_lock(tree: Folder, name: str, *, is_environment: bool) -> Iterator[TreeFault]:
+    """Report an entry of a tree that has no lock: a link, a file, or a folder."""
+    what = describe_path(tree / name)
+    if what.startswith("link"):
+        yield TreeFault(name, False, _LINK)
+    elif what != FOLDER:
+        yield TreeFault(name, False, f"no {LOCK} lists the file, so {_NOT_OURS}")
+    elif is_environment and any(True for _ in list_files(tree / name)):
+        message = f"the lock file of environment `{name}` is missing; {_REMEDY}, which writes it"
+        yield TreeFault(f"{name}/{LOCK}", False, message)
+    else:
+        for path in list_files(tree / name):
+            yield TreeFault(f"{name}/{path}", False, f"there is no {LOCK} in `{name}`, so {_NOT_OURS}")
+
+
+def _find_faults(tree: Folder, env: str, others: tuple[str, ...]) -> Iterator[TreeFault]:
+    folder, prefix = (tree / env, f"{env}/") if env else (tree, "")
+    lock = parse_lock((read_content(folder / LOCK, MAX_LOCK_BYTES) or b"").decode("utf-8", "replace"))
+    if lock is None:
+        yield TreeFault(f"{prefix}{LOCK}", False, f"the lock file does not list the files of jobgen; {_REMEDY}")
+        return
+    found = set()
+    for path in list_own_files(folder, lock):
+        found.add(path)
+        if path == LOCK or path.startswith(others):
+            continue
+        if path not in lock.files:
+            yield TreeFault(f"{prefix}{path}", False, f"{LOCK} does not list the file, so {_NOT_OURS}")
+            continue
+        content = read_content(folder / path)
+        if content is None or compute_digest(content.decode("utf-8", "surrogateescape")) != lock.files[path]:
+            yield TreeFault(f"{prefix}{path}", True, f"the file was changed after jobgen wrote it; {_REMEDY}")
+    for path in sorted(lock.files.keys() - found):
+        # In a jobs repository, not all files are listed.
+        if describe_path(folder / path).endswith(MISSING):
+            yield TreeFault(f"{prefix}{path}", True, f"the file was deleted after jobgen wrote it; {_REMEDY}")

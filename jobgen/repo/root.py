@@ -114,12 +114,12 @@ def find_settings(start: Folder) -> Folder | None:
 
 
 def has_settings(folder: Folder) -> bool:
-    """Whether a folder has a jobgen.yaml of settings; in `.github/workflows`, a file of that name is a workflow."""
+    """True if a folder has a jobgen.yaml of settings; in `.github/workflows`, a file of that name is a workflow."""
     return tuple(folder.parts[-2:]) != _WORKFLOWS and exists_as(folder / SETTINGS, is_file)
 
 
 def exists_as(path: Folder, check: Callable[[str], bool]) -> bool:
-    """Whether a path is a file, or a folder; what is in a folder that cannot be read is not there."""
+    """Return True if a path is a file, or a folder; what is in a folder that cannot be read is not there."""
     if isinstance(path, CommitPath):
         return path.is_file() if check is is_file else path.is_dir()
     return check(str(path))
@@ -151,7 +151,7 @@ def _resolve_folder(folder: str, parents: dict[str, str]) -> str:
 
 
 def _is_in_other_repository(folder: str, known: dict[str, bool]) -> bool:
-    """Whether a folder is in another repository, unless this is `known` of it or of a folder above it."""
+    """Return True if a folder is in another repository, unless this is `known` of it or of a folder above it."""
     passed: list[str] = []
     while folder not in known:
         passed.append(folder)
@@ -167,12 +167,12 @@ def _is_in_other_repository(folder: str, known: dict[str, bool]) -> bool:
 
 
 def is_source_folder(root: Path, folder: Path) -> bool:
-    """Whether a folder is one of the folders that jobgen reads, or inside one."""
+    """Return True if a folder is one of the folders that jobgen reads, or inside one."""
     full = real_path(str(folder))
     sources = (real_path(str(root / name)) for name in SOURCE_FOLDERS)
     return any(os.path.commonpath([full, source]) == source for source in sources)
 
 
 def folder_exists(root: Folder, folder: str) -> bool:
-    """Whether there is a folder at a path from the root."""
+    """Return True if there is a folder at a path from the root."""
     return exists_as(root / folder, is_folder)

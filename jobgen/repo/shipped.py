@@ -30,11 +30,8 @@ def mark_built_in(file: File) -> File:
 
 
 def read_ready(file: File) -> list[dict[str, Any]] | None:
-    """The documents of a valid shipped file, if they are ready; they must not be changed."""
-    if not file.path.startswith(BUILT_IN):
-        return None
-    is_in_pack = file.path.startswith(f"{BUILT_IN}{PACKS_FOLDER}")
-    return ready.find_documents(file.content, ready.PACKS if is_in_pack else ready.DOCUMENTS)
+    """The documents of a shipped file, if they are ready; they must not be changed."""
+    return ready.find_documents(file.content) if file.path.startswith(BUILT_IN) else None
 
 
 def read_shipped_schema(name: str) -> bytes | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
+from fnmatch import fnmatchcase
+from itertools import islice, pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from jobgen.engine.inputs import (
     Entry,
@@ -20,9 +22,7 @@ from jobgen.engine.inputs import (
     real_path,
 )
 from jobgen.model.limits import MAX_WALKED_ENTRIES
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.commit import CommitPath, Folder
-from jobgen.repo.exclude import ExcludePattern
 from jobgen.repo.files import (
     DEPENDENCIES,
     DEPENDENCY_FOLDERS,
@@ -38,6 +38,60 @@ from jobgen.repo.files import (
     report_link_outside,
 )
 
+_ANY_FOLDERS = "**"
+_MAX_PATTERNS = 100
+_MAX_LENGTH = 200
+"""The same as in the schema of the settings: more, or longer ones, are errors there and match nothing here."""
+
+
+class ExcludePattern(NamedTuple):
+    """A pattern as it is written, the names that it matches, and whether it matches only folders."""
+
+    text: str
+    names: tuple[str, ...]
+    only_folders: bool
+
+    def matches(self, path: str) -> bool:
+        """Return True if a file, by its path from the root, or one of the folders above it matches."""
+        parts = path.split("/")
+        states = self._skip_folders({0})
+        for number, part in enumerate(parts, 1):
+            ahead = {state + (self.names[state] != _ANY_FOLDERS) for state in states if self._fits(state, part)}
+            states = self._skip_folders(ahead)
+            if len(self.names) in states and not (self.only_folders and number == len(parts)):
+                return True
+        return False
+
+    def _fits(self, state: int, part: str) -> bool:
+        return state < len(self.names) and (self.names[state] == _ANY_FOLDERS or fnmatchcase(part, self.names[state]))
+
+    def _skip_folders(self, states: set[int]) -> set[int]:
+        """Add the states after each `**`, which may match no folder."""
+        found = set(states)
+        for state in range(len(self.names)):
+            if state in found and self.names[state] == _ANY_FOLDERS:
+                found.add(state + 1)
+        return found
+
+
+def parse_patterns(texts: Iterable[str]) -> tuple[ExcludePattern, ...]:
+    """Parse the patterns of a list."""
+    return tuple(_parse_pattern(text) for text in islice(texts, _MAX_PATTERNS) if len(text) <= _MAX_LENGTH)
+
+
+def _parse_pattern(text: str) -> ExcludePattern:
+    body = text.rstrip("/")
+    written = [name for name in body.split("/") if name not in ("", ".")]
+    # `**/**` is the same as `**`.
+    names = tuple(name for before, name in pairwise(["", *written]) if not before == name == _ANY_FOLDERS)
+    return ExcludePattern(text, names if "/" in body else (_ANY_FOLDERS, *names), text.endswith("/"))
+
+
+def is_excluded(path: str, patterns: Sequence[ExcludePattern]) -> bool:
+    """Return True if a pattern matches a path."""
+    return any(pattern.matches(path) for pattern in patterns)
+
+
 _MAX_SEARCHED = 50_000
 """How many files and folders are looked at to find repositories."""
 # What Go, PHP and Ruby write into the folder of copied dependencies.
@@ -52,15 +106,15 @@ class PathEntry(NamedTuple):
     path: str
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        """Whether it is a folder."""
+        """Return True if it is a folder."""
         return is_folder(self.path) and (follow_symlinks or not self.is_symlink())
 
     def is_file(self) -> bool:
-        """Whether it is a file."""
+        """Return True if it is a file."""
         return is_file(self.path)
 
     def is_symlink(self) -> bool:
-        """Whether it is a symbolic link."""
+        """Return True if it is a symbolic link."""
         return is_link(self.path)
 
 
@@ -107,7 +161,7 @@ def walk_all(root: Folder, top: str, suffixes: tuple[str, ...]) -> Iterator[File
     """Find the files below a folder of a repository as `walk_files` does, and what is skipped there."""
     if isinstance(root, CommitPath):
         # Imported late: most runs read files.
-        from jobgen.repo.committed_files import walk_committed
+        from jobgen.repo.commit import walk_committed
 
         yield from walk_committed(root, top, suffixes)
         return

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from jobgen.k8s.secrets import find_secrets_in_text
 from jobgen.model.data import TracedKey, TracedScalar
 from jobgen.model.finding import FixStep, Problem
 from jobgen.model.lazy_re import lazy_pattern
@@ -27,7 +28,7 @@ _EXPONENT = lazy_pattern(r"[-+]?[0-9.]+[eE][-+]?[0-9]+\Z")
 # A file of many documents is searched once, not for each of them.
 @functools.lru_cache(maxsize=1)
 def may_be_ambiguous(content: bytes) -> bool:
-    """Whether a file may have an ambiguous scalar; then it is read again with locations."""
+    """Return True if a file may have an ambiguous scalar; then it is read again with locations."""
     # A pattern that begins with a set of characters is searched for faster than one that may begin with a line.
     return _suspect_pattern().search(b"\n" + content) is not None
 
@@ -65,7 +66,7 @@ def check_text(value: TracedScalar, name: str, types: list[str]) -> Problem | No
 
 
 def _is_same(written: str, value: Any, types: list[str]) -> bool:
-    """Whether a field means the same by a value as by its text."""
+    """Return True if a field means the same by a value as by its text."""
     if isinstance(value, bool) or ("number" not in types and "boolean" in types):
         # The value becomes text.
         return False
@@ -76,3 +77,46 @@ def _is_same(written: str, value: Any, types: list[str]) -> bool:
         return bool(float(written) == value)
     except ValueError:
         return False
+
+
+_MAX_NAME = 253
+_MAX_WORDS = 10
+_PLAIN_TEXT = lazy_pattern(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[A-Za-z_/][A-Za-z0-9_@./-]{0,62}")
+"""Text that YAML reads as it is written, without quotes."""
+_QUOTED_TEXT = lazy_pattern(r"[^\x00-\x1f\"\\`]{0,63}")
+_WIDE_BRACKETS = {"［": "[", "｛": "{"}
+
+
+def advise_shape(name: str, text: str, expected: str) -> str:
+    """Return how text is written as the list or the mapping that was meant; empty if that is not clear."""
+    if text[:1] in _WIDE_BRACKETS:
+        return f"; `{text[0]}` is not the `{_WIDE_BRACKETS[text[0]]}` of YAML"
+    if name in ("command", "args") and expected == "a list":
+        return _list_words(text)
+    key, sign, rest = text.partition("=")
+    if name == "env" and expected == "a mapping" and sign and _PLAIN_TEXT.fullmatch(key):
+        written = rest if _PLAIN_TEXT.fullmatch(rest) else f'"{rest}"'
+        return f"; write `env` as a mapping: `{{{key}: {written}}}`" if _QUOTED_TEXT.fullmatch(rest) else ""
+    return ""
+
+
+def write_as_list(text: str) -> str:
+    """Return text as the only item of a list; empty if it needs quotes."""
+    return f": `[{text}]`" if _PLAIN_TEXT.fullmatch(text) else ""
+
+
+def _list_words(command: str) -> str:
+    """Return a command as a list, if it needs no shell and is short."""
+    words = command.split()
+    is_plain = 0 < len(words) <= _MAX_WORDS and not re.search(r"""["'\\$|&;<>()`*?#~=%!\[\]{},]""", command)
+    listed = ", ".join(f'"{word}"' for word in words)
+    return f": `[{listed}]`" if is_plain else ""
+
+
+def write_as_name(text: str) -> str:
+    """The name that was probably meant: `resnet-50` for `ResNet_50`; none for a secret, which it would show."""
+    if find_secrets_in_text(text):
+        return ""
+    meant = re.sub(r"[^a-z0-9.]+", "-", text[:_MAX_NAME].lower()).strip("-.")
+    # What is left of a name in another script says nothing.
+    return meant if 2 * len(meant) >= min(len(text), _MAX_NAME) else ""

@@ -103,7 +103,7 @@ def select_release(node: Schema, release: str, product: str = "") -> Schema:
 
 
 def contains(range_: Mapping[str, Any], release: str) -> bool:
-    """Whether a release is in the range of a node; the newest release has everything that was not removed."""
+    """Return True if a release is in the range of a node; the newest release has everything that was not removed."""
     if "since" not in range_ and "until" not in range_:
         return True
     if not release:

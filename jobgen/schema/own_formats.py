@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from jobgen.model.data import Node, TracedKey, TracedScalar, locatable, value_of
-from jobgen.model.finding import Problem, quoted_values
+from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.suggest import (
     NO_FIX,
@@ -157,7 +157,7 @@ def _report_unknown_of_document(
     if key not in find_fields():
         return problem
     message = f"{problem.message.partition(';')[0]}; put it below `spec`"
-    return Problem("unknown-field", message, key, evidence=problem.evidence or quoted_values(problem.message))
+    return Problem("unknown-field", message, key)
 
 
 def _report_unknown(
@@ -178,10 +178,7 @@ def _report_unknown(
         return Problem("unknown-field", message, key, fix_steps=fix_steps, safe=safe)
     block = find_block(title, str(key), schemas, framework)
     fix_steps, safe = suggest_move(key, value[key], value, block, value) if block else NO_FIX
-    # The evidence is that of the first release, whose message named only the closest field.
-    return Problem(
-        "unknown-field", f"{start}; {place}", key, fix_steps=fix_steps, safe=safe, evidence=quoted_values(message)
-    )
+    return Problem("unknown-field", f"{start}; {place}", key, fix_steps=fix_steps, safe=safe)
 
 
 def _mapping(
@@ -235,7 +232,7 @@ def _check_fields(
 
 
 def _fits_below(check_value: Check | None, name: str, key: str, child: Node) -> bool:
-    """Whether a field would be valid inside another one, which has no value."""
+    """Return True if a field would be valid inside another one, which has no value."""
     found: list[Problem] = []
     if check_value:
         check_value({key: child}, name, name, found)
@@ -245,11 +242,10 @@ def _fits_below(check_value: Check | None, name: str, key: str, child: Node) -> 
 def _report_indentation(problem: Problem, key: str, empty: tuple[str, int, int], problems: list[Problem]) -> None:
     """Report fields that stand beside the field that they belong to, once, in place of what follows from that."""
     above, start, end = empty
-    values = quoted_values(problem.message) if problem.evidence is None else problem.evidence
     if len(problems) > start and problems[start].message.endswith(_INDENT.format(above)):
         return
     message = f"`{key}` belongs to `{above}`, which has no value{_INDENT.format(above)}"
-    problems[start:end] = [problem._replace(message=message, evidence=values)]
+    problems[start:end] = [problem._replace(message=message)]
 
 
 def _items(check_value: Check) -> Check:
@@ -279,11 +275,10 @@ def _count_items(least: int, most: float) -> Check:
 def _name_items(problems: list[Problem], start: int, name: str, index: int) -> None:
     """Add the index of an item to the messages about it."""
     for number in range(start, len(problems)):
-        message, evidence = problems[number].message, problems[number].evidence
+        message = problems[number].message
         if message.startswith(f"`{name}` is "):
             problems[number] = problems[number]._replace(
                 message=message.replace(f"`{name}`", f"`{name}[{index}]`", 1),
-                evidence=evidence and (f"{name}[{index}]", *evidence[1:]),
             )
 
 
@@ -309,14 +304,13 @@ def _type(wanted: str | list[str], *, is_list_of_text: bool = False) -> Check:
 
 def _report_type(value: Node, name: str, parent: Node, expected: str, types: list[str]) -> Problem:
     """Report a value of a wrong type as it is written. A number or a boolean in place of text needs quotes."""
-    evidence = quoted_values(f"`{name}` is {format_value(value)}")
     key = (name.written if type(name) is TracedKey else "") or name
     written = value.written if type(value) is TracedScalar else ""
     shown = f"`{written}`, which YAML reads as {format_value(value)}" if written else format_value(value)
     if isinstance(value_of(value), float) and "integer" in types and (name == "gpu" or "/" in name):
         # A quoted fraction of a device would be refused, too.
         message = f"`{key}` is {shown}, and must be a whole number; a container gets whole devices"
-        return Problem("wrong-type", message, reported_node(value, parent), evidence=evidence)
+        return Problem("wrong-type", message, reported_node(value, parent))
     fix_steps, safe = suggest_type(value, TYPE_NAMES["string"] if "string" in types else expected)
     if isinstance(value_of(value), bool) and "integer" in types:
         # Text in place of a number is an amount such as `16Gi`, and `true` is none with quotes either.
@@ -324,17 +318,17 @@ def _report_type(value: Node, name: str, parent: Node, expected: str, types: lis
     hint = "; quote it" if "string" in types and fix_steps else describe_unquoting(value, fix_steps)
     if isinstance(value_of(value), str):
         # Imported late: most values are valid.
-        from jobgen.schema.text_advice import advise_shape
+        from jobgen.schema.ambiguous import advise_shape
 
         hint = advise_shape(str(name), str(value_of(value)), expected) or hint
     message = f"`{key}` is {shown}, and must be {expected}{hint}"
     node = reported_node(value, parent)
-    return Problem("wrong-type", message, node, fix_steps=fix_steps, safe=safe, evidence=evidence)
+    return Problem("wrong-type", message, node, fix_steps=fix_steps, safe=safe)
 
 
 def _show_list(problem: Problem, value: Node) -> Problem:
     """Show text as the only item of the list that was meant."""
-    from jobgen.schema.text_advice import write_as_list
+    from jobgen.schema.ambiguous import write_as_list
 
     text = value_of(value)
     is_text = isinstance(text, str) and problem.message.endswith("must be a list")
@@ -397,14 +391,11 @@ def _text(schema: Any) -> Check:
         elif pattern and not pattern.search(found):
             message = f"`{name}` is {format_value(value)}, and must {must}"
             # Imported late: most names are valid.
-            from jobgen.schema.text_advice import write_as_name
+            from jobgen.schema.ambiguous import write_as_name
 
             meant = write_as_name(found) if "lower-case" in must else ""
             hint = f", such as `{meant}`" if meant and pattern.search(meant) and len(meant) <= most else ""
-            evidence = quoted_values(message) if hint else None
-            problems.append(
-                Problem("invalid-value", f"{message}{hint}", reported_node(value, parent), evidence=evidence)
-            )
+            problems.append(Problem("invalid-value", f"{message}{hint}", reported_node(value, parent)))
 
     return check
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.k8s.releases import format_release, parse_release
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.shipped import list_shipped_schemas, read_shipped_schema
 from jobgen.schema.history import Schema, contains
 from jobgen.schema.types_of_release import read_types
@@ -24,7 +23,7 @@ _GROUP_DOMAIN = ".k8s.io"
 
 
 def is_shipped_kind(api_version: str, kind: str) -> bool:
-    """Whether any release has a kind, and jobgen ships its schema."""
+    """Return True if any release has a kind, and jobgen ships its schema."""
     return bool(read_custom(api_version, kind) or name_type(api_version, kind))
 
 
@@ -146,7 +145,7 @@ class ShippedKind(NamedTuple):
         return own if self.source == "kubernetes" else str(cluster.operators.get(self.source, ""))
 
     def is_served(self, cluster: Cluster) -> bool:
-        """Whether a cluster has it."""
+        """Return True if a cluster has it."""
         range_ = {word: value for word, value in (("since", self.since), ("until", self.until)) if value}
         return contains(range_, self.find_release(cluster))
 

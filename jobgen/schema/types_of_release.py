@@ -88,7 +88,7 @@ class Types(Mapping[str, Schema]):
         return len(self._found)
 
     def is_scalar(self, name: str) -> bool:
-        """Whether values of a type, such as `Quantity`, are neither mappings nor lists."""
+        """Return True if values of a type, such as `Quantity`, are neither mappings nor lists."""
         return name.removeprefix(DECODED) in _IN_OBJECT and name not in self.own
 
     def _find(self, name: str) -> Schema:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.model.data import Node, is_null, locatable, value_of
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem
 from jobgen.spec.merge import LIST_KEYS, find_directive, is_deletion, is_merged_by_key, is_replacement
 
@@ -115,7 +114,7 @@ def _find_parts(
 
 
 def _is_replaced(items: list[Any], step: PatternStep, at: Setting) -> bool:
-    """Whether a block replaces a list as a whole, with what other layers have in it."""
+    """Return True if a block replaces a list as a whole, with what other layers have in it."""
     name = str(at.path[-1]) if at.path else ""
     # Sidecars are written as a list, and merged by name like other containers.
     if is_merged_by_key(items, "containers" if name == "sidecars" else name):

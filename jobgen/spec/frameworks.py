@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.model.data import untraced, value_of
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.kinds import Kind
 
 
@@ -57,19 +56,6 @@ def collect_frameworks(kinds: Sequence[Kind]) -> Frameworks:
     used = {kind.platform for kind in kinds if any(path.startswith(f"{kind.platform}.") for path in kind.fields)}
     blocks = _build_blocks(roles, fields, used - roles.keys())
     return tuple(block._replace(roles=tuple(roles.get(block.name, ()))) for block in blocks)
-
-
-def to_frameworks(data: Sequence[Any]) -> Frameworks:
-    """The frameworks that were written as JSON: named tuples become lists."""
-    return tuple(
-        FrameworkBlock(
-            name,
-            tuple(FrameworkField(field, tuple(types), *texts) for field, types, *texts in fields),
-            tuple(roles),
-            is_platform=is_platform,
-        )
-        for name, fields, roles, is_platform in data
-    )
 
 
 def find_default(kind: Kind, path: str) -> Any:

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.model.data import TracedKey, untraced, value_of, with_layer
 from jobgen.model.finding import Problem
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.numbers import parse_digits
 from jobgen.model.path import InvalidPathError, Step, parse_dotted
+from jobgen.model.quantity import parse_digits
 from jobgen.model.suggest import did_you_mean
 from jobgen.spec.normalize import FIELDS
 from jobgen.spec.operator_requirements import OperatorRequirements, parse_requirements
@@ -40,7 +39,7 @@ class VersionRange(NamedTuple):
     until: str = ""
 
     def contains(self, at: str) -> bool:
-        """Whether the range contains a version; an unknown version is always contained."""
+        """Return True if the range contains a version; an unknown version is always contained."""
         if not at or not (self.since or self.until):
             return True
         return not (self.since and parse_version(at) < parse_version(self.since)) and not (
@@ -159,7 +158,7 @@ class Kind:
         self.single: str = raw.get("single", "")
         """The default role of a job."""
         self.code: str = raw.get("code", "")
-        """The function of `jobgen/render/prepare.py` for what depends on several fields."""
+        """The function of `jobgen/rendering/by_kind.py` for what depends on several fields."""
         self.unsupported: Mapping[str, str] = raw.get("unsupported", {})
         """What to do instead of setting fields of a job that the kind does not support."""
 
@@ -273,7 +272,7 @@ class Kind:
         return self.container if described is None or not described.container else described.container
 
     def describes(self, api_version: str, kind: str) -> bool:
-        """Whether an object with this apiVersion and kind is of this kind."""
+        """Return True if an object with this apiVersion and kind is of this kind."""
         return api_version == value_of(self.api_version) and kind in (self.name, *self.aliases)
 
 

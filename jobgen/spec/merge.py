@@ -10,10 +10,9 @@ result has no such markers. Scalars are opaque, so traced and plain data merge i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.model.data import Location, Node, TracedList, TracedScalar, ValidFields, location_of, override, value_of
-from jobgen.model.named_tuple import NamedTuple
 
 LIST_KEYS: dict[str, tuple[str, ...]] = {
     "containers": ("name",),
@@ -121,7 +120,7 @@ def _rank(item: Any, keys: tuple[str, ...]) -> tuple[Any, ...]:
 
 
 def is_deletion(value: Node) -> bool:
-    """Whether a value is a mapping with `$patch: delete`."""
+    """Return True if a value is a mapping with `$patch: delete`."""
     return isinstance(value, dict) and _DIRECTIVE in value and value_of(value[_DIRECTIVE]) == "delete"
 
 
@@ -198,7 +197,7 @@ def _is_marked(node: Node) -> bool:
 
 
 def _is_invalid_deletion(value: Any, deletions: list[Deletion], name: str) -> bool:
-    """Whether a value is a deletion marker in a list that is replaced; if so, it is reported."""
+    """Return True if a value is a deletion marker in a list that is replaced; if so, it is reported."""
     if not is_deletion(value):
         return False
     fault = f"nothing in `{name}` can be deleted: the list has no keys, so it is replaced; write the whole list"
@@ -207,12 +206,12 @@ def _is_invalid_deletion(value: Any, deletions: list[Deletion], name: str) -> bo
 
 
 def is_replacement(item: Node) -> bool:
-    """Whether an item of a list is a marker that replaces the list."""
+    """Return True if an item of a list is a marker that replaces the list."""
     return _is_marker(item, "replace")
 
 
 def is_merged_by_key(items: Sequence[Node], name: str) -> bool:
-    """Whether the items of a list are merged into a list with this name, rather than replacing it."""
+    """Return True if the items of a list are merged into a list with this name, rather than replacing it."""
     keys = LIST_KEYS.get(name)
     return keys is not None and _all_keyed(items, keys) and not _is_list_deletion(items, name)
 
@@ -233,12 +232,12 @@ def find_directive(over: ValidFields, name: str | None, *, is_last: bool) -> str
 
 
 def _is_marker(item: Node, word: str) -> bool:
-    """Whether an item is only a marker for its list."""
+    """Return True if an item is only a marker for its list."""
     return isinstance(item, dict) and len(item) == 1 and value_of(item.get(_DIRECTIVE)) == word
 
 
 def _is_list_deletion(items: Sequence[Node], name: str) -> bool:
-    """Whether an item deletes the whole list: a deletion without a key in a list with keys."""
+    """Return True if an item deletes the whole list: a deletion without a key in a list with keys."""
     return name in LIST_KEYS and any(_is_marker(item, "delete") for item in items)
 
 

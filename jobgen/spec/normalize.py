@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.model.data import TracedKey, TracedList, to_key, to_scalar, value_of, with_value
 from jobgen.model.finding import Problem
-from jobgen.model.named_tuple import NamedTuple
 
 ROLE_FIELDS = frozenset(
     """podTemplate restartPolicy image imagePullPolicy imagePullSecrets command args workingDir containerName env
@@ -35,7 +34,7 @@ _MERGED_LATER = frozenset(("podTemplate", "manifest"))
 
 
 def is_job_field(name: str) -> bool:
-    """Whether a field belongs to the job alone: one of the job's own fields, or the block of a framework."""
+    """Return True if a field belongs to the job alone: one of the job's own fields, or the block of a framework."""
     return name not in ROLE_FIELDS and name not in _APART
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
-
-from jobgen.model.named_tuple import NamedTuple
+from typing import Any, NamedTuple
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 

@@ -4,19 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from hashlib import blake2b
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.model.data import Node, untraced, value_of, with_layer
-from jobgen.model.digest import blake2b
 from jobgen.model.finding import Problem
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.path import Step, format_dotted, parse_dotted
 from jobgen.model.suggest import did_you_mean
-from jobgen.spec.locks import FieldLock, parse_locks
 from jobgen.spec.merge import merge
 from jobgen.spec.normalize import Layer, normalize
 from jobgen.spec.sweeps import find_stray_variables
 from jobgen.spec.teams import Teams
+
+
+class FieldLock(NamedTuple):
+    """A field that only an overlay and its ancestors may set."""
+
+    path: tuple[Step, ...]
+    node: Node
+    overlay: str
+    allowed: tuple[str, ...] = ()
+    """The overlays that may set it."""
+    reason: str = ""
+    owner: str = ""
+
+    def describe(self) -> str:
+        """Return who locked which field, and why."""
+        owner = f" (owner: {self.owner})" if self.owner else ""
+        reason = f": {self.reason}" if self.reason else ""
+        return f"`{format_dotted(self.path)}` is locked by overlay `{self.overlay}`{owner}{reason}"
+
+
+def parse_locks(entries: Iterable[Any], overlay: str, allowed: Iterable[str]) -> Iterator[FieldLock]:
+    """Return the locks of an overlay. An entry is a path, or a mapping with a path, a reason and an owner."""
+    for entry in entries:
+        field = name_field(entry)
+        reason, owner = (_read_text(entry, key) for key in ("reason", "owner"))
+        yield FieldLock(parse_dotted(value_of(field)), field, overlay, tuple(allowed), reason, owner)
+
+
+def name_field(entry: Any) -> Node:
+    """Return the node with the path of an entry of `locked`."""
+    field: Node = entry["field"] if isinstance(entry, dict) else entry
+    return field
+
+
+def _read_text(entry: Any, key: str) -> str:
+    """Return a text of an entry in one line, without the period at its end, because a message goes on after it."""
+    text = str(value_of(entry.get(key, ""))) if isinstance(entry, dict) else ""
+    return " ".join(text.split()).removesuffix(".")
+
 
 DEFAULT_GPU = "nvidia.com/gpu"
 DEFAULT_PLATFORM = "kubeflow"
@@ -80,11 +118,11 @@ class JobSelector(NamedTuple):
     exclude: JobSelector | None = None
 
     def matches(self, job: JobAttributes) -> bool:
-        """Whether the selector matches the job."""
+        """Return True if the selector matches the job."""
         return self.includes(job) and not (self.exclude is not None and self.exclude.matches(job))
 
     def includes(self, job: JobAttributes) -> bool:
-        """Whether the selector matches the job, apart from what it excludes."""
+        """Return True if the selector matches the job, apart from what it excludes."""
         for attribute, patterns in self.patterns:
             value = getattr(job, attribute)
             if not any(fnmatchcase(value, pattern) for pattern in patterns):
@@ -112,7 +150,7 @@ class Patch(NamedTuple):
     """Whether it may match no job."""
 
     def matches(self, job: JobAttributes) -> bool:
-        """Whether it applies to this job; `merge` applies to job specs only."""
+        """Return True if it applies to this job; `merge` applies to job specs only."""
         applies = job.is_spec or self.manifest is not None or self.json_patch is not None
         return applies and self.match.matches(job)
 
@@ -129,7 +167,7 @@ class Defaults(NamedTuple):
     team: str = ""
 
     def matches(self, job: JobAttributes) -> bool:
-        """Whether a job gets them."""
+        """Return True if a job gets them."""
         # There are as many of these as teams, so the names are compared, not the patterns.
         if self.team:
             return self.team == job.team
@@ -168,7 +206,7 @@ class Environment(NamedTuple):
         return any("expires" in (layer.job.get("run") or ()) for layer in layers if "run" in layer.job)
 
     def matches(self, job: JobAttributes) -> bool:
-        """Whether the job belongs to this environment."""
+        """Return True if the job belongs to this environment."""
         return self.as_written or all(match.matches(job) for match in self.jobs)
 
     def images_for(self, *, is_spec: bool) -> tuple[ImageChange, ...]:
@@ -306,7 +344,6 @@ def _list_versions(cluster: Any) -> Mapping[str, str]:
 EMPTY_PATCH = "empty-patch"
 """The rule about a patch without content. The other parts of its overlay are valid."""
 
-_EMPTY_PATCH_EVIDENCE = ("merge", "manifest", "jsonPatch")
 
 SELECTOR_ATTRIBUTES = {
     "names": "name",
@@ -369,7 +406,7 @@ def _parse_patch(block: Any, overlay: str, place: int, cluster: Cluster, problem
         message = "the patch changes nothing; " + (
             f"fill in `{given[0]}`, or remove the patch" if given else "give it `merge`, `manifest` or `jsonPatch`"
         )
-        problems.append(Problem(EMPTY_PATCH, message, given[0] if given else block, evidence=_EMPTY_PATCH_EVIDENCE))
+        problems.append(Problem(EMPTY_PATCH, message, given[0] if given else block))
     return Patch(
         match=parse_selector(block.get("match", {})),
         merge=layer,

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.model.data import TracedList, TracedScalar, location_of, untraced, value_of, with_value
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_SWEEP_BYTES, Budget, BudgetExceededError
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean, find_closest
 from jobgen.spec.matrix import RESERVED, Member, canonical_text, expand_matrix, to_text
 
@@ -51,7 +50,7 @@ class Substitution(NamedTuple):
 
 
 def is_sweep(data: Any) -> bool:
-    """Whether a document has a matrix."""
+    """Return True if a document has a matrix."""
     spec = data.get("spec")
     return isinstance(spec, dict) and "matrix" in spec
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem, pluralize
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 
 NAMES = ("namespaces", "queues", "serviceAccounts", "priorityClasses", "kinds", "platforms")
@@ -103,7 +102,7 @@ class TeamScope(NamedTuple):
         return next((team for team, each in labels.items() if each.get(key) == value), "")
 
     def allows(self, name: str, *values: str) -> bool:
-        """Whether the team may use one of these values; without a list, everything that no other team has."""
+        """Return True if the team may use one of these values; without a list, everything that no other team has."""
         patterns = self.allowed.get(name)
         if patterns is None:
             return not any(self.find_owner(name, value) for value in values)

@@ -118,7 +118,7 @@ class Expression:
         return interpret(self._tree(), bound.values, limit)
 
     def _is_too_expensive(self, bound: Bound) -> bool:
-        """Whether evaluating it may take too long. On small data only the constants in it can, which is known once."""
+        """True if evaluating it may take too long. On small data only the constants in it can, which is known once."""
         return bound.measure() >= self.cheap_size and not self._is_affordable(bound)
 
     def _is_affordable(self, bound: Bound) -> bool:
@@ -168,7 +168,7 @@ def available() -> str:
 
 
 def mentions(text: str, name: str) -> bool:
-    """Whether an expression uses a name."""
+    """Return True if an expression uses a name."""
     from jobgen.check.cel import checks
 
     return checks.mentions(text, name)
@@ -188,7 +188,7 @@ def compile_cel(
     `absent` are optional names without a value. With `types`, the names have types and their objects known fields.
     """
     # Imported late: a run without CEL does not need it.
-    from jobgen.check.cel.functions import TABLE
+    from jobgen.check.cel.rewrite import TABLE
 
     parts = describe_expression(text, names, returns, absent, types)
     known = ready.find_expression(parts)
@@ -245,7 +245,7 @@ def _find_cheap_size(text: str, serialized: bytes) -> int:
     """The size of data on which an expression cannot take too long; 0 if it takes too long on any data."""
     cheap = _CHEAP_SIZE if engine.PREFIX.encode() in serialized else _CHEAP_NATIVE
     if _CONVERTING.search(text):
-        from jobgen.check.cel.conversions import converts_in_loops
+        from jobgen.check.cel.cost import converts_in_loops
 
         cheap = _CHEAP_CONVERTED if converts_in_loops(_read_tree(serialized)) else cheap
     if len(serialized) > _SHORT_EXPRESSION:
@@ -284,7 +284,7 @@ def _checked(
 
 
 def _checked_with_types(text: str, types: ObjectTypes, returns: str, absent: tuple[str, ...]) -> bytes | CompileError:
-    from jobgen.check.cel import checks, fields, rewrite, shapes, tree
+    from jobgen.check.cel import checks, fields, lists, rewrite, tree
 
     checked = fields.check(text, types)
     if isinstance(checked, CompileError):
@@ -295,5 +295,5 @@ def _checked_with_types(text: str, types: ObjectTypes, returns: str, absent: tup
     if checks.has_optional_values(checked):
         return CompileError(f"an optional that is used as a value {OFFLINE}")
     if types.shapes:
-        checked = shapes.with_shapes(checked, dict(types.shapes))
+        checked = lists.with_shapes(checked, dict(types.shapes))
     return tree.write(rewrite.rewrite(checked, absent))

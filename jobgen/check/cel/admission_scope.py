@@ -3,15 +3,87 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
-from jobgen.check.cel import checks, engine, fields
+from jobgen.check.cel import Expression, checks, engine, fields, rewrite, tree
 from jobgen.check.cel.fields import ObjectTypes
-from jobgen.check.cel.patch_literals import list_patch_functions, replace_literals
-from jobgen.check.cel.tree import Checked, read
-from jobgen.check.cel.values import DYNAMIC_OPTIONAL, OFFLINE, CompileError
+from jobgen.check.cel.rewrite import TABLE
+from jobgen.check.cel.tree import (
+    Call,
+    Checked,
+    Const,
+    Ident,
+    MapEntry,
+    Node,
+    Select,
+    Sequence,
+    Struct,
+    map_children,
+    read,
+    walk,
+    write,
+    written,
+)
+from jobgen.check.cel.values import DYNAMIC_OPTIONAL, OFFLINE, CompileError, blank_strings, line_and_column
 from jobgen.engine.store import keep
+from jobgen.model.lazy_re import lazy_pattern
+
+_NEW_VALUE, _SET_FIELD, _SET_OPTIONAL = "jobgen_new_", "jobgen_set_", "jobgen_maybe_"
+_TOKEN = lazy_pattern(r"(?<![\w.])(JSONPatch|Object(?:\s*\.\s*[A-Za-z_]\w*)*)\s*\{|[()\[\]{},]", re.ASCII)
+_FIELD = lazy_pattern(r"\s*+(\??)\s*+([A-Za-z_]\w*+)\s*+:", re.ASCII)
+_PATCH_FIELDS = {"op": "string", "path": "string", "from": "string", "value": "dyn"}
+
+
+def replace_literals(text: str) -> str:
+    """The text with a function call in the place of each literal."""
+    blank = blank_strings(text)
+    pieces: list[str] = []
+    opened: list[str] = []
+    last = 0
+
+    def add(until: int, piece: str, after: int) -> int:
+        pieces.extend((text[last:until], piece))
+        return after
+
+    for token in _TOKEN.finditer(blank):
+        if token.start() < last:
+            continue
+        if token[1]:
+            name = re.sub(r"\s", "", token[1])
+            opened.append(name)
+            last = add(token.start(), f"{_NEW_VALUE}{name.replace('.', '_')}([", token.end())
+        elif token[0] in "([{":
+            opened.append("")
+            continue
+        elif token[0] == ",":
+            if not (opened and opened[-1]):
+                continue
+            last = add(token.start(), "),", token.end())
+        else:
+            if opened and opened.pop():
+                has_field = bool(text[last : token.start()].strip()) or not pieces[-1].endswith(("([", "),"))
+                last = add(token.start(), ")])" if has_field else "])", token.end())
+            continue
+        field = _FIELD.match(blank, last)
+        if field and opened[-1]:
+            owner = f"{_SET_FIELD}patch_" if opened[-1] == "JSONPatch" else _SET_OPTIONAL if field[1] else _SET_FIELD
+            last = add(field.start(), f"{owner}{field[2]}(", field.end())
+    return "".join(pieces) + text[last:]
+
+
+def list_patch_functions(text: str) -> tuple[tuple[str, str], ...]:
+    """The functions in a text without literals, with their signatures."""
+    found = [(f"{_SET_FIELD}patch_{name}", f"({kind}) dyn") for name, kind in _PATCH_FIELDS.items()]
+    for name in sorted(set(re.findall(rf"(?:{_SET_FIELD}(?!patch_)|{_SET_OPTIONAL})\w+", text))):
+        found.append((name, "(dyn) dyn"))
+    for name in sorted(set(re.findall(rf"{_NEW_VALUE}\w+", text))):
+        kind = name.removeprefix(_NEW_VALUE).replace("_", ".")
+        found.append((name, f"(list<dyn>) {kind}"))
+    return (*found, ("jsonpatch.escapeKey", "(string) string"))
+
 
 _GROUP = "kubernetes"
 _TEXT_OF_TYPES = f"""
@@ -153,7 +225,121 @@ def _check_optionals(text: str, types: ObjectTypes, typed: Checked | CompileErro
 
 
 def _is_declarable(kind: str) -> bool:
-    """Whether the notation of signatures has a type."""
+    """Return True if the notation of signatures has a type."""
     words = kind.replace("<", " ").replace(">", " ").replace(",", " ").split()
     known = {*_DECLARABLE, "list", "map", "optional_type"}
     return bool(words) and all(word in known or word.startswith((f"{_GROUP}.", "net.")) for word in words)
+
+
+_VARIABLE = "device"
+# The checker has no types with fields, so each field of the device is a variable with a dot in its name.
+_FIELDS = (
+    ("driver", "string"),
+    ("attributes", "map<string, map<string, any>>"),
+    ("capacity", "map<string, map<string, kubernetes.Quantity>>"),
+    ("allowMultipleAllocations", "bool"),
+)
+_has_field = lazy_pattern(rf"\bhas\(\s*{_VARIABLE}\s*\.\s*({'|'.join(name for name, _ in _FIELDS)})\s*\)")
+_RESULTS = ("bool", "any")
+
+
+@lru_cache(maxsize=1024)
+def find_selector_fault(text: str, *, has_allow_multiple: bool = True) -> CompileError | None:
+    """Return why the API server refuses the expression of a selector; None also if CEL is not available here."""
+    if engine.missing():
+        return None
+    fault = checks.refused(text)
+    if fault is not None:
+        return None if OFFLINE in fault.message else fault
+    bare = blank_strings(text)
+    for found in reversed(list(_has_field.finditer(bare))):
+        # A device has all its fields; the checker would take the field's type for that of `has`.
+        text = text[: found.start()] + "true".ljust(found.end() - found.start()) + text[found.end() :]
+    fields = _FIELDS if has_allow_multiple else _FIELDS[:-1]
+    typed = ((_VARIABLE, "dyn"), *((f"{_VARIABLE}.{name}", kind) for name, kind in fields))
+    serialized = engine.check_typed(text, typed, ("bindings",))
+    if isinstance(serialized, CompileError):
+        return serialized
+    checked = tree.read(serialized)
+    return (
+        _find_unknown_field(checked, text, [name for name, _ in fields])
+        or checks.literal_fault(checked, text)
+        or _find_wrong_result(checked)
+    )
+
+
+def _find_unknown_field(checked: Checked, text: str, fields: list[str]) -> CompileError | None:
+    for node in walk(checked.root):
+        parts = node.args if isinstance(node, Call) and node.name == "_[_]" else ()
+        operand = node.operand if isinstance(node, Select) else parts[0] if parts else None
+        if not (isinstance(operand, Ident) and operand.name == _VARIABLE):
+            continue
+        place = line_and_column(text, checked.places.get(node.id, 0))
+        if isinstance(node, Select) and node.field not in fields:
+            return CompileError(f"`{_VARIABLE}` has no field `{node.field}`", *place)
+        if parts:
+            return CompileError(f"`{_VARIABLE}` has fields, such as `{_VARIABLE}.driver`, and no keys", *place)
+    return None
+
+
+def _find_wrong_result(checked: Checked) -> CompileError | None:
+    kind = checked.types.get(checked.root.id, "dyn")
+    return None if kind in _RESULTS else CompileError(f"must evaluate to bool but got {kind}")
+
+
+_NEW, _SET, _SET_PATCH, _MAYBE = "jobgen_new_", "jobgen_set_", "jobgen_set_patch_", "jobgen_maybe_"
+
+
+class CompiledMutation(NamedTuple):
+    """The expression of a patch."""
+
+    expression: Expression
+    mismatch: str
+    """The first literal whose type is not that of its field, such as `Object.x{}` in `spec`; evaluating it fails."""
+
+
+@lru_cache(maxsize=512)
+def compile_mutation(text: str, names: tuple[str, ...]) -> CompiledMutation | CompileError:
+    """Compile an expression whose value is `Object{…}`, or a list of `JSONPatch{…}`; all names have dynamic values."""
+    edited = replace_literals(text)
+    types = ObjectTypes(tuple((name, "dyn") for name in names), (), tuple(sorted(fields.find_names(edited))))
+    checked = fields.check(edited, types, list_patch_functions(edited))
+    if isinstance(checked, CompileError):
+        return checked
+    converter = _Converter(checked)
+    plain = rewrite.rewrite(checked._replace(root=converter.convert(checked.root)), ())
+    serialized = write(plain)
+    is_interpreted = checks.needs_interpreter(checked)
+    expression = Expression(text, None if is_interpreted else engine.program(serialized, TABLE), serialized)
+    return CompiledMutation(expression, converter.mismatch)
+
+
+class _Converter:
+    """Rebuilds a tree with mappings in the place of the functions that were checked."""
+
+    def __init__(self, checked: Checked) -> None:
+        self.last = max(node.id for node in walk(checked.root)) + 10_000_000
+        self.mismatch = ""
+
+    def convert(self, node: Node) -> Node:
+        if isinstance(node, Call) and node.name.startswith(_NEW) and isinstance(node.args[0], Sequence):
+            return Struct(node.id, "", tuple(self._to_entry(each, node.name) for each in node.args[0].items))
+        return map_children(node, self.convert)
+
+    def _to_entry(self, node: Node, owner: str) -> MapEntry:
+        assert isinstance(node, Call), "each field of a literal is a call"
+        prefix = next(each for each in (_SET_PATCH, _SET, _MAYBE) if node.name.startswith(each))
+        name = node.name.removeprefix(prefix)
+        if prefix != _SET_PATCH:
+            self._check_type(node.args[0], f"{owner}_{name}")
+        self.last += 2
+        return MapEntry(
+            self.last, "", Const(self.last + 1, written(6, name)), self.convert(node.args[0]), optional=prefix == _MAYBE
+        )
+
+    def _check_type(self, value: Node, expected: str) -> None:
+        """Note a literal, or an item of a list, whose type is not that of its field."""
+        for each in value.items if isinstance(value, Sequence) else (value,):
+            if isinstance(each, Call) and each.name.startswith(_NEW) and each.name != expected:
+                found, wanted = (name.removeprefix(_NEW).replace("_", ".") for name in (each.name, expected))
+                self.mismatch = self.mismatch or f"`{found}` is not the type of this field; use `{wanted}`"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.cel import engine, patterns, text_format
-from jobgen.check.cel.size_estimate import grows_too_much
+from jobgen.check.cel import engine, text_format
+from jobgen.check.cel.cost import grows_too_much
 from jobgen.check.cel.tree import Call, Checked, Const, Ident, MapEntry, Node, Sequence, Struct, children, walk, write
 from jobgen.check.cel.values import OFFLINE, CompileError, Failed, blank_strings, line_and_column
-from jobgen.model.durations import parse_duration
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.times import parse_duration
 
 _OPTIONAL = "optional_type<"
 _ASKS_OPTIONALS = frozenset(("hasValue", "value", "orValue", "_==_", "_!=_"))
@@ -39,7 +39,7 @@ def refused(text: str) -> CompileError | None:
 
 
 def mentions(text: str, name: str) -> bool:
-    """Whether an expression uses a name outside strings and comments."""
+    """Return True if an expression uses a name outside strings and comments."""
     return re.search(rf"(?<![\w.]){name}\b", blank_strings(text)) is not None
 
 
@@ -63,7 +63,7 @@ def growth_fault(checked: Checked) -> CompileError | None:
 
 
 def needs_interpreter(checked: Checked) -> bool:
-    """Whether the engine cannot run an expression: it may take too much memory, or has optionals as values.
+    """Return True if the engine cannot run an expression: it may take too much memory, or has optionals as values.
 
     Nor can it count what permissions cost: the API server allows two checks of them in one evaluation.
     """
@@ -88,7 +88,7 @@ def _faults(checked: Checked, returns: str) -> Iterator[tuple[int, str]]:
 
 
 def _may_be_typed(root: Node) -> bool:
-    """Whether a result that is dynamic here may have a type in the API server, as a variable has."""
+    """Return True if a result that is dynamic here may have a type in the API server, as a variable has."""
     return not {node.name for node in walk(root) if isinstance(node, Ident)} <= _UNTYPED
 
 
@@ -142,7 +142,7 @@ def _literals(checked: Checked) -> Iterator[tuple[int, str]]:
         if not isinstance(literal, Const):
             continue
         if node.name in ("matches", "find", "findAll") and literal.text is not None:
-            wrong = patterns.fault(literal.text)
+            wrong = text_format.fault(literal.text)
             if wrong:
                 yield literal.id, wrong
         elif node.name in _CONVERSIONS and node.target is None and (failed := _find_failure(node, literal, checked)):
@@ -170,7 +170,7 @@ def _find_failure(call: Call, literal: Const, checked: Checked) -> str:
 
 
 def has_optional_values(checked: Checked) -> bool:
-    """Whether optionals are used as values, as in a list: the library crashes when it passes them to Python."""
+    """Return True if optionals are used as values, as in a list: the library crashes when it passes them to Python."""
     has_optionals = any(_OPTIONAL in known for known in checked.types.values())
     return has_optionals and next(_hidden(checked.root, checked.types), None) is not None
 

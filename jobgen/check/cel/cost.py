@@ -8,13 +8,64 @@ of a node together: a loop over the items of each of many lists costs as much as
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from jobgen.check.cel.conversions import find_gathered
 from jobgen.check.cel.engine import PREFIX
 from jobgen.check.cel.tree import Call, Const, Fold, Ident, Node, Select, Sequence, Struct, children
 from jobgen.model.limits import MAX_CEL_COST
-from jobgen.model.named_tuple import NamedTuple
+
+_CONVERTING = frozenset(f"{PREFIX}{name}" for name in ("isSorted", "sum", "min", "max", "indexOf", "lastIndexOf"))
+_NUMBERS = frozenset(("int", "uint", "double", "size", f"{PREFIX}sum"))
+_IN_ORDER = f"{PREFIX}@inOrder"
+
+
+def converts_in_loops(node: Node, *, is_repeated: bool = False) -> bool:
+    """Return True if a list that a loop has not just built may be converted in each step of a loop.
+
+    A list of numbers that is built where it is converted costs nothing more: each item took a step of the engine's
+    loops, which are limited.
+    """
+    if isinstance(node, Fold):
+        repeats = is_repeated or not _has_one_step(node)
+        return any(converts_in_loops(part, is_repeated=repeats) for part in (node.condition, node.step)) or any(
+            converts_in_loops(part, is_repeated=is_repeated) for part in (node.range, node.start, node.result)
+        )
+    if is_repeated and isinstance(node, Call) and node.name in _CONVERTING:
+        arguments = node.args[0]
+        if not (isinstance(arguments, Sequence) and len(arguments.items) == 1 and _builds_numbers(arguments.items[0])):
+            return True
+    return any(converts_in_loops(child, is_repeated=is_repeated) for child in children(node))
+
+
+def find_gathered(fold: Fold) -> Node | None:
+    """The item that each step of `map` or `filter` adds to a list; None for other loops."""
+    for part in (fold.step, *children(fold.step)):
+        if isinstance(part, Call) and part.name == "_+_" and len(part.args) == 2:
+            result, added = part.args
+            if isinstance(result, Ident) and result.name == fold.result_name and isinstance(added, Sequence):
+                return added.items[0] if added.items else None
+    return None
+
+
+def _has_one_step(fold: Fold) -> bool:
+    """Return True if a loop is over a literal with one item, as a variable of a policy is."""
+    range_ = fold.range
+    if isinstance(range_, Call) and range_.name == _IN_ORDER and isinstance(range_.args[0], Sequence):
+        range_ = range_.args[0].items[0]
+    return isinstance(range_, Sequence) and len(range_.items) <= 1
+
+
+def _builds_numbers(node: Node) -> bool:
+    """Return True if a value is a list of numbers that a loop builds."""
+    gathered = find_gathered(node) if isinstance(node, Fold) else None
+    return gathered is not None and _is_number(gathered)
+
+
+def _is_number(node: Node) -> bool:
+    if isinstance(node, Call) and node.name == "_?_:_":
+        return all(map(_is_number, node.args[1:]))
+    return isinstance(node, Const) or (isinstance(node, Call) and node.name in _NUMBERS)
+
 
 _CHARACTERS_PER_ITEM = 8
 _CHARACTERS_PER_COST = 10
@@ -59,7 +110,7 @@ def measure_all(data: Mapping[str, Any]) -> dict[int, int]:
 
 
 def is_too_expensive(root: Node, data: Mapping[str, Any], sizes: Mapping[int, int]) -> bool:
-    """Whether evaluating an expression on data of these sizes may cost more than the API server allows."""
+    """Return True if evaluating an expression on data of these sizes may cost more than the API server allows."""
     estimate = _Estimate(sizes)
     try:
         known = {name: _Value([value], estimate.measure([value]), 1) for name, value in data.items()}
@@ -222,7 +273,7 @@ def _repeat(value: _Value, times: float) -> _Value:
 
 
 def _is_small(node: Node) -> bool:
-    """Whether a default is a literal without parts, which adds nothing to what it stands for."""
+    """Return True if a default is a literal without parts, which adds nothing to what it stands for."""
     if isinstance(node, Call) and node.name == "dyn":
         return _is_small(node.args[0])
     return isinstance(node, (Const, Sequence, Struct)) and next(children(node), None) is None
@@ -235,3 +286,46 @@ def _items(value: Any) -> list[Any]:
 def _entries(value: Any) -> list[Any]:
     """What a loop over a value sees: the keys of a mapping, the items of a list."""
     return list(value) if isinstance(value, (dict, list)) else []
+
+
+_DATA = 100
+_MOST = 100_000_000
+
+
+def grows_too_much(root: Node) -> bool:
+    """Return True if values can become a million times as large as the data."""
+    return _size(root, {}) > _MOST
+
+
+def _size(node: Node, known: dict[str, int]) -> int:
+    """The size of a value, if all data has the same."""
+    match node:
+        case Const():
+            return len(node.raw)
+        case Ident():
+            return known.get(node.name, _DATA)
+        case Select():
+            return _size(node.operand, known)
+        case Fold():
+            return _folded(node, known)
+        case Call():
+            return _called(node, known)
+        case Sequence() | Struct():
+            return min(sum(_size(child, known) for child in children(node)), 2 * _MOST)
+
+
+def _folded(fold: Fold, known: dict[str, int]) -> int:
+    """The items of a range are together as large as the range, so one step represents all."""
+    size = _size(fold.range, known)
+    inner = {**known, fold.variable: size, fold.second_variable: size, fold.result_name: 0}
+    gathered = _size(fold.start, known) + _size(fold.step, inner)
+    return _size(fold.result, {**known, fold.result_name: gathered})
+
+
+def _called(call: Call, known: dict[str, int]) -> int:
+    sizes = [_size(child, known) for child in children(call)]
+    if call.name in ("replace", "join") and len(sizes) > 1:
+        size = sizes[0] * max(sizes[-1], sizes[min(2, len(sizes) - 1)], 1)
+    else:
+        size = sum(sizes) if call.name in ("_+_", "format") else max(sizes, default=1)
+    return min(size, 2 * _MOST)

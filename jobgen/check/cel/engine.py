@@ -173,7 +173,7 @@ def _declare(
 
 
 def _may_occur(name: str, named: frozenset[str] | None) -> bool:
-    """Whether a function can occur in a text with these names; an operator is named by its first character."""
+    """Return True if a function can occur in a text with these names; an operator is named by its first character."""
     return named is None or (name[1] if name.startswith("_") else name.rpartition(".")[2]) in named
 
 

@@ -10,15 +10,26 @@ import json
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.check.cel import engine
-from jobgen.check.cel.protobuf import written
 from jobgen.check.cel.signatures import list_overloads
-from jobgen.check.cel.tree import Call, Checked, Const, Fold, Ident, Node, Select, Sequence, map_children, read, walk
+from jobgen.check.cel.tree import (
+    Call,
+    Checked,
+    Const,
+    Fold,
+    Ident,
+    Node,
+    Select,
+    Sequence,
+    map_children,
+    read,
+    walk,
+    written,
+)
 from jobgen.check.cel.values import CompileError, blank_strings, line_and_column
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
 
 
 class ObjectTypes(NamedTuple):

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from datetime import date, datetime
 
-from jobgen.check.cel import urls
+from jobgen.check.cel import networks
 from jobgen.check.cel.values import strings, tagged, untagged
 
 TAG = "format"
@@ -117,7 +117,7 @@ _FAULTS: dict[str, Callable[[str], list[str]]] = {
     "dns1035LabelPrefix": _name(_1035, 63, _1035_WORDS, ("my-name", "abc-123"), prefix=True),
     "qualifiedName": _qualified,
     "labelValue": _name(f"({_VALUE})?", 63, _VALUE_WORDS, ("MyValue", "my_value", "12345")),
-    "uri": lambda text: [fault] if (fault := urls.fault(text)) else [],
+    "uri": lambda text: [fault] if (fault := networks.fault(text)) else [],
     "uuid": _one_of(lambda text: _UUID.fullmatch(text) is not None, "does not match the UUID format"),
     "byte": _one_of(_is_base64, "invalid base64"),
     "date": _one_of(_is_date, "invalid date"),

@@ -6,19 +6,84 @@ does not count costs. Functions and operators are those of the engine, called wi
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from jobgen.check.cel import engine, runtime_cost
+from jobgen.check.cel import engine
 from jobgen.check.cel.engine import PREFIX
-from jobgen.check.cel.functions import TABLE
-from jobgen.check.cel.protobuf import fields
-from jobgen.check.cel.tree import Call, Checked, Const, Fold, Ident, Node, Select, Sequence, Struct, write
-from jobgen.check.cel.values import NO_OVERLOAD, THAN_ALLOWED, Failed
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.check.cel.rewrite import TABLE
+from jobgen.check.cel.tree import Call, Checked, Const, Fold, Ident, Node, Select, Sequence, Struct, fields, write
+from jobgen.check.cel.values import NO_OVERLOAD, THAN_ALLOWED, Failed, tag_of
+
+LIST, MAP, MESSAGE = 10, 30, 40
+"""What the creation of a value costs."""
+_TRAVERSAL, _PATTERN = 0.1, 0.25
+_ONCE = frozenset(
+    """startsWith endsWith bytes string strings.quote format url lowerAscii upperAscii substring trim cidr isIP isCIDR
+    ip quantity isQuantity semver isSemver jsonpatch.escapeKey reverse""".split()
+)
+_TWICE = frozenset(("replace", "split", "ip.isCanonical"))
+_LISTS = frozenset("isSorted sum max min indexOf lastIndexOf includes".split())
+_COMPARISONS = frozenset(("_<_", "_<=_", "_>_", "_>=_", "_==_", "_!=_"))
+_FIXED = {"_&&_": 0, "_||_": 0, "_?_:_": 0, "check": 350_000}
+"""What each call of a function costs, whatever its arguments are; a check of a permission asks others."""
+_SELECTORS = frozenset(("fieldSelector", "labelSelector"))
+_READERS = _SELECTORS | {"matches", "find", "findAll", "contains"}
+_REQUIREMENT = LIST + MESSAGE
+_CHARACTERS_PER_REQUIREMENT = 2
+_LONGEST_PATTERN = 200
+"""About the length of the patterns of named formats."""
+
+
+def count_call(name: str, args: list[Any] | tuple[Any, ...], result: Any) -> int:
+    """The cost of a call, given its arguments and its result."""
+    if name in _FIXED:
+        return _FIXED[name]
+    sizes = [measure(arg) for arg in args]
+    if name in _COMPARISONS and len(sizes) == 2:
+        return 1 if tag_of(args[0]) else _traverse(min(sizes))
+    if name == "_+_" and len(sizes) == 2 and isinstance(args[0], (str, bytes)):
+        return _traverse(sum(sizes))
+    if name == "@in" and isinstance(args[-1], list):
+        return sizes[-1]
+    if name in _READERS and len(sizes) >= 2:
+        return _count_reading(name, sizes)
+    if name == "validate":
+        return _traverse(1 + sizes[-1]) * math.ceil(_LONGEST_PATTERN * _PATTERN)
+    if name == "join":
+        return _traverse(2 * measure(result))
+    if name in _LISTS and sizes:
+        return sum(map(_traverse_item, args[0])) if isinstance(args[0], list) else _traverse(sizes[0])
+    if sizes and name in _ONCE and isinstance(args[0], (str, bytes)):
+        return _traverse(sizes[0])
+    return _traverse(2 * sizes[0]) if sizes and name in _TWICE else 1
+
+
+def _count_reading(name: str, sizes: list[int]) -> int:
+    """The cost of a search, or of the parsing of a selector."""
+    if name in _SELECTORS:
+        return LIST + _traverse(sizes[1]) + math.ceil(sizes[1] / _CHARACTERS_PER_REQUIREMENT) * _REQUIREMENT
+    if name == "contains":
+        return _traverse(sizes[0]) * _traverse(sizes[1])
+    return _traverse(1 + sizes[0]) * math.ceil(sizes[1] * _PATTERN)
+
+
+def measure(value: Any) -> int:
+    """The size of a value: its length, or 1."""
+    return len(value) if isinstance(value, (str, list, dict)) or (type(value) is bytes and not tag_of(value)) else 1
+
+
+def _traverse(size: int) -> int:
+    return math.ceil(size * _TRAVERSAL)
+
+
+def _traverse_item(item: Any) -> int:
+    return _traverse(len(item)) if isinstance(item, (str, bytes)) else 1
+
 
 _Scope = Mapping[str, Any]
 _STRINGS, _BYTES = 6, 7
@@ -128,7 +193,7 @@ class _Evaluation:
         if len(constants) == len(node.items):
             # It costs nothing, so it must take no time in loops, either.
             return self._constants.setdefault(node.id, [_read_constant(item.raw) for item in constants])
-        self.spend(runtime_cost.LIST)
+        self.spend(LIST)
         made: list[Any] = []
         for index, item in enumerate(node.items):
             value = self.evaluate(item, scope)
@@ -138,7 +203,7 @@ class _Evaluation:
     def _struct(self, node: Struct, scope: _Scope) -> Any:
         if node.name:
             raise _EvaluationError("messages cannot be evaluated offline")
-        self.spend(runtime_cost.MAP)
+        self.spend(MAP)
         made: dict[Any, Any] = {}
         for entry in node.entries:
             assert entry.key is not None, "an entry of a mapping has a key"
@@ -194,10 +259,10 @@ class _Evaluation:
         name, given = (call.name.removeprefix(PREFIX), args[0]) if call.name.startswith(PREFIX) else (call.name, args)
         if name != "join":
             # Before the call: what is too expensive may take too much memory.
-            self.spend(runtime_cost.count_call(name, given, None))
+            self.spend(count_call(name, given, None))
             return _apply(call, args)
         result = _apply(call, args)
-        self.spend(runtime_cost.count_call(name, given, result))
+        self.spend(count_call(name, given, result))
         return result
 
     @staticmethod
@@ -308,7 +373,7 @@ def _apply(call: Call, args: list[Any]) -> Any:
 def _estimate_size(name: str, args: list[Any]) -> int:
     """The size of the text or list that a function makes of its arguments."""
     if name == "_+_":
-        return sum(map(runtime_cost.measure, args))
+        return sum(map(measure, args))
     if not all(isinstance(arg, str) for arg in args[: 3 if name == "replace" else 0]):
         return 0
     if name == "replace":
@@ -319,7 +384,7 @@ def _estimate_size(name: str, args: list[Any]) -> int:
 
 
 def _has_item(value: Any, key: Any) -> bool:
-    """Whether a mapping or a list has what is looked up; other keys fail in the engine."""
+    """Return True if a mapping or a list has what is looked up; other keys fail in the engine."""
     if isinstance(value, list):
         return type(key) is int and 0 <= key < len(value)
     return isinstance(value, dict) and type(key) is str and key in value
@@ -372,7 +437,7 @@ def _apply_own(name: str, args: list[Any]) -> Any:
 
 
 def _is_special(value: Any) -> bool:
-    """Whether the engine does not take a value."""
+    """Return True if the engine does not take a value."""
     if isinstance(value, list):
         return any(map(_is_special, value))
     return isinstance(value, (Optional, TypeName)) or (

@@ -1,14 +1,98 @@
-"""Rewrite checked trees for the engine: functions of Kubernetes become ours."""
+"""Functions of Kubernetes in CEL: the table of those in Python, and checked trees that call them."""
 
 from __future__ import annotations
 
-from jobgen.check.cel import formats
+from collections.abc import Callable
+from typing import Any
+
+from jobgen.check.cel import formats, lists, networks, permissions, quantities, text_format
 from jobgen.check.cel.engine import PREFIX
-from jobgen.check.cel.functions import TABLE
-from jobgen.check.cel.protobuf import written
 from jobgen.check.cel.signatures import FORMATS, TYPE_CONSTANTS
-from jobgen.check.cel.tree import Call, Checked, Const, Fold, Ident, Node, Select, Sequence, map_children, walk
-from jobgen.check.cel.values import tagged
+from jobgen.check.cel.tree import Call, Checked, Const, Fold, Ident, Node, Select, Sequence, map_children, walk, written
+from jobgen.check.cel.values import tag_of, tagged
+
+
+def _compare(one: object, other: object) -> int:
+    compare = quantities.compare_versions if tag_of(one) == quantities.VERSION_TAG else quantities.compare
+    return compare(one, other)
+
+
+TABLE: dict[str, Callable[..., Any]] = {
+    "quantity": quantities.quantity,
+    "isQuantity": quantities.is_quantity,
+    "sign": quantities.sign,
+    "isInteger": quantities.is_integer,
+    "asInteger": quantities.as_integer,
+    "asApproximateFloat": quantities.as_float,
+    "add": quantities.add,
+    "sub": quantities.sub,
+    "compareTo": _compare,
+    "isLessThan": lambda one, other: _compare(one, other) < 0,
+    "isGreaterThan": lambda one, other: _compare(one, other) > 0,
+    "isSorted": lists.is_sorted,
+    "sum": lists.total,
+    "min": lists.least,
+    "max": lists.most,
+    "getMilliseconds": lists.count_milliseconds,
+    "min@text": lists.least_as_text,
+    "max@text": lists.most_as_text,
+    "sum@text": lists.total_as_text,
+    "@sameShape": lists.same_shape,
+    "@joinShape": lists.join,
+    "indexOf": lists.index_of,
+    "lastIndexOf": lists.last_index_of,
+    "lists.range": lists.count_up,
+    "cel.@mapInsert": lists.insert,
+    "matches": text_format.matches,
+    "find": text_format.find,
+    "findAll": text_format.find_all,
+    "url": networks.url,
+    "isURL": networks.is_url,
+    "getScheme": networks.scheme,
+    "getHost": networks.host,
+    "getHostname": networks.hostname,
+    "getPort": networks.port,
+    "getEscapedPath": networks.path,
+    "getQuery": networks.query,
+    "ip": networks.ip,
+    "isIP": networks.is_ip,
+    "ip.isCanonical": networks.is_canonical,
+    "family": networks.family,
+    "isUnspecified": networks.is_unspecified,
+    "isLoopback": networks.is_loopback,
+    "isLinkLocalMulticast": networks.is_link_local_multicast,
+    "isLinkLocalUnicast": networks.is_link_local_unicast,
+    "isGlobalUnicast": networks.is_global_unicast,
+    "cidr": networks.cidr,
+    "isCIDR": networks.is_cidr,
+    "containsIP": networks.contains_ip,
+    "containsCIDR": networks.contains_cidr,
+    "prefixLength": networks.prefix_length,
+    "masked": networks.masked,
+    "string": networks.shown,
+    "semver": quantities.semver,
+    "isSemver": quantities.is_semver,
+    "major": quantities.major,
+    "minor": quantities.minor,
+    "patch": quantities.patch,
+    "jsonpatch.escapeKey": text_format.escape_key,
+    "substring": text_format.substring,
+    "@inOrder": lists.in_order,
+    "@withType": text_format.with_type,
+    "format": text_format.format_text,
+    "format.named": formats.named,
+    "validate": formats.validate,
+    "path": permissions.ask_path,
+    "group": permissions.ask_group,
+    "serviceAccount": permissions.ask_account,
+    "resource": permissions.ask_resource,
+    **dict.fromkeys("subresource namespace name fieldSelector labelSelector".split(), permissions.narrow),
+    "check": permissions.check,
+    "allowed": permissions.is_allowed,
+    "errored": permissions.has_failed,
+    **dict.fromkeys(("reason", "error"), permissions.explain),
+}
+
 
 _QUANTITY = "kubernetes.Quantity"
 _FIRST = b"\x18\x00"
@@ -89,12 +173,12 @@ class _Rewriter:
 
 
 def _is_inferred(node: Node) -> bool:
-    """Whether the checker derives the type of a value from what stands beside it, as that of `x.orValue(0)`."""
+    """Return True if the checker derives the type of a value from what stands beside it, as that of `x.orValue(0)`."""
     return isinstance(node, (Ident, Select)) or (isinstance(node, Call) and node.name in _INFERRED)
 
 
 def _is_native(name: str, kind: str) -> bool:
-    """Whether the engine has a function of ours too, for these argument types."""
+    """Return True if the engine has a function of ours too, for these argument types."""
     if name == "getMilliseconds":
         return kind != "duration"
     return name == "string" and kind not in ("net.IP", "net.CIDR")

@@ -7,15 +7,63 @@ are one, also of several policies. `link.py` makes the programs.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
 from jobgen.check.cel import Bound, Expression, compile_cel, engine
-from jobgen.check.cel.protobuf import read_path
-from jobgen.check.cel.shared import NAMES, Shared, list_variables, name_expression
+from jobgen.check.cel.tree import (
+    Fold,
+    Ident,
+    Node,
+    Select,
+    map_children,
+    read_path,
+    read_root,
+    serialize,
+    walk,
+    wrap,
+    written,
+)
 from jobgen.check.cel.values import Failed
 from jobgen.engine.store import keep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.repo import ready
+
+NAMES = ("object", "oldObject", "request", "namespaceObject", "params", "variables", "authorizer")
+"""The variables that expressions of policies can read; which of them depends on the policy and the field."""
+
+PARAMS = "params_"
+"""Before the number of params, for a program that reads those of several bindings."""
+
+
+class Shared(NamedTuple):
+    """An expression of a policy, and those of the variables that it reads as `variables.<name>`."""
+
+    text: str
+    returns: str
+    variables: tuple[tuple[str, Shared], ...] = ()
+    params: int = -1
+    """The number of its params in a program; with -1, they are `params`."""
+
+
+def list_variables(expressions: tuple[Shared, ...]) -> dict[Shared, None]:
+    """The variables that expressions read, themselves and through others, each after those that it reads."""
+    found: dict[Shared, None] = {}
+    for expression in expressions:
+        values = tuple(value for _, value in expression.variables)
+        found |= list_variables(values) | dict.fromkeys(values)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def name_expression(expression: Shared) -> str:
+    """The name of an expression in programs, which is made from everything that it is made from."""
+    digest = blake2b(digest_size=16)
+    variables = [(name, name_expression(value)) for name, value in expression.variables]
+    parts = (expression.text, expression.returns, variables, expression.params)
+    digest.update(repr(parts).encode("utf-8", "surrogatepass"))
+    return f"@{digest.hexdigest()}"
+
 
 MAX_VARIABLES = 12
 """How many variables a program has at most: each is a level of its tree, and the engine reads a hundred levels."""
@@ -80,14 +128,13 @@ def list_groups(expressions: tuple[Shared, ...]) -> list[tuple[Shared, ...]]:
 
 def _link(expressions: tuple[Shared, ...], *, is_verdict: bool) -> bytes:
     # Imported late: the programs of shipped policies are ready.
-    from jobgen.check.cel.link import link
 
     return link(expressions, is_verdict=is_verdict)
 
 
 def _load(expressions: tuple[Shared, ...], *, is_verdict: bool) -> Program | None:
     # Imported late: a run without CEL does not need it.
-    from jobgen.check.cel.functions import TABLE
+    from jobgen.check.cel.rewrite import TABLE
 
     description = describe_program(expressions, is_verdict=is_verdict)
     known = ready.find_expression(description)
@@ -116,7 +163,7 @@ def describe_program(expressions: tuple[Shared, ...], *, is_verdict: bool) -> li
 @lru_cache(maxsize=4096)
 @lru_cache(maxsize=1024)
 def is_structure(variable: Shared) -> bool:
-    """Whether the type checker knows no more of a variable than that it holds data of the object.
+    """Return True if the type checker knows no more of a variable than that it holds data of the object.
 
     What it knows of others decides which functions are called with them, so these are part of the expressions.
     """
@@ -124,3 +171,86 @@ def is_structure(variable: Shared) -> bool:
     if not isinstance(compiled, Expression) or compiled.is_interpreted:
         return False
     return read_path(compiled.serialized, 2, 4, 2) < _REWRITTEN and bool(_STRUCTURE.fullmatch(compiled.type_name))
+
+
+# A part that may take long on smaller data than this is evaluated by itself.
+_MIN_CHEAP_SIZE = 10_000
+_FALSE = b"\x10\x00"
+_RESULT = "@result"
+
+
+class _Part(NamedTuple):
+    """An expression of a program: its tree, and the size of data on which it cannot take long."""
+
+    tree: bytes
+    cheap: int
+
+
+def link(expressions: tuple[Shared, ...], *, is_verdict: bool) -> bytes:
+    """A program as it is stored: the size of data on which it cannot take long, what it evaluates, and its tree."""
+    parts = {
+        place: part
+        for place, expression in enumerate(expressions)
+        if (part := _make_part(expression)) and (part.cheap >= _MIN_CHEAP_SIZE or not is_verdict)
+    }
+    if not parts:
+        return b"0::"
+    body = _list([_ask(part.tree) for part in parts.values()]) if is_verdict else parts[0].tree
+    cheap = min(part.cheap for part in parts.values())
+    for variable in reversed(list_variables(tuple(expressions[place] for place in parts))):
+        part = _make_part(variable)
+        assert part is not None, "what reads it has been made"
+        body = _bind(name_expression(variable), part.tree, body)
+        cheap = min(cheap, part.cheap)
+    return b"%d:%b:%b" % (cheap, ",".join(map(str, parts)).encode(), wrap(body))
+
+
+@lru_cache(maxsize=4096)
+def _make_part(expression: Shared) -> _Part | None:
+    """An expression with the names of its variables and params in a program; None if the engine cannot run it."""
+    compiled = compile_cel(expression.text, NAMES, returns=expression.returns)
+    if not isinstance(compiled, Expression) or compiled.is_interpreted:
+        return None
+    root = read_root(compiled.serialized)
+    if any(isinstance(node, Fold) and {node.variable, node.second_variable} & set(NAMES) for node in walk(root)):
+        return None
+    parts = [_make_part(value) for _, value in expression.variables]
+    renamed = _rename(root, {name: name_expression(value) for name, value in expression.variables}, expression.params)
+    if None in parts or any(isinstance(node, Ident) and node.name == "variables" for node in walk(renamed)):
+        return None
+    return _Part(serialize(renamed), compiled.cheap_size)
+
+
+def _rename(node: Node, variables: dict[str, str], params: int) -> Node:
+    if isinstance(node, Select) and not node.test and isinstance(node.operand, Ident):
+        if node.operand.name == "variables" and node.field in variables:
+            return Ident(node.id, variables[node.field])
+    elif isinstance(node, Ident):
+        return node._replace(name=f"{PARAMS}{params}") if node.name == "params" and params >= 0 else node
+    return map_children(node, lambda child: _rename(child, variables, params))
+
+
+def _bind(name: str, value: bytes, body: bytes) -> bytes:
+    """`cel.bind(name, value, body)`, which evaluates the value when it is first read."""
+    step, never = _identify(name), written(3, _FALSE)
+    parts: tuple[str | bytes, ...] = ("#unused", _list([]), name, value, never, step, body)
+    return written(9, b"".join(written(number, part) for number, part in enumerate(parts, 1)))
+
+
+def _ask(tree: bytes) -> bytes:
+    """The list of whether an expression may be true, and whether it may be false: both, if it fails."""
+    result = _identify(_RESULT)
+    asked = [_call("@not_strictly_false", each) for each in (result, _call("!_", result))]
+    return _bind(_RESULT, tree, _list(asked))
+
+
+def _list(items: list[bytes]) -> bytes:
+    return written(7, b"".join(written(1, item) for item in items))
+
+
+def _call(name: str, argument: bytes) -> bytes:
+    return written(6, written(2, name) + written(3, argument))
+
+
+def _identify(name: str) -> bytes:
+    return written(4, written(1, name))

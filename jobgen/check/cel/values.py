@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
 
 NO_OVERLOAD = "no such overload"
 OFFLINE = "cannot be evaluated offline"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from jobgen.check.admission.fields import iter_mappings
-from jobgen.check.cluster.names import show_name
 from jobgen.check.cluster.pod_resources import Amount, Amounts, PodResources
+from jobgen.check.cluster.state import show_name
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.resources import format_amount
 from jobgen.model.data import Node, value_of
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from jobgen.check.admission.fields import is_set, iter_mappings
-from jobgen.k8s.nodes import as_mapping, as_text
-from jobgen.k8s.objects import Pod
+from jobgen.check.cluster.state import ClusterState
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Manifest, Pod
+from jobgen.k8s.pod_sets import POD_SETS, find_pods
 from jobgen.k8s.releases import Release
+from jobgen.k8s.resources import count_pods
 from jobgen.model.data import Node, value_of
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 
 _POD_LEVEL_RELEASE: Release = (1, 34)
@@ -143,3 +146,50 @@ def _sum(main: Sequence[Amounts], init: Sequence[tuple[Amounts, bool]]) -> Amoun
 def _add(total: dict[str, int], amounts: Amounts) -> None:
     for name, amount in amounts.items():
         total[name] = total.get(name, 0) + amount.milli
+
+
+_STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
+_CONTAINER = "node"
+
+
+def find_runtime(manifest: Manifest, state: ClusterState) -> Mapping[str, Node]:
+    """Return the runtime that a TrainJob refers to; empty if it is not known, or if the object is no TrainJob."""
+    if manifest.kind_name != "TrainJob":
+        return {}
+    reference = as_mapping(manifest.spec.get("runtimeRef"))
+    kind = as_text(reference.get("kind")) or "ClusterTrainingRuntime"
+    namespace = manifest.namespace if kind == "TrainingRuntime" else ""
+    return state.runtimes.get((kind, namespace, as_text(reference.get("name"))), {})
+
+
+def count_created_pods(manifest: Manifest, state: ClusterState) -> Iterator[tuple[Pod, int]]:
+    """Yield the pod templates of an object, each with its number of pods; those of a TrainJob from its runtime."""
+    runtime = find_runtime(manifest, state)
+    if not runtime:
+        yield from count_pods(manifest)
+        return
+    suspended = value_of(manifest.spec.get("suspend")) is True
+    for found in find_pods(as_mapping(get_path(runtime, "spec", "template")), POD_SETS["jobset.x-k8s.io", "JobSet"]):
+        template, count = as_mapping(found.template), found.total
+        if as_text(get_path(found.item, "template", "metadata", "labels", _STEP)) == "trainer":
+            count = _count_nodes(manifest, runtime)
+            template = _set_resources(template, get_path(manifest.spec, "trainer", "resourcesPerNode"))
+        yield Pod(template, manifest), 0 if suspended else count
+
+
+def _count_nodes(manifest: Manifest, runtime: Mapping[str, Node]) -> int:
+    own = as_integer(get_path(manifest.spec, "trainer", "numNodes"))
+    shared = as_integer(get_path(runtime, "spec", "mlPolicy", "numNodes"))
+    return max(own if own is not None else 1 if shared is None else shared, 0)
+
+
+def _set_resources(template: Mapping[str, Node], resources: Node) -> Mapping[str, Node]:
+    """Give the container that trains the resources of the job."""
+    if not is_set(resources):
+        return template
+    spec = as_mapping(template.get("spec"))
+    containers: list[Node] = [
+        {**each, "resources": resources} if as_text(each.get("name")) == _CONTAINER else each
+        for each in iter_mappings(spec.get("containers"))
+    ]
+    return {**template, "spec": {**spec, "containers": containers}}

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from jobgen.check.admission.fields import iter_mappings
-from jobgen.check.cluster.names import CLUSTER_KINDS
-from jobgen.check.cluster.state import ClusterState
-from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
+from jobgen.check.cluster.state import CLUSTER_KINDS, ClusterState
+from jobgen.k8s.kinds import CLUSTER_SCOPED
 from jobgen.k8s.kueue import DOMAIN, QUEUE_LABEL
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.model.data import Node, value_of
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 
 _PRIORITY_LABEL = DOMAIN + "priority-class"

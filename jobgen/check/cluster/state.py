@@ -2,22 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from jobgen.check.cluster.names import Name, name_object, replace_exported
 from jobgen.check.pod_security.levels import Level, list_levels
-from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
+from jobgen.k8s.kinds import CLUSTER_SCOPED, qualify_kind
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.releases import Release, parse_release
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.features import find_parts
 from jobgen.model.limits import MAX_LIMITING_AMOUNTS, MAX_LIMITING_OBJECTS, MAX_QUOTA_AMOUNTS
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.overlay import Cluster
 
 if TYPE_CHECKING:
-    from jobgen.check.cluster.state_parts import PartState, StatePart
+    from jobgen.model.data import Node
+    from jobgen.spec.overlay import Cluster
+
+
+class PartState(Protocol):
+    """What is known of one cluster: the second argument of rules of the scope of a part."""
+
+    def list_exported(self) -> Sequence[Mapping[str, Node]]:
+        """Return the objects of the exported state that these rules check."""
+
+
+class StatePart(NamedTuple):
+    """A part of the state of clusters."""
+
+    scope: str
+    """The scope of the rules that receive it."""
+    kinds: frozenset[str]
+    """A cluster has this part if an object of one of these kinds is known."""
+    list_kinds: Callable[[], frozenset[str]]
+    """Return the kinds of objects that it needs as a whole."""
+    build: Callable[[Cluster, Sequence[Mapping[str, Node]], Sequence[Mapping[str, Node]]], PartState]
+    """Build it from exported objects, and objects of the repository, which replace them."""
+    uncertain: frozenset[str] = frozenset()
+    """Rules whose findings are warnings if only the objects of one file are known."""
+
+
+def list_state_parts() -> list[StatePart]:
+    """Return the parts that the features of this installation add."""
+    return find_parts("cluster.state")
+
+
+CLUSTER_KINDS = CLUSTER_SCOPED | {"Queue"}
+"""Kinds whose objects have no namespace here; a Queue is that of Volcano."""
+
+Name = tuple[str, str, str]
+"""Kind, namespace and name of an object; the namespace of kinds without one is empty.
+
+The kind of another group than the one that is known by this name has its group.
+"""
+
+
+def replace_exported(
+    exported: Iterable[Mapping[str, Node]], own: Iterable[Mapping[str, Node]]
+) -> list[Mapping[str, Node]]:
+    """Return the exported objects and those of the repository, which replace them."""
+    known: dict[Name | int, Mapping[str, Node]] = {_get_key(obj): obj for obj in exported}
+    seen: dict[Name | int, Mapping[str, Node]] = {}
+    for obj in own:
+        name = _get_key(obj)
+        if untraced(seen.setdefault(name, obj)) == untraced(obj):
+            known[name] = obj
+        else:
+            known.pop(name, None)
+    return list(known.values())
+
+
+def name_object(obj: Mapping[str, Node]) -> Name:
+    """Return the kind, namespace and name of an object."""
+    metadata = as_mapping(obj.get("metadata"))
+    kind = qualify_kind(as_text(obj.get("apiVersion")), as_text(obj.get("kind")))
+    namespace = "" if kind in CLUSTER_KINDS else as_text(metadata.get("namespace"))
+    return kind, namespace, as_text(metadata.get("name"))
+
+
+def show_name(obj: Mapping[str, Node]) -> str:
+    """Return the name of an object for messages; the beginning of one that the API server generates."""
+    return name_object(obj)[2] or as_text(as_mapping(obj.get("metadata")).get("generateName"))
+
+
+def _get_key(obj: Mapping[str, Node]) -> Name | int:
+    """Return what identifies an object. One without a name gets its own from the API server, so it is like no other."""
+    name = name_object(obj)
+    return name if name[2] else id(obj)
+
+
+if TYPE_CHECKING:
+    pass
 
 _DECIDING_KINDS = frozenset(
     """ClusterTrainingRuntime DeviceClass LimitRange Namespace PriorityClass ResourceClaimTemplate ResourceQuota
@@ -74,7 +150,7 @@ class ClusterState(NamedTuple):
         return frozenset((*self.levels, *self.limit_ranges, *self.quotas))
 
     def has_object(self, name: Name) -> bool:
-        """Whether an object is known, or a claim that a StatefulSet creates."""
+        """Return True if an object is known, or a claim that a StatefulSet creates."""
         if name in self.keys:
             return True
         prefix, _, number = name[2].rpartition("-")

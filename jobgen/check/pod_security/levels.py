@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
 
 PREFIX = "pod-security.kubernetes.io/"
 """The beginning of the labels."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jobgen.check.cel import available
+from jobgen.check.policy.eval_context import store_params
 from jobgen.check.policy.evaluator import ClusterFacts, Policies, PolicyEvaluator
-from jobgen.check.policy.params import store_params
 from jobgen.check.policy.parse import (
     BINDING,
     MUTATING_BINDING,

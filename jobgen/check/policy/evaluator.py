@@ -5,25 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from jobgen.check.cel import Failed
 from jobgen.check.cel.values import THAN_ALLOWED
-from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext, Path, SharedEvaluation
+from jobgen.check.policy.eval_context import (
+    AdmissionSubject,
+    EvalContext,
+    MissingParams,
+    ParamStore,
+    Path,
+    SharedEvaluation,
+)
 from jobgen.check.policy.match import MatchResources, Request, pluralize_kind
-from jobgen.check.policy.params import MissingParams, ParamStore
 from jobgen.check.policy.parse import Binding, Policy, Validation
 from jobgen.check.rule_runner import report_exception
 from jobgen.check.schema.admitted import Admission
-from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
+from jobgen.k8s.kinds import CLUSTER_SCOPED
 from jobgen.model.data import Node, Plain, TracedScalar, location_of, untraced, value_of
 from jobgen.model.finding import Problem, Severity, quoted_values
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.original_messages import original_policy_message
 
 if TYPE_CHECKING:
-    from jobgen.check.cel.shared import Shared
+    from jobgen.check.cel.together import Shared
     from jobgen.check.policy.mutate import MutatingPolicy
 
 _MISSING_KEY = "no such key: "
@@ -279,7 +283,7 @@ class PolicyEvaluator:
 
 
 def has_locations(obj: Mapping[str, Node]) -> bool:
-    """Whether the values of an object have locations."""
+    """Return True if the values of an object have locations."""
     return any(type(obj.get(field)) is TracedScalar for field in ("apiVersion", "kind"))
 
 
@@ -396,8 +400,7 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
     whole, *parts = context.write_messages(validation, removals)
     message = _name_once(whole)
     for (node, _), part in zip(causes, parts or (whole,), strict=True):
-        original = original_policy_message(name, part)
-        evidence = quoted_values(original) if original != message else None
+        evidence = quoted_values(part) if part != message else None
         yield Problem(name, message, node, category="policy", severity=severity, evidence=evidence)
 
 

@@ -10,8 +10,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from jobgen.check.cel import Bound, CompileError, Expression, Failed, compile_cel
-from jobgen.check.cel.shared import NAMES, Shared
-from jobgen.check.cel.together import MAX_VARIABLES, Program, is_structure, load_value
+from jobgen.check.cel.together import MAX_VARIABLES, NAMES, Program, Shared, is_structure, load_value
 from jobgen.check.cel.values import DYNAMIC_OPTIONAL, OFFLINE, STRING, blank_strings
 from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
@@ -223,7 +222,7 @@ def _compile(text: str, returns: str) -> Expression | CompileError:
 
 
 def _is_optional(text: str) -> bool:
-    """Whether the value of an expression is an optional: only such a value can be an optional entry."""
+    """Return True if the value of an expression is an optional: only such a value can be an optional entry."""
     if not _MAY_BE_OPTIONAL.search(blank_strings(text)):
         return False
     return isinstance(compile_cel(_to_mapping(text), NAMES, returns="any"), Expression)
@@ -261,7 +260,7 @@ def _use_loop_variables(text: str, names: Mapping[str, str]) -> str:
 
 
 def _is_tested(blanked: str, match: re.Match[str]) -> bool:
-    """Whether `has` is asked for a variable itself, which is true for each that can be evaluated."""
+    """Return True if `has` is asked for a variable itself, which is true for each that can be evaluated."""
     return _HAS.search(blanked[: match.start()]) is not None and blanked[match.end() :].lstrip().startswith(")")
 
 
@@ -293,7 +292,7 @@ def _inline_variables(text: str, variables: Mapping[str, PolicyExpression | None
 
 
 def _is_in_loop(before: str) -> bool:
-    """Whether the text after `before` is inside a macro, where it would be evaluated for each item."""
+    """Return True if the text after `before` is inside a macro, where it would be evaluated for each item."""
     opened: list[bool] = []
     for index, char in enumerate(before):
         if char == "(":

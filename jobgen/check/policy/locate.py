@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import NamedTuple
 
 from jobgen.check.cel import Failed
 from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext, Path, list_children, remove_parts
 from jobgen.check.policy.expressions import PolicyExpression
 from jobgen.model.data import Node, Plain, TracedKey, TracedScalar, location_of
-from jobgen.model.named_tuple import NamedTuple
 
 Evaluate = Callable[[Plain], str | bool]
 """Returns how a tree fails, or something false if it passes."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
+from jobgen.k8s.kinds import BUILTIN_GROUPS
 from jobgen.model.data import Plain
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.schema.shipped_kinds import find_custom_versions, find_versions
 
 NAME_LABEL = "kubernetes.io/metadata.name"
@@ -67,7 +66,7 @@ class ResourceRule(NamedTuple):
     scope: str
 
     def matches_resource(self, group: str, version: str, resource: str, *, is_exact: bool) -> bool:
-        """Whether the rule matches the creation of such a resource, whatever its name."""
+        """Return True if the rule matches the creation of such a resource, whatever its name."""
         return (
             bool(self.operations & {"*", "CREATE"})
             and bool(self.groups & {"*", group})
@@ -76,7 +75,7 @@ class ResourceRule(NamedTuple):
         )
 
     def _matches_version(self, group: str, version: str, resource: str, *, is_exact: bool) -> bool:
-        """Whether the rule lists a version, or another one of the same resource that the API server serves."""
+        """Return True if the rule lists a version, or another one of the same resource that the API server serves."""
         return bool(self._find_version(group, version, resource, is_exact=is_exact))
 
     def find_version(self, group: str, version: str, resource: str) -> str:
@@ -92,7 +91,7 @@ class ResourceRule(NamedTuple):
         return "" if is_exact else next(served, "")
 
     def matches_object(self, request: Request) -> bool:
-        """Whether the rule matches this object, given that it matches its resource."""
+        """Return True if the rule matches this object, given that it matches its resource."""
         scope = "Namespaced" if request.namespace else "Cluster"
         return self.scope in ("*", scope) and (not self.names or request.name in self.names)
 
@@ -105,7 +104,7 @@ class Requirement(NamedTuple):
     values: frozenset[str]
 
     def matches(self, labels: Mapping[str, Plain]) -> bool:
-        """Whether the labels satisfy it; a missing label is in no set."""
+        """Return True if the labels satisfy it; a missing label is in no set."""
         match self.operator:
             case "In":
                 return self.key in labels and labels[self.key] in self.values
@@ -130,7 +129,7 @@ class MatchResources(NamedTuple):
     is_exact: bool = False
 
     def matches_resource(self, group: str, version: str, resource: str) -> bool:
-        """Whether objects of a resource can match at all."""
+        """Return True if objects of a resource can match at all."""
         matches = [rule.matches_resource(group, version, resource, is_exact=self.is_exact) for rule in self.rules]
         return not matches or any(matches)
 
@@ -146,7 +145,7 @@ class MatchResources(NamedTuple):
         return not (by_name or self.excluded or self.namespaces or self.objects)
 
     def matches(self, request: Request) -> bool:
-        """Whether the request for one object matches."""
+        """Return True if the request for one object matches."""
         if self.rules and not self._matches_any(self.rules, request):
             return False
         if self.excluded and self._matches_any(self.excluded, request):
@@ -163,7 +162,7 @@ class MatchResources(NamedTuple):
         )
 
     def _matches_namespace(self, request: Request) -> bool:
-        """Whether the namespace matches; a requirement on labels that are not known is taken to match."""
+        """Return True if the namespace matches; a requirement on labels that are not known is taken to match."""
         if request.group == "" and request.kind == "Namespace":
             return all(wanted.matches({NAME_LABEL: request.name, **request.labels}) for wanted in self.namespaces)
         if not request.namespace:
@@ -209,7 +208,7 @@ def _parse_rule(block: Any) -> ResourceRule:
 
 
 def _is_served(group: str, version: str, resource: str) -> bool:
-    """Whether an API server may serve a version of a resource; of one that jobgen does not know, any."""
+    """Return True if an API server may serve a version of a resource; of one that jobgen does not know, any."""
     if group in BUILTIN_GROUPS:
         return (f"{group}/{version}" if group else version) in find_versions(group)
     known = find_custom_versions(group, resource)

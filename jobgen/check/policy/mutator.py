@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
-from jobgen.check.policy.eval_context import AdmissionSubject
+from jobgen.check.policy.eval_context import AdmissionSubject, MissingParams
 from jobgen.check.policy.evaluator import (
     PolicyEvaluator,
     SchemaSource,
@@ -19,13 +19,11 @@ from jobgen.check.policy.evaluator import (
     has_locations,
 )
 from jobgen.check.policy.mutate import MutatingPolicy, apply_mutations
-from jobgen.check.policy.params import MissingParams
 from jobgen.check.policy.parse import Binding
 from jobgen.model.data import Node, Plain, TracedScalar, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.mutated import Change, Mutated, Removal, carry_over, is_same
-from jobgen.model.named_tuple import NamedTuple
 
 
 class _Invocation(NamedTuple):

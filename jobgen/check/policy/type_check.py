@@ -1,23 +1,20 @@
-"""Type-checks policies against the kinds that they match, as the API server does after it accepts a policy.
-
-The server writes what it finds to the status of the policy: fields that a kind does not have, and wrong types. The
-policy is evaluated all the same, with objects that have no types.
-"""
+"""Type-check policies against the kinds that they match, as the API server does after it accepted them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.check.cel.admission_scope import AdmissionScope
 from jobgen.check.schema.cel_types import declare_object
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem, Severity
-from jobgen.model.named_tuple import NamedTuple
 
 MAX_TYPES = 10
 """The API server checks a rule against no more kinds than this."""
+
+
 RULE = "invalid-policy"
 
 

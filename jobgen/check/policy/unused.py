@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.check.policy.evaluator import Policies
 from jobgen.check.policy.match import MatchResources
 from jobgen.check.policy.parse import BINDING, GROUP, POLICY, is_mutating, is_policy
 from jobgen.model.data import value_of
 from jobgen.model.finding import Problem, Severity
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean, find_closest
 
 _Document = Mapping[str, Any]
-Resource = tuple[str, str, str]
+NamedResource = tuple[str, str, str]
 """A group, a version and a resource, such as `kubeflow.org`, `v1`, `pytorchjobs`."""
 
 _VERSION = f"{GROUP}/v1"
@@ -69,7 +68,7 @@ def find_unevaluated(documents: Iterable[_Document]) -> Iterator[Problem]:
 
 
 def find_unmatched(
-    documents: Iterable[_Document], policies: Policies, resources: Sequence[Resource]
+    documents: Iterable[_Document], policies: Policies, resources: Sequence[NamedResource]
 ) -> Iterator[UnmatchedPolicy]:
     """Report policies and bindings that match none of the known resources."""
     by_name = {policy.name: (policy, bindings) for policy, bindings in policies.policies} if resources else {}
@@ -90,7 +89,7 @@ def find_unmatched(
                 yield UnmatchedPolicy(_explain(f"binding `{name}`", spec.get("matchResources"), resources), both[0])
 
 
-def _matches_any(matches: Sequence[MatchResources], resources: Iterable[Resource]) -> bool:
+def _matches_any(matches: Sequence[MatchResources], resources: Iterable[NamedResource]) -> bool:
     # Kinds of Kubernetes itself are not described, so their group is enough.
     if all(match.rules and any(_is_builtin(rule.groups) for rule in match.rules) for match in matches):
         return True
@@ -102,12 +101,12 @@ def _is_builtin(groups: Iterable[str]) -> bool:
 
 
 def _matches_kind(match: MatchResources, group: str, version: str, resource: str) -> bool:
-    """Whether a match selects a resource in any operation: what is not evaluated on creation is documented."""
+    """Return True if a match selects a resource in any operation: what is not evaluated on creation is documented."""
     rules = tuple(rule._replace(operations=frozenset("*")) for rule in match.rules)
     return match._replace(rules=rules).matches_resource(group, version, resource)
 
 
-def _explain(subject: str, block: Any, resources: Sequence[Resource]) -> Problem:
+def _explain(subject: str, block: Any, resources: Sequence[NamedResource]) -> Problem:
     """Point at the first group or resource that no kind has."""
     known_groups = sorted({group for group, _, _ in resources})
     rules = block.get("resourceRules", ()) if isinstance(block, dict) else ()

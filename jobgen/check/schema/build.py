@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jobgen.check.schema.bundle import DIALECT, allow_null, bundle_schema
 from jobgen.check.schema.crd_schema import DROPS_STATUS
-from jobgen.check.schema.shipped import assemble_custom
+from jobgen.check.schema.shipped import DIALECT, allow_null, assemble_custom, bundle_schema
 from jobgen.model.suggest import did_you_mean
 from jobgen.schema.history import merge_history
 from jobgen.schema.types_of_release import QUANTITY, read_types

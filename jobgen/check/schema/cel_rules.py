@@ -10,8 +10,7 @@ from typing import Any
 from jobgen.check.cel import Bound, CompileError, Expression, Failed, available, bind, compile_cel, mentions
 from jobgen.check.cel.fields import ObjectTypes
 from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE
-from jobgen.check.schema.cel_types import declare_types, needs_types
-from jobgen.check.schema.cel_values import Conversion, compile_conversion, escape_name
+from jobgen.check.schema.cel_types import Conversion, compile_conversion, declare_types, escape_name, needs_types
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
@@ -137,7 +136,7 @@ def _rules(schema: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _applies_to_new(rule: dict[str, Any]) -> bool:
-    """Whether a rule applies to a new object; rules about a change do only with `optionalOldSelf`."""
+    """Return True if a rule applies to a new object; rules about a change do only with `optionalOldSelf`."""
     return bool(rule.get("optionalOldSelf")) or not mentions(rule["rule"], "oldSelf")
 
 
@@ -157,7 +156,7 @@ def _compile(text: str, returns: str, types: ObjectTypes | None, *, is_optional:
 
 
 def _fails_offline_select_fields(rule: dict[str, Any], failed: Failed) -> bool:
-    """Whether a rule fails only offline: a function is missing, or a time is a string here."""
+    """Return True if a rule fails only offline: a function is missing, or a time is a string here."""
     return OFFLINE in failed.message or (failed.message.startswith(NO_OVERLOAD) and bool(_TIME.search(rule["rule"])))
 
 

@@ -5,14 +5,56 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
-from jobgen.check.schema.decoded_forms import FORMS, Form
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, untraced, value_of
-from jobgen.model.finding import Problem, quoted_values
+from jobgen.model.finding import Problem
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.quantity import SPACES, parse_quantity
 from jobgen.model.suggest import describe_quantities, did_you_mean, suggest_quantity, suggest_value
+from jobgen.model.times import is_time
 from jobgen.schema.own_formats import format_value, reported_node
+
+_BASE64 = lazy_pattern(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+_DURATION = lazy_pattern(r"[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
+_SIX_DECIMALS = lazy_pattern(r"[.,][0-9]{6}(?![0-9])")
+
+
+class Form(NamedTuple):
+    """A form of text: its check, what it must be in words, and the rule that reports another text."""
+
+    is_valid: Callable[[str], bool]
+    expected: str
+    rule: str = "invalid-value"
+
+
+def is_base64(text: str) -> bool:
+    """Return True if a text is base64 with padding; line breaks are ignored."""
+    return _BASE64.fullmatch(text.replace("\n", "").replace("\r", "")) is not None
+
+
+def is_duration(text: str) -> bool:
+    """Return True if a text is a duration of Go, such as `1h30m`."""
+    return _DURATION.fullmatch(text) is not None
+
+
+def _is_micro_time(text: str) -> bool:
+    return is_time(text) and _SIX_DECIMALS.search(text) is not None
+
+
+def _is_quantity(text: str) -> bool:
+    return parse_quantity(text.strip(SPACES)) is not None
+
+
+FORMS = {
+    "base64": Form(is_base64, "be base64, such as `aGVsbG8=`"),
+    "duration": Form(is_duration, "be a duration, such as `1h30m`"),
+    "micro-time": Form(_is_micro_time, "be a time with six decimals, such as `2026-01-31T12:00:00.000000Z`"),
+    "quantity": Form(_is_quantity, "be a quantity like `500m` or `4Gi`", "invalid-quantity"),
+    "time": Form(is_time, "be a time, such as `2026-01-31T12:00:00Z`"),
+}
+
 
 Check = Callable[[Node, str, Node, list[Problem]], None]
 
@@ -27,7 +69,7 @@ _MAX_RELATIVE_ERROR = 1e-9
 
 
 def _is_multiple(found: float, factor: float) -> bool:
-    """Whether a number is a multiple to the API server, which allows for the rounding of floats."""
+    """Return True if a number is a multiple to the API server, which allows for the rounding of floats."""
     if isinstance(found, int):
         return factor > 0 and found % factor == 0
     quotient = found * (1 / factor) if factor < 1 else found / factor
@@ -131,7 +173,7 @@ def _match_with_re2(pattern: str) -> Callable[[str], object]:
     """Match with RE2, as the API server does: its time is linear in the text."""
     # Imported late, because it needs CEL, and most repositories have no schemas of their own.
     from jobgen.check.cel import available
-    from jobgen.check.cel.patterns import fault, matches
+    from jobgen.check.cel.text_format import fault, matches
 
     if available():
         return lambda _: True
@@ -171,12 +213,9 @@ def _form(form: Form) -> Check:
 
 def _report_quantity(value: Node, name: str, parent: Node) -> Problem:
     message = f"`{name}` is {format_value(value)}, and must be {describe_quantities(name, value)}"
-    evidence = quoted_values(f"`{name}` is {format_value(value)}, and must be a quantity like `500m` or `4Gi`")
     fix_steps, safe = suggest_quantity(value)
     node = reported_node(value, parent)
-    return Problem(
-        "invalid-quantity", message, node, category="schema", fix_steps=fix_steps, safe=safe, evidence=evidence
-    )
+    return Problem("invalid-quantity", message, node, category="schema", fix_steps=fix_steps, safe=safe)
 
 
 def _enum(allowed: list[Any]) -> Check:
@@ -209,7 +248,7 @@ def _enum(allowed: list[Any]) -> Check:
 
 
 def _is_enum_value(found: Any, allowed: Any) -> bool:
-    """Whether a value is one of an enum to the API server, which converts numbers to the type of the enum's value."""
+    """True if a value is one of an enum to the API server, which converts numbers to the type of the enum's value."""
     if type(found) is type(allowed):
         return _is_identical(found, allowed)
     if type(found) is float and type(allowed) is int:
@@ -221,7 +260,7 @@ def _is_enum_value(found: Any, allowed: Any) -> bool:
 
 
 def _is_identical(found: Any, allowed: Any) -> bool:
-    """Whether two values are equal and of the same types."""
+    """Return True if two values are equal and of the same types."""
     if type(found) is not type(allowed):
         return False
     if isinstance(found, list):

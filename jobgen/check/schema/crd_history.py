@@ -11,9 +11,8 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from typing import Any
+from typing import Any, NamedTuple
 
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.schema.history import RANGE, Schema, merge_history
 from jobgen.schema.types_of_release import QUANTITY
 from jobgen.spec.kinds import parse_version

@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from jobgen.check.admission.metadata import MetadataFormat, validate_object_metadata
+from jobgen.check.admission.names import DNS_LABEL_1035, PATH_SEGMENT_NAME, is_dns_label_1035
+from jobgen.check.schema.cel_types import OBJECT_META, with_object_meta
 from jobgen.check.schema.constraints import compile_alternatives, compile_constraints
-from jobgen.check.schema.object_meta import with_object_meta
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, TracedKey, TracedList, TracedScalar, is_null, locatable, type_of, value_of
-from jobgen.model.finding import Problem, quoted_values
+from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FINDINGS, Budget
 from jobgen.model.suggest import NO_FIX, describe_unquoting, did_you_mean, suggest_rename, suggest_type
 from jobgen.schema.history import OTHER_RELEASES
@@ -71,8 +73,6 @@ class _Compiler:
 
     def check(self, schema: dict[str, Any]) -> Check:
         if schema.get("x-kubernetes-embedded-resource"):
-            from jobgen.check.schema.embedded import add_object_fields, with_embedded_object
-
             check_value = with_embedded_object(self._shape(add_object_fields(schema)))
         else:
             check_value = self._shape(schema)
@@ -284,7 +284,7 @@ def _list(items: Field, unique: Mapping[str, Any] | None, *, nullable: bool, nul
 
 
 def _have_different_names(items: Sequence[Node], key: str) -> bool:
-    """Whether all items have a string as their key, without locations, and each another one, as most lists do."""
+    """True if all items have a string as their key, without locations, and each another one, as most lists do."""
     names = [item.get(key) if type(item) is dict else None for item in items]
     return {*map(type, names)} == {str} and len(set(names)) == len(names)
 
@@ -383,7 +383,7 @@ def _report_wrong_type(value: Node, name: str, parent: Node, expected: str) -> P
     if lines < 2 or expected not in (TYPE_NAMES["object"], TYPE_NAMES["array"]):
         return problem
     shown = f"`{name}` is a text of {lines} lines, and must be {expected}; write it as YAML, without `|`"
-    return problem._replace(message=shown, evidence=quoted_values(message))
+    return problem._replace(message=shown)
 
 
 def find_duplicate_items(items: Sequence[Node], keys: Mapping[str, Any], name: str) -> Iterator[Problem]:
@@ -408,3 +408,31 @@ def _item_identity(item: Node, keys: Mapping[str, Any]) -> tuple[Any, ...] | Non
         else [value_of(item)]
     )
     return None if any(isinstance(part, (dict, list)) for part in parts) else tuple(parts)
+
+
+_FIELDS = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": OBJECT_META}
+_METADATA = MetadataFormat(PATH_SEGMENT_NAME)
+
+
+def add_object_fields(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with the fields that every object has, whatever it says of them."""
+    required = [*schema.get("required", ()), "apiVersion", "kind"]
+    return {**schema, "properties": {**schema.get("properties", {}), **_FIELDS}, "required": sorted({*required})}
+
+
+def with_embedded_object(check_value: Check) -> Check:
+    """A check that also validates the version, the kind and the metadata of an embedded object."""
+
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+        check_value(value, name, parent, problems)
+        if isinstance(value, dict):
+            problems.extend(validate_object_metadata(value.get("metadata"), _METADATA))
+            version, kind = value_of(value.get("apiVersion")), value_of(value.get("kind"))
+            if type(version) is str and (not version or version.count("/") > 1):
+                message = f"`{version}` is not an API version; write `v1` or `group/version`"
+                problems.append(Problem("invalid-value", message, value["apiVersion"], category="schema"))
+            if type(kind) is str and not is_dns_label_1035(kind.lower()):
+                message = f"`{kind}` is not a kind; in lower case, {DNS_LABEL_1035}"
+                problems.append(Problem("invalid-value", message, value["kind"], category="schema"))
+
+    return check

@@ -6,15 +6,175 @@ import re
 import unicodedata
 from collections.abc import Callable
 from functools import partial
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import NamedTuple
 
-from jobgen.check.cel import urls
-from jobgen.check.schema.mail_addresses import is_mail_address
+from jobgen.check.cel import networks
 from jobgen.k8s.releases import Release
-from jobgen.model import durations
+from jobgen.model import times
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.times import count_days
+
+_SPECIALS = frozenset('()<>[]:;@\\,"')
+
+
+class _InvalidError(Exception):
+    """The text is not an address."""
+
+
+def is_mail_address(text: str) -> bool:
+    """Return whether a text is one address; comments and a display name are allowed."""
+    parser = _Parser(text)
+    try:
+        count = parser.parse_address(allow_group=True)
+        parser.skip_comments()
+    except _InvalidError:
+        return False
+    return count == 1 and not parser.rest
+
+
+class _Parser:
+    """Reads a text from its start; `rest` is what is left of it."""
+
+    def __init__(self, text: str) -> None:
+        self.rest = text
+
+    def parse_address(self, *, allow_group: bool) -> int:
+        """Read an address or a group; return the number of addresses."""
+        self._skip_space()
+        start = self.rest
+        try:
+            self._read_address_only()
+        except _InvalidError:
+            self.rest = start
+        else:
+            self._skip_space()
+            if self.rest.startswith("("):
+                self.skip_comments()
+            return 1
+        if not self.rest.startswith("<"):
+            self._read_display_name()
+        self._skip_space()
+        if allow_group and self._take(":"):
+            return self._read_group()
+        self._require("<")
+        self._read_address_only()
+        self._require(">")
+        return 1
+
+    def skip_comments(self) -> None:
+        """Skip spaces and comments in parentheses, which may be nested."""
+        self._skip_space()
+        while self._take("("):
+            depth = 1
+            while depth and self.rest:
+                if self.rest[0] == "\\" and len(self.rest) > 1:
+                    self.rest = self.rest[1:]
+                else:
+                    depth += {"(": 1, ")": -1}.get(self.rest[0], 0)
+                self.rest = self.rest[1:]
+            if depth:
+                raise _InvalidError
+            self._skip_space()
+
+    def _read_group(self) -> int:
+        count = 0
+        self._skip_space()
+        while not self._take(";"):
+            if count:
+                self._require(",")
+            self._skip_space()
+            count += self.parse_address(allow_group=False)
+            self.skip_comments()
+        self.skip_comments()
+        return count
+
+    def _read_address_only(self) -> None:
+        """Read `local@domain`."""
+        self._skip_space()
+        if self.rest.startswith('"'):
+            if not self._read_quoted():
+                raise _InvalidError
+        else:
+            self._read_dotted()
+        self._require("@")
+        self._skip_space()
+        if self._take("["):
+            self._read_literal()
+        else:
+            self._read_dotted()
+
+    def _read_display_name(self) -> None:
+        words = 0
+        while True:
+            if words:
+                self.skip_comments()
+            self._skip_space()
+            try:
+                if self.rest.startswith('"'):
+                    self._read_quoted()
+                else:
+                    self._read_word(_SPECIALS)
+            except _InvalidError:
+                break
+            words += 1
+        if not words:
+            raise _InvalidError
+
+    def _read_quoted(self) -> str:
+        found = ""
+        is_escaped = False
+        for index, char in enumerate(self.rest[1:], 1):
+            if not (_is_visible(char) or char in " \t"):
+                break
+            if not is_escaped and char == '"':
+                self.rest = self.rest[index + 1 :]
+                return found
+            is_escaped = not is_escaped and char == "\\"
+            found += "" if is_escaped else char
+        raise _InvalidError
+
+    def _read_word(self, specials: frozenset[str]) -> str:
+        end = next(
+            (at for at, char in enumerate(self.rest) if char in specials or not _is_visible(char)), len(self.rest)
+        )
+        if not end:
+            raise _InvalidError
+        found, self.rest = self.rest[:end], self.rest[end:]
+        return found
+
+    def _read_dotted(self) -> None:
+        """Read words with single dots between them."""
+        found = self._read_word(_SPECIALS)
+        if not all(found.split(".")):
+            raise _InvalidError
+
+    def _read_literal(self) -> None:
+        """Read the rest of an IP address in brackets; one of version 6 has a prefix."""
+        address, bracket, self.rest = self.rest.partition("]")
+        try:
+            found = ip_address(address.removeprefix("IPv6:"))
+        except ValueError:
+            raise _InvalidError from None
+        if not bracket or "%" in address or (found.version == 6 and not address.startswith("IPv6:")):
+            raise _InvalidError
+
+    def _skip_space(self) -> None:
+        self.rest = self.rest.lstrip(" \t")
+
+    def _take(self, char: str) -> bool:
+        if not self.rest.startswith(char):
+            return False
+        self.rest = self.rest[1:]
+        return True
+
+    def _require(self, char: str) -> None:
+        if not self._take(char):
+            raise _InvalidError
+
+
+def _is_visible(char: str) -> bool:
+    return "!" <= char <= "~" or char >= "\x80"
 
 
 class StringFormat(NamedTuple):
@@ -34,12 +194,12 @@ def find_format(name: str, release: Release) -> StringFormat | None:
 
 def parse_duration(text: str) -> int | None:
     """Return the nanoseconds of a duration: of Go's, such as `1h30m`, or in words, such as `3 days`."""
-    exact = durations.parse_duration(text)
+    exact = times.parse_duration(text)
     if exact is not None:
         return exact
     total, is_known = 0, False
     for number, unit in _WORDED_DURATION.findall(text):
-        count, lower = durations.read_number(number), unit.lower()
+        count, lower = times.read_number(number), unit.lower()
         if count > _MAX_INTEGER:
             return None
         for length, names in _DURATION_WORDS:
@@ -96,7 +256,7 @@ def _drop_zeros(address: str) -> str:
 
 
 def _is_ipv4(text: str) -> bool:
-    """Whether a text is an IPv4 address, also if it is part of an IPv6 address."""
+    """Return True if a text is an IPv4 address, also if it is part of an IPv6 address."""
     address = _drop_zeros(text)
     return "." in text and (_is_ip(IPv4Address, address) or _is_ip(IPv6Address, address))
 
@@ -116,7 +276,7 @@ _HOST_NAME = lazy_pattern(
 
 
 def _is_host_name(text: str) -> bool:
-    """Whether a text is a host name; letters and symbols of all scripts are allowed."""
+    """Return True if a text is a host name; letters and symbols of all scripts are allowed."""
     if len(text.encode(errors="replace")) > 255 or any(len(part.encode()) > 63 for part in text.split(".")):
         return False
     return _HOST_NAME.fullmatch("".join(map(_classify_character, text))) is not None
@@ -178,7 +338,7 @@ _ANY, _VARIANT = "[0-9a-fA-F]{4}", "[89abAB][0-9a-fA-F]{3}"
 _COLOR = r"\s*(?:0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*"
 _FORMATS: dict[str, StringFormat] = {
     "bsonobjectid": StringFormat(_matches("[0-9a-fA-F]{24}"), "a BSON object id", "507f1f77bcf86cd799439011"),
-    "uri": StringFormat(lambda text: not urls.request_fault(text), "an absolute URI", "https://example.com/a"),
+    "uri": StringFormat(lambda text: not networks.request_fault(text), "an absolute URI", "https://example.com/a"),
     "email": StringFormat(is_mail_address, "a mail address", "ml@example.com"),
     "hostname": StringFormat(_is_host_name, "a host name", "train.example.com"),
     "ipv4": StringFormat(_is_ipv4, "an IPv4 address", "10.0.0.1"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from jobgen.check.schema.admitted import Admission, compile_admission
 from jobgen.check.schema.crd_schema import DROPS_STATUS, FOREIGN_PATTERNS, compile_structural
@@ -13,9 +14,8 @@ from jobgen.k8s.releases import format_release, parse_release
 from jobgen.model.data import Node
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
-from jobgen.schema.history import Schema, contains, describe_range, select_release
+from jobgen.schema.history import RANGE, Schema, contains, describe_range, select_release
 from jobgen.schema.shipped_kinds import (
     PLAIN_GROUPS,
     find_known_version,
@@ -95,8 +95,6 @@ def _compile_admission(api_version: str, kind: str, kubernetes: str, operator_re
 @lru_cache(maxsize=64)
 def _bundle(api_version: str, kind: str, kubernetes: str, operator_release: str, any_release: bool) -> bytes:
     """Bundle a schema once for all environments with the same releases."""
-    from jobgen.check.schema.bundle import bundle_schema
-
     found = _find(api_version, kind, kubernetes, operator_release, any_release)
     return json.dumps(bundle_schema(found.schema)).encode() if found else b""
 
@@ -130,8 +128,6 @@ def _find_custom(custom: dict[str, Any], release: str, kubernetes: str, *, any_r
 
 def _find_foreign(custom: dict[str, Any], declared: str, kubernetes: str) -> ShippedSchema:
     """Return the schema of a kind of an operator of which a cluster may have any release, if none is declared."""
-    from jobgen.check.schema.any_release import select_possible_releases
-
     possible = select_possible_releases(custom, declared)
     having = [release for release in possible if contains(custom["schema"], release)]
     operator, newest = custom["operator"], custom["releases"][-1]
@@ -240,7 +236,6 @@ def assemble_custom(custom: Mapping[str, Any], *releases: str) -> Schema:
 def _select(releases: Sequence[str], node: Schema, operator: str) -> Schema:
     if len(releases) == 1:
         return select_release(node, releases[0], operator)
-    from jobgen.check.schema.any_release import select_any
 
     return select_any(node, releases)
 
@@ -309,7 +304,7 @@ def _report_missing(missing: MissingKind) -> ShippedSchema:
 
 
 def _find_removed(api_version: str, kind: str, group: str) -> ShippedSchema | None:
-    from jobgen.k8s.removed_apis import find_removal
+    from jobgen.k8s.kinds import find_removal
 
     removal = find_removal(api_version, kind)
     if removal is None:
@@ -323,3 +318,185 @@ def _find_removed(api_version: str, kind: str, group: str) -> ShippedSchema | No
         f"; use `{successor}`" if successor else ""
     )
     return _report_missing(MissingKind(message, replacement=successor))
+
+
+_OPEN = "x-kubernetes-preserve-unknown-fields"
+_ANYTHING: Schema = {_OPEN: True}
+_CHILDREN = ("items", "additionalProperties")
+# A keyword of a pair means nothing, or something else, without the other one.
+_PAIRS = (
+    ("minimum", "exclusiveMinimum"),
+    ("maximum", "exclusiveMaximum"),
+    ("x-kubernetes-list-type", "x-kubernetes-list-map-keys"),
+)
+# Where releases differ in one of these, the forms of a value have nothing in common.
+_FORMS = ("$ref", "type", "x-kubernetes-int-or-string")
+
+
+def select_possible_releases(custom: Mapping[str, Any], declared: str) -> list[str]:
+    """Return the releases of a file that a cluster may have: all, or the one that is declared.
+
+    Of a declared release that the file does not have, it is the release before it and the release after it.
+    """
+    known: list[str] = custom["releases"]
+    if not declared:
+        return [release for release in known if contains(custom["schema"], release)]
+    at = parse_version(declared)
+    same = [release for release in known if parse_version(release)[:2] == at[:2]]
+    if same:
+        return [release for release in same if parse_version(release) <= at][-1:] or same[:1]
+    around = [pair for pair in pairwise(known) if parse_version(pair[0]) < at < parse_version(pair[1])]
+    return list(around[0]) if around else known[:1] if at < parse_version(known[0]) else known[-1:]
+
+
+def select_any(node: Schema, releases: Sequence[str]) -> Schema:
+    """Return the schema that accepts what one of the releases accepts, from a schema with the history of all."""
+    own = {word: value for word, value in node.items() if word not in (*RANGE, *_CHILDREN, "releases", "properties")}
+    entries = node.get("releases", ())
+    variants = [_select_words(own, entries, release) for release in releases] if entries else [own]
+    selected = unite(list({json.dumps(variant): variant for variant in variants}.values()))
+    selected = {**selected, **{word: select_any(node[word], releases) for word in _CHILDREN if word in node}}
+    if "properties" in node:
+        is_open = [bool(variant.get(_OPEN)) for variant in variants] * (1 if entries else len(releases))
+        selected["properties"] = dict(_select_fields(node["properties"], dict(zip(releases, is_open, strict=True))))
+    return selected
+
+
+def _select_fields(fields: Mapping[str, Schema], is_open: Mapping[str, bool]) -> Iterator[tuple[str, Schema]]:
+    """The fields of all releases; an open release accepts any value of a field that it does not list."""
+    for name, child in fields.items():
+        having = [release for release in is_open if contains(child, release)]
+        if any(is_open[release] for release in is_open if release not in having):
+            yield name, _ANYTHING
+        elif having:
+            yield name, select_any(child, having)
+
+
+def _select_words(own: Schema, entries: Sequence[Schema], release: str) -> Schema:
+    """The keywords of a node in a release, without the fields and items that all releases have."""
+    words = dict(own)
+    for entry in entries:
+        if contains(entry, release):
+            words |= {word: value for word, value in entry.items() if word not in RANGE}
+    return words
+
+
+def unite(schemas: Sequence[Schema]) -> Schema:
+    """Return a schema that accepts every value that one of the schemas accepts."""
+    first = schemas[0]
+    if all(schema == first for schema in schemas):
+        return first
+    if any(schema.get(word) != first.get(word) for word in _FORMS for schema in schemas):
+        return _ANYTHING
+    united = {word: value for word, value in first.items() if all(schema.get(word) == value for schema in schemas)}
+    for pair in _PAIRS:
+        if any(schema.get(word) != first.get(word) for word in pair for schema in schemas):
+            united = {word: value for word, value in united.items() if word not in pair}
+    for word in ("nullable", _OPEN):
+        if any(schema.get(word) for schema in schemas):
+            united[word] = True
+    if all("enum" in schema for schema in schemas):
+        united["enum"] = [
+            value for at, schema in enumerate(schemas) for value in schema["enum"] if _is_new(value, schemas[:at])
+        ]
+    shared = set[str].intersection(*(set(schema.get("required", ())) for schema in schemas))
+    united |= {"required": sorted(shared)} if shared else {}
+    return united | _unite_children(schemas)
+
+
+def _is_new(value: Any, earlier: Sequence[Schema]) -> bool:
+    return not any(value in schema["enum"] for schema in earlier)
+
+
+def _unite_children(schemas: Sequence[Schema]) -> Schema:
+    """The parts of a united schema that are schemas; a mapping whose fields one release does not list has any."""
+    united: Schema = {}
+    for word in _CHILDREN:
+        children = [schema[word] for schema in schemas if isinstance(schema.get(word), dict)]
+        if len(children) == len(schemas):
+            united[word] = unite(children)
+        elif children:
+            united |= _ANYTHING
+    listed = [schema["properties"] for schema in schemas if "properties" in schema]
+    if len(listed) == len(schemas):
+        opened = [schema["properties"] for schema in schemas if schema.get(_OPEN)]
+        united["properties"] = {
+            name: unite([fields[name] for fields in listed if name in fields])
+            if all(name in fields for fields in opened)
+            else _ANYTHING
+            for name in sorted({name for fields in listed for name in fields})
+        }
+    elif listed:
+        united |= _ANYTHING
+    return united
+
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_CHILDREN_BUNDLE = ("items", "additionalProperties", "not")
+_LISTS = ("allOf", "anyOf", "oneOf")
+
+
+def bundle_schema(schema: Mapping[str, Any]) -> Schema:
+    """Return a JSON Schema that refers to nothing outside of it."""
+    types = schema["$defs"]
+    names: dict[str, str] = {}
+    waiting = [{word: value for word, value in schema.items() if word != "$defs"}]
+    root = waiting[0]
+    for node in waiting:
+        for name in _find_references(node):
+            if name not in names:
+                names[name] = _shorten(name, set(names.values()))
+                waiting.append(types[name])
+    found = {short: _convert(types[name], names) for name, short in sorted(names.items(), key=lambda item: item[1])}
+    return {"$schema": DIALECT, **_convert(root, names), "$defs": found}
+
+
+def _find_references(node: Any) -> Iterator[str]:
+    if "$ref" in node:
+        yield node["$ref"]
+    for child in _list_children(node):
+        yield from _find_references(child)
+
+
+def _list_children(node: Schema) -> Iterator[Schema]:
+    yield from node.get("properties", {}).values()
+    yield from (node[word] for word in _CHILDREN_BUNDLE if isinstance(node.get(word), dict))
+    yield from (child for word in _LISTS for child in node.get(word, ()))
+
+
+def _shorten(name: str, taken: set[str]) -> str:
+    """The last part of a name, or all of it if another type has that."""
+    short = name.removeprefix(DECODED).rpartition(".")[2]
+    return short if short not in taken else name.replace(":", ".")
+
+
+def _convert(node: Schema, names: Mapping[str, str]) -> Schema:
+    """A node with references to its own bundle, and with null where Kubernetes drops or keeps it."""
+    if "$ref" in node:
+        kept = {word: value for word, value in node.items() if word != "nullable"}
+        kept["$ref"] = f"#/$defs/{names[node['$ref']]}"
+        return allow_null(kept) if node.get("nullable") else kept
+    kept = {word: value for word, value in node.items() if not word.startswith("x-jobgen-")}
+    required = node.get("required", ())
+    if "properties" in node:
+        fields = {name: _convert(child, names) for name, child in node["properties"].items()}
+        kept["properties"] = {name: child if name in required else allow_null(child) for name, child in fields.items()}
+    for word in _CHILDREN_BUNDLE:
+        if isinstance(node.get(word), dict):
+            kept[word] = _convert(node[word], names)
+    if isinstance(node.get("additionalProperties"), dict):
+        kept["additionalProperties"] = allow_null(kept["additionalProperties"])
+    kept |= {word: [_convert(child, names) for child in node[word]] for word in _LISTS if word in node}
+    return allow_null(kept) if node.get("nullable") else kept
+
+
+def allow_null(schema: Schema) -> Schema:
+    """A schema that also accepts null."""
+    if "$ref" in schema:
+        return {"anyOf": [schema, {"type": "null"}]}
+    if schema.get("enum"):
+        return schema if None in schema["enum"] else {**schema, "enum": [*schema["enum"], None]}
+    if "type" not in schema:
+        return schema
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    return schema if "null" in kinds else {**schema, "type": [*kinds, "null"]}

@@ -3,17 +3,59 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from jobgen.check.schema.admitted import Admission, compile_admission
 from jobgen.check.schema.constraints import BadPatternError
 from jobgen.check.schema.crd_schema import compile_structural
-from jobgen.check.schema.ignored_keywords import find_ignored_keywords
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, Plain
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MALFORMED_DATA_ERRORS, Budget, BudgetExceededError
+
+_IGNORED = frozenset(
+    (
+        *("$dynamicRef", "$recursiveRef", "additionalItems", "const", "contains", "dependencies", "dependentRequired"),
+        *("dependentSchemas", "else", "if", "maxContains", "minContains", "patternProperties", "prefixItems"),
+        *("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties", "uniqueItems"),
+    )
+)
+# Beside `$ref` the check reads no constraint, as in the old drafts of JSON Schema.
+_CONSTRAINTS = frozenset(
+    (
+        *("additionalProperties", "allOf", "anyOf", "enum", "exclusiveMaximum", "exclusiveMinimum", "format", "items"),
+        *("maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum"),
+        *("multipleOf", "not", "oneOf", "pattern", "properties", "required", "type"),
+    )
+)
+
+
+def find_ignored_keywords(schema: dict[str, Any]) -> list[str]:
+    """The keywords that a schema has and that its check does not evaluate, each once, in alphabetical order."""
+    return sorted({word for node in _walk(schema) for word in _list_ignored(node)})
+
+
+def _list_ignored(node: dict[str, Any]) -> Iterator[str]:
+    # `uniqueItems: false` demands nothing.
+    yield from (word for word in node.keys() & _IGNORED if node[word] is not False or word != "uniqueItems")
+    if "$ref" in node:
+        yield from (f"{word} beside $ref" for word in node.keys() & _CONSTRAINTS)
+
+
+def _walk(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A schema and all schemas in it; the names of properties are no keywords."""
+    left: list[Any] = [schema]
+    while left:
+        node = left.pop()
+        if isinstance(node, dict):
+            yield node
+            for word in ("properties", "$defs"):
+                left.extend(node[word].values() if isinstance(node.get(word), dict) else ())
+            for word in ("anyOf", "oneOf", "allOf"):
+                left.extend(node[word] if isinstance(node.get(word), list) else ())
+            left.extend(node.get(word) for word in ("additionalProperties", "items", "not"))
+
 
 _STEPS = 300_000
 """The steps that the check of one object may take: many times what the largest needs."""

@@ -3,7 +3,6 @@
 from jobgen.model.features import Feature
 
 FEATURE = Feature(
-    commands=("import_", "migrate"),
     parts={
         "init.import": "commands.import_:convert_folder",
         "operators.train_job": "operators.trainer:expand_train_job",

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from jobgen.api.render import render
+from jobgen.cli.result import write_files
 from jobgen.cli.starter import Converted
-from jobgen.cli.write_files import write_files
 from jobgen.features.convert.imported_notes import (
     clean_other,
     explain_kustomization,
@@ -17,19 +17,25 @@ from jobgen.features.convert.imported_notes import (
     is_lost,
     list_unread,
 )
-from jobgen.features.convert.importing.collect import ImportedManifest, SkippedManifest, collect_manifests
-from jobgen.features.convert.importing.duplicates import is_conflict, leave_out_duplicates, skip_linked_copies
+from jobgen.features.convert.importing.collect import (
+    ImportedManifest,
+    SkippedManifest,
+    collect_manifests,
+    is_conflict,
+    leave_out_duplicates,
+    skip_linked_copies,
+)
 from jobgen.features.convert.importing.environments import EnvironmentObject, Failure, join_environments
-from jobgen.features.convert.importing.server_fields import remove_server_fields
+from jobgen.features.convert.importing.pod_fields import remove_server_fields
 from jobgen.features.convert.importing.verify import is_equivalent
 from jobgen.model.data import Plain
 from jobgen.model.finding import Identity, Severity
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.render.build import identity_of
+from jobgen.rendering.build import identity_of
+from jobgen.repo.atomic import open_scratch
 from jobgen.repo.files import FileEntry
 from jobgen.repo.named_paths import find_files
-from jobgen.repo.scratch import open_scratch
-from jobgen.report.escape import visible
+from jobgen.reports.escape import visible
 from jobgen.spec.kinds import Kind
 
 _ENVIRONMENT = lazy_pattern(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -79,7 +85,7 @@ def _split_below(top: str, path: str) -> list[str]:
 
 
 def _repeat_name(top: str, found: Sequence[ImportedManifest | SkippedManifest]) -> bool:
-    """Whether two folders have a job of the same name."""
+    """Return True if two folders have a job of the same name."""
     folders: dict[str, str] = {}
     imported = [each for each in found if isinstance(each, ImportedManifest)]
     pairs = [(each.spec.name, _split_below(top, each.location.file)[0]) for each in imported]

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from jobgen.features.convert.importing.collect import ImportedManifest, SkippedManifest
-from jobgen.features.convert.importing.server_fields import remove_server_fields
-from jobgen.features.convert.migrate.rewrite import rewrite_job
+from jobgen.features.convert.importing.pod_fields import remove_server_fields
+from jobgen.features.convert.migrate.draft import rewrite_job
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.repo.files import File, FileEntry
-from jobgen.report.escape import visible
+from jobgen.reports.escape import visible
 from jobgen.yamlio.read import read
 
 _FILE = lazy_pattern(r"[a-z0-9][a-z0-9.-]{0,200}")
@@ -20,12 +20,12 @@ _MAX_UNREAD = 20
 
 
 def is_lost(each: ImportedManifest | SkippedManifest) -> bool:
-    """Whether an object is not imported, so that the import is incomplete."""
+    """Return True if an object is not imported, so that the import is incomplete."""
     return isinstance(each, SkippedManifest) and each.is_lost
 
 
 def is_copied(each: SkippedManifest) -> bool:
-    """Whether an object of another kind is copied. Its name comes from a manifest, so it is untrusted."""
+    """Return True if an object of another kind is copied. Its name comes from a manifest, so it is untrusted."""
     return bool(each.name) and _FILE.fullmatch(f"{each.kind}-{each.name}".lower()) is not None
 
 

@@ -7,18 +7,15 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.cli.write_files import write_files, write_new_files
+from jobgen.cli.result import ExitCode, Result, error_result, write_files, write_new_files
 from jobgen.features.convert.migrate.convert_job import SOURCE, TARGET
-from jobgen.features.convert.migrate.prove import format_difference
-from jobgen.features.convert.migrate.prove_repository import RepositoryProof, complete_migration
-from jobgen.features.convert.migrate.repository import RepositoryMigration, migrate_repository
-from jobgen.features.convert.migrate.repository_jobs import list_notes
+from jobgen.features.convert.migrate.prove_repository import RepositoryProof, complete_migration, format_difference
+from jobgen.features.convert.migrate.repository import RepositoryMigration, list_notes, migrate_repository
 from jobgen.features.convert.operators.compare import is_equal_for_training
 from jobgen.model.finding import Severity
-from jobgen.render import config
-from jobgen.report.escape import visible
-from jobgen.report.summary import format_findings, pluralize
+from jobgen.rendering import config
+from jobgen.reports.escape import visible
+from jobgen.reports.summary import format_findings, pluralize
 from jobgen.spec.kinds import Kind
 
 

@@ -2,4 +2,4 @@
 
 from jobgen.model.features import Feature
 
-FEATURE = Feature(commands=("lsp",), needs=("kueue", "page"))
+FEATURE = Feature(needs=("kueue", "page"))

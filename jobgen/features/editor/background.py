@@ -16,12 +16,10 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from jobgen.features.editor.decisions import DecisionsAnswer
-from jobgen.features.editor.lint_workspace import WorkspaceLinter
-from jobgen.features.editor.snapshot import Snapshot
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.features.editor.lint_workspace import Snapshot, WorkspaceLinter
 
 log = logging.getLogger("jobgen.lsp")
 _LENGTH = struct.Struct(">I")

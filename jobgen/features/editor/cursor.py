@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.features.editor.half_typed import read_half_typed
 from jobgen.model.data import Location, TracedKey, TracedScalar
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 from jobgen.yamlio.read import Source, read
 
@@ -183,7 +182,7 @@ def _find_token(tree: Any, line: int, column: int) -> _Token | None:
 
 
 def _is_half_typed_key(path: Path, text: str) -> bool:
-    """Whether a word on the line after a key is probably a key without its colon, rather than the value."""
+    """Return True if a word on the line after a key is probably a key without its colon, rather than the value."""
     return bool(path) and isinstance(path[-1], str) and _WORD.match(text) is not None
 
 

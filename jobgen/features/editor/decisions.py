@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import pickle
+import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from jobgen.features.kueue.decision.answers import ADMITTED, DECISIONS, NEVER, UNMANAGED, WAITS, Answer
-from jobgen.features.kueue.queues.report import NO_FINAL_STATE, EnvironmentReport, explain
-from jobgen.model.finding import Identity
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.engine.workers import run_cancellable
+from jobgen.features.kueue.answers import ADMITTED, DECISIONS, NEVER, UNMANAGED, WAITS, Answer
+from jobgen.features.kueue.cluster_objects import DECIDING_KINDS
+from jobgen.features.kueue.job_workloads import INTEGRATIONS
+from jobgen.features.kueue.queues.report import (
+    NO_FINAL_STATE,
+    EnvironmentReport,
+    collect_environment,
+    decide_environment,
+    explain,
+)
+from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.environment import EnvironmentRunner, new_overlay_use
+from jobgen.rendering.file_result import FileParts, are_same
+from jobgen.rendering.read_jobs import read_jobs
+from jobgen.repo.files import FileEntry
+from jobgen.repo.root import folder_exists
 
 ObjectKey = tuple[str, str, str]
 """The kind, namespace and name of the object of a job."""
@@ -91,3 +108,113 @@ def _shorten(answer: Answer) -> str:
         return ""
     reason = answer.reason.partition(", and ")[0].partition(";")[0].replace("`", "").removeprefix("it ")
     return reason if len(reason) <= _MAX_REASON else reason[: _MAX_REASON - 1].rstrip() + "…"
+
+
+_QUEUE = "ClusterQueue"
+_KINDS = DECIDING_KINDS | {kind for _, kind in INTEGRATIONS}
+
+Check = Callable[[], None]
+"""Raises an exception if the decisions are not wanted any more."""
+
+
+class _FileObjects(NamedTuple):
+    """The objects of a file that take part in decisions."""
+
+    parts: FileParts
+    """The results of the file: if they are other objects, the file or a layer has changed."""
+    packed: bytes
+    """The environment, identity and data of each object, compressed: a large repository has tens of thousands."""
+
+
+class QueueDecider:
+    """Decides about the jobs of one workspace, and remembers their objects."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, _FileObjects] = {}
+        self._environments: tuple[str, ...] = ()
+        self._is_decided = False
+        self.is_due = False
+        """Whether there are queues, and jobs that have not been decided about."""
+
+    def note(
+        self,
+        results: Sequence[tuple[FileEntry, FileParts]],
+        runners: Sequence[EnvironmentRunner],
+        project: ProjectConfig,
+    ) -> bool:
+        """Note the results of a lint, and return whether the last decisions still hold."""
+        made = (each for _, parts in results for part in parts for each in part.made)
+        filled = {each.env for each in made if each.identity.kind == _QUEUE}
+        environments = tuple(each.name for each in runners if each.name in filled or _has_state(each, project))
+        known = {entry.path: parts for entry, parts in results}
+        is_same = known.keys() == self._files.keys() and all(
+            are_same(self._files[path].parts, parts) for path, parts in known.items()
+        )
+        self._is_decided = self._is_decided and is_same and environments == self._environments
+        if environments != self._environments:
+            self._environments, self._files = environments, {}
+        self.is_due = bool(environments) and not self._is_decided
+        return self._is_decided
+
+    def decide(
+        self,
+        results: Sequence[tuple[FileEntry, FileParts]],
+        runners: Sequence[EnvironmentRunner],
+        project: ProjectConfig,
+        check: Check,
+    ) -> Decisions:
+        """Decide about the jobs of environments that have queues. What `check` raises ends it."""
+        # What fails once is not tried again until a file changes.
+        self.is_due = False
+        queued = [runner for runner in runners if runner.name in self._environments]
+        known, self._files = self._files, {}
+        for entry, parts in results:
+            before = known.get(entry.path)
+            is_same = before is not None and are_same(before.parts, parts)
+            self._files[entry.path] = before if before and is_same else _FileObjects(parts, b"")
+        for entry, parts in results:
+            if not self._files[entry.path].packed:
+                check()
+                self._files[entry.path] = _FileObjects(parts, _pack(entry, parts, queued, project))
+        found: Decisions = run_cancellable(lambda: self._decide(queued, project), len(self._files), check)
+        self._is_decided = True
+        return found
+
+    def _decide(self, runners: Sequence[EnvironmentRunner], project: ProjectConfig) -> Decisions:
+        return {runner.name: self._decide_environment(runner, project) for runner in runners}
+
+    def _decide_environment(self, runner: EnvironmentRunner, project: ProjectConfig) -> Mapping[ObjectKey, JobDecision]:
+        objects: dict[Identity, Any] = {}
+        for file in self._files.values():
+            for env, identity, data in _unpack(file.packed):
+                if env == runner.name:
+                    objects.setdefault(identity, data)
+        findings: list[Finding] = []
+        cluster = runner.expander.environment.cluster
+        queued = collect_environment(runner.name, list(objects.values()), project, cluster, findings)
+        if not queued.context.queues or any(finding.severity is Severity.ERROR for finding in findings):
+            return {}
+        return collect_decisions(decide_environment(runner.name, queued, lambda _: False))
+
+
+def _has_state(runner: EnvironmentRunner, project: ProjectConfig) -> bool:
+    state = runner.expander.environment.cluster.state
+    return bool(state) and folder_exists(project.root, state)
+
+
+def _pack(entry: FileEntry, parts: FileParts, runners: Sequence[EnvironmentRunner], project: ProjectConfig) -> bytes:
+    """Render the jobs of a file, and return the objects that take part in decisions."""
+    names = {made.env for part in parts for made in part.made if made.identity.kind in _KINDS}
+    wanted = [runner for runner in runners if runner.name in names]
+    found: list[tuple[str, Identity, Any]] = []
+    for job in read_jobs([entry], project.frameworks, []) if wanted else ():
+        for runner in wanted:
+            patches = runner.patches_for(job)
+            made = runner.render_job(job, patches, new_overlay_use()) if patches is not None else None
+            found += [(each.env, each.identity, each.object) for each in made or () if each.identity.kind in _KINDS]
+    return zlib.compress(pickle.dumps(found, protocol=pickle.HIGHEST_PROTOCOL), 1)
+
+
+def _unpack(packed: bytes) -> Iterable[tuple[str, Identity, Any]]:
+    found: list[tuple[str, Identity, Any]] = pickle.loads(zlib.decompress(packed))  # noqa: S301 -- see `_pack`
+    return found

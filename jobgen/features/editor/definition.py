@@ -1,10 +1,11 @@
-"""Go to definition: where a value is set, and where what a name stands for is written."""
+"""Go to definition, and find references: where a value is set, what a name stands for, and what uses it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
 
+from jobgen.features.editor import named
 from jobgen.features.editor.context import (
     Context,
     find_framework_name,
@@ -13,15 +14,16 @@ from jobgen.features.editor.context import (
     find_rule_name,
 )
 from jobgen.features.editor.cursor import Part, get_path, walk
-from jobgen.features.editor.index import IndexedJob
-from jobgen.features.editor.named import find_name, list_definitions
-from jobgen.features.editor.policies import list_policies
+from jobgen.features.editor.index import IndexedJob, list_jobs
+from jobgen.features.editor.named import find_name, list_definitions, list_uses
+from jobgen.features.editor.symbols import list_policies
 from jobgen.features.editor.values import explain_value, find_winners, to_real_file
-from jobgen.model.data import Location, location_of
-from jobgen.render.runs import SOURCE_ANNOTATION
+from jobgen.model.data import Location, location_of, value_of
+from jobgen.rendering.runs import SOURCE_ANNOTATION
 from jobgen.repo import layout
 from jobgen.repo.files import read_file
 from jobgen.repo.lock import TREE
+from jobgen.repo.root import SETTINGS
 
 MAX_LOCATIONS = 1000
 
@@ -194,4 +196,94 @@ _FINDERS: tuple[Callable[[Context], Iterator[Location]], ...] = (
     _find_kinds,
     _find_source,
     _find_rendered,
+)
+
+
+def find_references(context: Context) -> list[Location]:
+    """Return where what is at a position is used, without that position itself."""
+    with context.workspace.reading():
+        for find in _REFERENCE_FINDERS:
+            found = list(dict.fromkeys(find(context)))
+            own = context.cursor.location
+            others = [place for place in found if (place.file, place.line) != (context.file, own.line)]
+            if found:
+                return others[:MAX_LOCATIONS]
+    return []
+
+
+def _find_uses_of_overlay(context: Context) -> Iterator[Location]:
+    """Yield the settings and overlays that name an overlay."""
+    name = find_overlay_name(context)
+    if not name or context.ready is None:
+        return
+    project = context.ready.prepared.tracer.traced_project()
+    yield from named.list_extending(project, name)
+    listed = project.settings.get("environments", ())
+    yield from (place for each in listed if value_of(each) == name and (place := location_of(each)))
+    if context.file != SETTINGS and context.cursor.path == ("metadata", "name"):
+        yield from _locate(named.list_jobs_in(context.workspace.index, _list_environments(context, name)))
+
+
+def _find_uses_of_framework(context: Context) -> Iterator[Location]:
+    name = find_framework_name(context)
+    yield from _locate([job for job in list_jobs(context.workspace.index) if name and job.framework == name])
+
+
+def _find_uses_of_name(context: Context) -> Iterator[Location]:
+    name = find_name(context)
+    if name is not None:
+        yield from list_uses(context, name)
+
+
+def _find_patches_of_job(context: Context) -> Iterator[Location]:
+    """Yield the patches that match the job whose name is at the position."""
+    job = find_indexed_job(context) if context.cursor.path == ("metadata", "name") else None
+    if job is None or context.ready is None:
+        return
+    names = sorted({patch for each in job.environments for patch in each.patches})
+    for overlay in sorted({overlay for overlay, _ in names}):
+        for patch, place in named.list_patches(context.ready, overlay):
+            if patch in names and place is not None:
+                yield place
+
+
+def _find_reached_jobs(context: Context) -> Iterator[Location]:
+    """Yield the jobs that a line of an overlay reaches."""
+    if context.ready is None or not named.find_overlay(context.file) or context.cursor.part is Part.COMMENT:
+        return
+    yield from _locate(list_reached(context))
+
+
+def list_reached(context: Context) -> list[IndexedJob]:
+    """Return the jobs that the patch at a position matches, or the jobs of the overlay's environments."""
+    overlay, index = named.find_overlay(context.file), context.workspace.index
+    if context.ready is None or not overlay:
+        return []
+    patch = named.find_patch(context.ready, context.file, context.cursor)
+    if patch is not None:
+        return named.list_patched_jobs(index, patch)
+    if context.cursor.path[:2] == ("spec", "patches"):
+        return []
+    jobs = named.list_jobs_in(index, _list_environments(context, overlay))
+    # Manifests have no defaults.
+    is_default = context.cursor.path[:2] == ("spec", "defaults")
+    return [job for job in jobs if job.kind == "TrainingJob"] if is_default else jobs
+
+
+def _list_environments(context: Context, overlay: str) -> list[str]:
+    assert context.ready is not None
+    project = context.ready.run.project
+    return named.list_environments(project, list(context.ready.prepared.environments), overlay)
+
+
+def _locate(jobs: list[IndexedJob]) -> Iterator[Location]:
+    return (job.location for job in jobs)
+
+
+_REFERENCE_FINDERS: tuple[Callable[[Context], Iterator[Location]], ...] = (
+    _find_uses_of_overlay,
+    _find_uses_of_framework,
+    _find_uses_of_name,
+    _find_patches_of_job,
+    _find_reached_jobs,
 )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-from jobgen.features.editor.completion.candidates import find_forms, read_document
-from jobgen.features.editor.completion.known import Known
-from jobgen.features.editor.completion.kubernetes_values import list_known_values
+from jobgen.features.editor.completion.candidates import find_forms, list_known_values, read_document
+from jobgen.features.editor.completion.manifests import describe_framework, describe_kind
+from jobgen.features.editor.completion.names import Known
 from jobgen.features.editor.completion.schema_nodes import (
     Field,
     SchemaNode,
@@ -19,10 +20,12 @@ from jobgen.features.editor.completion.schema_nodes import (
     walk_path,
 )
 from jobgen.features.editor.context import Context
-from jobgen.features.editor.cursor import Cursor, Part, Path, get_path
+from jobgen.features.editor.cursor import Cursor, Part, Path, get_path, read_text
 from jobgen.features.editor.markdown import code, escape_text
-from jobgen.model.data import value_of
-from jobgen.render import config
+from jobgen.k8s.nodes import as_mapping, as_text
+from jobgen.model.data import API_VERSION, Location, TracedScalar, value_of
+from jobgen.rendering import config
+from jobgen.rendering.build import split_list
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.write import to_inline_yaml
 
@@ -120,3 +123,35 @@ def _find_example(name: str, forms: Sequence[SchemaNode]) -> str:
             if len(text) <= _MAX_EXAMPLE:
                 return text
     return ""
+
+
+class Deprecation(NamedTuple):
+    """A value that is deprecated."""
+
+    location: Location
+    hint: str
+    """Since when, and what to use instead."""
+
+
+def list_deprecated(text: str, file: str, known: Known) -> Iterator[Deprecation]:
+    """Yield the deprecated values of a file: kinds and versions of manifests, and frameworks of jobs."""
+    for document in read_text(text, file).documents:
+        for data in split_list(document.data) if isinstance(document.data, dict) else ():
+            yield from _check_object(data, known)
+
+
+def _check_object(data: Any, known: Known) -> Iterator[Deprecation]:
+    """Yield what is deprecated in an object; it may have any form."""
+    fields = as_mapping(data)
+    version, kind = fields.get("apiVersion"), fields.get("kind")
+    if as_text(version) == API_VERSION:
+        framework = as_mapping(fields.get("spec")).get("framework")
+        if isinstance(framework, TracedScalar):
+            reason = describe_framework(as_text(framework), known.kinds, known.clusters)
+            yield from [Deprecation(framework.location, reason)] if reason else []
+        return
+    reason = describe_kind(as_text(version), as_text(kind), known.kinds, known.clusters)
+    # The version is at fault if another one of the kind is served, which the reason then names.
+    node = version if "use `" in reason else kind
+    if reason and isinstance(node, TracedScalar):
+        yield Deprecation(node.location, reason)

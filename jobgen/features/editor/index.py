@@ -6,16 +6,15 @@ The background process builds it file by file, and sends only what changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location, value_of
 from jobgen.model.finding import Identity
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.render.environment import EnvironmentRunner
-from jobgen.render.file_result import FileParts, are_same
-from jobgen.render.trace import Job
+from jobgen.rendering.environment import EnvironmentRunner
+from jobgen.rendering.file_result import FileParts, are_same
+from jobgen.rendering.trace import Job
 from jobgen.repo.files import FileEntry
 from jobgen.spec.overlay import PatchName
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import groupby
+from typing import NamedTuple
 
-from jobgen.diff.impact import runs_pods
-from jobgen.features.editor import reach
+from jobgen.compare.impact import runs_pods
+from jobgen.features.editor import named
 from jobgen.features.editor.decisions import NO_DECISIONS, Decisions, describe_decisions, find_decision
 from jobgen.features.editor.index import IndexedJob, locate_jobs
 from jobgen.features.editor.workspace import Ready, Workspace, load_ready
@@ -24,12 +25,11 @@ from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.environment_checker import EnvironmentChecker
-from jobgen.render.environment import new_overlay_use
-from jobgen.render.read_jobs import read_jobs
-from jobgen.render.trace import Job
-from jobgen.report.summary import pluralize
+from jobgen.rendering.environment import new_overlay_use
+from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.trace import Job
+from jobgen.reports.summary import pluralize
 
 _INACTIVE_REASON = lazy_pattern(r"^it (?:is )?")
 _CONTENT = lazy_pattern(r"\s*[^\s#]")
@@ -134,16 +134,16 @@ def _describe_amounts(cells: Sequence[FleetCell]) -> str:
 
 
 def _list_overlay_lenses(workspace: Workspace, ready: Ready, file: str) -> Iterator[Lens]:
-    overlay = reach.find_overlay(file)
+    overlay = named.find_overlay(file)
     if not overlay or not workspace.index:
         return
-    for patch, location in reach.list_patches(ready, overlay):
+    for patch, location in named.list_patches(ready, overlay):
         if location is not None and location.file == file:
-            jobs = reach.list_patched_jobs(workspace.index, patch)
+            jobs = named.list_patched_jobs(workspace.index, patch)
             yield Lens(pluralize(len(jobs), "job"), location, jobs=_locate(jobs))
     names = [runner.name for runner in ready.prepared.runners]
-    environments = reach.list_environments(ready.run.project, names, overlay)
-    jobs = reach.list_jobs_in(workspace.index, environments)
+    environments = named.list_environments(ready.run.project, names, overlay)
+    jobs = named.list_jobs_in(workspace.index, environments)
     for name in environments:
         rendered = [each for job in jobs for each in job.environments if each.environment == name]
         objects = sum(len(each.objects) for each in rendered)

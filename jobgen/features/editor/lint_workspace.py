@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
+from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.lint import finish_findings
@@ -13,23 +14,69 @@ from jobgen.api.lint_files import LintRequest, resolve_files
 from jobgen.api.lint_run import find_findings, finish_file
 from jobgen.engine.inputs import edited
 from jobgen.engine.store import Store
-from jobgen.features.editor.decide_workspace import QueueDecider
-from jobgen.features.editor.decisions import Decisions
-from jobgen.features.editor.index import IndexBuilder
-from jobgen.features.editor.snapshot import Snapshot, group_findings, key_of
+from jobgen.features.editor.decisions import Decisions, QueueDecider
+from jobgen.features.editor.index import IndexBuilder, IndexChange
 from jobgen.model.finding import Finding
 from jobgen.recognize import OBJECT
-from jobgen.render.config import ProjectConfig
-from jobgen.render.environment import EnvironmentRunner
-from jobgen.render.file_result import Answer, FileParts, FileResult, join_parts, new_result
-from jobgen.render.prepare_run import digest_layers
-from jobgen.render.read_jobs import collect_suppressions, read_jobs
-from jobgen.render.result_inputs import name_entry
-from jobgen.render.run import Run
-from jobgen.render.trace import Job
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.environment import EnvironmentRunner
+from jobgen.rendering.file_result import Answer, FileParts, FileResult, join_parts, new_result
+from jobgen.rendering.read_jobs import collect_suppressions, read_jobs
+from jobgen.rendering.result_inputs import name_entry
+from jobgen.rendering.run import Run
+from jobgen.rendering.run_state import digest_layers
+from jobgen.rendering.trace import Job
 from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.repo.named_paths import read_first
-from jobgen.report.suppress import Suppression
+from jobgen.reports.suppress import Suppression
+
+
+class FileFindings(NamedTuple):
+    """The findings that are located in one file."""
+
+    own: tuple[Finding, ...] = ()
+    """Those that the file has by itself."""
+    shared: tuple[Finding, ...] = ()
+    """Those that it has because of other files, or that only all files together show."""
+
+    @property
+    def all(self) -> tuple[Finding, ...]:
+        """All findings, sorted by location."""
+        return tuple(sorted((*self.own, *self.shared), key=lambda found: (found.location, found.rule, found.message)))
+
+
+class Snapshot(NamedTuple):
+    """A workspace as the background process found it."""
+
+    number: int = 0
+    """The request that it answers."""
+    findings: Mapping[str, FileFindings] = {}
+    """By path from the root; files without findings are left out."""
+    index_change: IndexChange = IndexChange()
+    """What changed in the index of the workspace since the snapshot before."""
+    keeps_decisions: bool = False
+    """Whether the decisions of Kueue that were sent last still hold."""
+    error: str = ""
+    """Why nothing else was linted: the settings have errors, or something failed."""
+    others: frozenset[str] = frozenset()
+    """The files that are no finished objects, so that they are not judged by themselves."""
+    has_failed: bool = False
+    """Whether an exception ended the lint, so that nothing is known about any file."""
+
+
+def group_findings(findings: Iterable[Finding], own: Mapping[str, frozenset[object]]) -> dict[str, FileFindings]:
+    """Group findings by file. `own` has, for each file, the keys of the findings that it has by itself."""
+    grouped: dict[str, tuple[list[Finding], list[Finding]]] = {}
+    for finding in findings:
+        file = finding.location.file
+        lists = grouped.setdefault(file, ([], []))
+        lists[key_of(finding) not in own.get(file, frozenset())].append(finding)
+    return {file: FileFindings(tuple(alone), tuple(shared)) for file, (alone, shared) in grouped.items()}
+
+
+def key_of(finding: Finding) -> object:
+    """What identifies a finding in one lint, whatever severity the settings give it."""
+    return finding.rule, finding.location, finding.message, finding.env
 
 
 class WorkspaceLinter:
@@ -83,7 +130,7 @@ class WorkspaceLinter:
             return self._decider.decide(last.results, last.list_runners(), last.project, check)
 
     def has_changed_files(self) -> bool:
-        """Whether a file has been changed, added or removed since the last call, as far as its stat says."""
+        """Return True if a file has been changed, added or removed since the last call, as far as its stat says."""
         files = resolve_files(self._request)
         entries = (*files.jobs, *(files.standalone or ()))
         known = blake2b(digest_layers(files.root or self._request.directory).encode())

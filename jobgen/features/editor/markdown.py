@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from jobgen.features.editor.values import to_real_file
 from jobgen.model.data import Location, Plain
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.report.escape import visible
+from jobgen.reports.escape import visible
 
 _MAX_SHOWN = 80
 _SPECIAL = lazy_pattern(r"([\\`*_{}\[\]()#+!|<>~])")
@@ -66,3 +66,40 @@ def block(language: str, text: str) -> str:
     """Return lines of code."""
     fence = "`" * max(3, max(map(len, _BACKTICKS.findall(text)), default=0) + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+_LINK = lazy_pattern(r"\[((?:\\.|[^\]\\])*)\]\(file:[^)\s]*\)")
+_CELL_END = lazy_pattern(r"(?<!\\)\|")
+_FENCE = "```"
+
+
+def simplify(markdown: str) -> str:
+    """Return Markdown that is easy to read as it is written. Blocks of code stay as they are."""
+    lines: list[str] = []
+    rows: list[list[str]] = []
+    is_code = False
+    for line in markdown.split("\n"):
+        is_fence = line.startswith(_FENCE)
+        if not is_code and not is_fence and line.startswith("| ") and line.endswith(" |"):
+            rows.append([cell.strip() for cell in _CELL_END.split(_drop_targets(line))[1:-1]])
+            continue
+        lines += _align(rows)
+        rows = []
+        lines.append(line if is_code or is_fence else _drop_targets(line))
+        is_code ^= is_fence
+    return "\n".join([*lines, *_align(rows)])
+
+
+def _drop_targets(line: str) -> str:
+    return _LINK.sub(r"\1", line)
+
+
+def _align(rows: Iterable[list[str]]) -> Iterator[str]:
+    """Yield the rows of a table with columns of one width each; the last one needs none."""
+    table = list(rows)
+    count = max(map(len, table), default=0)
+    widths = [max(len(row[number]) for row in table if number < len(row)) for number in range(count - 1)]
+    for row in table:
+        fill = "-" if row and set("".join(row)) == {"-"} else " "
+        cells = [cell.ljust(widths[number], fill) if number < len(widths) else cell for number, cell in enumerate(row)]
+        yield f"| {' | '.join(cells)} |"

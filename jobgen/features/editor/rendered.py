@@ -7,17 +7,17 @@ import json
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from pathlib import Path
+from typing import NamedTuple
 
 from jobgen.api.diff import find_default_base
 from jobgen.api.errors import JobgenError
 from jobgen.api.render import join_objects, to_rendered_object
 from jobgen.features.editor.workspace import Workspace
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.render import config
-from jobgen.render.config import ProjectConfig
-from jobgen.render.environment import EnvironmentRunner, Rendered, new_overlay_use
-from jobgen.render.read_jobs import read_jobs
-from jobgen.render.redact import redact_lines
+from jobgen.rendering import config
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.environment import EnvironmentRunner, Rendered, new_overlay_use
+from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.redact import redact_lines
 from jobgen.repo import git
 from jobgen.repo.commit import open_commit
 from jobgen.repo.files import FileEntry

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Any
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from jobgen.features.editor.cursor import read_trees
+from jobgen.features.editor.index import FileIndex
+from jobgen.features.editor.values import to_real_file
+from jobgen.features.editor.workspace import Workspace, load_ready
+from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar, location_of, value_of
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.rendering.config import ProjectConfig
+from jobgen.repo import layout
+from jobgen.repo.files import File
+from jobgen.yamlio.read import read
 
 _MAX_SYMBOLS = 5000
 """An outline with more is not read, and some editors become slow."""
@@ -222,3 +231,92 @@ def _find_end(node: Any) -> tuple[int, int]:
 def _text(node: Any) -> str:
     value = value_of(node)
     return value if isinstance(value, str) else str(value) if isinstance(value, int) else ""
+
+
+_POLICIES = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
+
+
+def list_policies(root: Path) -> Iterator[tuple[str, Location]]:
+    """Yield the policies of a repository and those that come with jobgen, each with the location of its name."""
+    for file in (*layout.read_own_policies(root), *layout.read_shipped_policies(root)):
+        yield from _list_policies(file)
+
+
+@lru_cache(maxsize=256)
+def _list_policies(file: File) -> tuple[tuple[str, Location], ...]:
+    if not any(kind.encode() in file.content for kind in _POLICIES):
+        return ()
+    found = []
+    for document in read(file.content, file.path, traced=True).documents:
+        name = as_mapping(document.data.get("metadata")).get("name")
+        location = location_of(name)
+        if value_of(document.data.get("kind")) in _POLICIES and location is not None:
+            found.append((str(value_of(name)), location))
+    return tuple(found)
+
+
+MAX_FOUND = 500
+_MAX_QUERY = 100
+
+
+class Named(NamedTuple):
+    """Something with a name, and where it is."""
+
+    name: str
+    kind: SymbolKind
+    detail: str
+    location: Location
+
+
+def find_symbols(workspace: Workspace, query: str) -> list[Named]:
+    """Return what matches a query, the best first: names that start with it, contain it, or have its letters."""
+    found = list(_list_jobs(workspace.index))
+    ready = load_ready(workspace)
+    if ready is not None:
+        with workspace.reading():
+            found += _list_layers(ready.prepared.tracer.traced_project())
+            found += (
+                Named(name, SymbolKind.POLICY, "policy", to_real_file(location))
+                for name, location in list_policies(workspace.root)
+            )
+    return _select(found, query[:_MAX_QUERY])
+
+
+def _list_jobs(index: Mapping[str, FileIndex]) -> Iterator[Named]:
+    for file in index.values():
+        sweeps: set[int] = set()
+        for job in file.jobs:
+            if not job.sweep:
+                detail = f"{job.kind} {job.framework}".strip()
+                yield Named(job.name, SymbolKind.JOB, detail, job.location)
+            elif job.position not in sweeps:
+                sweeps.add(job.position)
+                yield Named(job.sweep, SymbolKind.JOB, "sweep", job.location)
+
+
+def _list_layers(project: ProjectConfig) -> Iterator[Named]:
+    for name, overlay in project.overlays.items():
+        for spec in overlay.specs[:1]:
+            location = location_of(spec)
+            if location is not None:
+                yield Named(name, SymbolKind.OVERLAY, "overlay", Location(location.file))
+    for kind in project.kinds:
+        location = location_of(kind.kind)
+        if location is not None:
+            yield Named(kind.name, SymbolKind.KIND, str(value_of(kind.api_version)), to_real_file(location))
+
+
+def _select(found: Iterable[Named], query: str) -> list[Named]:
+    wanted = query.casefold()
+    ranked = [(rank, each) for each in found if (rank := _rank(each.name.casefold(), wanted)) is not None]
+    ranked.sort(key=lambda pair: (pair[0], len(pair[1].name), pair[1].name, pair[1].location))
+    return [each for _, each in ranked[:MAX_FOUND]]
+
+
+def _rank(name: str, query: str) -> int | None:
+    """Return how well a name matches, 0 is best; None if it does not."""
+    at = name.find(query)
+    if at >= 0:
+        return 0 if at == 0 else 1
+    letters = iter(name)
+    return 2 if all(letter in letters for letter in query) else None

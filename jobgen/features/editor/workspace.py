@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.lint_files import read_patterns
@@ -17,26 +18,22 @@ from jobgen.api.project import select_environments
 from jobgen.engine.inputs import edited
 from jobgen.features.editor.decisions import DecisionsAnswer
 from jobgen.features.editor.index import FileIndex
-from jobgen.features.editor.lint_workspace import finish_own, list_layer_findings
-from jobgen.features.editor.snapshot import FileFindings, Snapshot
+from jobgen.features.editor.lint_workspace import FileFindings, Snapshot, finish_own, list_layer_findings
 from jobgen.model.finding import Finding
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.pipeline.lint_checks import LintChecks
-from jobgen.render import config
-from jobgen.render.file_result import join_parts
-from jobgen.render.prepare_run import Prepared, digest_layers, prepare_run
-from jobgen.render.process_files import process_files
-from jobgen.render.read_jobs import read_jobs
-from jobgen.render.run import Run
-from jobgen.render.run_state import discard_object
-from jobgen.render.trace import Job
+from jobgen.rendering import config
+from jobgen.rendering.file_result import join_parts
+from jobgen.rendering.process_files import process_files
+from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.run import Run
+from jobgen.rendering.run_state import Prepared, digest_layers, discard_object, prepare_run
+from jobgen.rendering.trace import Job
 from jobgen.repo import layout
 from jobgen.repo.atomic import links_outside
-from jobgen.repo.exclude import is_excluded
 from jobgen.repo.files import MANIFEST_SUFFIXES, File, FileEntry, read_file, report_link_outside, use_draft
 from jobgen.repo.root import find_root
-from jobgen.repo.walk import find_one
+from jobgen.repo.walk import find_one, is_excluded
 from jobgen.spec.overlay import Cluster
 
 
@@ -152,7 +149,7 @@ class Workspace:
             return list(read_jobs([self.find_entry(file)], ready.run.project.frameworks, []))
 
     def is_job(self, file: str) -> bool:
-        """Whether a file, by its path from the root, is linted by itself: a job or a manifest, not a layer."""
+        """Return True if a file, by its path from the root, is linted by itself: a job or a manifest, not a layer."""
         return file.startswith("jobs/") if self.is_repository else True
 
     def load(self) -> Ready:

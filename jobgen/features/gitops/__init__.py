@@ -3,6 +3,5 @@
 from jobgen.model.features import Feature
 
 FEATURE = Feature(
-    commands=("cmp", "fn", "gitops"),
     parts={"init.argocd": "commands.gitops:argocd", "init.flux": "commands.gitops:flux"},
 )

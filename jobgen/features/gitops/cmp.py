@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.features.gitops.flux import GENERATE_PATHS
+from jobgen.model.data import value_of
 from jobgen.model.suggest import did_you_mean
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.read_jobs import read_jobs
+from jobgen.repo import layout
+from jobgen.repo.root import SETTINGS
+from jobgen.spec.overlay import list_ancestors
+from jobgen.spec.teams import Team
 
 DEADLINE = 50.0
 _MAX_DEADLINE = 24 * 60 * 60.0
@@ -122,7 +130,7 @@ def root_candidates(folder: Path, environ: Mapping[str, str]) -> list[Path]:
 
 
 def lacks_kind(served: str, api_version: str, kind: str) -> bool:
-    """Whether a kind is missing in the `group/version/Kind` list of a cluster; a list without kinds proves nothing."""
+    """True if a kind is missing in the `group/version/Kind` list of a cluster; a list without kinds proves nothing."""
     known = {entry.strip() for entry in served.split(",")} - {""}
     named = {entry for entry in known if entry.rpartition("/")[2][:1].isupper()}
     return bool(named) and f"{api_version}/{kind}" not in named
@@ -136,3 +144,162 @@ def read_deadline(environ: Mapping[str, str]) -> float:
         return DEADLINE
     # The timers of the system have a limit; a day is as good as none.
     return min(seconds, _MAX_DEADLINE) if seconds > 0 else DEADLINE
+
+
+_MAX_LISTED = 20
+"""Names that fit into the message of an Application."""
+
+
+class ApplicationScope(NamedTuple):
+    """The source of an Application: a repository, one environment, and the files of its jobs."""
+
+    project: ProjectConfig
+    env: str
+    folder: str = "jobs/"
+    """`jobs/` or a folder in it, with a slash at the end."""
+    team: str = ""
+    """The team whose jobs are deployed; empty for all teams."""
+    jobs: tuple[str, ...] = ()
+    """Names or shell patterns; empty for all jobs."""
+
+    def includes(self, file: str) -> bool:
+        """Return True if the jobs of a file can be a part of the Application."""
+        return file.startswith(self.folder) and self.team in ("", self.project.teams.find_name(file))
+
+    def describe(self) -> str:
+        """Return which jobs are meant, for a message."""
+        matching = f" that matches {len(self.jobs)} patterns" if self.jobs else ""
+        team = f" of team {self.team}" if self.team else ""
+        return f"{matching} below {self.folder}{team}{f' in {self.env}' if self.env else ''}"
+
+    def list_wanted(self) -> frozenset[str] | None:
+        """Return the names of the jobs and sweeps to render; None for all.
+
+        Raises:
+            UnknownJobError: A pattern matches none.
+
+        """
+        if self.folder == "jobs/" and not self.team and not self.jobs:
+            return None
+        entries = (entry for entry in layout.find_jobs(self.project.root) if self.includes(entry.path))
+        found = [job.document for job in read_jobs(entries, self.project.frameworks, [])]
+        names = {name for each in found for name in (each.name, each.sweep) if name}
+        for pattern in self.jobs:
+            if not any(fnmatchcase(name, pattern) for name in names):
+                where = self._replace(jobs=()).describe()
+                raise UnknownJobError(f"there is no job `{pattern}`{where}{_show_known(pattern, sorted(names))}")
+        return frozenset(name for name in names if not self.jobs or _matches(name, self.jobs))
+
+
+def find_scope(project: ProjectConfig, inside: Sequence[str], parameters: PluginParameters) -> ApplicationScope:
+    """Return the scope of an Application, whose path from the root of the repository is `inside`.
+
+    Raises:
+        ParametersError: The path or a parameter means nothing in this repository.
+
+    """
+    if inside and inside[0] != "jobs" and not (inside[0] == "overlays" and len(inside) == 2):
+        path = "/".join(inside)
+        raise ParametersError(f"`{path}` must be the root of the repository, a folder in jobs/, or overlays/<env>")
+    overlay = inside[1] if inside[:1] == ("overlays",) else ""
+    if overlay and parameters.env not in ("", overlay):
+        raise ParametersError(f"the parameter `env` is `{parameters.env}`, but the path is overlays/{overlay}")
+    env = _select_environment(project, parameters.env or overlay)
+    folder = "/".join(inside) if inside[:1] == ("jobs",) else "jobs"
+    scope = ApplicationScope(project, env, f"{folder}/", parameters.team, parameters.jobs)
+    if parameters.team:
+        _check_team(scope)
+    return scope
+
+
+def list_environments(project: ProjectConfig) -> list[str]:
+    """Return the environments that an Application can deploy."""
+    listed = "environments" in project.settings
+    return [env for env in project.environments() if env in project.overlays] if listed else sorted(project.overlays)
+
+
+def _select_environment(project: ProjectConfig, named: str) -> str:
+    known = list_environments(project)
+    if named in known:
+        return named
+    if named in project.overlays:
+        message = f"the overlay `{named}` is not an environment: `environments` of {SETTINGS} does not list it"
+        raise ParametersError(f"{message}{_show_known(named, known)}")
+    if named:
+        hint = "" if known else f"; does {GENERATE_PATHS} include /overlays?"
+        raise ParametersError(f"there is no environment `{named}`{hint}{_show_known(named, known)}")
+    default = project.environments()
+    if len(default) != 1:
+        raise ParametersError(f"set the parameter `env` to one environment{_show_known('', known)}")
+    return default[0]
+
+
+def _check_team(scope: ApplicationScope) -> None:
+    teams = {team.name: team for team in scope.project.teams.all}
+    team = teams.get(scope.team)
+    if team is None:
+        hint = "" if teams else f"; does {GENERATE_PATHS} include /teams?"
+        raise ParametersError(f"there is no team `{scope.team}`{hint}{_show_known(scope.team, sorted(teams))}")
+    if not any(_overlaps(f"{folder}/", scope.folder) for folder in team.folders):
+        folders = ", ".join(team.folders[:_MAX_LISTED])
+        raise ParametersError(f"team `{team.name}` owns nothing below {scope.folder} (its folders: {folders})")
+
+
+def _overlaps(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
+
+
+def check_destination(scope: ApplicationScope, namespace: str, used: Collection[str]) -> None:
+    """Check the namespace of the Application's destination; `used` are the namespaces of its objects.
+
+    Raises:
+        ParametersError: The namespace belongs to another environment, or its team may not use it.
+
+    """
+    team = next((each for each in scope.project.teams.all if each.name == _find_team(scope)), None)
+    if namespace and team:
+        _check_team_namespace(scope, team, namespace)
+    elif namespace and namespace not in used:
+        own = _find_namespace(scope.project, scope.env)
+        others = [env for env in list_environments(scope.project) if _find_namespace(scope.project, env) == namespace]
+        if own not in ("", namespace) and others:
+            message = f"the namespace `{namespace}` of the destination is that of {', '.join(others)}"
+            raise ParametersError(f"{message}; `{scope.env}` uses `{own}`; change `env`, or the destination")
+
+
+def _find_team(scope: ApplicationScope) -> str:
+    """Return the team of all jobs of an Application, by its parameter or by its folder; empty if there is none."""
+    return scope.team or scope.project.teams.find_name(scope.folder)
+
+
+def _check_team_namespace(scope: ApplicationScope, team: Team, namespace: str) -> None:
+    teams = scope.project.teams
+    limits = teams.find_scope(team, scope.env)
+    if limits.allows("namespaces", namespace):
+        return
+    owner = limits.find_owner("namespaces", namespace)
+    others = [
+        env for env in list_environments(scope.project) if teams.find_scope(team, env).allows("namespaces", namespace)
+    ]
+    within = f" in `{scope.env}`" if scope.env else ""
+    message = f"team `{team.name}` may not use the namespace `{namespace}` of the destination{within}"
+    reason = f"; team `{owner}` has it" if owner else f"; it may in {', '.join(others)}" if others else ""
+    allowed = limits.allowed.get("namespaces")
+    raise ParametersError(f"{message}{reason}" + (f" (allowed: {', '.join(allowed)})" if allowed else ""))
+
+
+def _find_namespace(project: ProjectConfig, env: str) -> str:
+    """Return the namespace that the overlays of an environment set; empty if they set none."""
+    specs = [spec for name in list_ancestors(env, project.overlays) for spec in project.overlays[name].specs]
+    found = (str(value_of(spec["namespace"])) for spec in reversed(specs) if "namespace" in spec)
+    return next(found, "")
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _show_known(named: str, known: Sequence[str]) -> str:
+    more = f" and {len(known) - _MAX_LISTED} more" if len(known) > _MAX_LISTED else ""
+    hint = did_you_mean(named, list(known)) if named else ""
+    return f"{hint} (known: {', '.join(known[:_MAX_LISTED]) or 'none'}{more})"

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
-from jobgen.features.gitops.expressions import LUA_READERS, compare_text, write_cel_list, write_lua_list
 from jobgen.features.gitops.inputs import EngineKind
-from jobgen.features.gitops.status_rules import build_cel_rules, build_lua_rules
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.features.gitops.status_rules import (
+    LUA_READERS,
+    build_cel_rules,
+    build_lua_rules,
+    compare_text,
+    write_cel_list,
+    write_lua_list,
+)
 
 HEALTHY, DEGRADED, SUSPENDED, PROGRESSING = "Healthy", "Degraded", "Suspended", "Progressing"
 
@@ -148,7 +154,7 @@ def _last_is(names: Collection[str], others: Collection[str], before: str) -> st
 
 
 def _check_phase(health: Collection[str], text: str, phases: Mapping[str, str]) -> str:
-    """Whether the health is one of these: by the phase if it is a known one, else by the conditions."""
+    """Return True if the health is one of these: by the phase if it is a known one, else by the conditions."""
     if not phases:
         return text
     names = [phase for phase, meaning in phases.items() if meaning in health]

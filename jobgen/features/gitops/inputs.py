@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
+from typing import NamedTuple
 
-from jobgen.features.gitops.workloads import ENGINE_WORKLOADS, EngineWorkload, find_engine_workload
+from jobgen.features.gitops.status_rules import ENGINE_WORKLOADS, EngineWorkload, find_engine_workload
 from jobgen.k8s.kueue import QUEUE_LABEL, is_managed_kind
-from jobgen.k8s.pod_templates import list_template_paths
+from jobgen.k8s.pod_sets import list_template_paths
 from jobgen.k8s.workloads import find_workload
 from jobgen.model.data import value_of
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem, Step
 from jobgen.repo.lock import TREE
 from jobgen.spec.kinds import Kind

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from jobgen.model.data import API_VERSION, Plain
 from jobgen.model.finding import Finding
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.numbers import parse_digits
 from jobgen.model.path import Step, format_dotted, parse_pointer
+from jobgen.model.quantity import parse_digits
 from jobgen.model.suggest import did_you_mean
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
@@ -133,7 +133,7 @@ def _build_task(mode: str, settings: dict[str, Plain]) -> FunctionTask:
 
 
 def is_local(item: Mapping[str, Plain]) -> bool:
-    """Whether an item is only for functions, and is never applied to a cluster."""
+    """Return True if an item is only for functions, and is never applied to a cluster."""
     if item.get("apiVersion") == API_VERSION and item.get("kind") in MODES.values():
         return True
     return str(get_annotations(item).get(_LOCAL_CONFIG, "")).lower() == "true"

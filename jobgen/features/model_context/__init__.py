@@ -2,4 +2,4 @@
 
 from jobgen.model.features import Feature
 
-FEATURE = Feature(commands=("mcp",))
+FEATURE = Feature()

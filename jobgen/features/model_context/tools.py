@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-from jobgen.model.named_tuple import NamedTuple
+from typing import Any, NamedTuple
 
 Arguments = Mapping[str, Any]
 

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.lint_files import LintRequest
 from jobgen.api.lint_run import find_findings
-from jobgen.api.pair_findings import Side, find_new
-from jobgen.diff.changes import ChangeSet
-from jobgen.diff.snapshot import Snapshot
+from jobgen.api.since import Side, find_new
+from jobgen.compare.changes import ChangeSet
+from jobgen.compare.snapshot import Snapshot
 from jobgen.features.page.encode import Table, encode
-from jobgen.features.page.page import assemble_page
-from jobgen.features.page.page_head import describe_repository, make_title
+from jobgen.features.page.page import assemble_page, describe_repository, make_title
 from jobgen.features.page.pull_request import PullRequest, describe_changes, list_failure_tables, list_tables
 from jobgen.model.finding import Finding, Severity
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import git
 from jobgen.repo.changed_files import find_uncommitted
 from jobgen.repo.commit import CommitPath, Folder
-from jobgen.report.duplicates import merge_duplicates
+from jobgen.reports.duplicates import merge_duplicates
 
 
 def render_page(changes: ChangeSet, directory: Path, environments: Sequence[str], repo_url: str | None = None) -> str:

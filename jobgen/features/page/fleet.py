@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
+from typing import NamedTuple
 
 from jobgen.check.checker import Checker
-from jobgen.diff.changes import GroupTotal, sum_objects
-from jobgen.diff.impact import runs_pods
-from jobgen.diff.snapshot import Snapshot
-from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
+from jobgen.compare.changes import GroupTotal, sum_objects
+from jobgen.compare.impact import runs_pods
+from jobgen.compare.snapshot import Snapshot
 from jobgen.k8s.kueue import is_suspended, stays_suspended
 from jobgen.k8s.nodes import as_text
+from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals, add_totals, list_counted_pods
 from jobgen.model.data import Node
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.finding import Finding, Identity
 from jobgen.pipeline.object_summary import get_queue_name, sum_object
-from jobgen.render.environment import EnvironmentRunner, Rendered
-from jobgen.render.trace import Job
+from jobgen.rendering.environment import EnvironmentRunner, Rendered
+from jobgen.rendering.trace import Job
 
 ACTIVE, SUSPENDED, INACTIVE, BROKEN = "active", "suspended", "inactive", "broken"
 """States of a job in an environment: rendered; suspended in Git; paused, done or expired; with errors."""
@@ -181,3 +183,62 @@ def describe_missing(number: int, job: Job, runner: EnvironmentRunner) -> FleetC
         0,
         ResourceTotals(),
     )
+
+
+NEW, KNOWN = "new", "known"
+
+
+class FleetFinding(NamedTuple):
+    """A finding, and what it concerns."""
+
+    finding: Finding
+    job: int
+    """The number of the job; -1 if it concerns none, or several."""
+    team: str
+    status: str
+    """`new` or `known` since a revision; empty without one."""
+
+
+def place_findings(
+    fleet: Fleet, findings: Sequence[Finding], new: Collection[Finding] | None = None
+) -> Iterator[FleetFinding]:
+    """Find the job of each finding; `new` are those that a revision did not have."""
+    index = _JobIndex(fleet)
+    for finding in findings:
+        job = index.find(finding)
+        status = "" if new is None else NEW if finding in new else KNOWN
+        yield FleetFinding(finding, job, index.find_team(job, finding.env), status)
+
+
+class _JobIndex:
+    """Finds jobs by their objects, else by their lines."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._objects: dict[tuple[str, Identity], int] = {}
+        self._lines: dict[str, list[tuple[int, int]]] = {}
+        self._teams: dict[tuple[int, str], str] = {}
+        for cell in fleet.cells:
+            self._teams[cell.job, cell.environment] = cell.team
+            if cell.team:
+                self._teams.setdefault((cell.job, ""), cell.team)
+            for made in cell.objects:
+                self._objects[cell.environment, made.identity] = cell.job
+        for number, job in enumerate(fleet.jobs):
+            self._lines.setdefault(job.file, []).append((job.line, number))
+
+    def find(self, finding: Finding) -> int:
+        """Return the number of the job; that of the first one if several jobs of a sweep have the same lines.
+
+        The lines decide if they are those of another job than the one of the object: both may have the same name.
+        """
+        known = self._objects.get((finding.env, finding.object), -1) if finding.object is not None else -1
+        jobs = self._lines.get(finding.location.file, [])
+        place = bisect_right([line for line, _ in jobs], finding.location.line)
+        if not place:
+            return known
+        numbers = [number for line, number in jobs if line == jobs[place - 1][0]]
+        return known if known in numbers else numbers[0]
+
+    def find_team(self, job: int, env: str) -> str:
+        """Return the team of a job in an environment, or in any."""
+        return self._teams.get((job, env)) or self._teams.get((job, ""), "")

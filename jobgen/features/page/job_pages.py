@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
+from typing import NamedTuple
 
-from jobgen.diff.snapshot import Snapshot
+from jobgen.compare.snapshot import Snapshot
 from jobgen.engine.workers import parallel_map
+from jobgen.features.page.encode import Change, Line, LineSource, find_changes
 from jobgen.features.page.fleet import Fleet, FleetCell
-from jobgen.features.page.lines import Change, Line, LineSource, find_changes
 from jobgen.k8s.secrets import MASK, find_secrets, order_secrets
 from jobgen.model.data import Node, Plain, TracedKey, TracedList, TracedScalar, untraced, value_of
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.render.config import read_traced_source
-from jobgen.render.environment import Rendered
-from jobgen.render.provenance import Assignment, list_assignments
-from jobgen.render.redact import find_file_secrets, redact_source
-from jobgen.render.trace import Job, Tracer
+from jobgen.rendering.config import read_traced_source
+from jobgen.rendering.environment import Rendered
+from jobgen.rendering.provenance import Assignment, list_assignments
+from jobgen.rendering.redact import find_file_secrets, redact_source
+from jobgen.rendering.trace import Job, Tracer
 from jobgen.repo import layout
 from jobgen.repo.files import File
 from jobgen.yamlio.write import ListedLines, list_lines, to_inline_yaml

@@ -2,20 +2,216 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from jobgen.diff.changes import ChangeSet
-from jobgen.diff.grouping import FieldGroup, group_fields, make_row
-from jobgen.diff.queue_changes import QueueChanges, QuotaAmounts
-from jobgen.diff.summary import ACTIONS
-from jobgen.features.kueue.queues.change_rows import format_errors, format_note, format_reason, format_transition
-from jobgen.features.page.change_causes import list_causes
-from jobgen.features.page.dangers import find_dangers
+from jobgen.compare.changes import PREEMPTED, UNKNOWN, ChangeSet, QueueChanges, QuotaAmounts, WorkloadChange
+from jobgen.compare.grouping import ACTIONS, FieldGroup, group_fields, make_row
+from jobgen.compare.impact import Impact
+from jobgen.compare.operator_behavior import Effect
+from jobgen.compare.snapshot import Cause, Snapshot, find_causes
+from jobgen.engine.workers import parallel_map
+from jobgen.features.kueue.answers import NEVER, WAITS
+from jobgen.features.kueue.queues.change_sections import format_errors, format_note, format_reason, format_transition
+from jobgen.features.page.costs import find_deadline
 from jobgen.features.page.encode import NONE, Table
 from jobgen.features.page.fleet_tables import ERROR, Row, list_amounts, list_errors
+from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.resources import ResourceTotals, add_totals
-from jobgen.model.finding import Finding
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.finding import Finding, Identity
+from jobgen.rendering.environment import Rendered
+
+_NO_LAYER = "jobgen"
+"""The layer of values that the renderer sets."""
+
+
+class CauseLine(NamedTuple):
+    """A line that sets a changed value, on one of the two sides."""
+
+    is_old: bool
+    layer: str
+    file: str
+    line: int
+
+
+class _Member(NamedTuple):
+    """An object, and the changed fields whose lines are wanted; `number` and `field` count rows of the page."""
+
+    number: int
+    impact: Impact
+    field: int
+    paths: tuple[FieldPath, ...]
+
+
+def list_causes(changes: ChangeSet, groups: Sequence[FieldGroup]) -> list[Table]:
+    """List the lines, those that change most objects first, and which values of which objects they set.
+
+    The cause of a change is the line of the new value; of a value that is gone, the line that set it. Objects of a
+    group have equal changes, but each may have its own line, so each of them is traced. That is most of the work.
+    """
+    numbers = {id(one): number for number, one in enumerate(changes.impacts)}
+    members: list[_Member] = []
+    field = 0
+    for group in groups:
+        paths = tuple(fields[0].change.path for fields in group.fields)
+        members += (_Member(numbers[id(one)], one, field, paths) for one in group.members if paths)
+        field += len(paths)
+    members.sort(key=lambda member: member.number)
+    found = parallel_map(members, lambda share: [_trace(changes, member) for member in share])
+    caused: dict[CauseLine, list[tuple[int, int]]] = {}
+    was: dict[CauseLine, list[tuple[int, int]]] = {}
+    for member, lines in zip(members, found, strict=True):
+        for place, (new, old) in enumerate(lines):
+            cause, previous = (new, old) if new else (old, None)
+            if cause:
+                caused.setdefault(cause, []).append((member.number, member.field + place))
+            if previous:
+                was.setdefault(previous, []).append((member.number, member.field + place))
+    return _list_tables(caused, was)
+
+
+def _list_tables(
+    caused: dict[CauseLine, list[tuple[int, int]]], was: dict[CauseLine, list[tuple[int, int]]]
+) -> list[Table]:
+    objects = {cause: len({change for change, _ in pairs}) for cause, pairs in caused.items()}
+    lines = [*sorted(objects, key=lambda cause: -objects[cause]), *(line for line in was if line not in objects)]
+    rows: list[Row] = [(int(each.is_old), *each[1:], objects.get(each, 0)) for each in lines]
+    tables = [Table("causes", ("old", "layer:text", "file:files", "line", "changes"), rows)]
+    for name, known in (("causedBy", caused), ("wasSetBy", was)):
+        pairs = [(number, *pair) for number, line in enumerate(lines) for pair in known.get(line, ())]
+        tables.append(Table(name, ("cause:causes", "change:changes", "field:fields"), pairs))
+    return tables
+
+
+def _trace(changes: ChangeSet, member: _Member) -> list[tuple[CauseLine | None, CauseLine | None]]:
+    new = _find_lines(changes.new, member.impact.new, member.paths, is_old=False)
+    old = _find_lines(changes.old, member.impact.old, member.paths, is_old=True)
+    return list(zip(new, old, strict=True))
+
+
+def _find_lines(
+    snapshot: Snapshot, rendered: Rendered | None, paths: Sequence[FieldPath], *, is_old: bool
+) -> list[CauseLine | None]:
+    causes = find_causes(snapshot, rendered, paths) if rendered else {}
+    return [_to_line(causes[path], is_old) if path in causes else None for path in paths]
+
+
+def _to_line(cause: Cause, is_old: bool) -> CauseLine:
+    return CauseLine(is_old, cause.layer or _NO_LAYER, cause.location.file, cause.location.line)
+
+
+LONG_RUN = 24 * 3600
+"""Seconds from which a deadline allows a long run; a run without a deadline is also long."""
+
+_PRODUCTION = frozenset(("prod", "production", "prd", "live"))
+_BEFORE_PRODUCTION = frozenset(("non", "not", "no", "pre"))
+_WORDS = re.compile(r"[^a-z]+")
+_QUOTA_RULES = frozenset(("exceeds-quota", "gpu-budget-exceeded", "queue-quota-exceeded", "sweep-too-large"))
+
+
+class Danger(NamedTuple):
+    """Something that a reviewer must not overlook."""
+
+    code: str
+    """`rejected`, `deletes-running-job`, `suspends-running-job`, `restarts-long-run`, `exceeds-quota` or
+    `touches-production`."""
+    message: str
+    """What is said about the object of the change, or a whole sentence if it is about several."""
+    change: int
+    """The number of the change; -1 if it is about several."""
+
+
+def find_dangers(changes: ChangeSet, new: Iterable[Finding] = ()) -> Iterator[Danger]:
+    """Yield what is dangerous about the changes and their new findings."""
+    for number, one in enumerate(changes.impacts):
+        found = _find_danger(changes, one)
+        if found:
+            yield Danger(*found, number)
+    yield from _find_quota_dangers(changes, new)
+    yield from _find_production(changes.impacts)
+
+
+def _find_danger(changes: ChangeSet, one: Impact) -> tuple[str, str] | None:
+    """Return the code and the text of what is dangerous about one change."""
+    if one.outcome.effect is Effect.REJECTED:
+        return "rejected", f"is rejected: {one.outcome.reason}"
+    if not one.stops or one.old is None:
+        return None
+    if one.action == "removed":
+        return "deletes-running-job", "is deleted and may be running"
+    if one.outcome.effect is Effect.STOPS_RUNNING:
+        return "suspends-running-job", f"may be running: {one.outcome.reason}"
+    deadline = find_deadline(changes.old.manifest(one.old))
+    if 0 < deadline < LONG_RUN:
+        return None
+    return "restarts-long-run", f"may run for {_format_time(deadline)}" if deadline else "has no deadline"
+
+
+def _format_time(seconds: int) -> str:
+    hours = round(seconds / 3600)
+    return f"{hours} hours" if hours < 72 else f"{round(hours / 24)} days"
+
+
+def _find_quota_dangers(changes: ChangeSet, new: Iterable[Finding]) -> Iterator[Danger]:
+    """Yield the workloads that no longer fit, and new findings about quotas and budgets of other objects."""
+    names = ((one.current.env, one.current.identity) for one in changes.impacts)
+    numbers = {(env, named.kind, _name_workload(named)): number for number, (env, named) in enumerate(names)}
+    known: set[tuple[str, str]] = set()
+    for environment in changes.queues:
+        env = environment.environment
+        for each in environment.workloads:
+            if each.after in (NEVER, WAITS, PREEMPTED) and each.before != each.after:
+                known.add((env, each.workload))
+                change = numbers.get((env, each.kind, each.workload), NONE)
+                subject = f"`{each.workload}`{_name_place(env)} " if change == NONE else ""
+                yield Danger("exceeds-quota", f"{subject}{_describe_decision(each)}", change)
+    for finding in new:
+        workload = _name_workload(finding.object) if finding.object else ""
+        if finding.rule in _QUOTA_RULES and (finding.env, workload) not in known:
+            yield Danger("exceeds-quota", f"{finding.message}{_name_place(finding.env)}", NONE)
+
+
+def _name_workload(identity: Identity) -> str:
+    return f"{identity.namespace}/{identity.name}"
+
+
+def _describe_decision(one: WorkloadChange) -> str:
+    """Say what becomes of a workload, and why."""
+    after = "is never admitted" if one.after == NEVER else f"is {one.after}" if one.after == PREEMPTED else one.after
+    if not one.before:
+        return f"is new and {after.removeprefix('is ')}: {one.reason}"
+    was = "" if one.before == UNKNOWN else f"was `{one.before}` and "
+    return f"{was}now {after}: {one.reason}"
+
+
+def _find_production(impacts: Iterable[Impact]) -> Iterator[Danger]:
+    """Yield the environments and namespaces of production that change, with the number of their objects."""
+    counts: dict[str, int] = {}
+    for one in impacts:
+        env, namespace = one.current.env, one.current.identity.namespace
+        if is_production(env):
+            place = f"environment `{env}`"
+        elif is_production(namespace):
+            place = f"namespace `{namespace}`{_name_place(env)}"
+        else:
+            continue
+        counts[place] = counts.get(place, 0) + 1
+    for place, count in sorted(counts.items()):
+        objects = "1 object changes" if count == 1 else f"{count} objects change"
+        yield Danger("touches-production", f"{place}: {objects}", NONE)
+
+
+def is_production(name: str) -> bool:
+    """Return True if the name of an environment or a namespace says that it is production; `pre-prod` is not."""
+    words = _WORDS.split(name.lower())
+    pairs = zip(("", *words), words, strict=False)
+    return any(word in _PRODUCTION and before not in _BEFORE_PRODUCTION for before, word in pairs)
+
+
+def _name_place(env: str) -> str:
+    return f" in `{env}`" if env else ""
+
 
 _AMOUNTS = ("gpusBefore", "gpusAfter", "cpuBefore", "cpuAfter", "memoryBefore", "memoryAfter")
 _ENVIRONMENT = "environment:environments"

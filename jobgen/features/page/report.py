@@ -6,28 +6,26 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_names
 from jobgen.api.lint import LintResult, lint_request, lint_twice
 from jobgen.api.lint_files import LintRequest
 from jobgen.api.project import Project, ProjectPath, open_project, select_environments
 from jobgen.check.rule_docs import all_docs
-from jobgen.diff.snapshot import snapshot_repository
+from jobgen.compare.snapshot import snapshot_repository
 from jobgen.engine.store import Query, Store
 from jobgen.features.page.capacity import build_capacity
+from jobgen.features.page.costs import NO_PRICES, Prices, read_prices
 from jobgen.features.page.encode import encode
-from jobgen.features.page.findings import place_findings
-from jobgen.features.page.fleet import build_fleet
+from jobgen.features.page.fleet import build_fleet, place_findings
 from jobgen.features.page.fleet_tables import FleetData, list_tables
 from jobgen.features.page.job_pages import build_pages
-from jobgen.features.page.page import assemble_page
-from jobgen.features.page.page_head import describe_repository, make_title
-from jobgen.features.page.prices import NO_PRICES, Prices, read_prices
+from jobgen.features.page.page import assemble_page, describe_repository, make_title
 from jobgen.model.builtin_rules import UNREADABLE_RULES
 from jobgen.model.finding import Finding, Severity
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.encoded_results import decode_findings, encode_findings
-from jobgen.render.read_jobs import read_jobs
+from jobgen.rendering.read_jobs import read_jobs
 from jobgen.repo import layout
 from jobgen.repo.code_owners import CODE_OWNERS_FILES, find_code_owners, parse_code_owners
 from jobgen.repo.named_paths import read_first
@@ -153,7 +151,7 @@ def _collect_data(
 
 
 def _hides_policy(finding: Finding) -> bool:
-    """Whether a policy cannot be read, so that the findings of it are not in the page."""
+    """Return True if a policy cannot be read, so that the findings of it are not in the page."""
     is_error = finding.severity is Severity.ERROR and finding.rule in UNREADABLE_RULES
     return is_error and finding.location.file.startswith("policies/")
 

@@ -3,5 +3,5 @@
 from jobgen.model.features import Feature
 
 FEATURE = Feature(
-    parts={"lint.other_tools": "check_run:check_run", "lint.other_tools.missing": "disagreements:find_missing"}
+    parts={"lint.other_tools": "check_run:check_run", "lint.other_tools.missing": "check_run:find_missing"}
 )

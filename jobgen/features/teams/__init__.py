@@ -2,4 +2,4 @@
 
 from jobgen.model.features import Feature
 
-FEATURE = Feature(commands=("codeowners", "teams"))
+FEATURE = Feature()

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from jobgen.check.checker import Checker
-from jobgen.check.team_budget import list_lines, measure_use
-from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
+from jobgen.check.team_limits import list_lines, measure_use
 from jobgen.k8s.kueue import creates_wrapped_objects
+from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import sum_gpus
 from jobgen.model.data import untraced
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.environment_checker import EnvironmentChecker
-from jobgen.render.environment import EnvironmentRunner, Rendered
+from jobgen.rendering.environment import EnvironmentRunner, Rendered
 from jobgen.spec.teams import Budget, Team, TeamScope
 
 _MEASURED = Budget(gpus=0, jobs=0, replicas=0)
@@ -106,3 +106,34 @@ def _list_objects(checker: Checker, made: Rendered) -> Iterator[Manifest]:
     yield manifest
     if is_app_wrapper(made.object) and creates_wrapped_objects(manifest):
         yield from (checker.manifest(inner) for _, inner in list_wrapped_objects(made.object))
+
+
+_BEGIN = "# begin of the lines that `jobgen codeowners` writes from teams/"
+_END = "# end of the lines that `jobgen codeowners` writes"
+
+
+def write_owners(text: str, teams: Sequence[Team], prefix: str) -> str:
+    """Return the text of CODEOWNERS with the lines of the teams; other lines stay as they are.
+
+    `prefix` is the path from the top of the Git repository to the jobs repository.
+    """
+    block = "\n".join((_BEGIN, *_list_lines(teams, prefix), _END)) + "\n"
+    before, found, rest = text.partition(f"{_BEGIN}\n")
+    if not found:
+        return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{block}"
+    _, end, after = rest.partition(_END)
+    # Without its end, nothing says where the block stops, so the lines after it are kept.
+    return before + block + (after.removeprefix("\n") if end else rest)
+
+
+def _list_lines(teams: Sequence[Team], prefix: str) -> Iterator[str]:
+    """Yield a line for each folder; those of parts of a folder come later, because the last line that matches wins."""
+    # A line without owners would say that changes need no review, also where an earlier line names owners.
+    rows = [(folder, team.owners) for team in teams for folder in team.folders if team.owners]
+    for folder, owners in sorted(rows):
+        path = "/".join(filter(None, (prefix, folder)))
+        yield " ".join((f"/{_escape(path)}/", *owners))
+
+
+def _escape(path: str) -> str:
+    return "".join(f"\\{letter}" if letter in " #\\" else letter for letter in path)

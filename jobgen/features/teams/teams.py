@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from jobgen.api.errors import UsageError, check_format, check_names
 from jobgen.api.project import ProjectPath, open_project, select_environments
-from jobgen.features.teams import formats
+from jobgen.features.teams.formats import FORMATS
 from jobgen.features.teams.overview import TeamOverview, list_overviews
 from jobgen.model.finding import Finding, Severity
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.environment_checker import EnvironmentChecker
-from jobgen.pipeline.mutations import mutate_rendered
-from jobgen.render.environment import EnvironmentRunner
-from jobgen.render.run import Run
+from jobgen.pipeline.policies import mutate_rendered
+from jobgen.rendering.environment import EnvironmentRunner
+from jobgen.rendering.run import Run
 
 
 class TeamsResult(NamedTuple):
@@ -56,7 +56,7 @@ def teams(
     """
     check_names("names", names)
     check_names("environments", environments)
-    check_format(format, formats.format_names())
+    check_format(format, FORMATS.names())
     opened = open_project(project)
     config = opened.config
     selected = select_environments(config, environments)
@@ -73,4 +73,4 @@ def teams(
         return TeamsResult((), "", tuple(run.findings))
     checkers = [EnvironmentChecker(EnvironmentRunner(config, name)) for name in run.environments]
     found = [each for each in list_overviews(chosen, checkers, mutate_rendered(config, made)) if each.name or not names]
-    return TeamsResult(tuple(found), formats.render(format, found), tuple(run.findings))
+    return TeamsResult(tuple(found), FORMATS.render(format, found), tuple(run.findings))

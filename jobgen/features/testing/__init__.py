@@ -3,9 +3,8 @@
 from jobgen.model.features import Feature
 
 FEATURE = Feature(
-    commands=("test",),
     parts={
-        "editor.conditions": "conditions:list_conditions",
+        "editor.conditions": "cases:list_conditions",
         "merge_reports.test": "job_tests:merge_test_reports",
     },
 )

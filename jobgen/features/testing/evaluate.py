@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.check.cel import Bound, CompileError, Failed, available, compile_cel
-from jobgen.diff.impact import assess_change
-from jobgen.diff.snapshot import Snapshot
-from jobgen.features.testing.cases import FOLDER, JobTest
-from jobgen.features.testing.conditions import ABSENT, find_mismatch, show
+from jobgen.compare.impact import assess_change
+from jobgen.compare.snapshot import Snapshot
+from jobgen.features.testing.cases import ABSENT, FOLDER, JobTest, find_mismatch, show
 from jobgen.features.testing.subjects import (
     Subject,
     change_job,
@@ -24,12 +23,14 @@ from jobgen.features.testing.subjects import (
 from jobgen.k8s.nodes import find_nodes
 from jobgen.model.data import Location, Node, location_of, untraced, value_of
 from jobgen.model.finding import Finding
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, parse_dotted
-from jobgen.render.config import ProjectConfig
-from jobgen.render.environment import EnvironmentRunner
-from jobgen.render.provenance import NoSuchFieldError, explain_path
-from jobgen.render.trace import Job, Tracer
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.environment import EnvironmentRunner
+from jobgen.rendering.provenance import NoSuchFieldError, explain_path
+from jobgen.rendering.trace import Job, Tracer
+from jobgen.reports.escape import visible
+from jobgen.reports.shard_part import ShardPart
+from jobgen.reports.summary import pluralize
 from jobgen.yamlio.write import to_yaml
 
 _MAX_SOURCES = 5
@@ -256,3 +257,16 @@ def _evaluate_expressions(subject: Subject, obj: Mapping[str, Any], expressions:
 def _conclude(subject: Subject, expectation: str, message: str, node: Node | Location) -> Outcome:
     location = node if isinstance(node, Location) else location_of(node) or subject.test.location
     return Outcome(subject.test, subject.environment, subject.job.document.name, expectation, message, location)
+
+
+def summarize(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:
+    """Return how many expectations there were, and how many are not met."""
+    failed = sum(1 for each in outcomes if each.message)
+    tests = {(each.test.file, each.test.name) for each in outcomes}
+    counts = f"{pluralize(len(outcomes), 'expectation')} of {pluralize(len(tests), 'test')}"
+    parts = [f"{failed} failed"] if failed else []
+    files = sorted({each.location.file for each in errors})
+    where = f"in {visible(files[0])}" if len(files) == 1 else f"in {len(files)} files"
+    parts += [f"{pluralize(len(errors), 'error')} {where}"] if errors else []
+    share = f"{shard.shard}: " if shard else ""
+    return f"{share}{counts}: {', '.join(parts) or 'all ok'}"

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.features.testing.cases import JobTest
 from jobgen.model.data import Node, untraced
 from jobgen.model.finding import Finding, Problem
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.render.build import build_objects, is_spec, job_attributes, manifest_errors
-from jobgen.render.config import ProjectConfig, find_errors
-from jobgen.render.environment import EnvironmentRunner, Rendered, new_overlay_use
-from jobgen.render.expand import Expander, JobDocument
-from jobgen.render.locate import locate
-from jobgen.render.read_jobs import read_jobs
-from jobgen.render.trace import WHOLE, Job, Tracer
+from jobgen.rendering.build import build_objects, is_spec, job_attributes, manifest_errors
+from jobgen.rendering.config import ProjectConfig, find_errors
+from jobgen.rendering.environment import EnvironmentRunner, Rendered, new_overlay_use
+from jobgen.rendering.expand import Expander, JobDocument
+from jobgen.rendering.locate import locate
+from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.trace import WHOLE, Job, Tracer
 from jobgen.repo import layout
 from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.spec.merge import merge
@@ -52,7 +51,7 @@ def collect_jobs(project: ProjectConfig, tests: Sequence[JobTest], findings: lis
 
 
 def _may_have(content: bytes, names: Sequence[bytes]) -> bool:
-    """Whether a file may have a job with one of these names, because the text of the name is in it.
+    """Return True if a file may have a job with one of these names, because the text of the name is in it.
 
     The names of the members of a sweep are not, and a backslash may stand for any character.
     """

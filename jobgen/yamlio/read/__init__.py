@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from jobgen.model.data import Location, Scalar, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_FINDINGS, TOO_MANY_FINDINGS
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.yamlio.read.fast import read_lines
 from jobgen.yamlio.read.scalars import quote
-
-if TYPE_CHECKING:
-    from jobgen.yamlio.read.searched_text import SearchedText
 
 _SEPARATOR = lazy_pattern(r"^---[^\n]*(?:\n|\Z)", re.MULTILINE)
 _CONTENT = lazy_pattern(r"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*")
@@ -40,8 +36,6 @@ class YamlDocument(NamedTuple):
 
     data: Any
     location: Location
-    simple: _Chunk | None = None
-    """Its text, if the fast reader has read it and locations can be looked up in it."""
 
 
 class Source(NamedTuple):
@@ -57,7 +51,7 @@ def read(content: bytes, file: str, *, traced: bool = False) -> Source:
     findings: list[Finding] = []
     documents: list[YamlDocument] = []
     for document in _read_documents(_decode(content, file, findings), file, findings, traced=traced):
-        data, location, _ = document
+        data, location = document
         if len(findings) > MAX_FINDINGS:
             findings[MAX_FINDINGS:] = [_error("too-many-errors", TOO_MANY_FINDINGS, findings[MAX_FINDINGS].location)]
             break
@@ -78,21 +72,6 @@ def read_shared(content: bytes, file: str) -> Source:
     A file with findings is read twice: to check it, and to search it for secrets when its batch is done.
     """
     return read(content, file)
-
-
-def search_text(file: str, document: YamlDocument) -> SearchedText | None:
-    """The text of a document, to look up single locations; None if it is not simple."""
-    if document.simple is None:
-        return None
-    # Most runs need no locations.
-    from jobgen.yamlio.read.searched_text import SearchedText
-
-    chunk, data = document.simple, document.data
-
-    def read_all() -> Any:
-        return _add_locations(data, chunk, file) or _compose(chunk, file, [], traced=True)
-
-    return SearchedText(data, chunk.text, file, chunk.line, read_all)
 
 
 def _format_scalar(value: Scalar) -> str:
@@ -198,10 +177,9 @@ def _check_separator(after: str, *, opens: bool) -> str:
 def _read_document(chunk: _Chunk, file: str, findings: list[Finding], *, traced: bool) -> YamlDocument:
     is_simple, data = read_lines(chunk.text)
     location = _locate_start(chunk, file)
-    has_locations = is_simple and isinstance(data, dict) and not chunk.column
     if is_simple and not traced:
-        return YamlDocument(data, location, chunk if has_locations else None)
-    located = _add_locations(data, chunk, file) if has_locations else None
+        return YamlDocument(data, location)
+    located = _add_locations(data, chunk, file) if is_simple and isinstance(data, dict) and not chunk.column else None
     return YamlDocument(located or _compose(chunk, file, findings, traced=traced), location)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedMapping, TracedScalar, value_of
-from jobgen.model.finding import Finding, Related, Severity, quoted_values
+from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_DEPTH, MAX_FINDINGS, MAX_NODES, TOO_MANY_FINDINGS, allowed_alias_share
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.yamlio.read import events as libyaml
 from jobgen.yamlio.read.scalars import decode_base64, normalize_number, quote, resolve, resolve_as, to_json_key
 
@@ -170,7 +169,7 @@ class _Builder:
         if explained is not finding or error.advice is None:
             return explained
         message, at = error.advice
-        return finding._replace(message=message, location=self.span(at, at), evidence=quoted_values(error.reason))
+        return finding._replace(message=message, location=self.span(at, at))
 
     def reject(self, rule: str, event: Any, message: str) -> _RejectedError:
         return _RejectedError(self.finding(rule, self.location(event), message))
@@ -393,7 +392,7 @@ def _find_unrepresentable(root: Any) -> _Unrepresentable | None:
 
 
 def _expects_key(stack: list[_OpenCollection]) -> bool:
-    """Whether the next node is a key of the innermost mapping."""
+    """Return True if the next node is a key of the innermost mapping."""
     return bool(stack) and stack[-1].kind == "map" and stack[-1].key_event is None
 
 

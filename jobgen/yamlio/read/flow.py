@@ -113,7 +113,7 @@ def _parse_mapping(tokens: _Tokens) -> dict[str, Any]:
 
 
 def _ends(tokens: _Tokens, end: str) -> bool:
-    """Whether the collection ends after an item; otherwise, skip its comma."""
+    """Return True if the collection ends after an item; otherwise, skip its comma."""
     sign = next(tokens, _NOTHING)[2]
     if sign not in (end, ","):
         raise UncertainError

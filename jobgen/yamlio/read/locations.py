@@ -41,13 +41,13 @@ class Walk:
 
     def add_to_document(self, data: dict[str, Any]) -> dict[str, Any]:
         """The data of the whole document, with locations."""
-        self.go_to_content(0)
+        self._go_to_content(0)
         found = self._add_to_mapping(data, self._find_indent())
         if self.line:
             raise UnexpectedTextError
         return found
 
-    def go_to_content(self, at: int) -> None:
+    def _go_to_content(self, at: int) -> None:
         """Go to the first line from a number on that is neither empty nor a comment."""
         while at < len(self.lines):
             line = self.lines[at]
@@ -82,23 +82,23 @@ class Walk:
             ):
                 # Most lines are a key and a text without quotes. `|-` may be the text below itself.
                 found[traced] = TracedScalar(child, self._span(end + 2, len(line)))
-                self.go_to_content(self.at + 1)
+                self._go_to_content(self.at + 1)
             else:
-                found[traced] = self.add_to_value(child, column, end + 1)
+                found[traced] = self._add_to_value(child, column, end + 1)
         return found
 
-    def add_to_value(self, value: Any, column: int, end: int) -> Any:
+    def _add_to_value(self, value: Any, column: int, end: int) -> Any:
         """The value of a key at a column, after the end of its colon: on the same line, or on the next ones."""
         content = self.line[end:].lstrip(" ")
         if content and content[0] != "#":
-            return self.add_located(value, len(self.line) - len(content))[1]
+            return self._add_located(value, len(self.line) - len(content))[1]
         if value is None:
             node = TracedScalar(None, self._span(end, end))
-            self.go_to_content(self.at + 1)
+            self._go_to_content(self.at + 1)
             return node
         if not value or not isinstance(value, (dict, list)):
             raise UnexpectedTextError
-        self.go_to_content(self.at + 1)
+        self._go_to_content(self.at + 1)
         if isinstance(value, dict):
             return self._add_to_mapping(value, self._find_indent())
         return self._add_to_list(value, column)
@@ -116,12 +116,12 @@ class Walk:
                 found.item_locations.append(self._span(start, start))
                 found.append(self._add_to_mapping(item, start))
             else:
-                location, node = self.add_located(item, start)
+                location, node = self._add_located(item, start)
                 found.item_locations.append(location)
                 found.append(node)
         return found
 
-    def add_located(self, value: Any, start: int) -> tuple[Location, Any]:
+    def _add_located(self, value: Any, start: int) -> tuple[Location, Any]:
         """A value that begins on the current line, and its own location; go to the line after it."""
         if self.line[start:] in ("|", "|-"):
             scalar = self._add_to_block(value, start)
@@ -133,7 +133,7 @@ class Walk:
         rest = self.line[end:].lstrip(" ")
         if rest and rest[0] != "#":
             raise UnexpectedTextError
-        self.go_to_content(self.at + 1)
+        self._go_to_content(self.at + 1)
         return location, node
 
     def _add_to_block(self, value: str, start: int) -> TracedScalar:
@@ -143,7 +143,7 @@ class Walk:
         while after < len(lines) and not lines[after].strip(" "):
             after += 1
         after = min(after, len(lines) - 1)
-        self.go_to_content(after)
+        self._go_to_content(after)
         return TracedScalar(value, Location(self.file, number, start + 1, after + self.first_line, 1))
 
     def _add_to_flow(self, value: Any, start: int) -> tuple[Location, Any, int]:

@@ -106,7 +106,7 @@ def normalize_number(value: Any) -> Any:
 
 
 def _is_timestamp(text: str) -> bool:
-    """Whether Go reads the text as a time. The value stays a string."""
+    """Return True if Go reads the text as a time. The value stays a string."""
     match = _TIMESTAMP.match(text)
     if match is None:
         return False

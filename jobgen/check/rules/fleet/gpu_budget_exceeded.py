@@ -72,5 +72,4 @@ def gpu_budget_exceeded(facts: list[Fact], cluster: Cluster) -> Iterator[FactVio
             message = (
                 f"the jobs of {owner} request {pluralize(total, 'GPU')} ({jobs_of}{more}), above its budget of {budget}"
             )
-            # The evidence is that of the first release, whose message did not name the jobs.
             yield FactViolation(largest, f"{message}; suspend or shrink some of them", related, evidence=(name,))

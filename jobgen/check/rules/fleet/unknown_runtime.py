@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from jobgen.check.rules import WARNING, Fact, FactViolation, rule
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Manifest
-from jobgen.model.finding import quoted_values
-from jobgen.model.suggest import did_you_mean, find_closest
+from jobgen.model.suggest import find_closest
 from jobgen.spec.overlay import Cluster
 
 _CLUSTER, _OWN = "ClusterTrainingRuntime", "TrainingRuntime"
@@ -58,4 +57,4 @@ def unknown_runtime(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolati
             # Names of runtimes share words, such as `torch`, so a name must be very close to be meant.
             close = find_closest(name, names, _CUTOFF)
             hint = f"; did you mean `{close}`?" if close else ""
-            yield FactViolation(fact, f"{start}{hint}", evidence=quoted_values(start + did_you_mean(name, names)))
+            yield FactViolation(fact, f"{start}{hint}", evidence=(name,))

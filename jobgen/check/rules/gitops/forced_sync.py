@@ -6,7 +6,6 @@ from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, is_training_job, split_annotation
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Manifest
-from jobgen.model.original_messages import original_message
 
 _FLUX = "kustomize.toolkit.fluxcd.io/force"
 
@@ -29,12 +28,10 @@ def forced_sync(manifest: Manifest) -> Iterator[Violation]:
             message = (
                 "each sync of the app deletes and restarts the running job; remove `Force=true` and `Replace=true`"
             )
-            yield Violation(
-                annotations[SYNC_OPTIONS], message, severity=ERROR, evidence=original_message("forced-sync-argocd")
-            )
+            yield Violation(annotations[SYNC_OPTIONS], message, severity=ERROR)
         elif forced:
             message = f"`{forced[0]}` may stop the running job when the app is synced; remove it"
             yield Violation(annotations[SYNC_OPTIONS], message)
     if as_text(annotations.get(_FLUX)).lower() == "enabled":
         message = f"with `{_FLUX}`, Flux deletes the running job if a change is rejected; remove it"
-        yield Violation(annotations[_FLUX], message, evidence=original_message("forced-sync-flux"))
+        yield Violation(annotations[_FLUX], message)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.argocd_annotations import DELETE_POLICY, HOOK, lacks_health_check, split_annotation
 from jobgen.k8s.objects import Manifest
-from jobgen.model.original_messages import original_message
 
 _AWAITED = ("PreSync", "Sync")
 
@@ -29,5 +28,4 @@ def hook_without_health(manifest: Manifest) -> Iterator[Violation]:
         yield Violation(annotations[HOOK], f"{message}; install one or do not use a hook")
     if "HookSucceeded" in split_annotation(manifest, DELETE_POLICY):
         message = f"Argo CD has no health check for {kind}, so `HookSucceeded` deletes the job immediately"
-        evidence = original_message("hook-without-health", kind)
-        yield Violation(annotations[DELETE_POLICY], f"{message}; install one or remove it", evidence=evidence)
+        yield Violation(annotations[DELETE_POLICY], f"{message}; install one or remove it")

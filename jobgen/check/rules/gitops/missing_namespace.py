@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from jobgen.check.rules import INFO, Violation, rule
 from jobgen.k8s.argocd_annotations import is_training_job
 from jobgen.k8s.objects import Manifest
-from jobgen.model.original_messages import original_message
 
 _FALLBACKS = {
     "argocd": "Argo CD uses that of the app",
@@ -25,6 +24,4 @@ def missing_namespace(manifest: Manifest) -> Iterator[Violation]:
     fallback = _FALLBACKS.get(manifest.cluster.gitops)
     if fallback is not None and not manifest.namespace and is_training_job(manifest):
         name = manifest.metadata.get("name", manifest.metadata.get("generateName"))
-        gitops = manifest.cluster.gitops
-        evidence = None if gitops == "kubectl" else original_message(f"missing-namespace-{gitops}")
-        yield Violation(name, f"the job has no namespace, so {fallback}; set one", evidence=evidence)
+        yield Violation(name, f"the job has no namespace, so {fallback}; set one")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import INFO, Violation, rule
-from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
+from jobgen.k8s.kinds import BUILTIN_GROUPS
 from jobgen.k8s.objects import Container
 from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep

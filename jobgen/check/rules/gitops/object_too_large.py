@@ -8,7 +8,6 @@ from jobgen.k8s.argocd_annotations import uses_server_side_apply
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, untraced
-from jobgen.model.original_messages import original_message
 
 _APPLIED = 256 * 1024
 _STORED = 1536 * 1024
@@ -33,12 +32,11 @@ def object_too_large(manifest: Manifest) -> Iterator[Violation]:
     size = len(serialized.encode(errors="replace"))
     if size > _STORED:
         message = f"the object has {size // 1024} KiB, but etcd stores at most 1536 KiB; move long strings to a volume"
-        evidence = original_message("object-too-large-to-store", size // 1024)
-        yield Violation(longest, message, severity=ERROR, evidence=evidence)
+        yield Violation(longest, message, severity=ERROR)
     elif size > _APPLIED and not uses_server_side_apply(manifest):
         message = f"the object has {size // 1024} KiB, but client-side apply accepts at most 256 KiB"
         message += "; move long strings to a volume or use server-side apply"
-        yield Violation(longest, message, evidence=original_message("object-too-large-to-apply", size // 1024))
+        yield Violation(longest, message)
 
 
 def _long_strings(manifest: Manifest) -> Iterator[Node]:

@@ -6,7 +6,6 @@ from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.nodes import as_list
 from jobgen.k8s.objects import Manifest
 from jobgen.model.finding import FixStep
-from jobgen.model.original_messages import original_message
 
 
 @rule("manifest", WARNING)
@@ -21,5 +20,4 @@ def owner_references_in_git(manifest: Manifest) -> Iterator[Violation]:
     if as_list(manifest.metadata.get("ownerReferences")):
         key = next(key for key in manifest.metadata if key == "ownerReferences")
         message = f"`{key}` makes the cluster delete the object if the owner does not exist there; remove it"
-        evidence = original_message("owner-references-in-git")
-        yield Violation(key, message, fix_steps=(FixStep("remove", key),), safe=False, evidence=evidence)
+        yield Violation(key, message, fix_steps=(FixStep("remove", key),), safe=False)

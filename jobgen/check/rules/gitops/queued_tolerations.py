@@ -6,7 +6,6 @@ from jobgen.check.rules import INFO, Violation, rule
 from jobgen.k8s.kueue import get_kueue_queue
 from jobgen.k8s.nodes import as_list
 from jobgen.k8s.objects import Pod
-from jobgen.model.original_messages import original_message
 
 
 @rule("pod", INFO, fields=("tolerations",))
@@ -24,4 +23,4 @@ def queued_tolerations(pod: Pod) -> Iterator[Violation]:
     if as_list(pod.spec["tolerations"]):
         key = next(key for key in pod.spec if key == "tolerations")
         message = "Kueue adds to `tolerations` and Argo CD may revert them; move them to the ResourceFlavor"
-        yield Violation(key, message, evidence=original_message("queued-tolerations"))
+        yield Violation(key, message)

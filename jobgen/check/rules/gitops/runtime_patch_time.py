@@ -6,7 +6,6 @@ from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.k8s.objects import Manifest
 from jobgen.model.finding import FixStep
-from jobgen.model.original_messages import original_message
 
 
 @rule("job", WARNING, kinds=("TrainJob",))
@@ -22,5 +21,4 @@ def runtime_patch_time(manifest: Manifest) -> Iterator[Violation]:
         for key in as_mapping(patch):
             if key == "time":
                 message = "Trainer sets the `time` of a patch itself; remove it"
-                evidence = original_message("runtime-patch-time")
-                yield Violation(key, message, fix_steps=(FixStep("remove", key),), evidence=evidence)
+                yield Violation(key, message, fix_steps=(FixStep("remove", key),))

@@ -6,7 +6,6 @@ from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.nodes import as_list, as_mapping, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.finding import FixStep
-from jobgen.model.original_messages import original_message
 
 _FIELD = "ttlSecondsAfterFinished"
 
@@ -26,5 +25,4 @@ def ttl_in_runtime(manifest: Manifest) -> Iterator[Violation]:
         for key in holder:
             if key == _FIELD:
                 message = f"`{key}` deletes the objects of a TrainJob, which may then run again; remove it"
-                evidence = original_message("ttl-in-runtime")
-                yield Violation(key, message, fix_steps=(FixStep("remove", key),), safe=False, evidence=evidence)
+                yield Violation(key, message, fix_steps=(FixStep("remove", key),), safe=False)

@@ -9,7 +9,6 @@ from jobgen.k8s.objects import Manifest
 from jobgen.k8s.workloads import find_ttl_path
 from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep
-from jobgen.model.original_messages import original_message
 
 _FIELD = "ttlSecondsAfterFinished"
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
@@ -32,5 +31,4 @@ def ttl_reruns_job(manifest: Manifest) -> Iterator[Violation]:
     if value_of(ttl) is not None:
         message = f"`{_FIELD}` deletes the finished job; {engine} recreates it, so training runs again; remove it"
         fix_steps = (FixStep("remove", ttl, key=_FIELD),)
-        evidence = original_message("ttl-reruns-job", engine)
-        yield Violation(ttl, message, fix_steps=fix_steps, safe=False, evidence=evidence)
+        yield Violation(ttl, message, fix_steps=fix_steps, safe=False)

@@ -34,7 +34,7 @@ def gpu_image_without_gpus(manifest: Manifest) -> Iterator[Violation]:
 
 
 def _may_see_devices(pod: Pod) -> bool:
-    """Whether a pod may see devices: known ones, unknown extended resources, or all devices of its node."""
+    """Return True if a pod may see devices: known ones, unknown extended resources, or all devices of its node."""
     return any(
         any("/" in name for name in (*container.limits, *container.requests))
         or get_path(container.data, "resources", "claims") is not None

@@ -6,7 +6,6 @@ from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.images import find_image_error, is_go_package
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container
-from jobgen.model.finding import quoted_values
 
 
 @rule("container", ERROR, fields=("image",))
@@ -33,4 +32,4 @@ def malformed_image(container: Container) -> Iterator[Violation]:
     message = f"`{image}` is not a valid image name: {why}"
     scheme, separator, _ = image.partition("://")
     hint = f"; remove `{scheme}{separator}`" if separator else ""
-    yield Violation(container.data["image"], f"{message}{hint}", evidence=quoted_values(message))
+    yield Violation(container.data["image"], f"{message}{hint}")

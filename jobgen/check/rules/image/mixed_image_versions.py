@@ -45,7 +45,7 @@ def _version(name: ImageName) -> tuple[str, str]:
 
 
 def _are_builds(name: ImageName, other: ImageName) -> bool:
-    """Whether the names differ in the hardware or role that the images are built for."""
+    """Return True if the names differ in the hardware or role that the images are built for."""
     return bool(_BUILDS & (name.name_tokens ^ other.name_tokens))
 
 

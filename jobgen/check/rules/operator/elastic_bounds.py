@@ -7,7 +7,6 @@ from jobgen.k8s.nodes import as_integer, as_mapping
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node
 from jobgen.model.finding import pluralize
-from jobgen.model.original_messages import original_message
 
 
 @rule("job", ERROR, kinds=("PyTorchJob", "PaddleJob"))
@@ -42,9 +41,8 @@ def _check_pods(
     (low, lower), (high, upper) = bounds[0], bounds[-1]
     if total < low:
         message = f"torchrun waits for {pluralize(low, 'pod')}, but the job has {total}; add pods or lower `{lower}`"
-        yield Violation(policy[lower], message, evidence=original_message("elastic-bounds-fewer", low, total))
+        yield Violation(policy[lower], message)
     elif total > high:
         message = f"torchrun uses at most {pluralize(high, 'pod')}, but the job has {total}"
         message += f"; set `maxReplicas` to at least {total}"
-        evidence = original_message("elastic-bounds-more", high, total)
-        yield Violation(policy[upper], message, severity=WARNING, evidence=evidence)
+        yield Violation(policy[upper], message, severity=WARNING)

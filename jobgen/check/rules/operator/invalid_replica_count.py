@@ -39,11 +39,10 @@ def invalid_replica_count(role: Role) -> Iterator[Violation]:
     consequence = f"; {describe_rejection(role.manifest)}" if checked and bounded else ""
     severity = choose_severity(role.manifest) if checked or described is None else Severity.WARNING
     if one:
-        # A job spec has the number as `replicas`, a manifest as `numNodes`.
-        message, evidence = f"the job has {pluralize(written, 'node')} but needs {wanted}", ("numNodes",)
+        message = f"the job has {pluralize(written, 'node')} but needs {wanted}"
     else:
-        message, evidence = f"`{role.replica_type}` has `replicas: {written}` but needs {wanted}", None
-    yield Violation(node, f"{message}{consequence}", severity=severity, evidence=evidence)
+        message = f"`{role.replica_type}` has `replicas: {written}` but needs {wanted}"
+    yield Violation(node, f"{message}{consequence}", severity=severity)
 
 
 def _describe_bounds(role: Role, described: RoleDescription | None, written: int) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import is_operator_since
-from jobgen.model.original_messages import original_message
 
 
 @rule("job", ERROR)
@@ -22,10 +21,7 @@ def kind_not_served(manifest: Manifest) -> Iterator[Violation]:
     if not is_operator_since(manifest, kind.versions.since):
         since, declared = kind.versions.since, manifest.operator_version
         message = f"{kind.name} was added in {kind.operator} {since}, but this cluster has {declared}"
-        evidence = original_message("kind-not-served-since", kind.name, kind.operator, since, declared)
-        yield Violation(
-            manifest.object["kind"], f"{message}; update the operator or use another kind", evidence=evidence
-        )
+        yield Violation(manifest.object["kind"], f"{message}; update the operator or use another kind")
     other_operator = kind.requirements.conflicts_with
     if not other_operator:
         return
@@ -36,5 +32,4 @@ def kind_not_served(manifest: Manifest) -> Iterator[Violation]:
         message = (
             f"this cluster serves the MPIJob of {other_operator}, not that of {kind.operator}; use its `apiVersion`"
         )
-        evidence = original_message("kind-not-served-other", other_operator, kind.operator)
-        yield Violation(manifest.object["apiVersion"], message, evidence=evidence)
+        yield Violation(manifest.object["apiVersion"], message)

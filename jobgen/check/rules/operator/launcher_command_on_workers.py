@@ -34,6 +34,6 @@ def launcher_command_on_workers(manifest: Manifest) -> Iterator[Violation]:
 
 
 def _waits(words: Sequence[Node]) -> bool:
-    """Whether a command line waits for the launcher."""
+    """Return True if a command line waits for the launcher."""
     text = " ".join(map(as_text, words))
     return any(word in text for word in ("sshd", "sleep", "tail -f"))

@@ -6,7 +6,6 @@ from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import MAX_NAME_LENGTH, find_longest_suffix
-from jobgen.model.original_messages import original_message
 
 # The API server keeps this many characters of `generateName`, and appends random ones.
 _PREFIX, _RANDOM = 58, 5
@@ -32,12 +31,11 @@ def long_job_name(manifest: Manifest) -> Iterator[Violation]:
         reason = f"`…{suffix}` is appended to it" if suffix else "it is also a label value"
         message = f"the name has {length} characters, but {reason}; use at most {MAX_NAME_LENGTH - len(suffix)}"
         severity = None if _is_suffix_known(manifest) else WARNING
-        evidence = None if suffix else original_message("long-job-name", length, MAX_NAME_LENGTH)
-        yield Violation(given, message, severity=severity, evidence=evidence)
+        yield Violation(given, message, severity=severity)
 
 
 def _is_suffix_known(manifest: Manifest) -> bool:
-    """Whether the suffixes are known; those of a custom runtime are not."""
+    """Return True if the suffixes are known; those of a custom runtime are not."""
     assert manifest.kind is not None
     runtimes = manifest.kind.requirements.runtimes
     return not runtimes or as_text(get_path(manifest.spec, "runtimeRef", "name")) in runtimes

@@ -6,7 +6,6 @@ from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.nodes import as_integer, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.finding import FixStep, pluralize
-from jobgen.model.original_messages import original_message
 
 
 @rule("job", ERROR)
@@ -25,5 +24,4 @@ def min_available_too_high(manifest: Manifest) -> Iterator[Violation]:
         pods = pluralize(manifest.pod_count, "pod")
         message = f"`minAvailable` is {number}, but the job has {pods}, so it never starts; remove `minAvailable`"
         fix_steps = (FixStep("remove", least, key="minAvailable"),)
-        evidence = original_message("min-available-too-high", manifest.pod_count, number)
-        yield Violation(least, message, fix_steps=fix_steps, safe=False, evidence=evidence)
+        yield Violation(least, message, fix_steps=fix_steps, safe=False)

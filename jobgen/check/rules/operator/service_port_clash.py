@@ -6,7 +6,6 @@ from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.nodes import as_integer, as_list, as_text
 from jobgen.k8s.objects import Container
 from jobgen.model.data import Node, value_of
-from jobgen.model.original_messages import original_message
 
 
 @rule("container", ERROR, fields=("ports",))
@@ -52,4 +51,4 @@ def _report_duplicate(port: dict[str, Node], own: str, other: dict[str, Node]) -
         number = value_of(node)
         message = f"port `{number}` can be used only once in a Service, whatever the protocol; remove one"
         related = ((other["containerPort"], "the other port"),)
-        yield Violation(node, message, related, evidence=original_message("service-port-clash"))
+        yield Violation(node, message, related)

@@ -6,7 +6,7 @@ from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Role
 from jobgen.k8s.operators import choose_severity, describe_rejection
 from jobgen.model.data import value_of
-from jobgen.model.finding import Severity, quoted_values
+from jobgen.model.finding import Severity
 from jobgen.model.suggest import did_you_mean, suggest_rename, suggest_value
 
 
@@ -33,7 +33,6 @@ def unknown_role(role: Role) -> Iterator[Violation]:
     taken = dict.fromkeys(other.replica_type for other in role.manifest.roles)
     free = [name for name in known if name not in taken]
     message = f"{kind.name} has no role `{role.replica_type}`{did_you_mean(role.replica_type, free)}"
-    evidence = quoted_values(f"`{role.replica_type}`{did_you_mean(role.replica_type, known)}")
     if kind.shape == "map" and isinstance(role.key, str):
         fix_steps, safe = suggest_rename(role.key, known, taken)
     else:
@@ -44,5 +43,4 @@ def unknown_role(role: Role) -> Iterator[Violation]:
         severity=severity,
         fix_steps=fix_steps,
         safe=safe,
-        evidence=evidence,
     )

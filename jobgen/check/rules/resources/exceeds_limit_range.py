@@ -28,8 +28,8 @@ def exceeds_limit_range(manifest: Manifest, state: ClusterState) -> Iterator[Vio
     if not limit_ranges:
         return
     from jobgen.check.cluster.limit_ranges import check_claim, check_pod
-    from jobgen.check.cluster.names import show_name
     from jobgen.check.cluster.pod_resources import resolve_pod_resources
+    from jobgen.check.cluster.state import show_name
 
     pods = [
         (resolve_pod_resources(pod, limit_ranges, state.release), pod.spec or pod.template)

@@ -24,8 +24,8 @@ def exceeds_quota(manifest: Manifest, state: ClusterState) -> Iterator[Violation
 
     Request less, suspend some of the jobs, or raise the quota.
     """
-    from jobgen.check.cluster.names import show_name
     from jobgen.check.cluster.quotas import find_missing_amounts
+    from jobgen.check.cluster.state import show_name
 
     for missing in find_missing_amounts(manifest, state):
         name = show_name(missing.quota)

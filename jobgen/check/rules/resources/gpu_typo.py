@@ -33,7 +33,7 @@ def gpu_typo(container: Container) -> Iterator[Violation]:
 
 
 def _is_declared(container: Container, key: Node) -> bool:
-    """Whether the cluster declares the resource as its GPU resource."""
+    """Return True if the cluster declares the resource as its GPU resource."""
     return str(key) == container.pod.manifest.cluster.gpu_resource
 
 
@@ -58,7 +58,7 @@ def _normalize(word: str) -> str:
 
 
 def _is_misspelling(domain: str, right: str) -> bool:
-    """Whether a domain lacks its suffix, or has one letter that is wrong, missing, added or swapped."""
+    """Return True if a domain lacks its suffix, or has one letter that is wrong, missing, added or swapped."""
     if domain.lower() in (right, right.rpartition(".")[0]):
         return True
     if abs(len(domain) - len(right)) > 1 or domain[:1] != right[:1]:

@@ -7,7 +7,6 @@ from jobgen.k8s.accelerators import format_devices
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Role
 from jobgen.model.data import value_of
-from jobgen.model.original_messages import original_message
 
 _IDLE = {
     "MXJob": ("scheduler", "server"),
@@ -78,5 +77,4 @@ def _report(role: Role, container: Container) -> Violation:
     is_v1 = kind is not None and value_of(kind.api_version) == "kubeflow.org/v1"
     effect = "so the operator adds its slots to the hostfile" if is_v1 else "which the operator hides from it"
     message = f"the launcher requests {gpus}, {effect}; request them only for the workers"
-    evidence = original_message("idle-gpus-v1" if is_v1 else "idle-gpus-v2", "a GPU" if gpus == "1 GPU" else gpus)
-    return Violation(node, message, evidence=evidence)
+    return Violation(node, message)

@@ -6,7 +6,6 @@ from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.objects import Container, Role
 from jobgen.model.data import TracedScalar, value_of
-from jobgen.model.finding import quoted_values
 
 
 @rule("role", WARNING, kinds=("PyTorchJob", "PyTorchTrainingJob"))
@@ -30,13 +29,13 @@ def missing_shm(role: Role) -> Iterator[Violation]:
     if not _mounts_shm(main):
         node = main.device_node
         start = f"{main.gpus} GPUs share the default 64 MiB of `/dev/shm`"
-        mount = f"{start}; mount an `emptyDir` with `medium: Memory`"
-        message = f"{start}; set `shm`, such as `shm: 8Gi`" if _is_of_spec(role) else mount
-        yield Violation(node, message, evidence=quoted_values(mount))
+        is_spec = _is_of_spec(role)
+        remedy = "set `shm`, such as `shm: 8Gi`" if is_spec else "mount an `emptyDir` with `medium: Memory`"
+        yield Violation(node, f"{start}; {remedy}")
 
 
 def _is_of_spec(role: Role) -> bool:
-    """Whether the object is rendered from a job spec, which has `shm`: its kind comes from the kind description."""
+    """True if the object is rendered from a job spec, which has `shm`: its kind comes from the kind description."""
     kind = role.manifest.object["kind"]
     return isinstance(kind, TracedScalar) and kind.layer.startswith("kind ")
 

@@ -9,7 +9,7 @@ from jobgen.k8s.objects import Manifest, Role
 from jobgen.model.data import value_of
 from jobgen.model.finding import pluralize
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.numbers import parse_digits
+from jobgen.model.quantity import parse_digits
 
 # Options that may set the number of processes; a cheap test before the command line is parsed.
 _LITERAL = lazy_pattern(r"(?:-n|-np|-c|-num-proc)(?:[ =]+[\"']?[0-9]|\Z)")
@@ -66,7 +66,7 @@ def _is_of_training_operator(manifest: Manifest) -> bool:
 
 
 def _is_launcher_worker(manifest: Manifest, launcher: Role) -> bool:
-    """Whether the operator also writes the launcher into the hostfile."""
+    """Return True if the operator also writes the launcher into the hostfile."""
     if _is_of_training_operator(manifest):
         return any("gpu" in str(name) for container in launcher.pod.containers for name in container.limits)
     return value_of(manifest.spec.get("runLauncherAsWorker")) is True

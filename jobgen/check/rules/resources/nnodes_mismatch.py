@@ -6,8 +6,7 @@ from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.command_line import find_option_values, parse_command
 from jobgen.k8s.objects import Manifest
 from jobgen.model.finding import pluralize
-from jobgen.model.numbers import parse_digits
-from jobgen.model.original_messages import original_message
+from jobgen.model.quantity import parse_digits
 
 
 @rule("job", WARNING, kinds=("PyTorchJob", "PyTorchTrainingJob", "TrainJob"))
@@ -31,5 +30,4 @@ def nnodes_mismatch(manifest: Manifest) -> Iterator[Violation]:
             if parse_digits(word.text) not in (None, manifest.pod_count):
                 pods = pluralize(manifest.pod_count, "pod")
                 message = f"torchrun waits for `{word.text}` nodes, but the job has {pods}; remove `--nnodes`"
-                former = "one pod" if manifest.pod_count == 1 else pods
-                yield Violation(word.node, message, evidence=original_message("nnodes-mismatch", word.text, former))
+                yield Violation(word.node, message)

@@ -8,7 +8,7 @@ from jobgen.k8s.nodes import get_path
 from jobgen.k8s.objects import Container, Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import pluralize
-from jobgen.model.numbers import parse_digits
+from jobgen.model.quantity import parse_digits
 
 # The fields of the kinds that set it.
 _FIELDS = (

@@ -43,7 +43,7 @@ def overwritten_env(container: Container) -> Iterator[Violation]:
 
 
 def _is_set_by_operator(name: str, container: Container, manifest: Manifest) -> bool:
-    """Whether the operator sets the variable in this job."""
+    """Return True if the operator sets the variable in this job."""
     if manifest.kind_name == "PyTorchJob":
         if name in _TORCH:
             return not manifest.operator_version or parse_version(manifest.operator_version) >= (1, 7)

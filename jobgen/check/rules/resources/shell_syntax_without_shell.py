@@ -45,7 +45,7 @@ def shell_syntax_without_shell(container: Container) -> Iterator[Violation]:
 
 
 def _may_be_read(words: Sequence[Node], index: int) -> bool:
-    """Whether a shell before this word may read it: not if an item of `-c` stands between them."""
+    """Return True if a shell before this word may read it: not if an item of `-c` stands between them."""
     shells = [at for at in range(index) if _SHELL.search(as_text(words[at]))]
     if not shells:
         return False

@@ -6,7 +6,7 @@ from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.kueue import DOMAIN
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Manifest
-from jobgen.model.numbers import parse_digits
+from jobgen.model.quantity import parse_digits
 
 _LIMIT = DOMAIN + "max-exec-time-seconds"
 _MOST = 2**31 - 1

@@ -7,7 +7,7 @@ from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.kueue import DOMAIN, is_managed_by_kueue
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.k8s.objects import Manifest, Pod
-from jobgen.k8s.pod_counts import count_pods
+from jobgen.k8s.resources import count_pods
 from jobgen.model.data import Node
 from jobgen.model.suggest import find_key
 

@@ -7,7 +7,6 @@ from jobgen.k8s.kueue import DOMAIN
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.model.finding import FixStep
-from jobgen.model.original_messages import original_message
 
 _ELASTIC = DOMAIN + "elastic-job"
 
@@ -27,5 +26,4 @@ def elastic_job_unsupported(manifest: Manifest) -> Iterator[Violation]:
     if group == "kubeflow.org" and as_text(annotations[_ELASTIC]) == "true":
         node = annotations[_ELASTIC]
         message = f"Kueue cannot resize {manifest.kind_name} and rejects it with `{_ELASTIC}`; remove the annotation"
-        evidence = original_message("elastic-job-unsupported", manifest.kind_name)
-        yield Violation(node, message, fix_steps=(FixStep("remove", node, key=_ELASTIC),), evidence=evidence)
+        yield Violation(node, message, fix_steps=(FixStep("remove", node, key=_ELASTIC),))

@@ -7,7 +7,6 @@ from jobgen.k8s.kueue import QUEUE_LABEL, get_kueue_queue, is_mpi_v1
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node
 from jobgen.model.finding import add_article
-from jobgen.model.original_messages import original_message
 from jobgen.spec.kinds import parse_version
 
 _SUSPENDS_SINCE = "1.7.0"
@@ -50,8 +49,7 @@ def ineffective_queue_label(manifest: Manifest) -> Iterator[Violation]:
         yield Violation(queue, f"Kueue does not manage {kind.name}, so `{QUEUE_LABEL}` has no effect; remove it")
     elif kind.operator == "training-operator" and _is_before(manifest.operator_version, _SUSPENDS_SINCE):
         message = f"training-operator {manifest.operator_version} cannot suspend jobs, which Kueue requires"
-        evidence = original_message("ineffective-queue-label", manifest.operator_version, _SUSPENDS_SINCE)
-        yield Violation(queue, f"{message}; use {_SUSPENDS_SINCE} or later", evidence=evidence)
+        yield Violation(queue, f"{message}; use {_SUSPENDS_SINCE} or later")
 
 
 def _check_other_kind(manifest: Manifest, queue: Node) -> Iterator[Violation]:
@@ -63,9 +61,8 @@ def _check_other_kind(manifest: Manifest, queue: Node) -> Iterator[Violation]:
     elif name in _WITHOUT_KUEUE:
         yield Violation(queue, f"Kueue does not manage {_WITHOUT_KUEUE[name]}; remove the label `{QUEUE_LABEL}`")
     elif name in _MANAGED_SINCE and _is_before(declared, _MANAGED_SINCE[name]):
-        start, end = f"Kueue {declared} does not manage", f"use {_MANAGED_SINCE[name]} or later"
-        evidence = (f"{start} a {manifest.kind_name}; {end}",)
-        yield Violation(queue, f"{start} {add_article(manifest.kind_name)}; {end}", evidence=evidence)
+        message = f"Kueue {declared} does not manage {add_article(manifest.kind_name)}"
+        yield Violation(queue, f"{message}; use {_MANAGED_SINCE[name]} or later")
 
 
 def _is_before(declared: str, since: str) -> bool:

@@ -6,7 +6,6 @@ from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.nodes import as_integer, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.finding import FixStep
-from jobgen.model.original_messages import original_message
 
 
 @rule("job", WARNING, kinds=("PyTorchJob", "MPIJob", "JAXJob", "PaddleJob", "XGBoostJob"))
@@ -28,5 +27,4 @@ def min_available_too_low(manifest: Manifest) -> Iterator[Violation]:
             f"{number} of {total} pods may start and wait for the rest; remove `minAvailable` or set it to {total}"
         )
         fix_steps = (FixStep("remove", least, key="minAvailable"),)
-        evidence = original_message("min-available-too-low", number, total, total)
-        yield Violation(least, message, fix_steps=fix_steps, safe=False, evidence=evidence)
+        yield Violation(least, message, fix_steps=fix_steps, safe=False)

@@ -28,7 +28,7 @@ def queue_label_on_pods(pod: Pod) -> Iterator[Violation]:
         if key == QUEUE_LABEL:
             effect, remedy, is_redundant = _describe(pod)
             fix_steps = (FixStep("remove", key),) if is_redundant else ()
-            yield Violation(key, f"{effect}; {remedy}", fix_steps=fix_steps, safe=False, evidence=(str(key),))
+            yield Violation(key, f"{effect}; {remedy}", fix_steps=fix_steps, safe=False)
 
 
 def _describe(pod: Pod) -> tuple[str, str, bool]:

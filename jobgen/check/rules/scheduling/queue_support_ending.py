@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from jobgen.check.rules import INFO, Fact, FactViolation, rule
 from jobgen.k8s.kueue import QUEUE_LABEL, get_kueue_queue
 from jobgen.k8s.objects import Manifest
-from jobgen.model.original_messages import original_message
 from jobgen.spec.overlay import Cluster
 
 # Trainer has no runtime for TensorFlow and Paddle.
@@ -34,5 +33,4 @@ def queue_support_ending(facts: list[Fact], cluster: Cluster) -> Iterator[FactVi
         message = (
             f"Kueue plans to remove support for {kind} in 0.20{more}; migrate to {_SUCCESSORS.get(kind, 'TrainJob')}"
         )
-        former = f" ({len(queued)} such jobs are queued here)" if len(queued) > 1 else ""
-        yield FactViolation(queued[0], message, evidence=original_message("queue-support-ending", kind, former))
+        yield FactViolation(queued[0], message)

@@ -34,7 +34,7 @@ def host_namespaces(pod: Pod) -> Iterator[Violation]:
 
 
 def _uses_fabric(pod: Pod) -> bool:
-    """Whether the pod uses a fabric that may need the network of the node."""
+    """Return True if the pod uses a fabric that may need the network of the node."""
     names = [str(name) for container in pod.containers for name in (*container.limits, *container.requests)]
     if any(sign in name for name in names for sign in _FABRIC):
         return True

@@ -6,7 +6,6 @@ from jobgen.check.rules import INFO, Violation, rule
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.original_messages import original_message
 
 _PIPED = lazy_pattern(r"\b(?:curl|wget)\b[^|;&\n]{0,500}\|\s*(?:sudo\s+)?(?:\S{0,99}/)?(?:ba|z|da)?sh\b")
 _INSTALLED = lazy_pattern(
@@ -33,5 +32,5 @@ def install_at_start(container: Container) -> Iterator[Violation]:
             is_script = "|" in found[0]
             subject = "a downloaded script" if is_script else f"`{found[0]}`"
             message = f"{subject} runs at every pod start and may install other versions; install it in the image"
-            yield Violation(word, message, evidence=original_message("install-at-start") if is_script else None)
+            yield Violation(word, message)
             return

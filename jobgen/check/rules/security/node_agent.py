@@ -7,7 +7,6 @@ from jobgen.k8s.node_agents import AGENT_KINDS, is_node_agent, is_privileged, li
 from jobgen.k8s.nodes import as_list, get_path
 from jobgen.k8s.objects import Pod
 from jobgen.model.data import Node, value_of
-from jobgen.model.finding import quoted_values
 
 _NAMESPACES = ("hostPID", "hostIPC")
 _SYSTEM = "kube-system"
@@ -32,7 +31,7 @@ def node_agent(pod: Pod) -> Iterator[Violation]:
     names = ", ".join(f"`{name}`" for name in dict.fromkeys([*(name for name, _ in means), *root]))
     message = f"this agent controls its node ({names}); restrict who can change it, for example with a namespace"
     message += " of its own that has the Pod Security level `privileged`"
-    yield Violation(means[0][1], message, evidence=quoted_values(names))
+    yield Violation(means[0][1], message)
 
 
 def _list_means(pod: Pod) -> Iterator[tuple[str, Node]]:

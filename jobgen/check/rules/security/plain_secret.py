@@ -31,19 +31,19 @@ def plain_secret(container: Container) -> Iterator[Violation]:
 def _check_variable(name: str, value: str, node: Node) -> Iterator[Violation]:
     if find_token(value) or is_secret_value(name, value):
         message = f"`{name}` contains a secret; revoke it and use `valueFrom` with a Secret"
-        yield Violation(node, message, evidence=(name,))
+        yield Violation(node, message)
     elif looks_like_secret(name, value):
         message = f"`{name}` appears to contain a secret; use `valueFrom` with a Secret"
-        yield Violation(node, message, severity=WARNING, evidence=(name,))
+        yield Violation(node, message, severity=WARNING)
 
 
 def _check_argument(text: str, node: Node) -> Iterator[Violation]:
     if find_token(text):
         message = "the command line contains a secret; revoke it and pass it as a variable from a Secret"
-        yield Violation(node, message, evidence=("the command line contains a secret",))
+        yield Violation(node, message)
         return
     for name, value in find_assignments(text):
         if looks_like_secret(name, value):
             message = f"`{name}` on the command line appears to contain a secret; pass it as a variable from a Secret"
-            yield Violation(node, message, severity=WARNING, evidence=(name,))
+            yield Violation(node, message, severity=WARNING)
             return

@@ -11,8 +11,8 @@ from jobgen.k8s.objects import Manifest
 
 if TYPE_CHECKING:
     from jobgen.check.cluster.state import ClusterState
+    from jobgen.check.pod_security.checks import Breach
     from jobgen.check.pod_security.levels import Level
-    from jobgen.check.pod_security.pod_view import Breach
 
 _TEMPLATES = ("spec", "template", "spec", "replicatedJobs", "*", "template", "spec", "template")
 _SEVERITIES = {"enforce": ERROR, "warn": WARNING, "audit": INFO}
@@ -50,7 +50,7 @@ def pod_security_violation(manifest: Manifest, state: ClusterState) -> Iterator[
 
 def _check_runtime(manifest: Manifest, level: Level, state: ClusterState) -> Iterator[Violation]:
     """Report a runtime whose pods the level forbids, at the reference to it; the first fault stands for all."""
-    from jobgen.check.cluster.train_jobs import find_runtime
+    from jobgen.check.cluster.pod_resources import find_runtime
     from jobgen.check.pod_security.checks import find_breaches
 
     runtime = find_runtime(manifest, state)

@@ -27,7 +27,7 @@ def privileged_container(container: Container) -> Iterator[Violation]:
     node = get_path(container.data, "securityContext", "privileged")
     if value_of(node) is True and not is_node_agent(container.pod):
         message = f"privileged container `{container.name}` has full control of its node"
-        yield Violation(node, f"{message}; {_describe_remedy(container)}", evidence=(container.name, "IPC_LOCK"))
+        yield Violation(node, f"{message}; {_describe_remedy(container)}")
 
 
 def _describe_remedy(container: Container) -> str:

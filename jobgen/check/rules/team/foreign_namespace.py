@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.check.team_limits import advise, find_foreign_uses
-from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
+from jobgen.k8s.kinds import CLUSTER_SCOPED
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.team_uses import NAMESPACES
 

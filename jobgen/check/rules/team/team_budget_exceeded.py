@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Fact, FactViolation, rule
-from jobgen.check.team_budget import measure_use
+from jobgen.check.team_limits import measure_use
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import sum_gpus
 from jobgen.spec.overlay import Cluster

@@ -1,4 +1,4 @@
-"""Placeholders that the cluster accepts as values; report/placeholders.py reports those that it refuses."""
+"""Placeholders that the cluster accepts as values; reports/placeholders.py reports those that it refuses."""
 
 from collections.abc import Iterator
 

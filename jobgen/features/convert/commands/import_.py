@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
+from jobgen.cli.complete import complete_files
 from jobgen.cli.options import force_option, output_option
-from jobgen.cli.result import ExitCode, Result, error_result
+from jobgen.cli.result import ExitCode, Result, error_result, write_new_files
 from jobgen.cli.starter import Converted
 from jobgen.cli.terminal import read_stdin
-from jobgen.cli.write_files import write_new_files
 from jobgen.features.convert.import_environments import (
     convert_environments,
     find_environment_folders,
@@ -28,25 +28,29 @@ from jobgen.features.convert.imported_notes import (
     list_unread,
 )
 from jobgen.features.convert.importing.arrange import OtherObject, arrange_files, find_platforms
-from jobgen.features.convert.importing.collect import ImportedManifest, SkippedManifest, collect_manifests
-from jobgen.features.convert.importing.duplicates import leave_out_duplicates, skip_linked_copies
-from jobgen.render import config
-from jobgen.render.config import ProjectConfig
+from jobgen.features.convert.importing.collect import (
+    ImportedManifest,
+    SkippedManifest,
+    collect_manifests,
+    leave_out_duplicates,
+    skip_linked_copies,
+)
+from jobgen.rendering import config
+from jobgen.rendering.config import ProjectConfig
 from jobgen.repo import layout
-from jobgen.repo.atomic import links_outside
+from jobgen.repo.atomic import links_outside, open_scratch
 from jobgen.repo.files import FileEntry
 from jobgen.repo.named_paths import find_files, find_manifests
 from jobgen.repo.root import find_root
-from jobgen.repo.scratch import open_scratch
-from jobgen.report.escape import visible
-from jobgen.report.summary import pluralize
+from jobgen.reports.escape import visible
+from jobgen.reports.summary import pluralize
 from jobgen.spec.overlay import DEFAULT_PLATFORM
 
 _NEEDS = "jobs of platform `{name}` need `cluster: {{platform: {name}}}` in an overlay\n"
 
 
 @click.command("import")
-@click.argument("manifests", nargs=-1, metavar="[MANIFEST...]")
+@click.argument("manifests", nargs=-1, metavar="[MANIFEST...]", shell_complete=complete_files)
 @output_option
 @click.option(
     "--environment",

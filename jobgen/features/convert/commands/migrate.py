@@ -10,9 +10,9 @@ from pathlib import Path
 
 import click
 
+from jobgen.cli.complete import complete_jobs_and_files
 from jobgen.cli.options import env_option, force_option, output_option
-from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.cli.write_files import write_new_files
+from jobgen.cli.result import ExitCode, Result, error_result, write_new_files
 from jobgen.features.convert.importing.invert import to_spec_name
 from jobgen.features.convert.migrate.convert_job import (
     TARGET,
@@ -22,21 +22,36 @@ from jobgen.features.convert.migrate.convert_job import (
     is_selected,
     needs_runtime,
 )
+from jobgen.features.convert.migrate_all import migrate_all
 from jobgen.model.finding import Finding
 from jobgen.model.suggest import did_you_mean
-from jobgen.render import config
-from jobgen.render.config import ProjectConfig
-from jobgen.render.read_jobs import read_jobs
-from jobgen.render.trace import Job
+from jobgen.rendering import config
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.trace import Job
 from jobgen.repo import layout
 from jobgen.repo.named_paths import find_manifests
 from jobgen.repo.root import find_root
-from jobgen.report.summary import format_findings, pluralize
+from jobgen.reports.summary import format_findings, pluralize
+
+
+def _complete_targets(context: click.Context, _: click.Parameter, __: str) -> list[str]:
+    """Complete a kind or a platform; nothing can be converted to a runtime, which has no framework."""
+    directory = context.find_root().params.get("directory") or "."
+    jobs = [kind for kind in config.load(Path(directory).resolve()).kinds if kind.frameworks]
+    return sorted({kind.name for kind in jobs} | {kind.platform for kind in jobs})
 
 
 @click.command("migrate")
-@click.argument("jobs", nargs=-1, metavar="[JOB|FILE]...")
-@click.option("--to", "target", required=True, metavar="KIND|PLATFORM", help="The kind or platform to convert to.")
+@click.argument("jobs", nargs=-1, metavar="[JOB|FILE]...", shell_complete=complete_jobs_and_files)
+@click.option(
+    "--to",
+    "target",
+    required=True,
+    metavar="KIND|PLATFORM",
+    shell_complete=_complete_targets,
+    help="The kind or platform to convert to.",
+)
 @click.option("--all", "all_jobs", is_flag=True, help="Convert the whole repository, with overlays and runtimes.")
 @click.option(
     "--runtimes/--no-runtimes",
@@ -73,9 +88,6 @@ def command(
         return migrate_jobs(directory, jobs, target, envs, output, force=force, runtimes=runtimes)
     if jobs or envs or (dry_run and (write or output)) or (write and output):
         raise click.UsageError("`--all` takes no jobs and no environments, and one of --write, --dry-run and -o")
-    # Imported late: a migration of single jobs needs none of it.
-    from jobgen.features.convert.migrate_all import migrate_all
-
     root = find_root(directory.resolve())
     if root is None:
         return error_result(ExitCode.NOTHING_TO_DO, "there is no repository here: no jobgen.yaml, jobs/ or overlays/")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
-from jobgen.features.convert.importing.comments import find_comments
+from jobgen.features.convert.importing.comments import find_comments, format_document
 from jobgen.features.convert.importing.import_job import (
     ImportedSpec,
     ImportFailure,
@@ -15,22 +17,87 @@ from jobgen.features.convert.importing.import_job import (
     keep_manifest,
     rewrite_document,
 )
-from jobgen.features.convert.importing.patch import find_duplicate_items
-from jobgen.features.convert.importing.server_fields import find_placeholders, remove_server_fields
-from jobgen.features.convert.importing.services import HostService, ServiceKey, get_key, is_service, match_services
+from jobgen.features.convert.importing.pod_fields import find_placeholders, remove_server_fields
+from jobgen.features.convert.importing.verify import find_duplicate_items, is_equivalent, render_objects, renderer_for
 from jobgen.model.data import Location, Plain, TracedList, location_of, value_of
-from jobgen.model.finding import Finding
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.finding import Finding, Identity
 from jobgen.model.path import format_dotted
 from jobgen.model.suggest import find_closest
-from jobgen.render import config
-from jobgen.render.build import is_spec, manifest_errors, split_list
-from jobgen.render.missing_images import find_missing_images
+from jobgen.rendering import config
+from jobgen.rendering.build import identity_of, is_spec, manifest_errors, split_list
+from jobgen.rendering.patch_objects import find_missing_images
 from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.spec.kinds import Kind
-from jobgen.spec.replicas import get_at
+from jobgen.spec.replicas import find_template, get_at
 from jobgen.yamlio.read import YamlDocument, read
 from jobgen.yamlio.write import to_inline_yaml, to_yaml
+
+ServiceKey = tuple[str, str]
+"""The namespace and the name of a Service."""
+
+
+class HostService(NamedTuple):
+    """A Service that gives the pods of a job their DNS names."""
+
+    job: str
+    kind: Kind
+    """The kind of the job."""
+    spec: ImportedSpec | None
+    """The spec of the job if jobgen renders the Service with it."""
+
+
+def is_service(item: Any) -> bool:
+    """Return True if an object is a Service."""
+    return isinstance(item, dict) and item.get("apiVersion") == "v1" and item.get("kind") == "Service"
+
+
+def get_key(item: Any, name: str = "") -> ServiceKey:
+    """Return the key of a Service, or of the one with a name in the namespace of an object."""
+    metadata = item.get("metadata") if isinstance(item.get("metadata"), dict) else {}
+    return str(metadata.get("namespace") or ""), name or str(metadata.get("name") or "")
+
+
+def match_services(objects: Iterable[Any], kinds: Sequence[Kind]) -> dict[ServiceKey, HostService]:
+    """Find the Services that the pods of jobs name as their subdomain."""
+    listed = [item for item in objects if isinstance(item, dict)]
+    services = {get_key(item): item for item in listed if is_service(item)}
+    found: dict[ServiceKey, HostService] = {}
+    for item in listed if services else ():
+        kind = next(
+            (each for each in kinds if each.describes(str(item.get("apiVersion")), str(item.get("kind")))), None
+        )
+        if kind is None or kind.network is None or not kind.network.has_service:
+            continue
+        key = get_key(item, _find_subdomain(item, kind))
+        if key in services:
+            found[key] = HostService(get_key(item)[1], kind, _render_service(item, services[key], kind, kinds))
+    return found
+
+
+def _find_subdomain(item: dict[str, Plain], kind: Kind) -> str:
+    """The subdomain of the pods of a job; a name that no Service has if there is none."""
+    templates = (find_template(each.data, kind.replicas) for each in kind.list_items(item))
+    specs = (template.get("spec") for template in templates if isinstance(template, dict))
+    return next((str(spec["subdomain"]) for spec in specs if isinstance(spec, dict) and "subdomain" in spec), " ")
+
+
+def _render_service(item: dict[str, Plain], service: Any, kind: Kind, kinds: Sequence[Kind]) -> ImportedSpec | None:
+    """The spec of a job with which jobgen renders exactly this Service; None if there is none."""
+    imported = import_manifest(item, kind, kinds)
+    if not isinstance(imported, ImportedSpec):
+        return None
+    document: Any = copy.deepcopy(imported.document)
+    block = document["spec"].get(kind.platform)
+    if not isinstance(block, dict) or block.pop("service", None) is None:
+        return None
+    if not block:
+        del document["spec"][kind.platform]
+    objects, problems = render_objects(document, renderer_for(kind.platform, kinds))
+    wanted = [imported.manifest, remove_server_fields(service)[0]]
+    if problems or len(objects) != len(wanted) or not all(map(is_equivalent, objects, wanted)):
+        return None
+    return imported._replace(document=document, text=format_document(document))
+
 
 _COPY = "copy the manifest to `jobs/`"
 _CHANGE = "`jobgen lint --fix-unsafe` changes the version if the rest fits; then import it again, else rewrite it"
@@ -220,3 +287,92 @@ def _find_kind(item: Any, kinds: Sequence[Kind]) -> Kind | str:
         advice = f"; {_CHANGE}" if group in groups else ""
         return f"`{api_version}` `{name}` is not a kind that jobgen knows; known versions: {known}{advice}"
     return f"`{api_version}` `{name}` is not a kind that jobs are rendered as; {_COPY}"
+
+
+_LINKED = "a symbolic link to another of these files"
+_RENAME = "rename one of them"
+_ADVICE = f"import each folder as an environment with `--environment NAME=FOLDER`, or {_RENAME}"
+
+
+def skip_linked_copies(entries: Iterable[FileEntry]) -> list[FileEntry]:
+    """Read each file once: a symbolic link to another one of the files is not a second file."""
+    listed = list(entries)
+    files = {os.path.realpath(entry.full) for entry in listed if entry.full and not os.path.islink(entry.full)}
+    return [
+        entry._replace(skipped=_LINKED)
+        if entry.full and os.path.islink(entry.full) and os.path.realpath(entry.full) in files
+        else entry
+        for entry in listed
+    ]
+
+
+def leave_out_duplicates(
+    found: Iterable[ImportedManifest | SkippedManifest], *, has_overlays: bool
+) -> Iterator[ImportedManifest | SkippedManifest]:
+    """Yield each object once; one that cannot be rendered beside an earlier one is skipped.
+
+    An object with the same data is the same, for example an export next to its manifest. Overlays that exist select a
+    job by its name, so they cannot tell jobs of two platforms apart.
+    """
+    by_path: dict[str, list[_Seen]] = {}
+    by_name: dict[str, _Seen] = {}
+    for each in found:
+        own = _describe(each)
+        if own is None:
+            yield each
+            continue
+        known = by_path.setdefault(_find_path(own.identity), [])
+        first = next(
+            (one for one in known if one.platform == own.platform or not (one.platform and own.platform)), None
+        )
+        if first is not None:
+            is_same = first.manifest == own.manifest
+            reason = f"the same object is in {first.place}" if is_same else _explain_duplicate(own, first)
+            yield SkippedManifest(each.location, reason, is_lost=not is_same)
+            continue
+        other = by_name.setdefault(own.job, own) if own.job else own
+        if has_overlays and other.platform != own.platform:
+            reason = f"`{own.job}` is also a job of platform `{other.platform}` in {other.place}, and"
+            yield SkippedManifest(
+                each.location, f"{reason} the overlays of the repository would select both; {_RENAME}"
+            )
+            continue
+        known.append(own)
+        yield each
+
+
+def is_conflict(each: ImportedManifest | SkippedManifest) -> bool:
+    """Return True if an object was left out because another file has it with other content."""
+    return isinstance(each, SkippedManifest) and each.reason.endswith(_ADVICE)
+
+
+class _Seen(NamedTuple):
+    """An object that was found: `platform` and `job` are empty if it is not converted to a spec."""
+
+    manifest: Mapping[str, Plain]
+    identity: Identity
+    place: str
+    platform: str
+    job: str
+
+
+def _describe(each: ImportedManifest | SkippedManifest) -> _Seen | None:
+    """Describe an object that is written; None if it is skipped anyway."""
+    place = f"{each.location.file}:{each.location.line}"
+    if isinstance(each, SkippedManifest):
+        return _Seen(each.manifest, identity_of(each.manifest), place, "", "") if each.manifest else None
+    spec = each.spec
+    job, platform = (spec.name, spec.kind.platform) if spec.is_spec else ("", "")
+    return _Seen(spec.manifest, identity_of(spec.manifest), place, platform, job)
+
+
+def _find_path(identity: Identity) -> str:
+    """Return what the file of an object in the rendered tree depends on."""
+    return f"{identity.namespace or 'default'}/{identity.kind}-{identity.name}".casefold()
+
+
+def _explain_duplicate(own: _Seen, first: _Seen) -> str:
+    groups = {one.identity.api_version.rpartition("/")[0] for one in (own, first)}
+    if len(groups) == 1 and own.identity[1:] == first.identity[1:]:
+        return f"`{own.identity}` is also in {first.place}, with other content; {_ADVICE}"
+    return f"`{own.identity}` would be rendered to the same file as `{first.identity}` in {first.place}; {_RENAME}"

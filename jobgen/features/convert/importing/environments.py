@@ -6,16 +6,14 @@ import copy
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from glob import escape
-from typing import Any
+from typing import Any, NamedTuple
 
+from jobgen.features.convert.importing.comments import format_document
 from jobgen.features.convert.importing.common_fields import Fields
-from jobgen.features.convert.importing.format_yaml import format_document
 from jobgen.features.convert.importing.import_job import ImportedSpec, rewrite_document
-from jobgen.features.convert.importing.patch import create_patch
-from jobgen.features.convert.importing.verify import SpecRenderer, is_equivalent, render_spec
+from jobgen.features.convert.importing.verify import SpecRenderer, create_patch, is_equivalent, render_spec
 from jobgen.model.data import API_VERSION, Plain
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.render.expand import Expander
+from jobgen.rendering.expand import Expander
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import merge
 from jobgen.spec.overlay import Overlay, compose_environment

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from jobgen.features.convert.importing.comments import (
     CommentBlock,
     find_comments,
+    format_document,
     transfer_comments,
     transfer_to_same_fields,
 )
-from jobgen.features.convert.importing.format_yaml import format_document
 from jobgen.features.convert.importing.invert import build_candidates, to_spec_name
-from jobgen.features.convert.importing.server_fields import remove_server_fields
+from jobgen.features.convert.importing.pod_fields import remove_server_fields
 from jobgen.features.convert.importing.verify import Difference, renderer_for
 from jobgen.model.data import Node, Plain
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.kinds import Kind
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
@@ -109,5 +109,5 @@ def rewrite_document(old_text: str, document: Mapping[str, Plain]) -> str:
 
 
 def _reads_as(text: str, document: Mapping[str, Plain]) -> bool:
-    """Whether a YAML text has exactly this content."""
+    """Return True if a YAML text has exactly this content."""
     return [each.data for each in read(text.encode(), "").documents] == [document]

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.features.convert.importing.common_fields import Fields, extract_common, shorten_resources, with_types
 from jobgen.features.convert.importing.job_fields import drop_defaults, list_frameworks, take_job_fields
-from jobgen.features.convert.importing.patch import create_patch
 from jobgen.features.convert.importing.pod_fields import is_valid_field, split_template
 from jobgen.features.convert.importing.verify import (
     Difference,
     SpecRenderer,
+    create_patch,
     find_differences,
     is_equivalent,
     render_spec,
 )
 from jobgen.model.data import API_VERSION, Plain, value_of
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 from jobgen.spec.kinds import ANY_ROLE, Kind
-from jobgen.spec.replicas import ReplicaItem, find_count, find_restart_policy, find_template
+from jobgen.spec.replicas import ReplicaItem, find_count, find_restart_policy, find_template, get_at
 
 # What kinds need beyond their description.
-_ADJUSTED = {
-    "launched-job": "jobgen.features.convert.importing.launched_job",
-    "ray-job": "jobgen.features.convert.importing.ray_job",
-    "volcano-job": "jobgen.features.convert.importing.volcano_job",
-}
 _NAME = lazy_pattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z")
 _NAMESPACE = lazy_pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _NOT_IN_NAMES = lazy_pattern(r"[^a-z0-9.-]+")
@@ -106,8 +101,8 @@ def _build_document(manifest: dict[str, Plain], kind: Kind, framework: str, gpu_
     metadata = _build_metadata(left["metadata"])
     roles = _build_roles(left, kind, framework, str(metadata["name"]), split_templates=forms.split_templates)
     _take_job_fields_of_templates(spec, roles, kind)
-    if kind.code in _ADJUSTED:
-        import_module(_ADJUSTED[kind.code]).adjust_fields(manifest, kind, spec, roles)
+    if kind.code in _ADJUST:
+        _ADJUST[kind.code](manifest, kind, spec, roles)
     drop_defaults(spec, kind.frameworks[framework].defaults)
     roles = _drop_role_defaults(roles, kind, framework)
     apart = {name: _pop_fields(fields, _list_ignored(name, kind)) for name, fields in roles.items()}
@@ -284,3 +279,79 @@ def _get(tree: Any, path: tuple[Step, ...]) -> Any:
             return None
         tree = tree.get(str(step))
     return tree
+
+
+def adjust_launched_job(manifest: dict[str, Plain], _kind: Kind, spec: Fields, _roles: dict[str, Fields]) -> None:
+    """Set the field of a job that `jobgen.rendering.kinds.launched_job` renders as `cleanUpWorkers`."""
+    cleaned = get_at(manifest, ("spec", "runPolicy", "cleanUpWorkers"))
+    if isinstance(cleaned, bool):
+        spec.setdefault("runPolicy", {})["cleanPodPolicy"] = "Running" if cleaned else "None"
+
+
+_HEAD = "head"
+_COMMAND = ("command", "args")
+
+
+def adjust_ray_job(manifest: dict[str, Plain], kind: Kind, spec: Fields, roles: dict[str, Fields]) -> None:
+    """Change fields of a job and its roles to what `jobgen.rendering.kinds.ray_job` renders to the same object."""
+    settings = spec.setdefault("ray", {})
+    if get_at(manifest, ("spec", "rayClusterSpec", "enableInTreeAutoscaling")) is True:
+        settings.setdefault("autoscaling", True)
+    for item in kind.list_items(manifest):
+        fields = roles.get(str(item.key))
+        if fields is None:
+            continue
+        fields.pop("replicas" if item.key == _HEAD else "", None)
+        _move_command(fields, item.data)
+        _take_bounds(fields, item.data)
+        params = item.data.get("rayStartParams")
+        if isinstance(params, dict) and params and all(isinstance(value, str) for value in params.values()):
+            settings.setdefault("startParams", {})[str(item.key)] = params
+    _take_command(spec, settings, roles)
+    if not settings:
+        del spec["ray"]
+
+
+def _move_command(fields: Fields, item: Any) -> None:
+    """Keep the command of a container in `manifest` of its role, because `command` becomes the entrypoint."""
+    own = {field: fields.pop(field) for field in _COMMAND if field in fields}
+    if own:
+        name = item["template"]["spec"]["containers"][0]["name"]
+        fields["manifest"] = {"template": {"spec": {"containers": [{"name": name, **own}]}}}
+
+
+def _take_bounds(fields: Fields, item: Any) -> None:
+    """Take bounds that differ from the number of replicas; others are rendered anyway."""
+    count = fields.get("replicas")
+    for field in ("minReplicas", "maxReplicas"):
+        value = item.get(field)
+        if type(value) is int and value >= 0 and value != count:
+            fields[field] = value
+
+
+def _take_command(spec: Fields, settings: Fields, roles: dict[str, Fields]) -> None:
+    """Split an entrypoint that is words alone; what a shell expands stays text."""
+    text = settings.get("entrypoint")
+    try:
+        words = shlex.split(text) if isinstance(text, str) else []
+    except ValueError:
+        return
+    if words and shlex.join(words) == text and "$(" not in text:
+        del settings["entrypoint"]
+        for fields in roles.values() or (spec,):
+            fields["command"] = words
+
+
+def adjust_volcano_job(manifest: dict[str, Plain], kind: Kind, spec: Fields, roles: dict[str, Fields]) -> None:
+    """Change fields of a job and its roles to what `jobgen.rendering.kinds.volcano_job` renders to the same object."""
+    for item in kind.list_items(manifest):
+        fields, least = roles.get(str(item.key)), item.data.get("minAvailable")
+        if fields is not None and type(least) is int and 0 <= least != item.data.get("replicas"):
+            fields["minReplicas"] = least
+    # jobgen sets variables of torchrun beside those of the plugin.
+    has_plugin = get_at(manifest, ("spec", "plugins", "pytorch")) is not None
+    if has_plugin and '"PET_NNODES"' not in json.dumps(get_at(manifest, ("spec", "tasks")), default=str):
+        spec.setdefault("volcano", {})["variables"] = False
+
+
+_ADJUST = {"launched-job": adjust_launched_job, "ray-job": adjust_ray_job, "volcano-job": adjust_volcano_job}

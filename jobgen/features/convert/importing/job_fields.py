@@ -10,7 +10,7 @@ from jobgen.features.convert.importing.common_fields import Fields
 from jobgen.features.convert.importing.pod_fields import is_valid_field
 from jobgen.model.data import Node, Plain, untraced, value_of
 from jobgen.model.path import Step
-from jobgen.render.set_path import set_path
+from jobgen.rendering.kinds.main_container import set_path
 from jobgen.spec.frameworks import Frameworks, collect_frameworks
 from jobgen.spec.kinds import FieldMapping, Kind, Network
 from jobgen.spec.replicas import count_pods, find_count, find_template
@@ -94,7 +94,7 @@ def take_job_fields(manifest: dict[str, Plain], kind: Kind, framework: str) -> t
 
 
 def _have_names(manifest: Fields, kind: Kind, network: Network) -> bool:
-    """Whether a job with these pods is rendered with a Service for their DNS names."""
+    """Return True if a job with these pods is rendered with a Service for their DNS names."""
     items = [item.data for item in kind.list_items(manifest)]
     named = all(_get(item, path) == value for item in items for path, value in network.when)
     return named and sum(count_pods(item, kind.replicas, 1) for item in items) > 1

@@ -2,30 +2,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from jobgen.features.convert.importing.comments import format_document
+from jobgen.features.convert.importing.common_fields import Fields
 from jobgen.features.convert.importing.import_job import ImportedSpec, import_manifest
-from jobgen.features.convert.migrate.draft import NO_SURROUNDINGS, Surroundings, list_lost_fields
-from jobgen.features.convert.migrate.migrate_job import MigratedJob, migrate_job, target_framework
-from jobgen.features.convert.migrate.migrate_sweep import migrate_sweep
-from jobgen.features.convert.migrate.rewrite import find_line, rewrite_job
-from jobgen.features.convert.migrate.with_runtimes import migrate_with_runtimes
+from jobgen.features.convert.migrate.draft import (
+    NO_SURROUNDINGS,
+    Surroundings,
+    find_line,
+    list_lost_fields,
+    rewrite_job,
+)
+from jobgen.features.convert.migrate.migrate_job import MigratedJob, migrate_job, migrate_sweep, target_framework
+from jobgen.features.convert.migrate.prove_repository import compare_created_pods, format_difference
+from jobgen.features.convert.migrate.repository import (
+    MigratedDocument,
+    Route,
+    collect_sources,
+    find_version,
+    list_notes,
+    migrate_documents,
+)
+from jobgen.features.convert.migrate.runtime import KIND, RUNTIME_VERSION, refer_to_runtime
 from jobgen.model.data import value_of
 from jobgen.model.finding import Problem, add_article, pluralize
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.render.build import is_spec
-from jobgen.render.config import ProjectConfig
-from jobgen.render.expand import Expander, JobSpec
-from jobgen.render.read_jobs import read_jobs
-from jobgen.render.trace import Job
+from jobgen.rendering.build import is_spec
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.environment import EnvironmentRunner
+from jobgen.rendering.expand import Expander, JobSpec
+from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.trace import Job
 from jobgen.repo.files import FileEntry
-from jobgen.report.escape import visible
+from jobgen.reports.escape import visible
 from jobgen.spec.kinds import Kind
-from jobgen.spec.overlay import DEFAULT_PLATFORM, Environment
+from jobgen.spec.overlay import DEFAULT_PLATFORM, Cluster, Environment
 from jobgen.spec.sweeps import expand_member
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
+
+
+class RuntimeOutput(NamedTuple):
+    """The text of a file, by its path in the output, and the report of a job; a job that was refused has no text."""
+
+    path: str
+    text: str
+    report: str = ""
+    lost: tuple[str, ...] = ()
+
+
+def migrate_with_runtimes(
+    jobs: Sequence[Job], project: ProjectConfig, source: Kind, target: Kind, preferred: Mapping[tuple[str, int], str]
+) -> Iterator[RuntimeOutput]:
+    """Migrate jobs without overlays; yield the jobs, then the runtimes that they share.
+
+    `preferred` has the jobs, by file and position, whose cluster has the new platform, with the platform that the
+    cluster uses instead unless the job names one.
+    """
+    runners = {"": EnvironmentRunner(project, "")}
+    declared = {env: EnvironmentRunner(project, env) for env in project.environments()}
+    route = Route(source, target, next(iter(source.frameworks)), find_version(declared, target))
+    current = [_update_version(job, source) for job in jobs]
+    sources, staying = collect_sources(current, project, runners, source)
+    for job in staying:
+        where = f"{job.file.path}:{job.start().line}"
+        reason = f"it is not a {source.name}, which alone gets a runtime"
+        yield RuntimeOutput("", "", f"{where}: not migrated: {reason}\n")
+    documents = migrate_documents(sources, project, runners, route, by_namespace=True, preferred=preferred)
+    for each in documents:
+        job = each.source.jobs[0]
+        yield _format_job(each, route, is_served=(job.file.path, job.position) in preferred)
+    runtimes = {each.runtime: each for each in documents if not isinstance(each.result, str)}
+    for name, document in runtimes.items():
+        yield RuntimeOutput(f"runtimes/{name}.yaml", format_document(_build_manifest(document)))
+
+
+def _update_version(job: Job, kind: Kind) -> Job:
+    """The job with the current version of its API; old versions, which no operator serves, have the same form."""
+    data = job.document.data
+    group = str(value_of(data.get("apiVersion"))).partition("/")[0]
+    current = str(value_of(kind.api_version))
+    if is_spec(data) or value_of(data.get("kind")) != kind.name or group != current.partition("/")[0]:
+        return job
+    return job._replace(document=job.document._replace(data={**data, "apiVersion": current}))
+
+
+def _build_manifest(document: MigratedDocument) -> Fields:
+    metadata: Fields = {"name": document.runtime}
+    source: Any = document.source.base[0]["metadata"]
+    if not is_spec(document.source.document) and "namespace" in source:
+        metadata["namespace"] = source["namespace"]
+    return {"apiVersion": RUNTIME_VERSION, "kind": KIND, "metadata": metadata, "spec": document.built[""][0].spec}
+
+
+def _format_job(document: MigratedDocument, route: Route, *, is_served: bool) -> RuntimeOutput:
+    source, result = document.source, document.result
+    if isinstance(result, str):
+        return RuntimeOutput("", "", f"{source.where}: not migrated: {visible(result)}\n")
+    way = f"{route.source.name} to {route.target.name}, runtime `{document.runtime}`"
+    if is_spec(source.document) and not is_served:
+        way += f"; it needs an overlay with `cluster: {{platform: {route.target.platform}}}`"
+    lines = [f"{source.where}: `{source.name}`: {way}"]
+    path = source.jobs[0].file.path
+    lines += (f"{path}:{line}: {note}" for line, note in list_notes(document))
+    lines += (f"{source.where}: {line}" for line in _compare(document, route))
+    report = "".join(f"{visible(line)}\n" for line in lines)
+    lost = list_lost_fields(note for _, note in list_notes(document))
+    if is_spec(source.document):
+        job = source.jobs[0]
+        return RuntimeOutput(f"{source.name}.yaml", rewrite_job(job.file, job.position, result.document), report, lost)
+    assert result.rendered is not None, "a manifest is rendered"
+    return RuntimeOutput(f"{source.name}.yaml", to_yaml(refer_to_runtime(result.rendered)), report, lost)
+
+
+def _compare(document: MigratedDocument, route: Route) -> Iterator[str]:
+    """What differs between the pods of both objects."""
+    result = document.result
+    if isinstance(result, str) or result.rendered is None:
+        return
+    cluster = Cluster(operators={route.target.operator: route.version} if route.version else {})
+    after = refer_to_runtime(result.rendered), cluster
+    differences = compare_created_pods((document.source.base[0], Cluster()), after, [_build_manifest(document)])
+    changed = [each for each in differences if each.training]
+    yield from map(format_difference, changed)
+    if not changed:
+        yield "the pods are equal for training"
+
 
 SOURCE, TARGET = "PyTorchJob", "TrainJob"
 """The kinds between which runtimes keep all fields of the pods."""
@@ -55,7 +158,7 @@ class MigrationOutput(NamedTuple):
 
 
 def needs_runtime(job: Job, size: int, project: ProjectConfig, target: str, envs: Sequence[str]) -> bool:
-    """Whether a job is a PyTorchJob that becomes a TrainJob: only a runtime can keep all of its pods' fields."""
+    """Return True if a job is a PyTorchJob that becomes a TrainJob: only a runtime can keep all of its pods' fields."""
     origin = find_source(job, project, target, envs) if size and not envs else ""
     if isinstance(origin, str) or origin.kind.name != SOURCE:
         return False
@@ -84,7 +187,7 @@ def list_members(job: Job, project: ProjectConfig) -> list[Job]:
 
 
 def is_selected(kind: Kind, target: str) -> bool:
-    """Whether a target selects a kind: by platform, by name, or by name and version."""
+    """Return True if a target selects a kind: by platform, by name, or by name and version."""
     name, _, version = target.partition("/")
     if not kind.frameworks:
         return False
@@ -242,7 +345,7 @@ def select_target(origin: MigrationSource, project: ProjectConfig, target: str) 
 
 
 def _is_rendered(origin: MigrationSource, done: MigratedJob, kind: Kind) -> bool:
-    """Whether the environment of a job renders the new spec to its new kind as it is."""
+    """Return True if the environment of a job renders the new spec to its new kind as it is."""
     if origin.expander is None:
         return False
     old, new = origin.job.document, done.document

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.features.convert.importing.common_fields import Fields
 from jobgen.features.convert.migrate.draft import BuiltRuntime, Draft, MigrationNote, Surroundings
 from jobgen.features.convert.migrate.steps import LAYER_STEPS
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.kinds import Kind
 
 PatchName = tuple[str, int]
@@ -136,7 +135,7 @@ def _migrate_patch(
 
 
 def _stays(patch: Fields, use: PatchUse, migration: LayerMigration) -> bool:
-    """Whether a patch applies to TrainJobs as it is."""
+    """Return True if a patch applies to TrainJobs as it is."""
     if "merge" not in patch or {"manifest", "jsonPatch"} & patch.keys() or (use.split and "roles" in patch["merge"]):
         return False
     names_kind = migration.source.name in patch.get("match", {}).get("kinds", ())

@@ -3,33 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from jobgen.features.convert.importing.common_fields import Fields
 from jobgen.features.convert.importing.import_job import ImportedSpec, import_manifest
-from jobgen.features.convert.importing.patch import create_patch
+from jobgen.features.convert.importing.verify import create_patch
 from jobgen.features.convert.migrate.draft import BuiltRuntime, Surroundings
 from jobgen.features.convert.migrate.migrate_job import migrate_job
-from jobgen.features.convert.migrate.prove import compare_created_pods
-from jobgen.features.convert.migrate.repository import RepositoryMigration
-from jobgen.features.convert.migrate.repository_jobs import MigratedDocument, Route, Runners, SourceJob
-from jobgen.features.convert.migrate.repository_layers import add_patches
-from jobgen.features.convert.migrate.runtime import refer_to_runtime
-from jobgen.features.convert.operators.compare import PodDifference
-from jobgen.model.data import untraced
+from jobgen.features.convert.migrate.repository import (
+    MigratedDocument,
+    RepositoryMigration,
+    Route,
+    Runners,
+    SourceJob,
+    add_patches,
+)
+from jobgen.features.convert.migrate.runtime import JOB_NAME, refer_to_runtime
+from jobgen.features.convert.operators.compare import PodDifference, compare_pods
+from jobgen.features.convert.operators.create import create_pods
+from jobgen.features.convert.operators.created import CreatedPod, as_fields, find_container
+from jobgen.features.convert.operators.process_env import read_env
+from jobgen.model.data import Plain, untraced
 from jobgen.model.finding import Finding, Problem, Severity
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.render import config
-from jobgen.render.build import build_object, build_objects
-from jobgen.render.config import ProjectConfig
-from jobgen.render.environment import EnvironmentRunner
-from jobgen.render.read_jobs import read_jobs
-from jobgen.render.trace import Job
+from jobgen.rendering import config
+from jobgen.rendering.build import build_object, build_objects
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.environment import EnvironmentRunner
+from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.trace import Job
 from jobgen.repo import layout
+from jobgen.repo.atomic import open_scratch
 from jobgen.repo.files import read_file
 from jobgen.repo.root import SETTINGS, SOURCE_FOLDERS
-from jobgen.repo.scratch import open_scratch
 from jobgen.spec.kinds import Kind
+from jobgen.spec.overlay import Cluster
+
+
+def compare_created_pods(
+    before: tuple[Mapping[str, Plain], Cluster],
+    after: tuple[Mapping[str, Plain], Cluster],
+    runtimes: Sequence[Mapping[str, Plain]],
+) -> list[PodDifference]:
+    """List what differs between the pods of two objects, each with its cluster."""
+    old = create_pods(before[0], (), before[1])
+    new = [_assign_rank(pod) for pod in create_pods(after[0], runtimes, after[1])]
+    hosts = _map_hosts(old, new)
+    return [each for each in compare_pods(old, new) if not (_is_name_of_job(each) or _is_same_host(each, hosts))]
+
+
+def format_difference(difference: PodDifference) -> str:
+    """A difference on one line."""
+    before, after = (_format(value) for value in (difference.before, difference.after))
+    return f"{difference.where}: {difference.field}: {before} before, {after} after"
+
+
+def _format(value: Any) -> str:
+    return "nothing" if value is None else f"`{value}`"
+
+
+def _map_hosts(old: Sequence[CreatedPod], new: Sequence[CreatedPod]) -> dict[str, str]:
+    """The addresses of the nodes before and after."""
+    after = {pod.rank: pod.address for pod in new if pod.rank is not None and pod.address}
+    return {pod.address: after[pod.rank] for pod in old if pod.address and pod.rank in after}
+
+
+def _is_same_host(difference: PodDifference, hosts: Mapping[str, str]) -> bool:
+    """Return True if a variable has the address of the same node."""
+    return difference.kind == "env" and difference.before in hosts and hosts[difference.before] == difference.after
+
+
+def _is_name_of_job(difference: PodDifference) -> bool:
+    """Return True if a difference is the variable that other variables are composed of."""
+    return difference.field.endswith(f"env {JOB_NAME}") and difference.before is None
+
+
+def _assign_rank(pod: CreatedPod) -> CreatedPod:
+    """Give a pod the rank in its variable RANK, if it is a job of its own in the runtime."""
+    if pod.rank is not None:
+        return pod
+    rank = next((value for value in _list_ranks(pod) if value.isdigit()), "")
+    return replace(pod, rank=int(rank), main=pod.main or "node") if rank else pod
+
+
+def _list_ranks(pod: CreatedPod) -> Iterator[str]:
+    for container in pod.spec.get("containers") or ():
+        name = str(as_fields(container).get("name"))
+        written = find_container(as_fields(pod.template.get("spec")), name)
+        variable = read_env(pod, as_fields(container), written).get("RANK")
+        yield variable.value if variable else ""
+
 
 _OWN = "jobgen.dev/"
 

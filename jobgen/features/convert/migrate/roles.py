@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from jobgen.features.convert.importing.comments import KeyPath
 from jobgen.features.convert.importing.common_fields import Fields
-from jobgen.features.convert.migrate.draft import Draft, pop_path, put_at
+from jobgen.features.convert.migrate.draft import Draft, get_at, pop_path, put_at
 from jobgen.features.convert.migrate.tables import EXIT_CODES, ROLES
 from jobgen.model.data import untraced, value_of
 from jobgen.spec.kinds import ANY_ROLE, Kind
@@ -89,7 +90,7 @@ def split_nodes(draft: Draft) -> None:
 
 
 def _has_equal_nodes(kind: Kind) -> bool:
-    """Whether all nodes of a kind share one template, whatever their roles."""
+    """Return True if all nodes of a kind share one template, whatever their roles."""
     return kind.shape in ("one", "item")
 
 
@@ -271,3 +272,50 @@ def update_total(draft: Draft) -> None:
     if total != declared:
         draft.spec["replicas"] = total
         draft.note(("replicas",), "changed", f"the roles have {total} replicas now")
+
+
+_LAUNCHED = "launched-job"
+
+
+def write_launch_commands(draft: Draft) -> None:
+    """Write the command that other kinds run, and what kinds with a launcher of their own keep when they end."""
+    if draft.source.code != draft.target.code:
+        if draft.source.code == _LAUNCHED and draft.framework == "mpi":
+            _write_mpi_command(draft)
+        elif draft.source.code == "deepspeed-job":
+            _write_deepspeed_command(draft)
+    policy = ("runPolicy", "cleanPodPolicy")
+    if draft.target.code == _LAUNCHED and get_at(draft.spec, policy) == "All":
+        put_at(draft.spec, policy, "Running")
+        draft.note(policy, "changed", "the launcher is never deleted; it is `Running` now")
+
+
+def _write_mpi_command(draft: Draft) -> None:
+    script, options = get_at(draft.spec, ("mpi", "script")), get_at(draft.spec, ("mpi", "extraArgs"))
+    mca, home = get_at(draft.spec, ("mpi", "mca")), get_at(draft.spec, ("mpi", "home"))
+    if not isinstance(script, list):
+        return
+    words: list[Any] = ["mpirun", *(["--prefix", home] if home else [])]
+    for name, value in mca.items() if isinstance(mca, dict) else ():
+        words += ["-mca", name, value]
+    words += [*(options if isinstance(options, list) else []), *script]
+    fields = (("mpi", "script"), ("mpi", "extraArgs"), ("mpi", "mca"), ("mpi", "home"))
+    _move_to_command(draft, ("roles", "launcher", "command"), words, fields)
+
+
+def _write_deepspeed_command(draft: Draft) -> None:
+    run = get_at(draft.spec, ("deepspeed", "config", "run"))
+    for form, start in (("python", ["torchrun"]), ("module", ["torchrun", "-m"]), ("exec", [])):
+        words = run.get(form) if isinstance(run, dict) else None
+        if isinstance(words, list):
+            _move_to_command(draft, ("command",), [*start, *words], (("deepspeed", "config", "run"),))
+            draft.note(("command",), "check", "every pod runs it; DeepSpeedJob started it from its first worker")
+            return
+
+
+def _move_to_command(draft: Draft, path: KeyPath, words: list[Any], fields: tuple[KeyPath, ...]) -> None:
+    put_at(draft.spec, path, [str(word) for word in words])
+    for field in fields:
+        if get_at(draft.spec, field) is not None:
+            pop_path(draft.spec, field)
+            draft.note(field, "moved", f"it is in `{'.'.join(path)}` now")

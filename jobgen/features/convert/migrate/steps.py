@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from jobgen.features.convert.importing.comments import KeyPath
 from jobgen.features.convert.importing.common_fields import Fields
-from jobgen.features.convert.importing.format_yaml import KeyPath
 from jobgen.features.convert.migrate.draft import BuiltRuntime, Change, Draft, get_at, iter_leaves, pop_path, put_at
-from jobgen.features.convert.migrate.launchers import write_launch_commands
 from jobgen.features.convert.migrate.ray import enter_ray, leave_ray
 from jobgen.features.convert.migrate.roles import (
     convert_restart_policies,
@@ -17,6 +16,7 @@ from jobgen.features.convert.migrate.roles import (
     rename_roles,
     split_nodes,
     update_total,
+    write_launch_commands,
     write_required_roles,
 )
 from jobgen.features.convert.migrate.tables import MANAGERS, MEANINGS, MOVES, NEAREST_RUNTIME, RESERVED_VARIABLES
@@ -255,7 +255,7 @@ def _find_mapping(path: KeyPath, kind: Kind) -> FieldMapping | None:
 
 
 def _has_type(value: Any, as_type: str, path: KeyPath) -> bool:
-    """Whether a value has the type that the target kind requires."""
+    """Return True if a value has the type that the target kind requires."""
     if as_type == "int":
         # A variable of a sweep has the type of its values, which the members show.
         return str(value).isdigit() or "${{" in str(value)

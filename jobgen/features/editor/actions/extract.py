@@ -5,19 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from jobgen.features.editor.actions.offer import EXTRACT, ActionRequest, Change, Offer, return_change
-from jobgen.features.editor.actions.text_changes import loses_comments
+from jobgen.features.editor.actions.offers import EXTRACT, ActionRequest, Change, Offer, loses_comments, return_change
 from jobgen.features.editor.actions.verify import read_editable, try_change
 from jobgen.features.editor.cursor import Cursor, find_cursor
 from jobgen.features.editor.workspace import Ready, Workspace, load_ready
 from jobgen.model.data import Plain, TracedKey, untraced
 from jobgen.model.finding import TextEdit, pluralize
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.render.build import is_spec
-from jobgen.render.environment import EnvironmentRunner, new_overlay_use
-from jobgen.render.trace import Job
+from jobgen.rendering.build import is_spec
+from jobgen.rendering.environment import EnvironmentRunner, new_overlay_use
+from jobgen.rendering.trace import Job
 from jobgen.spec.overlay import list_ancestors
 from jobgen.yamlio.edit import EditRefusedError, apply_edits
 

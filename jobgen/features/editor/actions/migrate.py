@@ -5,19 +5,17 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from jobgen.features.editor.actions.offer import REWRITE, ActionRequest, Change, Offer, return_change
-from jobgen.features.editor.actions.text_changes import loses_comments
+from jobgen.features.editor.actions.offers import REWRITE, ActionRequest, Change, Offer, loses_comments, return_change
 from jobgen.features.editor.actions.verify import MORE_ERRORS, is_new, read_editable, try_change
 from jobgen.features.editor.cursor import find_cursor
 from jobgen.features.editor.workspace import Workspace, load_ready
 from jobgen.model.features import all_features
 from jobgen.model.finding import pluralize
-from jobgen.model.named_tuple import NamedTuple
-from jobgen.render.config import ProjectConfig
-from jobgen.render.trace import Job
-from jobgen.report.escape import visible
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.trace import Job
+from jobgen.reports.escape import visible
 
 if TYPE_CHECKING:
     from jobgen.features.convert.migrate.convert_job import MigrationOutput
@@ -136,7 +134,7 @@ def _migrate(workspace: Workspace, project: ProjectConfig, job: Job, size: int, 
 
 def _write_outputs(workspace: Workspace, job: Job, outputs: list[MigrationOutput]) -> Mapping[str, bytes] | str:
     """Return the changed file of a job, and new files for the runtimes that it needs."""
-    from jobgen.features.convert.migrate.rewrite import replace_documents
+    from jobgen.features.convert.migrate.draft import replace_documents
 
     text = replace_documents(job.file, {job.position: outputs[0].text})
     if b"\r\n" in job.file.content:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError
 from jobgen.features.editor.lint_workspace import list_layer_findings
 from jobgen.features.editor.workspace import Workspace
 from jobgen.model.finding import Finding, Identity, Severity
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.atomic import links_outside
 
 MORE_ERRORS = "the file would have more errors than before"
@@ -30,7 +30,7 @@ def read_editable(workspace: Workspace, file: str) -> bytes | str:
 
 
 def is_new(workspace: Workspace, file: str) -> bool:
-    """Whether a file can be created: there is nothing at its path, and no link leads it out of the folder."""
+    """Return True if a file can be created: there is nothing at its path, and no link leads it out of the folder."""
     full = os.path.join(workspace.root, file)
     is_there = os.path.lexists(full) or os.path.realpath(full) in workspace.drafts
     return not is_there and workspace.find_relative(full) is not None and not links_outside(full, workspace.root)

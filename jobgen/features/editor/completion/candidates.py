@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from jobgen.check.rules.gitops.server_managed_field import SERVER_FIELDS
-from jobgen.features.editor.completion import own_formats, rules
 from jobgen.features.editor.completion.items import Item, ItemKind, Rank
-from jobgen.features.editor.completion.known import Known
-from jobgen.features.editor.completion.kubernetes_values import list_known_values
 from jobgen.features.editor.completion.manifests import NamedKind, describe_framework, find_object_schema, list_kinds
-from jobgen.features.editor.completion.names import find_keyed_kind, find_named_kind
+from jobgen.features.editor.completion.names import Known, find_keyed_kind, find_named_kind, list_rules
 from jobgen.features.editor.completion.schema_nodes import (
     Field,
     SchemaNode,
+    Value,
     list_fields,
+    list_forms,
     list_types,
     list_values,
+    read_definitions,
+    read_pointers,
     walk_path,
     write_scalar,
 )
@@ -27,10 +29,137 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.releases import list_releases
 from jobgen.model.data import API_VERSION, value_of
 from jobgen.model.features import find_parts
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
-from jobgen.repo.policy_packs import PACKS
+from jobgen.rendering.config import complete_schemas
+from jobgen.repo.layout import PACKS
+from jobgen.repo.root import SETTINGS
+from jobgen.schema.types_of_release import Types
+from jobgen.spec.frameworks import Frameworks
 from jobgen.spec.kinds import Kind
+
+_KINDS = {"TrainingJob": "trainingjob", "Overlay": "overlay", "Team": "team", "JobTests": "jobtests"}
+_FOLDERS = {"jobs/": "trainingjob", "overlays/": "overlay", "teams/": "team", "tests/": "jobtests"}
+_PARTS_OF_PODS = {
+    "a container": ("core_v1.Container",),
+    "a job": ("core_v1.PodSpec", "core_v1.Container"),
+    "a role": ("core_v1.PodSpec", "core_v1.Container"),
+    "a volume": ("core_v1.Volume",),
+    "an env entry": ("core_v1.EnvVar",),
+    "resources": ("core_v1.ResourceRequirements",),
+}
+"""By the title of a part of a job: the types of Kubernetes whose fields it takes over as they are."""
+_WHOLE_TYPES = {
+    "env": "core_v1.EnvVarSource",
+    "managedJobsNamespaceSelector": "meta_v1.LabelSelector",
+    "podTemplate": "core_v1.PodTemplateSpec",
+}
+"""Fields of jobgen that are a type of Kubernetes; below `env`, values from elsewhere."""
+
+
+_TESTED: Mapping[Step, tuple[Step, ...]] = {"given": (), "change": ("spec",)}
+"""Fields of a test that are a job, or a part of one."""
+
+
+def find_format(file: str, kind: str) -> str:
+    """Return the format of a document by its kind and the path of its file; empty if it is a manifest."""
+    if file == SETTINGS:
+        return "settings"
+    if file.startswith("schemas/") and file.count("/") > 1:
+        return "kind"
+    if kind:
+        return _KINDS.get(kind, "")
+    return next((name for folder, name in _FOLDERS.items() if file.startswith(folder)), "")
+
+
+@lru_cache(maxsize=16)
+def read_format(name: str, frameworks: Frameworks) -> tuple[SchemaNode, ...]:
+    """Return the schema of one of jobgen's formats."""
+    file = f"{name}_v1.json"
+    schemas = complete_schemas(frameworks)
+    return list_forms(SchemaNode(schemas[file], read_pointers(schemas, file)))
+
+
+def find_own_forms(
+    name: str, frameworks: Frameworks, path: Sequence[Step], manifests: Sequence[SchemaNode] = ()
+) -> tuple[SchemaNode, ...]:
+    """Return the schema at a path. `manifests` has those of the objects that `manifest` is merged into."""
+
+    def refine(parent: SchemaNode, step: Step, form: SchemaNode) -> Sequence[SchemaNode]:
+        if step == "manifest" and parent.title in ("a job", "a patch"):
+            return manifests
+        if parent.title == "a test" and step in _TESTED:
+            return walk_path(read_format("trainingjob", frameworks), _TESTED[step])
+        if list_types([form]) == ("array",) and isinstance(form.schema.get("items"), dict):
+            return (form, *find_pod_types(parent, step)) if not form.schema["items"].keys() - {"type"} else (form,)
+        is_open = list_types([form]) == ("object",) and not form.schema.keys() & {"properties", "additionalProperties"}
+        return find_pod_types(parent, step) or (form,) if is_open else (form,)
+
+    return walk_path(read_format(name, frameworks), path, refine)
+
+
+def find_pod_types(parent: SchemaNode, step: Step) -> tuple[SchemaNode, ...]:
+    """Return the types of Kubernetes that a field of a job has."""
+    owners = _PARTS_OF_PODS.get(parent.title, ())
+    found = [form for owner in owners for form in walk_path(_read_type(owner), (step,))]
+    name = _WHOLE_TYPES.get(parent.title) or _WHOLE_TYPES.get(str(step))
+    return (*found, *(_read_type(name) if name and not found else ()))
+
+
+@lru_cache(maxsize=64)
+def _read_type(name: str) -> tuple[SchemaNode, ...]:
+    types: Mapping[str, Any] = Types("", in_crd=True)
+    node = read_definitions(types)(name)
+    return list_forms(node) if node else ()
+
+
+BY_FIELD = {
+    "completionMode": "NonIndexed Indexed",
+    "concurrencyPolicy": "Allow Forbid Replace",
+    "dnsPolicy": "ClusterFirst ClusterFirstWithHostNet Default None",
+    "effect": "NoSchedule PreferNoSchedule NoExecute",
+    "failurePolicy": "Fail Ignore",
+    "imagePullPolicy": "Always IfNotPresent Never",
+    "matchPolicy": "Equivalent Exact",
+    "mountPropagation": "None HostToContainer Bidirectional",
+    "parameterNotFoundAction": "Allow Deny",
+    "podReplacementPolicy": "TerminatingOrFailed Failed",
+    "preemptionPolicy": "PreemptLowerPriority Never",
+    "protocol": "TCP UDP SCTP",
+    "pullPolicy": "Always IfNotPresent Never",
+    "restartPolicy": "Always OnFailure Never",
+    "scheme": "HTTP HTTPS",
+    "terminationMessagePolicy": "File FallbackToLogsOnError",
+    "volumeMode": "Filesystem Block",
+    "whenUnsatisfiable": "DoNotSchedule ScheduleAnyway",
+}
+BY_PARENT = {
+    ("appArmorProfile", "type"): "RuntimeDefault Localhost Unconfined",
+    ("emptyDir", "medium"): "Memory HugePages",
+    ("hostPath", "type"): "Directory DirectoryOrCreate File FileOrCreate Socket CharDevice BlockDevice",
+    ("matchExpressions", "operator"): "In NotIn Exists DoesNotExist",
+    ("seccompProfile", "type"): "RuntimeDefault Localhost Unconfined",
+    ("tolerations", "operator"): "Exists Equal",
+}
+ITEMS = {
+    "accessModes": "ReadWriteOnce ReadOnlyMany ReadWriteMany ReadWriteOncePod",
+    "operations": "CREATE UPDATE DELETE CONNECT",
+    "policyTypes": "Ingress Egress",
+    "validationActions": "Deny Warn Audit",
+}
+
+
+def list_known_values(path: Sequence[Step], forms: Sequence[SchemaNode]) -> Iterator[Value]:
+    """Yield the values of a field of Kubernetes that its schema does not list."""
+    if list_types(forms) != ("string",) or any("enum" in form.schema for form in forms):
+        return
+    keys = [step for step in path if isinstance(step, str)]
+    if path and isinstance(path[-1], int):
+        listed = ITEMS.get(keys[-1] if keys else "", "")
+    else:
+        listed = BY_PARENT.get((keys[-2], keys[-1]), "") if len(keys) > 1 else ""
+        listed = listed or BY_FIELD.get(keys[-1] if keys else "", "")
+    yield from map(Value, listed.split())
+
 
 _COMMON = frozenset(
     """framework replicas image command args resources roles env volumes shm queue name namespace labels annotations
@@ -69,7 +198,7 @@ def read_document(cursor: Cursor, file: str, known: Known) -> Document:
     data = as_mapping(cursor.tree)
     kind, api_version = as_text(data.get("kind")), as_text(data.get("apiVersion"))
     # A kind or version that is being typed says nothing yet.
-    found = own_formats.find_format(file, "" if cursor.path == ("kind",) else kind)
+    found = find_format(file, "" if cursor.path == ("kind",) else kind)
     is_alone = not data or (len(data) == 1 and cursor.path == (next(iter(data)),) and not cursor.is_complete)
     is_other = api_version not in ("", API_VERSION) and cursor.path != ("apiVersion",)
     if found == "trainingjob" and kind != "TrainingJob" and is_other:
@@ -83,7 +212,7 @@ def find_forms(path: Sequence[Step], document: Document, known: Known) -> tuple[
     """Return the schema at a path of a document."""
     if document.format:
         manifests = _find_manifests(document, known) if "manifest" in path else ()
-        return own_formats.find_forms(document.format, known.frameworks, path, manifests)
+        return find_own_forms(document.format, known.frameworks, path, manifests)
     kind = find_kind(document, known)
     name = kind.name if kind else document.kind
     return walk_path(find_object_schema(known.root, document.api_version, name, known.clusters), path)
@@ -152,7 +281,7 @@ def list_keys(
 
 
 def _is_server_field(path: Sequence[Step], name: str, document: Document) -> bool:
-    """Whether only the cluster sets a field."""
+    """Return True if only the cluster sets a field."""
     if document.format:
         return False
     return (path[-1:] == ("metadata",) and name in SERVER_FIELDS) or (not path and name == "status")
@@ -189,7 +318,7 @@ def _list_roles(path: Sequence[Step], document: Document, known: Known) -> Colle
 
 def _list_named_keys(path: Sequence[Step], document: Document, known: Known) -> Iterator[tuple[Item, Sequence[str]]]:
     if document.format == "settings" and path == ("rules",):
-        for item in rules.list_rules(known.read_docs().values()):
+        for item in list_rules(known.read_docs().values()):
             yield item, ("string",)
         return
     if document.format == "jobtests" and path[-2:-1] == ("values",):
@@ -290,12 +419,12 @@ def _list_own_values(path: Sequence[Step], document: Document, known: Known) -> 
     keys = [step for step in path if isinstance(step, str)]
     match document.format, keys:
         case ("settings", [*_, "mandatory"] | ["exceptions", "rule"]) | ("jobtests", [*_, "expect", "findings"]):
-            return rules.list_rules(known.read_docs().values())
+            return list_rules(known.read_docs().values())
         case "overlay" | "settings" | "team", [*_, ("kinds" | "platforms") as last] if "cluster" not in keys:
             found = {kind.name if last == "kinds" else kind.platform: kind.operator for kind in known.kinds}
             return (Item(name, ItemKind.VALUE, "", source) for name, source in sorted(found.items()))
         case "overlay", [*_, "locked"] | [*_, "locked", "field"]:
-            fields = list_fields(own_formats.find_forms("trainingjob", known.frameworks, ("spec",)))
+            fields = list_fields(find_own_forms("trainingjob", known.frameworks, ("spec",)))
             return (Item(field.name, ItemKind.NAME, "", "field of a job", field.description) for field in fields)
         case "overlay" | "settings", [*_, "cluster", "kubernetes"]:
             return (Item(release, ItemKind.VALUE, f'"{release}"', "Kubernetes") for release in list_releases())
@@ -315,7 +444,7 @@ def _list_policy_values(path: Sequence[Step], document: Document, known: Known) 
         return (Item(name, ItemKind.NAME, write_scalar(name), source) for name, source in sorted(found.items()))
     if last == "policyName":
         names = {*known.read_policies()}
-        return (item for item in rules.list_rules(known.read_docs().values()) if item.label in names)
+        return (item for item in list_rules(known.read_docs().values()) if item.label in names)
     return None
 
 

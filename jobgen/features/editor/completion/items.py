@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator
 from enum import Enum, IntEnum
+from functools import cache
+from typing import NamedTuple
 
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.path import Step
+from jobgen.repo import layout
+from jobgen.repo.shipped import find_shipped
 
 MAX_ITEMS = 400
 """The items that are sent at once; of more, those that match what is typed."""
@@ -66,3 +73,130 @@ class Offer(NamedTuple):
     text: str
     typed: str
     """What an editor compares with the replaced text to filter items."""
+
+
+_MODELINE = lazy_pattern(r"\A(?:#.*\n)+")
+_NAME = lazy_pattern(r"(?<=name: )[\w-]+-example\b")
+_EXAMPLE_NAME = lazy_pattern(r"(?<=\$\{1:)[\w-]+-example(?=\})")
+_JOB_NAME = lazy_pattern(r"[a-z][a-z0-9-]{0,51}[a-z0-9]\Z")
+_IMAGE = lazy_pattern(r"(?<=image: )\S+")
+_OVERLAY = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+spec:
+  namespace: ${1:ml-prod}
+  cluster:
+    platform: ${2:kubeflow}
+  defaults:
+    labels: {team: ${3:research}}
+"""
+_PATCHED_OVERLAY = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+spec:
+  patches:
+    - match: {names: [${1:"*"}]}
+      merge:
+        env: {${2:LOG_LEVEL}: ${3:info}}
+"""
+_TEAM = """\
+apiVersion: jobgen.dev/v1
+kind: Team
+spec:
+  folders: [jobs/${1:nlp}]
+  owners: ["${2:@example/nlp}"]
+  namespaces: [${3:nlp-*}]
+  budget: {gpus: ${4:64}}
+"""
+_TESTS = """\
+apiVersion: jobgen.dev/v1
+kind: JobTests
+spec:
+  - name: ${1:all jobs have the label team}
+    jobs: ["${2:*}"]
+    expect:
+      values:
+        ${3:metadata.labels.team}: {present: true}
+"""
+_EXCEPTION = """\
+rule: ${1:mutable-image-tag}
+jobs: ["${2:*}"]
+owner: "${3:@example/team}"
+expires: "${4:2027-01-31}"
+reason: ${5:TODO}"""
+_PATCH = """\
+match: {names: [${1:"*"}]}
+merge:
+  env: {${2:LOG_LEVEL}: ${3:info}}"""
+_DOLLAR = lazy_pattern(r"[\\$]")
+_STOP = lazy_pattern(r"(?<!\\)\$\d+")
+_PLACEHOLDER = lazy_pattern(r"\$\{\d+:((?:[^\\}]|\\.)*)\}")
+
+
+def list_documents(file: str, describe: Callable[[str], tuple[Rank, str]], *, is_alone: bool = True) -> Iterator[Item]:
+    """Yield the documents that an empty file, or an empty document of a file, can become; by its path from the root.
+
+    `describe` returns the rank of a framework, and why not to use it. A job that is alone has the name of its file.
+    """
+    if file.endswith(".json"):
+        return
+    if file.startswith("jobs/"):
+        stem = file.rpartition("/")[2].partition(".")[0]
+        for name, text in read_examples().items():
+            rank, deprecated = describe(name)
+            named = _EXAMPLE_NAME.sub(stem, text, count=1) if is_alone and _JOB_NAME.match(stem) else text
+            item = _make_item(f"job: {name}", named, f"A new job of {name}.")
+            yield item._replace(rank=rank, deprecated=deprecated)
+    elif file.startswith("overlays/"):
+        yield _make_item("overlay", _OVERLAY, "A new overlay: namespace, cluster and defaults of an environment.")
+        yield _make_item("overlay with a patch", _PATCHED_OVERLAY, "An overlay that changes some jobs.")
+    elif file.startswith("teams/"):
+        stem = file.rpartition("/")[2].partition(".")[0]
+        text = _TEAM.replace("nlp", stem) if _JOB_NAME.match(stem) else _TEAM
+        yield _make_item("team", text, "A new team: its folders, and what it may use.")
+    elif file.startswith("tests/"):
+        yield _make_item("tests", _TESTS, "Tests of what jobs are rendered as, for `jobgen test`.")
+    elif file.startswith("policies/"):
+        yield _make_item("policy", _read_policy(), "A rule of your own, with the binding that turns it on.")
+
+
+def list_items(field: Step, format_name: str) -> Iterator[Item]:
+    """Yield items of several lines for a list in one of jobgen's formats."""
+    if (format_name, field) == ("overlay", "patches"):
+        yield _make_item("patch", _PATCH, "Changes the jobs that it matches.")._replace(rank=Rank.COMMON)
+    elif (format_name, field) == ("settings", "exceptions"):
+        yield _make_item("exception", _EXCEPTION, "Accepts findings for some time.")._replace(rank=Rank.COMMON)
+
+
+def _make_item(label: str, text: str, documentation: str) -> Item:
+    return Item(label, ItemKind.SNIPPET, text, "snippet", documentation, Rank.REQUIRED, is_snippet=True)
+
+
+@cache
+def read_examples() -> dict[str, str]:
+    """Return the example jobs of `jobgen init` as snippets, by framework."""
+    home = find_shipped("starter")
+    texts = {name: (home / f"jobs/{name}.yaml").read_text("utf-8") for name in layout.list_starter_frameworks()}
+    return {name: _mark_parts(_MODELINE.sub("", text)) for name, text in texts.items()}
+
+
+def _mark_parts(text: str) -> str:
+    """Mark the name and the image as parts to fill in."""
+    named = _NAME.sub(r"${1:\g<0>}", escape(text), count=1)
+    return _IMAGE.sub(r"${2:\g<0>}", named, count=1)
+
+
+@cache
+def _read_policy() -> str:
+    text = (find_shipped("starter") / "policies/team-label.yaml").read_text("utf-8")
+    return re.sub(r"(?<=[nN]ame: )team-label", r"${1:\g<0>}", escape(text))
+
+
+def fill_in(text: str) -> str:
+    """Return the text of a snippet with its own values, for clients that do not support snippets."""
+    return re.sub(r"\\([\\$}])", r"\1", _STOP.sub("", _PLACEHOLDER.sub(r"\1", text)))
+
+
+def escape(text: str) -> str:
+    """Return text as a snippet has it."""
+    return _DOLLAR.sub(r"\\\g<0>", text)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.check.schema.shipped import find_shipped_schema
 from jobgen.features.editor.completion.schema_nodes import SchemaNode, list_forms, read_definitions, read_pointers
+from jobgen.k8s.kinds import find_removal
 from jobgen.k8s.releases import format_release, parse_release
-from jobgen.k8s.removed_apis import find_removal
 from jobgen.model.data import value_of
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.schema.shipped_kinds import ShippedKind, list_shipped_kinds, name_type, rank_kind

@@ -6,20 +6,32 @@ and the exported state of clusters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from itertools import islice
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from jobgen.features.editor.completion.items import MAX_ITEMS
+from jobgen.check.rule_docs import RuleDoc, all_docs, policy_docs
+from jobgen.features.editor.completion.items import MAX_ITEMS, Item, ItemKind, Rank
 from jobgen.features.editor.index import LABEL, REFERRED_KINDS, USED_KINDS, FileIndex, list_names
+from jobgen.features.editor.lint_workspace import Snapshot
+from jobgen.features.editor.workspace import Ready, Workspace, load_ready
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import untraced, value_of
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import Step
-from jobgen.render.build import split_list
-from jobgen.render.config import ProjectConfig, read_documents
+from jobgen.model.rule_names import former_rule_names
+from jobgen.rendering import config
+from jobgen.rendering.build import split_list
+from jobgen.rendering.config import ProjectConfig, read_documents
 from jobgen.repo import layout
+from jobgen.repo.commit import Folder
+from jobgen.spec.frameworks import Frameworks
+from jobgen.spec.kinds import Kind
+from jobgen.spec.overlay import Cluster
 
 FOLDER, JOB, OVERLAY, POLICY, TEAM = "folder", "job", "overlay", "policy", "team"
 """The kinds of names that are not those of objects."""
@@ -163,3 +175,109 @@ def find_keyed_kind(path: Sequence[Step]) -> str:
     if last and last[-1] in ("configs", "secrets") and "roles" in keys:
         last = ("spec", last[-1])
     return _PATTERNS.get((last[0], last[1]), "") if len(last) == 2 else ""
+
+
+class Known(NamedTuple):
+    """What a repository knows."""
+
+    root: Folder
+    kinds: tuple[Kind, ...]
+    frameworks: Frameworks
+    clusters: tuple[Cluster, ...]
+    """Those of its environments; the newest releases if it has none."""
+    names: KnownNames = KnownNames()
+    read_docs: Callable[[], dict[str, RuleDoc]] = dict
+    """Reads the documentation of all rules and policies."""
+    read_policies: Callable[[], dict[str, RuleDoc]] = dict
+    """Reads that of all policies."""
+
+    def list_job_kinds(self, framework: str) -> list[Kind]:
+        """Return the kinds that a job of a framework, or of any if it is empty, becomes in some environment."""
+        platforms = {platform for cluster in self.clusters for platform in cluster.list_platforms()}
+        return [
+            kind
+            for kind in sorted(self.kinds, key=lambda kind: kind.name)
+            if kind.platform in platforms and (framework in kind.frameworks if framework else kind.frameworks)
+        ]
+
+
+class KnownCache:
+    """What a workspace knows, collected again when its layers or its index have changed."""
+
+    def __init__(self) -> None:
+        self._project: ProjectConfig | None = None
+        self._snapshot: Snapshot | None = None
+        self._known: Known | None = None
+
+    def find(self, workspace: Workspace) -> Known:
+        """Return what a workspace knows now. While its settings have errors, what it knew before stays."""
+        with workspace.reading():
+            ready = load_ready(workspace)
+            is_same = ready is None or ready.run.project is self._project
+            if self._known is None or not is_same or self._snapshot is not workspace.snapshot:
+                project, clusters = self._select(workspace, ready)
+                self._known = _collect(workspace, project, clusters)
+                self._project, self._snapshot = project, workspace.snapshot
+        return self._known
+
+    def _select(self, workspace: Workspace, ready: Ready | None) -> tuple[ProjectConfig, tuple[Cluster, ...]]:
+        """Return the layers, and the clusters of the environments; the newest releases if none are known."""
+        if ready is None:
+            known = self._known.clusters if self._known else (Cluster(),)
+            return self._project or config.load(workspace.root), known
+        return ready.run.project, ready.clusters
+
+
+def _collect(workspace: Workspace, project: ProjectConfig, clusters: Sequence[Cluster]) -> Known:
+    states = sorted({cluster.state for cluster in clusters if cluster.state})
+    names = merge_names(list_index_names(workspace.index), list_layer_names(project, states))
+    home = workspace.root if workspace.is_repository else None
+    docs, policies = cache(partial(all_docs, home)), cache(partial(policy_docs, home))
+    return Known(Path(workspace.root), project.kinds, project.frameworks, tuple(clusters), names, docs, policies)
+
+
+_NAMES = lazy_pattern(r"#\s*jobgen\s*:\s*ignore(?:-file)?\[(?P<names>[^\]]*)\Z", re.IGNORECASE)
+_DIRECTIVE = lazy_pattern(r"#\s*jobgen\s*:\s*(?P<word>[\w-]*)\Z", re.IGNORECASE)
+_START = lazy_pattern(r"#\s*(?P<word>[\w]*)\Z")
+_NAME = lazy_pattern(r"[\w-]*\Z")
+
+
+def complete_comment(
+    before: str, read_docs: Callable[[], Mapping[str, RuleDoc]], found: Iterable[str]
+) -> tuple[int, list[Item]]:
+    """Return what a comment can go on with, and how many characters before the cursor that replaces.
+
+    `before` is the comment up to the cursor; `found` has the rules that the line below, or this one, breaks.
+    """
+    names = _NAMES.search(before)
+    if names:
+        typed = _NAME.search(names["names"])
+        given = {name.strip() for name in names["names"].split(",")[:-1]}
+        return len(typed[0]) if typed else 0, [
+            item for item in list_rules(read_docs().values(), found) if item.label not in given
+        ]
+    directive = _DIRECTIVE.search(before)
+    if directive:
+        return len(directive["word"]), list(_list_directives(""))
+    start = _START.search(before)
+    return (len(start["word"]), list(_list_directives("jobgen: "))) if start else (0, [])
+
+
+def _list_directives(head: str) -> Iterator[Item]:
+    for word, scope in (("ignore", "on this line, or on the next one"), ("ignore-file", "in this file, at its top")):
+        text = f"{head}{word}"
+        insert = f"{text}[${{1:rule}}] -- ${{2:reason}}"
+        documentation = f"Suppresses findings of rules {scope}. A reason is required."
+        yield Item(text, ItemKind.RULE, insert, "suppression", documentation, is_snippet=True)
+
+
+def list_rules(docs: Iterable[RuleDoc], found: Iterable[str] = ()) -> Iterator[Item]:
+    """Yield all rules and policies; those that were found here come first, former names last."""
+    first = frozenset(found)
+    for doc in sorted(docs, key=lambda doc: doc.name):
+        rank = Rank.REQUIRED if doc.name in first else Rank.COMMON
+        detail = f"{doc.severity} ({doc.category})"
+        yield Item(doc.name, ItemKind.RULE, "", detail, f"{doc.summary}\n\n{doc.text}".strip(), rank)
+        for former in former_rule_names(doc.name):
+            reason = f"the former name of `{doc.name}`; use that"
+            yield Item(former, ItemKind.RULE, "", detail, doc.summary, Rank.DEPRECATED, reason)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.features.editor.completion.items import Rank
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 
 _MAX_DEPTH = 16

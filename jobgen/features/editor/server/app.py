@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import pickle
+import signal
+import sys
+import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -17,17 +23,201 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 from pygls.workspace import TextDocument
 
-from jobgen.features.editor.completion.known import KnownCache
+from jobgen.features.editor.background import HEAD_BYTES, Request, decode_length, encode_frame
+from jobgen.features.editor.completion.names import KnownCache
+from jobgen.features.editor.context import GoodText
 from jobgen.features.editor.decisions import Decisions, DecisionsAnswer
-from jobgen.features.editor.last_good import GoodText
-from jobgen.features.editor.server.time_limit import MAX_SECONDS, SLOW_PAUSE, TimeLimitError, run_limited
-from jobgen.features.editor.server.worker import Worker
-from jobgen.features.editor.snapshot import Snapshot
+from jobgen.features.editor.lint_workspace import Snapshot
 from jobgen.features.editor.workspace import Workspace
 from jobgen.model.finding import Finding
 from jobgen.model.limits import MAX_PATH_LENGTH
 from jobgen.repo.root import find_root, has_settings
-from jobgen.report.escape import visible
+from jobgen.reports.escape import visible
+
+MAX_SECONDS = 3.0
+"""The time of the CPU that one answer may take."""
+SLOW_PAUSE = 60.0
+"""How long what takes too long is not tried again."""
+_NEXT_SECONDS = 0.5
+"""When to interrupt again, if code that Python calls on its own has ignored the first exception."""
+_Result = TypeVar("_Result")
+
+
+class TimeLimitError(BaseException):
+    """An answer takes too long. It is no Exception, so that no handler of errors on the way takes it for a bug."""
+
+
+class _Limit:
+    """Whether the code that runs may be interrupted."""
+
+    is_active = False
+
+
+def run_limited(seconds: float, function: Callable[..., _Result], *args: Any) -> _Result:
+    """Call a function.
+
+    Raises:
+        TimeLimitError: It takes longer than it may.
+
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if _Limit.is_active or not is_main or not hasattr(signal, "setitimer"):
+        return function(*args)
+    signal.signal(signal.SIGPROF, _interrupt)
+    try:
+        # The signal may come after the function has ended, which must not leave the limit active.
+        try:
+            _Limit.is_active = True
+            signal.setitimer(signal.ITIMER_PROF, seconds, _NEXT_SECONDS)
+            return function(*args)
+        finally:
+            _Limit.is_active = False
+    finally:
+        _Limit.is_active = False
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _interrupt(*_: object) -> None:
+    if _Limit.is_active:
+        raise TimeLimitError
+
+
+MAX_STARTS = 5
+"""How often the process is started within a minute."""
+_STARTS_WITHIN = 60.0
+_END_SECONDS = 2.0
+
+
+class Worker:
+    """The background process of a workspace. A process that ends is started again, and gets the newest request."""
+
+    def __init__(self, root: Path, take: Callable[[Snapshot | DecisionsAnswer], None]) -> None:
+        self.number = 0
+        """The number of the newest request."""
+        self.watches = False
+        """Whether the process looks for changed files, because the editor does not report them."""
+        self._root = root
+        self._take = take
+        self._starts: deque[float] = deque(maxlen=MAX_STARTS)
+        self._process: asyncio.subprocess.Process | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sending = asyncio.Lock()
+        self._waiting: asyncio.TimerHandle | None = None
+        self._next: Request | None = None
+        """The request that is sent after the one that is being sent."""
+        self._unanswered: Request | None = None
+        """The newest request, until it is answered."""
+        self._is_stopped = False
+
+    def request(self, drafts: Mapping[str, bytes], delay: float = 0) -> None:
+        """Ask for a lint of everything, after a pause in which no other request arrives."""
+        self.number += 1
+        self._unanswered = Request(self.number, dict(drafts), self.watches)
+        self._send_later(self._unanswered, delay)
+
+    def stop(self) -> None:
+        """End the process."""
+        self._is_stopped = True
+        if self._waiting:
+            self._waiting.cancel()
+        if self._process and self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+
+    async def end(self) -> None:
+        """End the process, and wait until it has ended: the loop must not close before its pipes."""
+        self.stop()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_END_SECONDS)
+            await asyncio.sleep(0)
+
+    def _send_later(self, request: Request, delay: float) -> None:
+        if self._waiting:
+            self._waiting.cancel()
+        if not self._is_stopped:
+            self._waiting = asyncio.get_running_loop().call_later(delay, lambda: self._start(self._send(request)))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finish)
+
+    def _finish(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.warning("the background process of %s: %r", self._root, error)
+
+    async def _send(self, request: Request) -> None:
+        """Send a request. While another one is being sent, only the newest waits: a process may read nothing."""
+        self._next = request
+        if self._sending.locked():
+            return
+        async with self._sending:
+            while self._next and not self._is_stopped:
+                request, self._next = self._next, None
+                await self._send_now(request)
+
+    async def _send_now(self, request: Request) -> None:
+        if self._process is None or self._process.returncode is not None:
+            if wait := self._find_pause():
+                self._send_later(request, wait)
+                return
+            self._process = await self._start_process()
+        if self._process.stdin:
+            # If it has just ended, the request is sent to the next one.
+            with suppress(ConnectionError):
+                self._process.stdin.write(encode_frame(request))
+                await self._process.stdin.drain()
+
+    def _find_pause(self) -> float:
+        """Return how long to wait before the process is started again; 0 if it has not been started often."""
+        if len(self._starts) < MAX_STARTS:
+            return 0
+        return max(0.0, self._starts[0] + _STARTS_WITHIN - time.monotonic())
+
+    async def _start_process(self) -> asyncio.subprocess.Process:
+        self._starts.append(time.monotonic())
+        # The current folder is often the workspace, whose modules must not be imported (-P).
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "jobgen", "lsp", "--background", str(self._root)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        self._start(self._receive(process))
+        return process
+
+    async def _receive(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        try:
+            while True:
+                head = await process.stdout.readexactly(HEAD_BYTES)
+                content = await process.stdout.readexactly(decode_length(head))
+                self._use(pickle.loads(content))  # noqa: S301 -- written by our own process
+        except asyncio.IncompleteReadError:
+            pass
+        except Exception:
+            log.exception("an answer of the background process of %s could not be used", self._root)
+            with suppress(ProcessLookupError):
+                process.kill()
+        await process.wait()
+        if not self._is_stopped:
+            self._restart(process.returncode)
+
+    def _use(self, answer: Snapshot | DecisionsAnswer) -> None:
+        if self._unanswered and answer.number >= self._unanswered.number:
+            self._unanswered = None
+        if not self._is_stopped:
+            self._take(answer)
+
+    def _restart(self, code: int | None) -> None:
+        """Say that the process has ended, and send the request that it has not answered to a new one."""
+        log.warning("the background process of %s has ended with code %s", self._root, code)
+        pause = self._find_pause()
+        if pause:
+            log.warning("it has ended %d times within a minute; it is started again in %d s", MAX_STARTS, pause)
+        if self._unanswered:
+            self._send_later(self._unanswered, pause)
+
 
 log = logging.getLogger("jobgen.lsp")
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -65,7 +255,7 @@ class OpenWorkspace:
         self.worker = Worker(self.workspace.root, self._take)
 
     def is_current(self, file: str) -> bool:
-        """Whether the background process has linted a file as it is in the editor, by its path from the root."""
+        """Return True if the background process has linted a file as it is in the editor, by its path from the root."""
         return self.workspace.snapshot.number >= self.edited.get(file, 0)
 
     def find_decisions(self) -> Decisions:
@@ -227,7 +417,7 @@ class JobgenServer(LanguageServer):
         return opened
 
     def has_nearer(self, opened: OpenWorkspace, file: str) -> bool:
-        """Whether a file of a workspace belongs to a repository inside of it."""
+        """Return True if a file of a workspace belongs to a repository inside of it."""
         settings = _find_settings(str(opened.workspace.root / file))
         return settings is not None and settings.resolve() != opened.workspace.root
 
@@ -293,7 +483,7 @@ def guard(name: str, handler: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_answered(method: str) -> bool:
-    """Whether a message asks for something that is computed."""
+    """Return True if a message asks for something that is computed."""
     known = types.METHOD_TO_TYPES.get(method)
     return known is not None and known[1] is not None and method not in (types.INITIALIZE, types.SHUTDOWN)
 

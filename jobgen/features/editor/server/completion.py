@@ -8,12 +8,10 @@ from functools import partial
 from lsprotocol import types
 
 from jobgen.features.editor.completion.complete import Completion, complete
-from jobgen.features.editor.completion.items import Item, ItemKind, Offer
-from jobgen.features.editor.completion.snippets import fill_in
+from jobgen.features.editor.completion.items import Item, ItemKind, Offer, fill_in
 from jobgen.features.editor.server.app import JobgenServer, OpenWorkspace
-from jobgen.features.editor.server.markup import to_markup
 from jobgen.features.editor.server.positions import to_range
-from jobgen.features.editor.server.requested import find_document
+from jobgen.features.editor.server.requests import find_document, to_markup
 from jobgen.model.data import Location
 
 _TRIGGERS = [".", "[", "{", " "]
@@ -65,7 +63,7 @@ def _complete(answers: _Answers, server: JobgenServer, params: types.CompletionP
 
 
 def _is_stray_space(params: types.CompletionParams, lines: Sequence[str], line: int, column: int) -> bool:
-    """Whether a space was typed that begins no value: an editor must not offer something at each word of a text."""
+    """True if a space was typed that begins no value: an editor must not offer something at each word of a text."""
     is_typed = params.context is not None and params.context.trigger_character == " "
     before = lines[line - 1][: column - 1] if line <= len(lines) else ""
     return is_typed and not before.endswith(_AFTER_SPACE)
@@ -120,7 +118,7 @@ def _find_capabilities(server: JobgenServer) -> types.ClientCompletionItemOption
 
 
 def _can_resolve(supported: types.ClientCompletionItemOptions) -> bool:
-    """Whether an editor asks for the documentation of the item that it shows."""
+    """Return True if an editor asks for the documentation of the item that it shows."""
     return supported.resolve_support is not None and "documentation" in supported.resolve_support.properties
 
 

@@ -9,14 +9,13 @@ from functools import partial
 
 from lsprotocol import types
 
-from jobgen.features.editor.last_good import GoodText, keep_findings
-from jobgen.features.editor.server.app import JobgenServer, OpenWorkspace
+from jobgen.features.editor.context import GoodText, keep_findings
+from jobgen.features.editor.lint_workspace import FileFindings
+from jobgen.features.editor.server.app import MAX_SECONDS, SLOW_PAUSE, JobgenServer, OpenWorkspace, TimeLimitError
 from jobgen.features.editor.server.positions import to_range
-from jobgen.features.editor.server.time_limit import MAX_SECONDS, SLOW_PAUSE, TimeLimitError
-from jobgen.features.editor.snapshot import FileFindings
 from jobgen.model.finding import Finding, Severity
-from jobgen.report import Report
-from jobgen.report.entries import ReportEntry, entries
+from jobgen.reports import Report
+from jobgen.reports.entries import ReportEntry, entries
 
 log = logging.getLogger("jobgen.lsp")
 SOURCE = "jobgen"

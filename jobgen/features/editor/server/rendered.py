@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from lsprotocol import types
 
+from jobgen.features.editor.context import Context
+from jobgen.features.editor.definition import find_definitions, find_references, list_rendered_environments
 from jobgen.features.editor.rendered import (
     SCHEME,
     BaseText,
@@ -19,13 +24,36 @@ from jobgen.features.editor.rendered import (
     to_uri,
     write_diff,
 )
-from jobgen.features.editor.server.app import JobgenServer, OpenWorkspace, guard
-from jobgen.features.editor.server.lenses import SHOW_RENDERED
-from jobgen.features.editor.server.positions import are_numbers_of_positions
-from jobgen.features.editor.server.requested import find_position
-from jobgen.features.editor.server.threads import run_apart
-from jobgen.features.editor.server.time_limit import TimeLimitError
+from jobgen.features.editor.server.app import JobgenServer, OpenWorkspace, TimeLimitError, guard
+from jobgen.features.editor.server.positions import are_numbers_of_positions, to_location
+from jobgen.features.editor.server.requests import SHOW_RENDERED, RequestedDocument, find_context, find_position
 from jobgen.repo import git
+
+_Result = TypeVar("_Result")
+
+
+def run_apart(function: Callable[[], _Result]) -> asyncio.Future[_Result]:
+    """Call a function in a thread that does not keep the process from ending, as those of the loop do."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[_Result] = loop.create_future()
+
+    def finish(set_: Callable[..., None], value: object) -> None:
+        if not future.done():
+            set_(value)
+
+    def run() -> None:
+        # The loop may have ended by now.
+        with suppress(RuntimeError):
+            try:
+                result = function()
+            except Exception as error:  # noqa: BLE001 -- for the one who waits
+                loop.call_soon_threadsafe(finish, future.set_exception, error)
+            else:
+                loop.call_soon_threadsafe(finish, future.set_result, result)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
 
 RENDERED = "jobgen/rendered"
 """A request with `uri`, `position`, `environment` and `diff`; the answer has `uri` and `text`."""
@@ -119,7 +147,7 @@ def provide_content(server: JobgenServer) -> None:
 
 
 def supports_content(server: JobgenServer) -> bool:
-    """Whether the editor asks servers for the content of documents that are not files."""
+    """Return True if the editor asks servers for the content of documents that are not files."""
     workspace = server.client_capabilities.workspace
     content = workspace.text_document_content if workspace else None
     return content is not None and bool(content.dynamic_registration)
@@ -190,3 +218,34 @@ def _to_plain(values: Any) -> Any:
     """Return parameters as mappings: pygls reads those of unknown requests as named tuples."""
     found = values._asdict() if hasattr(values, "_asdict") else values
     return {key: _to_plain(value) for key, value in found.items()} if isinstance(found, dict) else found
+
+
+def register_navigation(server: JobgenServer) -> None:
+    """Answer requests for definitions and references."""
+    server.feature(types.TEXT_DOCUMENT_DEFINITION)(partial(_find_definitions, server))
+    server.feature(types.TEXT_DOCUMENT_REFERENCES)(partial(_find_references, server))
+
+
+def _find_definitions(server: JobgenServer, params: types.DefinitionParams) -> list[types.Location] | None:
+    found = find_context(server, params.text_document.uri, params.position)
+    if found is None:
+        return None
+    requested, context = found
+    places = [to_location(server, requested.opened, place) for place in find_definitions(context)]
+    return places or (_list_rendered(requested, context) if supports_content(server) else [])
+
+
+def _list_rendered(requested: RequestedDocument, context: Context) -> list[types.Location]:
+    """Return the rendered documents of a job whose objects are not in the repository, one for each environment."""
+    start = types.Range(types.Position(0, 0), types.Position(0, 0))
+    shown = RenderedDocument(requested.uri, context.cursor.document, name=context.name)
+    environments = list_rendered_environments(context)
+    return [types.Location(to_uri(shown._replace(environment=each)), start) for each in environments]
+
+
+def _find_references(server: JobgenServer, params: types.ReferenceParams) -> list[types.Location] | None:
+    found = find_context(server, params.text_document.uri, params.position)
+    if found is None:
+        return None
+    requested, context = found
+    return [to_location(server, requested.opened, place) for place in find_references(context)]

@@ -4,36 +4,144 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
+import re
 from functools import partial
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+from pygls.io_ import StdoutWriter
+from pygls.protocol import LanguageServerProtocol
 
-from jobgen.features.editor.server import (
-    actions,
-    completion,
-    diagnostics,
-    documents,
-    folders,
-    hover,
-    inlay_hints,
-    lenses,
-    navigation,
-    rendered,
-    symbols,
-)
+from jobgen.features.editor.server import actions, completion, diagnostics, documents, rendered, requests
 from jobgen.features.editor.server.app import JobgenServer
-from jobgen.features.editor.server.messages import serve_messages
-from jobgen.features.editor.server.text import Texts
+from jobgen.features.editor.server.positions import Texts
+
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+"""Longer messages are skipped. A document that jobgen reads has at most 8 MiB."""
+_MAX_HEADER_BYTES = 4096
+_SKIPPED_AT_ONCE = 1024 * 1024
+_CONTENT_LENGTH = re.compile(rb"content-length:\s*(\d{1,18})\s*", re.IGNORECASE)
+_BEFORE_INITIALIZE = frozenset((types.INITIALIZE, types.EXIT))
+
+
+async def serve_messages(server: JobgenServer, reading: BinaryIO, writing: BinaryIO) -> None:
+    """Handle messages until the client ends."""
+    server.protocol.set_writer(StdoutWriter(writing))
+    loop = asyncio.get_running_loop()
+    try:
+        while (body := await loop.run_in_executor(server.thread_pool, read_body, reading)) is not None:
+            try:
+                handle_body(server.protocol, body)
+            except Exception:
+                log.exception("a message could not be handled")
+    finally:
+        await asyncio.gather(*(opened.worker.end() for opened in server.workspaces.values()))
+
+
+def read_body(stream: BinaryIO) -> bytes | None:
+    """Read the body of the next message; None at the end of the stream."""
+    while (length := _read_length(stream)) is not None:
+        if length <= MAX_MESSAGE_BYTES:
+            body = stream.read(length)
+            return body if len(body) == length else None
+        log.warning("a message of %d bytes is skipped; the limit is %d", length, MAX_MESSAGE_BYTES)
+        while length > 0 and (skipped := stream.read(min(length, _SKIPPED_AT_ONCE))):
+            length -= len(skipped)
+    return None
+
+
+def _read_length(stream: BinaryIO) -> int | None:
+    """Read a header with the length of a message; None at the end of the stream. Other lines are skipped."""
+    length: int | None = None
+    while line := stream.readline(_MAX_HEADER_BYTES):
+        if match := _CONTENT_LENGTH.fullmatch(line):
+            length = int(match[1])
+        elif length is not None and not line.strip():
+            return length
+        elif length is None and line.strip() and b":" not in line:
+            log.warning("%r is no header of a message, so it is skipped", line[:80])
+    return None
+
+
+def handle_body(protocol: LanguageServerProtocol, body: bytes) -> None:
+    """Handle one message. A request that is malformed is answered with an error."""
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        _refuse(protocol, None, types.ErrorCodes.ParseError, f"the message is not JSON: {error}")
+        return
+    if not isinstance(data, dict) or data.get("jsonrpc") != protocol.VERSION:
+        _refuse(protocol, None, types.ErrorCodes.InvalidRequest, "the message is not an object of JSON-RPC 2.0")
+        return
+    number, method = data.get("id"), data.get("method")
+    if number is not None and not isinstance(number, str | int):
+        _refuse(protocol, None, types.ErrorCodes.InvalidRequest, f"`id` must be a string or an integer: {number!r:.80}")
+    elif method is not None and not isinstance(method, str):
+        _refuse(protocol, number, types.ErrorCodes.InvalidRequest, f"`method` must be a string: {method!r:.80}")
+    elif wrong := _find_wrong_state(protocol, method):
+        _refuse(protocol, number, *wrong)
+    elif method == types.CANCEL_REQUEST and not _names_request(data.get("params")):
+        log.warning("`%s` has no `id` of a request", method)
+    else:
+        _handle_message(protocol, {"params": None, **data} if method else data)
+
+
+def _names_request(params: Any) -> bool:
+    return isinstance(params, dict) and isinstance(params.get("id"), str | int)
+
+
+def _handle_message(protocol: LanguageServerProtocol, data: dict[str, Any]) -> None:
+    number, method = data.get("id"), data.get("method")
+    try:
+        message = protocol.structure_message(data)
+    except JsonRpcException as error:
+        cause = error.__cause__ or error
+        text = f"`{method or 'response'}` has wrong values: {_describe(cause)}"
+        _refuse(protocol, number if method else None, types.ErrorCodes.InvalidParams, text)
+        return
+    protocol.handle_message(message)
+
+
+def _describe(error: BaseException) -> str:
+    """Return the first error of a group of them."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"[:200]
+
+
+def _find_wrong_state(protocol: LanguageServerProtocol, method: str | None) -> tuple[int, str] | None:
+    """Return why a message cannot be handled now."""
+    is_initialized = protocol._workspace is not None  # noqa: SLF001 -- its property raises an exception
+    if method is None:
+        return None
+    if not is_initialized and method not in _BEFORE_INITIALIZE:
+        return types.ErrorCodes.ServerNotInitialized, f"`{method}` came before `initialize`"
+    if is_initialized and method == types.INITIALIZE:
+        return types.ErrorCodes.InvalidRequest, "the server is initialized already"
+    if protocol._shutdown and method != types.EXIT:  # noqa: SLF001 -- the server itself has no such property
+        return types.ErrorCodes.InvalidRequest, f"`{method}` came after `shutdown`"
+    return None
+
+
+def _refuse(protocol: LanguageServerProtocol, number: Any, code: int, text: str) -> None:
+    """Answer a request with an error. A notification has no number, and no answer unless it could not be read."""
+    log.warning("%s", text)
+    if number is not None or code in (types.ErrorCodes.ParseError, types.ErrorCodes.InvalidRequest):
+        error = types.ResponseError(code, text)
+        protocol._send_data(types.ResponseErrorMessage(jsonrpc=protocol.VERSION, id=number, error=error))  # noqa: SLF001
+
 
 log = logging.getLogger("jobgen.lsp")
 
-FEATURES = (
-    *(folders, documents, diagnostics, completion, symbols, navigation),
-    *(hover, actions, inlay_hints, lenses, rendered),
+REGISTER = (
+    *(documents.register_folders, documents.register, diagnostics.register, completion.register),
+    *(requests.register_symbols, rendered.register_navigation, requests.register_hover, actions.register),
+    *(requests.register_inlay_hints, requests.register_lenses, rendered.register),
 )
-"""The modules that answer requests. Each has a function `register`."""
+"""The functions that say which requests are answered."""
 
 
 def create_server() -> JobgenServer:
@@ -41,8 +149,8 @@ def create_server() -> JobgenServer:
     server = JobgenServer()
     server.feature(types.INITIALIZE)(partial(_initialize, server))
     server.feature(types.SHUTDOWN)(partial(_stop, server))
-    for module in FEATURES:
-        module.register(server)
+    for register in REGISTER:
+        register(server)
     return server
 
 

@@ -17,23 +17,25 @@ import click
 from jobgen.api.render import RenderedObject, join_objects, sort_objects, to_rendered_object
 from jobgen.check.rule_docs import all_rule_docs
 from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.features.gitops.application import ApplicationScope, check_destination, find_scope
-from jobgen.features.gitops.argocd import GENERATE_PATHS
 from jobgen.features.gitops.cmp import (
+    ApplicationScope,
     ParametersError,
     PluginParameters,
     UnknownJobError,
+    check_destination,
     describe_parameters,
+    find_scope,
     lacks_kind,
     parse_parameters,
     read_deadline,
     root_candidates,
 )
+from jobgen.features.gitops.flux import GENERATE_PATHS
 from jobgen.model.finding import Finding, Severity
-from jobgen.render import config
-from jobgen.render.run import Run
+from jobgen.rendering import config
+from jobgen.rendering.run import Run
 from jobgen.repo.root import SETTINGS, has_settings
-from jobgen.report.escape import dump_json, visible
+from jobgen.reports.escape import dump_json, visible
 from jobgen.yamlio.write import to_yaml
 
 _MAX_SHOWN = 5
@@ -161,7 +163,7 @@ def _find_root(folder: Path, environ: Mapping[str, str]) -> Path | Result:
 
 
 def _is_relevant(finding: Finding, scope: ApplicationScope) -> bool:
-    """Whether a finding is about the jobs of the Application, or about something that all jobs share."""
+    """Return True if a finding is about the jobs of the Application, or about something that all jobs share."""
     return scope.includes(finding.location.file) or not finding.location.file.startswith("jobs/")
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -26,22 +26,21 @@ from jobgen.features.gitops.krm import (
     without_tracking,
 )
 from jobgen.model.finding import Finding, Identity, Severity
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.environment_checker import EnvironmentChecker
-from jobgen.pipeline.load_policies import load_policies
-from jobgen.render import config
-from jobgen.render.build import identity_of, is_spec
-from jobgen.render.config import ProjectConfig
-from jobgen.render.environment import EnvironmentRunner, new_overlay_use
-from jobgen.render.read_jobs import read_jobs
-from jobgen.render.run import Run
-from jobgen.render.trace import Job, Tracer
+from jobgen.pipeline.policies import load_policies
+from jobgen.rendering import config
+from jobgen.rendering.build import identity_of, is_spec
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.environment import EnvironmentRunner, new_overlay_use
+from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.run import Run
+from jobgen.rendering.trace import Job, Tracer
 from jobgen.repo.files import FileEntry, read_file
 from jobgen.repo.root import find_root
-from jobgen.report.duplicates import merge_duplicates
-from jobgen.report.summary import count_severities, format_findings, pluralize
-from jobgen.report.suppress import Suppression, apply_suppressions
+from jobgen.reports.duplicates import merge_duplicates
+from jobgen.reports.summary import count_severities, format_findings, pluralize
+from jobgen.reports.suppress import Suppression, apply_suppressions
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 

@@ -9,24 +9,25 @@ import click
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.project import find_repository, select_environments
+from jobgen.cli.complete import complete_revisions
 from jobgen.cli.options import env_option
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
-from jobgen.features.gitops.argocd import (
+from jobgen.features.gitops.flux import (
     CONFIG_PARTS,
     GENERATE_PATHS,
     build_application_set,
     build_config_map,
+    build_kustomization,
     build_path_annotation,
 )
-from jobgen.features.gitops.flux import build_kustomization
 from jobgen.features.gitops.inputs import GitSource, list_engine_kinds
 from jobgen.model.data import Plain
 from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.render import config
-from jobgen.render.config import ProjectConfig
+from jobgen.rendering import config
+from jobgen.rendering.config import ProjectConfig
 from jobgen.repo import git
-from jobgen.report.summary import format_findings
+from jobgen.reports.summary import format_findings
 from jobgen.spec.overlay import list_ancestors
 from jobgen.yamlio.write import to_yaml
 
@@ -70,7 +71,7 @@ def command() -> None:
 @env_option
 @click.option("--only", type=click.Choice([*CONFIG_PARTS, "appset", "paths"]), help="Print one part.")
 @click.option("--repo", "repository", default="https://git.example.com/jobs.git", metavar="URL", show_default=True)
-@click.option("--revision", default="main", metavar="REV", show_default=True)
+@click.option("--revision", default="main", metavar="REV", show_default=True, shell_complete=complete_revisions)
 @click.pass_obj
 def _argocd_command(directory: Path, envs: tuple[str, ...], only: str | None, repository: str, revision: str) -> Result:
     """Print settings for Argo CD, and an ApplicationSet for the rendered tree."""

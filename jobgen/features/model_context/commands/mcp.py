@@ -7,10 +7,9 @@ from pathlib import Path
 
 import click
 
-from jobgen.api.errors import JobgenError
 from jobgen.api.project import find_repository
 from jobgen.cli.interrupt import restore_signals
-from jobgen.cli.result import ExitCode, Result, error_result, to_result
+from jobgen.cli.result import ExitCode, Result, error_result
 
 
 @click.command("mcp")
@@ -21,10 +20,7 @@ def command(directory: Path) -> Result:
     It uses the Model Context Protocol on standard input and output. The tools only read. It needs the extra `mcp`:
     `pip install 'jobgen[mcp]'`. See docs/assistants.md.
     """
-    try:
-        root = find_repository(directory)
-    except JobgenError as error:
-        return to_result(error)
+    root = find_repository(directory)
     if find_spec("mcp") is None:
         return error_result(ExitCode.USAGE, "the server needs the extra `mcp`; run `pip install 'jobgen[mcp]'`")
     from jobgen.features.model_context.server import serve

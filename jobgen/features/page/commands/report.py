@@ -8,26 +8,45 @@ from typing import Any
 
 import click
 
-from jobgen.api.errors import JobgenError, UsageError
+from jobgen.api.errors import UsageError
 from jobgen.api.project import load
+from jobgen.cli.complete import complete_files, complete_folders, complete_revisions
 from jobgen.cli.options import env_option, no_cache_option, today_option
-from jobgen.cli.result import ExitCode, Result, to_result
-from jobgen.cli.write_files import write_files
+from jobgen.cli.result import ExitCode, Result, write_files
 from jobgen.features.page.report import ReportResult, report
 from jobgen.repo.atomic import links_outside
-from jobgen.report.escape import visible
-from jobgen.report.summary import format_findings, pluralize
+from jobgen.reports.escape import visible
+from jobgen.reports.summary import format_findings, pluralize
 
 PAGE = "index.html"
 STDOUT = "-"
 
 
 @click.command("report")
-@click.option("-o", "--output", required=True, metavar="DIR", help="Write DIR/index.html; `-` is standard output.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="DIR",
+    shell_complete=complete_folders,
+    help="Write DIR/index.html; `-` is standard output.",
+)
 @env_option
-@click.option("--since", default="", metavar="REV", help="Mark findings that are new since a revision.")
+@click.option(
+    "--since",
+    default="",
+    metavar="REV",
+    shell_complete=complete_revisions,
+    help="Mark findings that are new since a revision.",
+)
 @click.option("--repo-url", metavar="URL", help="Where to browse the repository (default: by the remote origin).")
-@click.option("--prices", default="", metavar="FILE", help="What an hour of a GPU costs; shows costs.")
+@click.option(
+    "--prices",
+    default="",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="What an hour of a GPU costs; shows costs.",
+)
 @no_cache_option
 @today_option
 @click.pass_obj
@@ -39,13 +58,10 @@ def command(directory: Path, /, output: str, envs: tuple[str, ...], today: str, 
     that the page lacks it or shows it as broken.
     """
     folder = directory / output
-    try:
-        project = load(directory, today=today)
-        if output != STDOUT:
-            check_folder(project.root, folder, output)
-        found = report(project, environments=envs, **options)
-    except JobgenError as error:
-        return to_result(error)
+    project = load(directory, today=today)
+    if output != STDOUT:
+        check_folder(project.root, folder, output)
+    found = report(project, environments=envs, **options)
     failed = None if output == STDOUT else write_files({folder / PAGE: found.page}, project.root)
     if failed:
         return failed

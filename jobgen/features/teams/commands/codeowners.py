@@ -6,16 +6,14 @@ from pathlib import Path
 
 import click
 
-from jobgen.api.errors import JobgenError
 from jobgen.api.project import load
-from jobgen.cli.result import ExitCode, Result, error_result, to_result
-from jobgen.cli.write_files import write_files
-from jobgen.features.teams.code_owners import write_owners
+from jobgen.cli.result import ExitCode, Result, error_result, write_files
+from jobgen.features.teams.overview import write_owners
 from jobgen.model.finding import Severity
 from jobgen.repo import git
 from jobgen.repo.code_owners import CODE_OWNERS_FILES
 from jobgen.repo.files import read_path
-from jobgen.report.summary import format_findings
+from jobgen.reports.summary import format_findings
 
 
 @click.command("codeowners")
@@ -26,10 +24,7 @@ def command(directory: Path, *, check: bool) -> Result:
 
     The file is the one that exists, or `.github/CODEOWNERS`. Lines that jobgen did not write stay as they are.
     """
-    try:
-        project = load(directory)
-    except JobgenError as error:
-        return to_result(error)
+    project = load(directory)
     if any(finding.severity is Severity.ERROR for finding in project.findings):
         return error_result(ExitCode.ERRORS, "nothing was written", format_findings(project.findings))
     if not project.config.teams.all:

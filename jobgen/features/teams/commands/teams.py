@@ -6,19 +6,19 @@ from pathlib import Path
 
 import click
 
-from jobgen.api.errors import JobgenError
 from jobgen.api.project import load
+from jobgen.cli.complete import complete_teams
 from jobgen.cli.options import env_option, today_option
-from jobgen.cli.result import ExitCode, Result, error_result, to_result
-from jobgen.features.teams.formats import format_names
+from jobgen.cli.result import ExitCode, Result, error_result
+from jobgen.features.teams.formats import FORMATS
 from jobgen.features.teams.teams import teams
-from jobgen.report.summary import count_severities, format_findings
+from jobgen.reports.summary import count_severities, format_findings
 
 
 @click.command("teams")
-@click.argument("names", nargs=-1, metavar="[TEAM]...")
+@click.argument("names", nargs=-1, metavar="[TEAM]...", shell_complete=complete_teams)
 @env_option
-@click.option("--format", "format_", type=click.Choice(format_names()), default="text", show_default=True)
+@click.option("--format", "format_", type=click.Choice(FORMATS.names()), default="text", show_default=True)
 @today_option
 @click.pass_obj
 def command(directory: Path, names: tuple[str, ...], envs: tuple[str, ...], *, format_: str, today: str) -> Result:
@@ -26,14 +26,11 @@ def command(directory: Path, names: tuple[str, ...], envs: tuple[str, ...], *, f
 
     Teams are files in teams/, or `teams` in jobgen.yaml. See docs/teams.md.
     """
-    try:
-        project = load(directory, today=today)
-        if not project.config.teams.all and not project.findings:
-            message = "there are no teams; write `teams/<name>.yaml`, or `teams` in jobgen.yaml"
-            return error_result(ExitCode.NOTHING_TO_DO, message)
-        result = teams(project, names, environments=envs, format=format_)
-    except JobgenError as error:
-        return to_result(error)
+    project = load(directory, today=today)
+    if not project.config.teams.all and not project.findings:
+        message = "there are no teams; write `teams/<name>.yaml`, or `teams` in jobgen.yaml"
+        return error_result(ExitCode.NOTHING_TO_DO, message)
+    result = teams(project, names, environments=envs, format=format_)
     if result.failed:
         message = f"{count_severities(result.findings)}; nothing was counted"
         return error_result(ExitCode.ERRORS, message, format_findings(result.findings))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jobgen.features.teams.overview import TeamEnvironment, TeamOverview
 from jobgen.model.data import Plain
-from jobgen.report.escape import dump_json
+from jobgen.reports.escape import dump_json
 
 
 def render(teams: Sequence[TeamOverview]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jobgen.features.teams.formats.text import describe_line
 from jobgen.features.teams.overview import TeamOverview
-from jobgen.report.escape import markdown_text
+from jobgen.reports.escape import markdown_text
 
 _HEAD = "| team | folders | owners | environment | used | namespaces | queues |\n|---|---|---|---|---|---|---|\n"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jobgen.features.teams.overview import BudgetLine, TeamEnvironment, TeamOverview
-from jobgen.report.escape import visible
+from jobgen.reports.escape import visible
 from jobgen.spec.teams import count_units
 
 

@@ -6,21 +6,20 @@ from pathlib import Path
 
 import click
 
-from jobgen.api.errors import JobgenError
 from jobgen.api.project import load
+from jobgen.cli.complete import complete_files
 from jobgen.cli.options import env_option, shard_option, today_option
-from jobgen.cli.result import ExitCode, Result, error_result, to_result
-from jobgen.cli.write_files import write_files
-from jobgen.features.testing.formats import format_names
+from jobgen.cli.result import ExitCode, Result, error_result, write_files
+from jobgen.features.testing.formats import FORMATS
 from jobgen.features.testing.job_tests import JobTestsResult, run_tests
-from jobgen.report.summary import format_findings, pluralize
+from jobgen.reports.summary import format_findings, pluralize
 
 
 @click.command("test")
-@click.argument("names", nargs=-1, metavar="[TEST|FILE]...")
+@click.argument("names", nargs=-1, metavar="[TEST|FILE]...", shell_complete=complete_files)
 @env_option
 @click.option("--update", is_flag=True, help="Write the snapshots that differ.")
-@click.option("--format", "format_", type=click.Choice(format_names()), default="text", show_default=True)
+@click.option("--format", "format_", type=click.Choice(FORMATS.names()), default="text", show_default=True)
 @shard_option
 @today_option
 @click.pass_obj
@@ -40,19 +39,16 @@ def command(
     """
     if update and shard:
         return error_result(ExitCode.USAGE, "`--update` writes the snapshots of all tests; remove `--shard`")
-    try:
-        project = load(directory, today=today)
-        result = run_tests(project, names, environments=envs, format=format_, shard=shard)
-        if update:
-            old = {each.location for each in result.outcomes if each.expectation == "snapshot" and each.message}
-            written = write_files({project.root / path: text for path, text in result.snapshots.items()}, project.root)
-            if written:
-                return written
-            result = run_tests(project, names, environments=envs, format=format_)
-            note = f"{pluralize(len(old), 'expectation')} with other snapshots; {len(result.snapshots)} written\n"
-            return _report(result, format_, note)
-    except JobgenError as error:
-        return to_result(error)
+    project = load(directory, today=today)
+    result = run_tests(project, names, environments=envs, format=format_, shard=shard)
+    if update:
+        old = {each.location for each in result.outcomes if each.expectation == "snapshot" and each.message}
+        written = write_files({project.root / path: text for path, text in result.snapshots.items()}, project.root)
+        if written:
+            return written
+        result = run_tests(project, names, environments=envs, format=format_)
+        note = f"{pluralize(len(old), 'expectation')} with other snapshots; {len(result.snapshots)} written\n"
+        return _report(result, format_, note)
     return _report(result, format_)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from jobgen.features.testing.evaluate import Outcome
 from jobgen.model.data import Plain
 from jobgen.model.finding import Finding
-from jobgen.report.escape import dump_json
-from jobgen.report.shard_part import ShardPart
+from jobgen.reports.escape import dump_json
+from jobgen.reports.shard_part import ShardPart
 
 
 def render(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:

@@ -7,9 +7,9 @@ from itertools import groupby
 
 from jobgen.features.testing.evaluate import Outcome
 from jobgen.model.finding import Finding
-from jobgen.report.escape import relative_path, visible
-from jobgen.report.formats.junit import write_shard
-from jobgen.report.shard_part import ShardPart
+from jobgen.reports.escape import relative_path, visible
+from jobgen.reports.formats.junit import write_shard
+from jobgen.reports.shard_part import ShardPart
 
 _TABLE = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\t": "&#9;"})
 

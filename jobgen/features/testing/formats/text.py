@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jobgen.features.testing.evaluate import Outcome
-from jobgen.features.testing.summary import summarize
+from jobgen.features.testing.evaluate import Outcome, summarize
 from jobgen.model.finding import Finding
-from jobgen.report.escape import visible
-from jobgen.report.shard_part import ShardPart
+from jobgen.reports.escape import visible
+from jobgen.reports.shard_part import ShardPart
 
 
 def render(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:

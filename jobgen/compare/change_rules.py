@@ -1,0 +1,268 @@
+"""Findings about a change: what a merge would do to running jobs. `jobgen lint --since` reports them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from jobgen.compare.changes import ChangeSet, Rank, compare_pairs, compare_snapshots, rank_impact
+from jobgen.compare.impact import FieldImpact, Impact
+from jobgen.compare.operator_behavior import Effect
+from jobgen.compare.snapshot import (
+    Side,
+    Snapshot,
+    find_causes,
+    match_some,
+    match_within_files,
+    open_side,
+    snapshot_files,
+    snapshot_repository,
+)
+from jobgen.engine.store import Store
+from jobgen.engine.workers import parallel_map
+from jobgen.k8s.compare import FieldPath
+from jobgen.k8s.kueue import QUEUE_LABEL
+from jobgen.k8s.nodes import as_text, get_path
+from jobgen.k8s.operators import choose_severity
+from jobgen.model.data import Location
+from jobgen.model.finding import AFFECTS, Finding, Severity
+from jobgen.model.path import format_dotted, format_pointer
+from jobgen.rendering.runs import ON_CHANGE_ANNOTATION
+from jobgen.repo.commit import Folder
+from jobgen.repo.root import find_root
+
+_ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
+_NAME = ("metadata", "name")
+_SHARE = 100
+"""How many files are compared together: both sides of their repository are opened for each share."""
+_QUEUE_PATHS = (("metadata", "labels", QUEUE_LABEL), ("spec", "runPolicy", "schedulingPolicy", "queue"))
+
+
+class ChangedFiles(NamedTuple):
+    """The files of jobs whose objects may differ between two sides, both of which can be rendered."""
+
+    paths: frozenset[str]
+    devices: frozenset[str]
+    """Files that define devices, on which the objects of others depend."""
+    has_same_layers: bool
+
+
+def check_change(
+    old_folder: Folder,
+    new_folder: Folder,
+    envs: Sequence[str] = (),
+    days: tuple[str, str] = ("", ""),
+    changed: ChangedFiles | None = None,
+    store: Store | None = None,
+) -> list[Finding]:
+    """Find what a change of a jobs repository would do to running jobs; nothing if the new side cannot be rendered.
+
+    `days` are the dates of the old and the new side, by which jobs expire. Severities follow the new side's settings.
+    With `changed`, only these files are compared.
+    """
+    root = find_root(new_folder.resolve())
+    if root is None or (changed is not None and not changed.paths):
+        return []
+    old_root = find_root(old_folder.resolve()) or old_folder
+    store = store or Store()
+    if changed is not None:
+        old_side = open_side(old_root, "old", envs, days[0], store)
+        return _check_files(old_side, open_side(root, "new", envs, days[1], store), changed)
+    old, new = (
+        snapshot_repository(each, name, envs, day, store)
+        for each, name, day in ((old_root, "old", days[0]), (root, "new", days[1]))
+    )
+    if new.failed:
+        # Linting the new side reports its errors.
+        return []
+    if old.failed:
+        return list(filter(None, [new.project.apply_severity(_not_checked(old))]))
+    return find_change_problems(compare_snapshots(old, new))
+
+
+class _Compared(NamedTuple):
+    """What was found in some files, and those with objects that may have a counterpart in another file."""
+
+    problems: list[tuple[Rank, Finding]]
+    unmatched: frozenset[str]
+
+
+def _check_files(old_side: Side, new_side: Side, changed: ChangedFiles) -> list[Finding]:
+    """Compare some files, in several processes if they are many: no objects are sent between processes."""
+
+    def render(paths: Iterable[str]) -> tuple[Snapshot, Snapshot]:
+        wanted = {*paths, *changed.devices}
+        return snapshot_files(old_side, wanted), snapshot_files(new_side, wanted)
+
+    def compare(share: Sequence[str]) -> list[_Compared]:
+        old, new = render(share)
+        pairs, *left = match_within_files(old, new, set(share))
+        unmatched = frozenset(one.location.file for several in left for one in several)
+        return [_Compared(_rank_problems(compare_pairs(old, new, pairs)), unmatched)]
+
+    compared = parallel_map(sorted(changed.paths), compare, size=_SHARE)
+    problems = [problem for share in compared for problem in share.problems]
+    unmatched = frozenset[str]().union(*(share.unmatched for share in compared))
+    if unmatched:
+        old, new = render(unmatched)
+        _, *left = match_within_files(old, new, unmatched)
+        problems += _rank_problems(compare_pairs(old, new, match_some(old, new, *left)))
+    return _sort_findings(problems)
+
+
+def _not_checked(old: Snapshot) -> Finding:
+    error = next(finding for finding in old.findings if finding.severity is Severity.ERROR)
+    message = f"the change was not checked: the old side cannot be rendered because of `{error.rule}`"
+    return Finding("change-not-analyzed", "meta", Severity.WARNING, message, error.location)
+
+
+def find_change_problems(changes: ChangeSet) -> list[Finding]:
+    """One finding for each line and effect, however many jobs it affects."""
+    return _sort_findings(_rank_problems(changes))
+
+
+def _rank_problems(changes: ChangeSet) -> list[tuple[Rank, Finding]]:
+    """The problems of impacts, each with its place among all."""
+    # An exception may be for one of the teams whose jobs a line affects.
+    severities, teams = changes.new.project.severities, changes.new.project.teams
+    found: list[tuple[Rank, Finding]] = []
+    # Impacts on the jobs of one file follow each other, so that it is read with locations once.
+    for impact in sorted(changes.impacts, key=lambda one: one.current.location):
+        team = teams.find_name(impact.current.location.file)
+        for finding in _find_problems(impact, changes):
+            shown = severities.apply(finding, team)
+            found += [(rank_impact(impact), shown)] if shown else []
+    return found
+
+
+def _sort_findings(problems: Iterable[tuple[Rank, Finding]]) -> list[Finding]:
+    ranked = (finding for _, finding in sorted(problems, key=lambda problem: problem[0]))
+    return sorted(_merge_findings(ranked), key=lambda one: (one.location, one.rule, one.message, one.env))
+
+
+def _merge_findings(found: Iterable[Finding]) -> Iterator[Finding]:
+    """Merge findings that differ only in their object: one for each environment, with the same message in all.
+
+    A report shows these as one. The message names the first object and counts the others.
+    """
+    groups: dict[tuple[str, Location, str, Severity], dict[str, list[Finding]]] = {}
+    for one in found:
+        group = groups.setdefault((one.rule, one.location, one.message, one.severity), {})
+        group.setdefault(one.env, []).append(one)
+    for group in groups.values():
+        affected = _name_objects(list(group.values()))
+        for first, *_ in group.values():
+            yield first._replace(message=f"{first.message}{AFFECTS}{affected}")
+
+
+def _name_objects(groups: Sequence[Sequence[Finding]]) -> str:
+    """Name the first object, and count the others: an object of several environments once.
+
+    A namespace that differs between environments is left out.
+    """
+    objects = [[one.object for one in group if one.object] for group in groups]
+    count = max(len({one._replace(namespace="") for several in objects for one in several}), *map(len, objects))
+    first = objects[0][0]
+    is_same = all(several[0].namespace == first.namespace for several in objects)
+    more = f" and {count - 1} more" if count > 1 else ""
+    return f"`{first if is_same else first._replace(namespace='')}`{more}"
+
+
+def _find_problems(impact: Impact, changes: ChangeSet) -> Iterator[Finding]:
+    if impact.old is not None and _is_forbidden(impact):
+        yield _forbidden_change(impact, changes.new)
+    elif impact.action == "removed":
+        if impact.stops:
+            yield _running_job_deleted(impact, changes.old)
+    elif impact.old is not None and impact.is_replaced and impact.old.identity.kind != impact.current.identity.kind:
+        if impact.outcome.effect is Effect.NEW_RUN:
+            yield _kind_changed(impact)
+    elif impact.fields and impact.new is not None and not impact.is_replaced:
+        yield from _find_field_problems(impact, changes.new)
+
+
+def _is_forbidden(impact: Impact) -> bool:
+    """Return True if the job has `onChange: forbid` and the change is not applied in place."""
+    assert impact.old is not None
+    on_change = as_text(get_path(impact.old.object, "metadata", "annotations", ON_CHANGE_ANNOTATION))
+    return on_change == "forbid" and (impact.stops or impact.outcome.effect is not Effect.IN_PLACE)
+
+
+def _forbidden_change(impact: Impact, new: Snapshot) -> Finding:
+    """Located at the first line that changes more than the object's name, else at the job."""
+    assert impact.old is not None
+    message = f"`onChange: forbid` does not allow this change of the job: {impact.outcome.reason}"
+    if impact.new is None:
+        return _finding("forbidden-change", Severity.ERROR, message, impact, Location(impact.old.location.file))
+    fields = [field for field in impact.fields if field.outcome.effect is not Effect.IN_PLACE]
+    paths = [path for field in fields if field.change.path != _NAME for path in _with_parents(field)]
+    causes = find_causes(new, impact.new, paths)
+    location = next((causes[path].location for path in paths if path in causes), impact.new.location)
+    return _finding("forbidden-change", Severity.ERROR, message, impact, location)
+
+
+def _running_job_deleted(impact: Impact, old: Snapshot) -> Finding:
+    assert impact.old is not None
+    engine = _ENGINES.get(old.manifest(impact.old).cluster.gitops, "the GitOps engine")
+    message = f"the job is removed; {engine} will delete it and stop its pods"
+    # The line does not exist anymore, so the finding is located at the file.
+    return _finding("running-job-deleted", Severity.WARNING, message, impact, Location(impact.old.location.file))
+
+
+def _kind_changed(impact: Impact) -> Finding:
+    assert impact.old is not None
+    message = f"the job was a `{impact.old.identity.kind}`; that object is deleted, and training starts over"
+    return _finding("kind-changed", Severity.WARNING, message, impact, impact.current.location)
+
+
+def _find_field_problems(impact: Impact, new: Snapshot) -> Iterator[Finding]:
+    assert impact.new is not None
+    rejected = [field for field in impact.fields if field.outcome.effect is Effect.REJECTED]
+    # A rejected update applies nothing, so the other fields are not reported.
+    ignored = [] if rejected else [field for field in impact.fields if field.outcome.effect is Effect.NO_EFFECT]
+    reported = [*rejected, *ignored[:1]]
+    if not reported:
+        return
+    causes = find_causes(new, impact.new, [path for field in reported for path in _with_parents(field)])
+    # One line may set several fields; it is reported once.
+    by_location: dict[Location, FieldImpact] = {}
+    for field in reported:
+        location = next((causes[path].location for path in _with_parents(field) if path in causes), impact.new.location)
+        by_location.setdefault(location, field)
+    severity = choose_severity(new.manifest(impact.new))
+    for location, field in by_location.items():
+        others = [format_dotted(other.change.path) for other in ignored if other is not field]
+        found = _field_finding(field, impact, location, others)
+        yield found._replace(severity=severity or found.severity)
+
+
+def _list_others(others: list[str]) -> str:
+    return f"`{others[0]}`" if len(others) == 1 else f"{len(others)} other fields"
+
+
+def _field_finding(field: FieldImpact, impact: Impact, location: Location, others: list[str]) -> Finding:
+    path, old, new = field.change.path, field.change.old, field.change.new
+    reason, where = field.outcome.reason, format_pointer(path)
+    if field.outcome.effect is Effect.NO_EFFECT:
+        more = f" and {_list_others(others)}" if others else ""
+        message = f"the change of `{format_dotted(path)}`{more} has no effect on a running job: {reason}"
+        return _finding("edit-without-effect", Severity.WARNING, message, impact, location, where)
+    if path in _QUEUE_PATHS:
+        before, after = (f"`{value}`" if value else "no queue" for value in (old, new))
+        message = f"the job cannot be moved from {before} to {after}: {reason}"
+        return _finding("queue-changed", Severity.ERROR, message, impact, location, where)
+    noun = "a job" if impact.current.identity.kind.endswith(("Job", "JobSet")) else "an object"
+    message = f"`{format_dotted(path)}` cannot be changed: {reason}; create {noun} with a new name instead"
+    return _finding("immutable-field-changed", Severity.ERROR, message, impact, location, where)
+
+
+def _with_parents(field: FieldImpact) -> list[FieldPath]:
+    """The path of a field and of all its parents, because a removed field has no line of its own."""
+    path = field.change.path
+    return [path[:length] for length in range(len(path), 0, -1)]
+
+
+def _finding(
+    rule: str, severity: Severity, message: str, impact: Impact, location: Location, pointer_: str = ""
+) -> Finding:
+    return Finding(rule, "gitops", severity, message, location, impact.current.identity, impact.current.env, pointer_)

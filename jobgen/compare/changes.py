@@ -1,0 +1,232 @@
+"""Everything that a merge does: the impact on each object, and the totals of requested resources."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from functools import reduce
+from typing import NamedTuple
+
+from jobgen.compare.impact import Action, Impact, assess_addition, assess_change, assess_removal
+from jobgen.compare.operator_behavior import RANK, Effect
+from jobgen.compare.snapshot import Pair, Snapshot, match_objects
+from jobgen.k8s.objects import Manifest
+from jobgen.k8s.resources import ResourceTotals, add_totals
+from jobgen.model.finding import Identity
+from jobgen.pipeline.object_summary import list_groups
+from jobgen.rendering.environment import Rendered
+
+UNKNOWN, PREEMPTED = "unknown", "preempted"
+
+JobName = tuple[str, str, str]
+"""Kind, namespace and name of a job."""
+
+
+class Update(StrEnum):
+    """What a merge does to a job that the old state has."""
+
+    UNCHANGED = "unchanged"
+    """A running job is not affected."""
+    IN_PLACE = "in-place"
+    """A running job changes without being stopped."""
+    RESTARTED = "restarted"
+    """It is stopped, and queued again."""
+    NOT_APPLIED = "not-applied"
+    """The old job stays: its change is rejected, or it is removed from the files only."""
+
+
+class Change(StrEnum):
+    """How a workload fares after the merge, the most severe first."""
+
+    PREEMPTED = "preempted"
+    """It ran, and is evicted."""
+    WORSE = "worse"
+    LONGER = "waits-longer"
+    """It waits as before, and new jobs are before it."""
+    RESTART = "after-restart"
+    """It keeps running, but would not be admitted if it were started again."""
+    NEW = "new"
+    BETTER = "better"
+
+
+class WorkloadChange(NamedTuple):
+    """What becomes of one workload."""
+
+    change: Change
+    workload: str
+    """Namespace and name."""
+    kind: str
+    cluster_queue: str
+    before: str
+    """The decision before the merge; empty for a new job, `unknown` if the old state has no queues."""
+    after: str
+    """The decision after the merge, or `preempted`."""
+    reason: str
+    behind: tuple[str, ...] = ()
+    """The workloads that it waits behind; if it waits longer, only those that are new."""
+    requeued: str = ""
+    """The decision when it is queued again: after it is preempted, or if it is started again."""
+    preempted_by: str = ""
+    rule: str = ""
+    """The rule that allows the preemption, as in the condition of the workload."""
+
+
+class QuotaAmounts(NamedTuple):
+    """The quota of a queue or cohort, and its use, as Kubernetes writes quantities."""
+
+    nominal: str
+    used: str
+    borrowed: str
+    lent: str
+    waiting: str
+
+
+class QuotaChange(NamedTuple):
+    """The quota of a queue or cohort for one resource in one flavor; None on a side that does not have it."""
+
+    kind: str
+    name: str
+    flavor: str
+    resource: str
+    before: QuotaAmounts | None
+    after: QuotaAmounts | None
+
+
+class QueueObjectChange(NamedTuple):
+    """A queue, or another object that decides about admission, that is added, removed or changed."""
+
+    action: str
+    kind: str
+    namespace: str
+    name: str
+
+
+class QueueChanges(NamedTuple):
+    """What a merge does to the queues of one environment."""
+
+    environment: str
+    workloads: tuple[WorkloadChange, ...] = ()
+    quota: tuple[QuotaChange, ...] = ()
+    objects: tuple[QueueObjectChange, ...] = ()
+    errors: tuple[str, ...] = ()
+    """Why the queues are not compared: what cannot be read."""
+    settles: bool = True
+    """False if workloads evict each other in turn, before or after the merge; what is shown is one of the states."""
+    complete: bool = True
+    """False if there is so much to decide that a simulation was stopped before its end."""
+
+    def count_changes(self) -> Mapping[Change, int]:
+        """Return how many workloads fare in each way, the most severe first."""
+        found = [each.change for each in self.workloads]
+        return {change: found.count(change) for change in Change if change in found}
+
+
+_ORDER = {"removed": 0, "changed": 1, "added": 2}
+_GROUPS = ("environment", "namespace", "team", "queue")
+
+
+class GroupTotal(NamedTuple):
+    """The resources that one environment, namespace, team or queue requests before and after the change."""
+
+    env: str
+    by: str
+    name: str
+    before: ResourceTotals
+    after: ResourceTotals
+
+
+class ChangeSet(NamedTuple):
+    """All impacts, most severe first, and the totals."""
+
+    old: Snapshot
+    new: Snapshot
+    impacts: tuple[Impact, ...]
+    unchanged: int
+    totals: tuple[GroupTotal, ...]
+    queues: tuple[QueueChanges, ...] = ()
+    """What changes in the queues of environments; empty if no environment has a ClusterQueue."""
+
+    def count(self, action: Action) -> int:
+        """Count the objects that are added, removed or changed."""
+        return sum(one.action == action for one in self.impacts)
+
+    def count_effects(self) -> dict[Effect, int]:
+        """Count the objects by effect, most severe first."""
+        counts = Counter(one.outcome.effect for one in self.impacts)
+        return {effect: counts[effect] for effect in reversed(Effect) if counts[effect]}
+
+    def count_stopped(self) -> tuple[int, int]:
+        """Count the jobs that are stopped while they may be running, and their accelerators."""
+        stopped = [one for one in self.impacts if one.stops]
+        return len(stopped), reduce(add_totals, (one.before for one in stopped), ResourceTotals()).gpus
+
+
+def compare_snapshots(old: Snapshot, new: Snapshot) -> ChangeSet:
+    """Compare two snapshots object by object."""
+    return compare_pairs(old, new, match_objects(old, new))
+
+
+def compare_pairs(old: Snapshot, new: Snapshot, pairs: Iterable[Pair]) -> ChangeSet:
+    """Compare objects of two snapshots; one of a pair may be missing."""
+    every = [_assess(old, new, before, after) for before, after in pairs]
+    impacts = [one for one in every if one.action != "unchanged"]
+    impacts.sort(key=rank_impact)
+    return ChangeSet(old, new, tuple(impacts), len(every) - len(impacts), _sum_groups(old, new, every))
+
+
+def _assess(old: Snapshot, new: Snapshot, before: Rendered | None, after: Rendered | None) -> Impact:
+    if before is not None and after is not None:
+        return assess_change(old, new, before, after)
+    if before is not None:
+        return assess_removal(old, before)
+    assert after is not None
+    return assess_addition(new, after)
+
+
+Rank = tuple[int, int, str, Identity]
+
+
+def rank_impact(one: Impact) -> Rank:
+    """The place of an impact among others: the most severe first."""
+    return -RANK[one.outcome.effect], _ORDER[one.action], one.current.env, one.current.identity
+
+
+_GroupKey = tuple[str, str, str]
+
+
+def _sum_groups(old: Snapshot, new: Snapshot, impacts: list[Impact]) -> tuple[GroupTotal, ...]:
+    before = _sum_side(
+        (one.old.env, old.list_groups(one.old), one.before) for one in impacts if one.old and any(one.before)
+    )
+    after = _sum_side(
+        (one.new.env, new.list_groups(one.new), one.after) for one in impacts if one.new and any(one.after)
+    )
+    zero = ResourceTotals()
+    keys = sorted({*before, *after}, key=_order_groups)
+    return tuple(GroupTotal(*key, before.get(key, zero), after.get(key, zero)) for key in keys)
+
+
+def sum_objects(objects: Iterable[tuple[str, Manifest, ResourceTotals]]) -> tuple[GroupTotal, ...]:
+    """Sum what objects request, each with its environment, by environment, namespace, team and queue."""
+    sums = _sum_side((env, list_groups(manifest), resources) for env, manifest, resources in objects if any(resources))
+    return tuple(GroupTotal(*key, sums[key], sums[key]) for key in sorted(sums, key=_order_groups))
+
+
+def _order_groups(key: _GroupKey) -> tuple[str, int, str]:
+    return key[0], _GROUPS.index(key[1]), key[2]
+
+
+def _sum_side(objects: Iterable[tuple[str, tuple[str, str, str], ResourceTotals]]) -> dict[_GroupKey, ResourceTotals]:
+    """Sum what objects request by each of their groups: first for those with the same groups, because few differ."""
+    alike: dict[tuple[str, tuple[str, str, str]], ResourceTotals] = {}
+    for env, groups, resources in objects:
+        known = alike.get((env, groups))
+        alike[env, groups] = add_totals(known, resources) if known else resources
+    sums: dict[_GroupKey, ResourceTotals] = {}
+    for (env, groups), resources in alike.items():
+        for by, name in zip(_GROUPS, (env, *groups), strict=True):
+            if name or by == "environment":
+                key = (env, by, name)
+                sums[key] = add_totals(sums[key], resources) if key in sums else resources
+    return sums

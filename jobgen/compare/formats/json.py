@@ -1,0 +1,106 @@
+"""The JSON format, for programs: one versioned document; docs/diff_v1.json is its schema."""
+
+from __future__ import annotations
+
+from jobgen.compare.changes import ChangeSet, GroupTotal
+from jobgen.compare.grouping import ACTIONS
+from jobgen.compare.impact import Impact
+from jobgen.compare.snapshot import Cause, find_causes
+from jobgen.engine.workers import parallel_map
+from jobgen.k8s.compare import FieldPath
+from jobgen.k8s.resources import ResourceTotals, format_cpu, format_memory
+from jobgen.model.data import Plain
+from jobgen.model.features import find_part
+from jobgen.model.path import format_dotted, format_pointer
+from jobgen.rendering.environment import Rendered
+from jobgen.reports.escape import dump_json, dump_json_list
+
+
+def render(changes: ChangeSet) -> str:
+    """Write every changed object with all its fields, and all totals."""
+    # Finding the causes traces every object again; that is most of the work, so it runs in parallel.
+    objects = parallel_map(changes.impacts, lambda share: [_describe_impact(changes, one) for one in share])
+    jobs, gpus = changes.count_stopped()
+    summary: dict[str, Plain] = {
+        **{str(action): changes.count(action) for action in ACTIONS},
+        "unchanged": changes.unchanged,
+        "effects": {effect.value: count for effect, count in changes.count_effects().items()},
+        "stops": {"jobs": jobs, "gpus": gpus},
+    }
+    document = {
+        "version": "1",
+        "base": dump_json(changes.old.name),
+        "head": dump_json(changes.new.name),
+        "summary": dump_json(summary, indent=None),
+        "objects": dump_json_list(objects, "    "),
+        "totals": dump_json_list(map(_describe_total, changes.totals), "    "),
+    }
+    if changes.queues:
+        document["queues"] = dump_json_list(map(find_part("diff.queues.json"), changes.queues), "    ")
+    return "{\n" + ",\n".join(f'  "{key}": {value}' for key, value in document.items()) + "\n}\n"
+
+
+def _describe_impact(changes: ChangeSet, one: Impact) -> dict[str, Plain]:
+    paths = [field.change.path for field in one.fields]
+    new_causes = find_causes(changes.new, one.new, paths) if one.new and paths else {}
+    old_causes = find_causes(changes.old, one.old, paths) if one.old and paths else {}
+    return {
+        "happening": one.action,
+        "effect": one.outcome.effect.value,
+        "why": one.outcome.reason,
+        "stops": one.stops,
+        "env": one.current.env,
+        "object": _describe_identity(one.new),
+        "was": _describe_identity(one.old),
+        "file": one.current.location.file,
+        "line": one.current.location.line,
+        "before": _describe_resources(one.before),
+        "after": _describe_resources(one.after),
+        "fields": [
+            {
+                "field": format_dotted(change.path),
+                "pointer": format_pointer(change.path),
+                "op": change.op,
+                "old": change.old,
+                "new": change.new,
+                "effect": outcome.effect.value,
+                "why": outcome.reason,
+                "cause": _describe_cause(new_causes, change.path),
+                "was": _describe_cause(old_causes, change.path),
+            }
+            for change, outcome in one.fields
+        ],
+    }
+
+
+def _describe_identity(rendered: Rendered | None) -> dict[str, str] | None:
+    if rendered is None:
+        return None
+    identity = rendered.identity
+    return {
+        "apiVersion": identity.api_version,
+        "kind": identity.kind,
+        "namespace": identity.namespace,
+        "name": identity.name,
+    }
+
+
+def _describe_cause(causes: dict[FieldPath, Cause], path: FieldPath) -> dict[str, Plain] | None:
+    if path not in causes:
+        return None
+    location, layer = causes[path]
+    return {"file": location.file, "line": location.line, "column": location.column, "layer": layer or "jobgen"}
+
+
+def _describe_resources(totals: ResourceTotals) -> dict[str, Plain]:
+    return {"gpus": totals.gpus, "cpu": format_cpu(totals.cpu), "memory": format_memory(totals.memory)}
+
+
+def _describe_total(total: GroupTotal) -> dict[str, Plain]:
+    return {
+        "env": total.env,
+        "by": total.by,
+        "name": total.name,
+        "before": _describe_resources(total.before),
+        "after": _describe_resources(total.after),
+    }

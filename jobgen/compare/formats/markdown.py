@@ -1,0 +1,132 @@
+"""The Markdown format, for comments on pull requests: a summary, then collapsed details, within GitHub's limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jobgen.compare.changes import ChangeSet
+from jobgen.compare.grouping import (
+    FieldRow,
+    ImpactGroup,
+    TotalRow,
+    format_headline,
+    format_resources,
+    format_warning,
+    group_impacts,
+    list_members,
+    list_totals,
+)
+from jobgen.compare.impact import Impact
+from jobgen.compare.operator_behavior import MEANING
+from jobgen.model.features import find_part
+from jobgen.reports.escape import markdown_text
+
+MAX_LENGTH = 65_000
+"""GitHub accepts 65,536 characters in a comment; GitLab accepts more."""
+_MAX_TOTALS = 60
+_MAX_TOTALS_LENGTH = 15_000
+_QUEUES_LENGTH = 15_000
+_MAX_NAMES = 50
+_LIST_OVERHEAD = 400
+"""Characters reserved for the lines around the list of names."""
+_NAME_LENGTH = 70
+_NAMES_LENGTH = 30_000
+"""Characters reserved for the list of names, at about `_NAME_LENGTH` each, if not all groups fit."""
+
+
+def render(changes: ChangeSet) -> str:
+    """Write as many groups as fit; list the other objects by name, and count the rest."""
+    top = "".join(_render_summary(changes))
+    space = MAX_LENGTH - len(top) - _LIST_OVERHEAD
+    details, rest = _render_groups(changes, space - min(_NAMES_LENGTH, _NAME_LENGTH * len(changes.impacts)))
+    return f"{top}{details}{''.join(_render_names(rest, space - len(details)))}"
+
+
+def _render_groups(changes: ChangeSet, space: int) -> tuple[str, list[Impact]]:
+    """The groups that fit, and the impacts that are in none of them."""
+    blocks: list[str] = []
+    shown: set[int] = set()
+    for group in group_impacts(changes):
+        block = "".join(_render_group(group))
+        space -= len(block)
+        if space < 0:
+            break
+        blocks.append(block)
+        shown |= {id(one) for one in group.members}
+    return "".join(blocks), [one for one in changes.impacts if id(one) not in shown]
+
+
+def _render_names(rest: list[Impact], space: int) -> Iterator[str]:
+    """The names of the objects whose group does not fit."""
+    if not rest:
+        return
+    yield f"<details><summary>{len(rest)} more, by name; <code>jobgen diff --format json</code> shows all</summary>\n\n"
+    for index, one in enumerate(rest):
+        env = f" in {one.current.env}" if one.current.env else ""
+        line = f"- {one.action} {markdown_text(str(one.current.identity) + env)}: {one.outcome.effect.value}\n"
+        space -= len(line)
+        if space < 0:
+            yield f"- … and {len(rest) - index} more\n"
+            break
+        yield line
+    yield "\n</details>\n"
+
+
+def _render_summary(changes: ChangeSet) -> Iterator[str]:
+    yield f"### jobgen diff: {format_headline(changes)}\n\n"
+    yield f"{markdown_text(changes.old.name)} → {markdown_text(changes.new.name)}\n\n"
+    if format_warning(changes):
+        yield f"> **{markdown_text(format_warning(changes))}**\n\n"
+    if changes.impacts:
+        yield "| effect | objects | |\n|---|---:|---|\n"
+        yield from (
+            f"| {effect.value} | {count} | {MEANING[effect]} |\n" for effect, count in changes.count_effects().items()
+        )
+        yield "\n"
+    yield from _render_totals(list(list_totals(changes)))
+    if changes.queues:
+        yield from find_part("diff.queues.markdown")(changes.queues, _QUEUES_LENGTH)
+
+
+def _render_totals(totals: list[TotalRow]) -> Iterator[str]:
+    if not totals:
+        return
+    yield "| environment | | GPUs | CPU | memory |\n|---|---|---:|---:|---:|\n"
+    space = _MAX_TOTALS_LENGTH
+    shown = 0
+    for row in totals[:_MAX_TOTALS]:
+        line = f"| {' | '.join(markdown_text(cell) for cell in row)} |\n"
+        space -= len(line)
+        if space < 0:
+            break
+        shown += 1
+        yield line
+    if shown < len(totals):
+        yield f"| … | {len(totals) - shown} more | | | |\n"
+    yield "\n"
+
+
+def _render_group(group: ImpactGroup) -> Iterator[str]:
+    first, members = group.first, list_members(group)
+    others = f" and {len(members) - 1} more" if len(members) > 1 else ""
+    yield f"<details><summary><b>{first.action}</b> {markdown_text(members[0])}{others}: "
+    yield f"<b>{first.outcome.effect.value}</b></summary>\n\n"
+    notes = (markdown_text(first.outcome.reason), markdown_text(format_resources(*group.totals)))
+    yield f"{'; '.join(filter(None, notes))}\n\n"
+    if len(members) > 1:
+        more = " …" if len(members) > _MAX_NAMES + 1 else ""
+        yield f"Also affected: {', '.join(map(markdown_text, members[1 : _MAX_NAMES + 1]))}{more}\n\n"
+    if group.rows:
+        yield "| field | old | new | effect | line |\n|---|---|---|---|---|\n"
+        yield from map(_render_field, group.rows)
+        if group.hidden:
+            yield f"| … | | | | {group.hidden} more fields |\n"
+        yield "\n"
+    yield "</details>\n\n"
+
+
+def _render_field(row: FieldRow) -> str:
+    also = f" (also {', '.join(row.other_roles)})" if row.other_roles else ""
+    where = row.cause or (f"was {row.was}" if row.was else "")
+    cells = (row.field + also, row.old, row.new, row.outcome.effect.value, where)
+    return f"| {' | '.join(markdown_text(cell) for cell in cells)} |\n"

@@ -1,0 +1,250 @@
+"""Group objects with identical changes, so that text and Markdown show each change once, with its cause."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+from jobgen.compare.changes import ChangeSet, GroupTotal
+from jobgen.compare.impact import Action, FieldImpact, Impact
+from jobgen.compare.operator_behavior import Outcome
+from jobgen.compare.snapshot import Cause, find_causes
+from jobgen.k8s.compare import FieldPath
+from jobgen.k8s.resources import ResourceTotals, add_totals, format_cpu, summarize_memory
+from jobgen.model.data import Node
+from jobgen.model.path import format_dotted
+
+_MAX_FIELDS = 12
+"""Fields of one object that are shown; the others are counted."""
+_MAX_WIDTH = 60
+_CONTEXT = 12
+
+
+class FieldRow(NamedTuple):
+    """A changed field of a group: its values, its outcome, and the lines that wrote the new and the old value.
+
+    `other_roles` are the roles in which the same field changed in the same way.
+    """
+
+    field: str
+    other_roles: tuple[str, ...]
+    op: str
+    old: str
+    new: str
+    outcome: Outcome
+    cause: str
+    was: str
+
+
+class ImpactGroup(NamedTuple):
+    """Objects with identical changes; `hidden` counts the fields that are not shown."""
+
+    members: tuple[Impact, ...]
+    rows: tuple[FieldRow, ...]
+    hidden: int
+
+    @property
+    def first(self) -> Impact:
+        """The member that is shown."""
+        return self.members[0]
+
+    @property
+    def totals(self) -> tuple[ResourceTotals, ResourceTotals]:
+        """The resources that all members request, before and after."""
+        before = reduce(add_totals, (one.before for one in self.members))
+        return before, reduce(add_totals, (one.after for one in self.members))
+
+
+class FieldGroup(NamedTuple):
+    """Objects of a kind with equal changes, in any environments; each of `fields` is one change in several roles."""
+
+    members: tuple[Impact, ...]
+    fields: tuple[tuple[FieldImpact, ...], ...]
+    hidden: int
+
+
+def group_fields(changes: ChangeSet, limit: int) -> Iterator[FieldGroup]:
+    """Yield the groups without causes, each with as many changed fields as the limit allows."""
+    groups: dict[Hashable, list[Impact]] = {}
+    for one in changes.impacts:
+        key = (one.action, one.outcome, one.stops, one.current.identity.kind, _describe_fields(one))
+        groups.setdefault(key, []).append(one)
+    for members in groups.values():
+        roles = _group_roles(members[0].fields)
+        yield FieldGroup(tuple(members), tuple(roles[:limit]), len(roles[limit:]))
+
+
+def group_impacts(changes: ChangeSet) -> Iterator[ImpactGroup]:
+    """Yield the groups one by one; causes are looked up per group, because most formats show only a few."""
+    for members in _group_members(changes):
+        roles = _group_roles(members[0].fields)
+        shown = roles[:_MAX_FIELDS]
+        yield ImpactGroup(members, tuple(_make_rows(changes, members[0], shown)), len(roles) - len(shown))
+
+
+def _group_members(changes: ChangeSet) -> list[tuple[Impact, ...]]:
+    """Group identical changes in the same environments, so that each environment with a change is in a headline.
+
+    A removal is grouped with others of its environment only.
+    """
+    same: dict[Hashable, dict[str, list[Impact]]] = {}
+    for one in changes.impacts:
+        alone = one.current.env if one.action == "removed" else ""
+        same.setdefault((one.action, one.outcome, _describe_fields(one), alone), {}).setdefault(
+            _format_title(one), []
+        ).append(one)
+    groups: dict[Hashable, list[Impact]] = {}
+    for key, titles in same.items():
+        for ones in titles.values():
+            groups.setdefault((key, *(one.current.env for one in ones)), []).extend(ones)
+    order = {id(one): position for position, one in enumerate(changes.impacts)}
+    return sorted(map(tuple, groups.values()), key=lambda group: order[id(group[0])])
+
+
+def _describe_fields(one: Impact) -> Hashable:
+    """The changed fields of an object with their values, to compare with those of others."""
+    return tuple(
+        (field.change.path, _format_value(field.change.old), _format_value(field.change.new)) for field in one.fields
+    )
+
+
+def _group_roles(fields: tuple[FieldImpact, ...]) -> list[tuple[FieldImpact, ...]]:
+    """Group fields that changed in the same way in several roles: their paths differ only in the third step."""
+    groups: dict[Hashable, list[FieldImpact]] = {}
+    for field in fields:
+        path, _, old, new = field.change
+        key = (path[:2], path[3:] if len(path) > 3 else path, _format_value(old), _format_value(new))
+        groups.setdefault(key, []).append(field)
+    return [tuple(group) for group in groups.values()]
+
+
+def _make_rows(changes: ChangeSet, impact: Impact, shown: Sequence[tuple[FieldImpact, ...]]) -> Iterator[FieldRow]:
+    paths = [fields[0].change.path for fields in shown]
+    new_causes = find_causes(changes.new, impact.new, paths) if impact.new and paths else {}
+    old_causes = find_causes(changes.old, impact.old, paths) if impact.old and paths else {}
+    for fields in shown:
+        row, path = make_row(fields), fields[0].change.path
+        yield row._replace(cause=_format_location(new_causes, path), was=_format_location(old_causes, path))
+
+
+def make_row(fields: tuple[FieldImpact, ...]) -> FieldRow:
+    """Describe a change of one field in one or several roles, without its causes."""
+    (path, op, old, new), outcome = fields[0]
+    others = tuple(format_dotted(other.change.path[2:3]) for other in fields[1:])
+    return FieldRow(format_dotted(path), others, op, *_format_values(old, new), outcome, "", "")
+
+
+def _format_location(causes: dict[FieldPath, Cause], path: FieldPath) -> str:
+    return f"{causes[path].location.file}:{causes[path].location.line}" if path in causes else ""
+
+
+def _format_values(old: Node, new: Node) -> tuple[str, str]:
+    """Two values as text; of long values, the part that differs with some context."""
+    one, other = _format_value(old), _format_value(new)
+    if max(len(one), len(other)) <= _MAX_WIDTH:
+        return one, other
+    shared = next((at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right), 0)
+    start = max(shared - _CONTEXT, 0)
+    return _shorten(one, start), _shorten(other, start)
+
+
+def _shorten(text: str, start: int) -> str:
+    shown = f"…{text[start:]}" if start else text
+    return shown if len(shown) <= _MAX_WIDTH else f"{shown[: _MAX_WIDTH - 1]}…"
+
+
+def _format_value(value: Node) -> str:
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def list_members(group: ImpactGroup) -> list[str]:
+    """The objects of a group, each with its environments; and with its file, if no field has one."""
+    found: dict[str, list[Impact]] = {}
+    for one in group.members:
+        found.setdefault(_format_title(one), []).append(one)
+    return [f"{title}{_format_environments(ones)}{_format_file(ones[0])}" for title, ones in found.items()]
+
+
+def _format_title(one: Impact) -> str:
+    """The identity of an object; if it replaces another object, both identities."""
+    if one.is_replaced and one.old and one.new:
+        return f"{one.old.identity} → {one.new.identity}"
+    return str(one.current.identity)
+
+
+def _format_environments(ones: list[Impact]) -> str:
+    named = [one.current.env for one in ones if one.current.env]
+    return f" in {', '.join(named)}" if named else ""
+
+
+def _format_file(one: Impact) -> str:
+    return "" if one.fields else f" ({one.current.location.file}:{one.current.location.line})"
+
+
+ACTIONS: tuple[Action, ...] = ("added", "removed", "changed")
+_Formatter = Callable[[int], str]
+_MEASURES: tuple[tuple[str, _Formatter], ...] = (
+    ("GPUs", str),
+    ("CPU", format_cpu),
+    ("memory", summarize_memory),
+)
+
+
+class TotalRow(NamedTuple):
+    """One row of the totals table."""
+
+    env: str
+    by: str
+    gpus: str
+    cpu: str
+    memory: str
+
+
+def format_headline(changes: ChangeSet) -> str:
+    """How many objects are added, removed, changed and unchanged."""
+    counts = [f"{changes.count(action)} {action}" for action in ACTIONS]
+    return f"{', '.join(counts)}, {changes.unchanged} unchanged"
+
+
+def format_warning(changes: ChangeSet) -> str:
+    """How many jobs are stopped; empty if none is."""
+    jobs, gpus = changes.count_stopped()
+    if not jobs:
+        return ""
+    held = f" that {'holds' if jobs == 1 else 'hold'} {_pluralize(gpus, 'GPU')}" if gpus else ""
+    return f"this stops {_pluralize(jobs, 'job')}{held}"
+
+
+def list_totals(changes: ChangeSet) -> Iterator[TotalRow]:
+    """The totals that change, by environment, namespace, team and queue."""
+    for total in changes.totals:
+        if total.before.amounts != total.after.amounts:
+            name = total.by if total.by == "environment" else f"{total.by} {total.name}"
+            yield TotalRow(total.env, name, *_format_total(total))
+
+
+def _format_total(total: GroupTotal) -> tuple[str, ...]:
+    shown = zip(_MEASURES, total.before.amounts, total.after.amounts, strict=True)
+    return tuple(_format_delta(old, new, format_amount) for (_, format_amount), old, new in shown)
+
+
+def format_resources(before: ResourceTotals, after: ResourceTotals) -> str:
+    """The requested resources that change."""
+    shown = zip(_MEASURES, before.amounts, after.amounts, strict=True)
+    return ", ".join(
+        f"{name} {_format_delta(old, new, format_amount)}" for (name, format_amount), old, new in shown if old != new
+    )
+
+
+def _format_delta(before: int, after: int, format_amount: _Formatter) -> str:
+    """`4 → 6 (+2)`, or `4`."""
+    if before == after:
+        return format_amount(after)
+    delta = after - before
+    return f"{format_amount(before)} → {format_amount(after)} ({'+' if delta > 0 else ''}{format_amount(delta)})"
+
+
+def _pluralize(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,443 @@
+"""Which fields of Kubernetes' own kinds, and of kinds without a description, cannot be changed: one table."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from jobgen.k8s.compare import ChangeType
+from jobgen.k8s.releases import NEWEST_RELEASE, Release
+from jobgen.model.data import Node, Plain
+from jobgen.model.quantity import to_milli
+
+
+class Edit(NamedTuple):
+    """An edit of one field of an object, and the facts that decide whether it is rejected."""
+
+    path: str
+    op: ChangeType
+    old: Mapping[str, Node]
+    new: Mapping[str, Node]
+    suspended: bool = False
+    """Whether the job has no pods because it is suspended."""
+    release: Release = NEWEST_RELEASE
+    queued: bool = False
+    """Whether Kueue manages it."""
+    gates: frozenset[str] = frozenset()
+    """The feature gates that are declared to be on."""
+    values: tuple[Node, Node] = (None, None)
+    """The old and the new value of the field."""
+
+
+def _always(_edit: Edit) -> bool:
+    return True
+
+
+class ImmutableFields(NamedTuple):
+    """Fields at or below some paths, except for `mutable` ones, whose change is rejected if `rejects` is true.
+
+    Paths and kinds are separated by spaces. `*` stands for any item of a list that has a name.
+    """
+
+    group: str
+    kinds: str
+    paths: str
+    mutable: str = ""
+    reason: str = "the field is immutable after creation"
+    rejects: Callable[[Edit], bool] = _always
+
+    def matches(self, kind: str, edit: Edit) -> bool:
+        """Return True if the edit of an object of the kind is rejected."""
+        return (
+            kind in self.kinds.split()
+            and _is_below(edit.path, self.paths)
+            and not _is_below(edit.path, self.mutable)
+            and self.rejects(edit)
+        )
+
+
+def find_immutable_field(group: str, kind: str, edit: Edit) -> ImmutableFields | None:
+    """The entry of the table that rejects an edit, if there is one; writing or deleting a default is no edit."""
+    default = _DEFAULTS.get(f"{kind}/{edit.path}")
+    if default is not None:
+        old, new = edit.values
+        if (default if old is None else old) == (default if new is None else new):
+            return None
+    return next((found for found in IMMUTABLE_FIELDS if found.group == group and found.matches(kind, edit)), None)
+
+
+def _is_below(path: str, parents: str) -> bool:
+    return any(path == parent or path.startswith(f"{parent}/") for parent in parents.split())
+
+
+def _value_at(obj: Mapping[str, Node], path: str) -> Node:
+    node: Node = dict(obj)
+    for step in path.split("/"):
+        node = node.get(step) if isinstance(node, dict) else None
+    return node
+
+
+def _is_not_added(edit: Edit) -> bool:
+    return edit.op != "added"
+
+
+def _was_immutable(edit: Edit) -> bool:
+    return edit.old.get("immutable") is True
+
+
+def _changes_immutable_secret(edit: Edit) -> bool:
+    if not _was_immutable(edit):
+        return False
+    return edit.path == "immutable" or _read_secret(edit.old) != _read_secret(edit.new)
+
+
+def _read_secret(secret: Mapping[str, Node]) -> dict[str, bytes]:
+    """The data of a Secret; the API server merges `stringData` into `data`."""
+    data, text = secret.get("data"), secret.get("stringData")
+    found = {key: _decode(value) for key, value in data.items()} if isinstance(data, dict) else {}
+    return found | ({key: str(value).encode() for key, value in text.items()} if isinstance(text, dict) else {})
+
+
+def _decode(value: Node) -> bytes:
+    try:
+        return base64.b64decode(str(value))
+    except binascii.Error:
+        return str(value).encode()
+
+
+def _shrinks(edit: Edit) -> bool:
+    old, new = map(to_milli, edit.values)
+    return old is not None and new is not None and new < old
+
+
+def _is_running(edit: Edit) -> bool:
+    return not edit.suspended
+
+
+def _was_running(edit: Edit) -> bool:
+    """Return True if the old Job is not suspended; suspending it in the same edit is not enough."""
+    return not edit.suspended or _value_at(edit.old, "spec/suspend") is not True
+
+
+def _has_fixed_resources(edit: Edit) -> bool:
+    return edit.release < (1, 36)
+
+
+def _has_fixed_completions(edit: Edit) -> bool:
+    """Return True if the completions of a Job cannot be changed; those of an indexed Job follow its parallelism."""
+    is_indexed = _value_at(edit.new, "spec/completionMode") == "Indexed" and edit.release >= (1, 27)
+    parallelism = _value_at(edit.new, "spec/parallelism")
+    return not is_indexed or _value_at(edit.new, "spec/completions") != (1 if parallelism is None else parallelism)
+
+
+def _changes_address(edit: Edit) -> bool:
+    """Return True if the address of a Service changes; the API server keeps the one that it has if none is set."""
+    if _is_external(edit):
+        return False
+    old, new = edit.values
+    if isinstance(old, list) or isinstance(new, list):
+        old, new = (value[0] if isinstance(value, list) and value else None for value in (old, new))
+    return old != new and new is not None and (old is not None or new == "None")
+
+
+def _changes_first_family(edit: Edit) -> bool:
+    if _is_external(edit) or "None" in (_value_at(edit.old, "spec/clusterIP"), _value_at(edit.new, "spec/clusterIP")):
+        return False
+    old, new = edit.values
+    if not isinstance(old, list) or not isinstance(new, list) or not old or not new:
+        return False
+    return old[0] != new[0] or (len(old) == len(new) and old != new)
+
+
+def _is_external(edit: Edit) -> bool:
+    return "ExternalName" in (_value_at(edit.old, "spec/type"), _value_at(edit.new, "spec/type"))
+
+
+def _is_load_balancer(edit: Edit) -> bool:
+    return _value_at(edit.old, "spec/type") == _value_at(edit.new, "spec/type") == "LoadBalancer"
+
+
+def _extends_deadline(edit: Edit) -> bool:
+    old, new = edit.values
+    return old is not None and (new is None or (isinstance(old, int) and isinstance(new, int) and new > old))
+
+
+def _removes_item(edit: Edit) -> bool:
+    old, new = (value if isinstance(value, list) else [] for value in edit.values)
+    return any(item not in new for item in old)
+
+
+def _adds_item(edit: Edit) -> bool:
+    old, new = (value if isinstance(value, list) else [] for value in edit.values)
+    return any(item not in old for item in new)
+
+
+def _was_gated(edit: Edit) -> bool:
+    return bool(_value_at(edit.old, "spec/schedulingGates"))
+
+
+def _changes_selector(edit: Edit) -> bool:
+    """Return True if the node selector of a pod changes; labels can be added while the pod has scheduling gates."""
+    return not _was_gated(edit) or edit.op != "added"
+
+
+def _is_affinity_fixed(edit: Edit) -> bool:
+    """Return True if the node affinity of a pod cannot be changed; it can be made narrower while the pod has gates."""
+    return not _was_gated(edit)
+
+
+def _changes_tasks(edit: Edit) -> bool:
+    """Return True if more of the tasks of a Volcano Job changes than their numbers of pods."""
+    old, new = (_value_at(obj, "spec/tasks") for obj in (edit.old, edit.new))
+    return _without_counts(old) != _without_counts(new)
+
+
+def _without_counts(tasks: Node) -> list[Node]:
+    return [
+        {"name": f"default{index}", "maxRetry": 3, **task, "replicas": None, "minAvailable": None}
+        for index, task in enumerate(tasks if isinstance(tasks, list) else [])
+        if isinstance(task, dict)
+    ]
+
+
+def _changes_components(edit: Edit) -> bool:
+    """Return True if more of the components of an AppWrapper changes than their annotations."""
+    old, new = (_value_at(obj, "spec/components") for obj in (edit.old, edit.new))
+    return _without_annotations(old) != _without_annotations(new)
+
+
+def _without_annotations(components: Node) -> list[Node]:
+    return [
+        {"template": item.get("template"), "podSets": _list_pod_sets(item.get("podSets"))}
+        for item in (components if isinstance(components, list) else [])
+        if isinstance(item, dict)
+    ]
+
+
+def _list_pod_sets(pod_sets: Node) -> list[Node]:
+    found = [item for item in pod_sets if isinstance(item, dict)] if isinstance(pod_sets, list) else []
+    return [[item.get("path"), item.get("replicas", 1)] for item in found]
+
+
+def _is_waiting(edit: Edit) -> bool:
+    """Return True if Kueue may or may not have started the job, so that the change may be too late."""
+    return edit.queued
+
+
+def _is_fixed_number(edit: Edit) -> bool:
+    """Return True if the pods of Jobs in a JobSet cannot be changed; they can with a feature gate."""
+    return "ElasticJobSet" not in edit.gates
+
+
+_SCHEDULING = "affinity/nodeAffinity nodeSelector tolerations schedulingGates"
+
+
+def _list_scheduling(template: str, fields: str = _SCHEDULING) -> str:
+    """The paths of a pod template that can be changed while the job is suspended."""
+    in_spec = " ".join(f"{template}/spec/{field}" for field in fields.split())
+    return f"{template}/metadata/labels {template}/metadata/annotations {in_spec}"
+
+
+_JOB_TEMPLATE = "spec/template"
+_JOB_RESOURCES = "spec/template/spec/containers/*/resources spec/template/spec/initContainers/*/resources"
+_JOBSET_TEMPLATE = "spec/replicatedJobs/*/template/spec/template"
+_JOBSET_SCHEDULING = _list_scheduling(_JOBSET_TEMPLATE, "nodeSelector tolerations schedulingGates")
+_JOBSET_NUMBERS = "spec/replicatedJobs/*/template/spec/parallelism spec/replicatedJobs/*/template/spec/completions"
+_ADMITTED = "the template is immutable once Kueue has admitted the job; scheduling directives can be changed before"
+_IMMUTABLE_DATA = "`immutable` is `true`, so neither it nor the data can be changed"
+_VOLCANO = "only `minAvailable`, `priorityClassName` and the `replicas` of tasks can be changed"
+_Fields = ImmutableFields
+_RBAC, _STORAGE, _DRA = "rbac.authorization.k8s.io", "storage.k8s.io", "resource.k8s.io"
+_Pod = partial(_Fields, "", "Pod", reason="only the images, the deadline and tolerations of a pod can be changed")
+
+IMMUTABLE_FIELDS: tuple[ImmutableFields, ...] = (
+    _Fields("", "ConfigMap", "data binaryData immutable", reason=_IMMUTABLE_DATA, rejects=_was_immutable),
+    _Fields("", "Secret", "data stringData immutable", reason=_IMMUTABLE_DATA, rejects=_changes_immutable_secret),
+    _Fields("", "Secret", "type"),
+    _Fields("", "PersistentVolume", "spec/nodeAffinity spec/csi/controllerExpandSecretRef", rejects=_is_not_added),
+    _Fields(
+        "",
+        "PersistentVolume",
+        "spec",
+        "spec/capacity spec/accessModes spec/persistentVolumeReclaimPolicy spec/claimRef spec/storageClassName "
+        "spec/mountOptions spec/nodeAffinity spec/csi/controllerExpandSecretRef spec/volumeAttributesClassName",
+        "the source of a volume is immutable after creation",
+    ),
+    _Fields(
+        "",
+        "PersistentVolumeClaim",
+        "spec/resources/requests/storage",
+        reason="a claim can be expanded, but not be made smaller",
+        rejects=_shrinks,
+    ),
+    _Fields(
+        "",
+        "PersistentVolumeClaim",
+        "spec/storageClassName spec/volumeName",
+        reason="a claim is immutable after it is bound",
+        rejects=_is_not_added,
+    ),
+    _Fields(
+        "",
+        "PersistentVolumeClaim",
+        "spec",
+        "spec/resources/requests/storage spec/volumeAttributesClassName spec/storageClassName spec/volumeName",
+        "a claim is immutable after it is bound",
+    ),
+    _Fields("", "Service", "spec/clusterIP spec/clusterIPs", rejects=_changes_address),
+    _Fields("", "Service", "spec/ipFamilies", rejects=_changes_first_family),
+    _Fields("", "Service", "spec/loadBalancerClass", rejects=_is_load_balancer),
+    _Pod("spec/activeDeadlineSeconds", reason="the deadline can only be made shorter", rejects=_extends_deadline),
+    _Pod("spec/tolerations", reason="tolerations can only be added", rejects=_removes_item),
+    _Pod("spec/schedulingGates", reason="scheduling gates can only be removed", rejects=_adds_item),
+    _Pod("spec/nodeSelector", rejects=_changes_selector),
+    _Pod("spec/affinity/nodeAffinity", rejects=_is_affinity_fixed),
+    _Pod(
+        "spec",
+        "spec/containers/*/image spec/initContainers/*/image spec/activeDeadlineSeconds spec/tolerations "
+        "spec/schedulingGates spec/nodeSelector spec/affinity/nodeAffinity",
+    ),
+    _Fields(
+        "apps",
+        "StatefulSet",
+        "spec",
+        "spec/replicas spec/ordinals spec/template spec/updateStrategy spec/revisionHistoryLimit "
+        "spec/persistentVolumeClaimRetentionPolicy spec/minReadySeconds",
+    ),
+    _Fields("apps", "Deployment DaemonSet ReplicaSet", "spec/selector"),
+    _Fields(
+        "batch",
+        "Job",
+        "spec/selector spec/completionMode spec/podFailurePolicy spec/successPolicy spec/backoffLimitPerIndex "
+        "spec/managedBy",
+    ),
+    _Fields(
+        "batch",
+        "Job",
+        "spec/completions",
+        reason="the completions of a Job are immutable, unless it is indexed and `parallelism` changes to the same",
+        rejects=_has_fixed_completions,
+    ),
+    _Fields("batch", "Job", _list_scheduling(_JOB_TEMPLATE), reason=_ADMITTED, rejects=_is_waiting),
+    _Fields("batch", "Job", _JOB_TEMPLATE, reason="the template of a Job is immutable", rejects=_was_running),
+    _Fields(
+        "batch",
+        "Job",
+        _JOB_RESOURCES,
+        reason="the resources of a suspended Job are immutable before Kubernetes 1.36",
+        rejects=_has_fixed_resources,
+    ),
+    _Fields(
+        "batch",
+        "Job",
+        _JOB_TEMPLATE,
+        f"{_list_scheduling(_JOB_TEMPLATE)} {_JOB_RESOURCES}",
+        "only scheduling directives and resources of a suspended Job can be changed",
+    ),
+    _Fields(_RBAC, "RoleBinding ClusterRoleBinding", "roleRef"),
+    _Fields("scheduling.k8s.io", "PriorityClass", "value preemptionPolicy"),
+    _Fields(_STORAGE, "StorageClass", "provisioner parameters reclaimPolicy volumeBindingMode"),
+    _Fields(_STORAGE, "VolumeAttributesClass", "driverName parameters"),
+    _Fields(_STORAGE, "CSIDriver", "spec/attachRequired spec/volumeLifecycleModes"),
+    _Fields(_DRA, "ResourceClaim ResourceClaimTemplate", "spec"),
+    _Fields("networking.k8s.io", "IngressClass", "spec/controller"),
+    _Fields("node.k8s.io", "RuntimeClass", "handler"),
+    _Fields("discovery.k8s.io", "EndpointSlice", "addressType"),
+    _Fields(
+        "apiextensions.k8s.io",
+        "CustomResourceDefinition",
+        "spec/scope spec/group spec/names/kind spec/names/plural",
+    ),
+    # Operators: what their webhooks reject.
+    _Fields("jobset.x-k8s.io", "JobSet", _JOBSET_SCHEDULING, reason=_ADMITTED, rejects=_is_waiting),
+    _Fields(
+        "jobset.x-k8s.io",
+        "JobSet",
+        _JOBSET_NUMBERS,
+        reason="the jobs of a JobSet are immutable, unless the feature gate `ElasticJobSet` is on",
+        rejects=_is_fixed_number,
+    ),
+    _Fields(
+        "jobset.x-k8s.io",
+        "JobSet",
+        "spec/replicatedJobs",
+        _JOBSET_NUMBERS,
+        reason="the jobs of a JobSet are immutable",
+        rejects=_is_running,
+    ),
+    _Fields(
+        "jobset.x-k8s.io",
+        "JobSet",
+        "spec/replicatedJobs",
+        f"{_JOBSET_SCHEDULING} {_JOBSET_NUMBERS}",
+        "only scheduling directives of a suspended JobSet can be changed",
+    ),
+    _Fields("jobset.x-k8s.io", "JobSet", "spec/managedBy"),
+    _Fields(
+        "leaderworkerset.x-k8s.io",
+        "LeaderWorkerSet",
+        "spec/leaderWorkerTemplate/subGroupPolicy/subGroupSize",
+    ),
+    _Fields(
+        "batch.volcano.sh",
+        "Job",
+        "spec/tasks",
+        "spec/tasks/*/replicas spec/tasks/*/minAvailable",
+        _VOLCANO,
+        _changes_tasks,
+    ),
+    _Fields(
+        "batch.volcano.sh",
+        "Job",
+        "spec",
+        "spec/minAvailable spec/priorityClassName spec/tasks",
+        _VOLCANO,
+    ),
+    _Fields(
+        "workload.codeflare.dev",
+        "AppWrapper",
+        "spec/components",
+        reason="the components of an AppWrapper are immutable",
+        rejects=_changes_components,
+    ),
+    _Fields(
+        "workload.codeflare.dev",
+        "AppWrapper",
+        "spec/managedBy metadata/labels/workload.codeflare.dev~1user metadata/labels/workload.codeflare.dev~1userid",
+    ),
+)
+_DEFAULTS: dict[str, Plain] = {
+    "Secret/type": "Opaque",
+    "PersistentVolume/spec/volumeMode": "Filesystem",
+    "PersistentVolumeClaim/spec/volumeMode": "Filesystem",
+    "Pod/spec/restartPolicy": "Always",
+    "Pod/spec/dnsPolicy": "ClusterFirst",
+    "Pod/spec/schedulerName": "default-scheduler",
+    "Pod/spec/terminationGracePeriodSeconds": 30,
+    "Pod/spec/enableServiceLinks": True,
+    "StatefulSet/spec/podManagementPolicy": "OrderedReady",
+    "Job/spec/completionMode": "NonIndexed",
+    "Job/spec/template/spec/dnsPolicy": "ClusterFirst",
+    "Job/spec/template/spec/schedulerName": "default-scheduler",
+    "Job/spec/template/spec/terminationGracePeriodSeconds": 30,
+    "Job/spec/queue": "default",
+    "Job/spec/schedulerName": "volcano",
+    "Job/spec/maxRetry": 3,
+    "Job/spec/tasks/*/maxRetry": 3,
+    "JobSet/spec/replicatedJobs/*/groupName": "default",
+    "JobSet/spec/replicatedJobs/*/replicas": 1,
+    "JobSet/spec/replicatedJobs/*/template/spec/completionMode": "Indexed",
+    f"JobSet/{_JOBSET_TEMPLATE}/spec/restartPolicy": "OnFailure",
+    "RoleBinding/roleRef/apiGroup": _RBAC,
+    "ClusterRoleBinding/roleRef/apiGroup": _RBAC,
+    "PriorityClass/value": 0,
+    "PriorityClass/preemptionPolicy": "PreemptLowerPriority",
+    "StorageClass/reclaimPolicy": "Delete",
+    "StorageClass/volumeBindingMode": "Immediate",
+    "CSIDriver/spec/attachRequired": True,
+    "CSIDriver/spec/volumeLifecycleModes": ["Persistent"],
+}
+"""What the API server or a webhook writes where an immutable field is not set."""

@@ -1,0 +1,378 @@
+"""One side of a comparison: a rendered jobs repository, a rendered tree, or a folder of manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property, partial
+from typing import NamedTuple
+
+from jobgen.check.checker import Checker
+from jobgen.engine.store import Store
+from jobgen.k8s.argocd_annotations import is_training_job
+from jobgen.k8s.compare import FieldPath
+from jobgen.k8s.nodes import as_text, get_path
+from jobgen.k8s.objects import Manifest
+from jobgen.k8s.resources import ResourceTotals
+from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar, location_of, value_of
+from jobgen.model.finding import Finding, Severity
+from jobgen.model.path import NamedItem, Step
+from jobgen.pipeline.environment_checker import complete_catalog
+from jobgen.pipeline.lint_checks import CHECKED, CHECKED_SCOPE
+from jobgen.pipeline.object_summary import ObjectSummary, list_groups, sum_object
+from jobgen.rendering import config
+from jobgen.rendering.build import is_spec
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.environment import Rendered
+from jobgen.rendering.expand import JobDocument
+from jobgen.rendering.file_result import FileParts
+from jobgen.rendering.result_inputs import concerns_others, digest_entry, make_key
+from jobgen.rendering.run import Run
+from jobgen.rendering.run_state import RunState, digest_layers, load_project, make_tracer
+from jobgen.rendering.runs import JOB_ANNOTATION
+from jobgen.rendering.trace import Job, Traced, Tracer, select_item
+from jobgen.repo import layout
+from jobgen.repo.commit import Folder
+from jobgen.repo.files import FileEntry, read_file
+from jobgen.repo.lock import LOCK
+from jobgen.repo.named_paths import find_manifests
+from jobgen.repo.rendered_tree import find_environments
+from jobgen.repo.root import find_root, has_settings
+from jobgen.spec.overlay import Cluster
+from jobgen.yamlio.read import read
+
+# A folder may hold YAML files that are not Kubernetes objects: settings, Helm values, workflows.
+_NOT_AN_OBJECT = frozenset(("missing-field", "wrong-type", "not-a-mapping"))
+
+
+class SummaryError(Exception):
+    """A comparison needs an object of which only the summary is known."""
+
+
+@dataclass
+class Snapshot:
+    """The objects of one side, and where each of them comes from."""
+
+    name: str
+    project: ProjectConfig
+    environments: Sequence[str]
+    objects: Sequence[Rendered]
+    findings: Sequence[Finding]
+    files: dict[str, FileEntry]
+    folder: Folder
+    """What the paths of files are relative to."""
+    is_tree: bool = False
+    """Whether the objects were read from manifests; otherwise they were rendered from jobs."""
+    _checkers: dict[str, Checker] = field(default_factory=dict)
+    _schemas: dict[tuple[str, str, str], bytes] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> bool:
+        """Whether an error prevents the snapshot from being rendered."""
+        return any(finding.severity is Severity.ERROR for finding in self.findings)
+
+    @cached_property
+    def tracer(self) -> Tracer:
+        """Renders jobs a second time, with the location of every value."""
+        return Tracer(self.project)
+
+    def checker(self, env: str) -> Checker:
+        """The checker for the kinds and the cluster of an environment."""
+        if env not in self._checkers:
+            is_known = not env or env in self.project.overlays
+            cluster = self.project.environment(env, []).cluster if is_known else Cluster()
+            # A file that defines devices is never summarized.
+            made = (one.object for one in self.objects if one.env == env)
+            objects = [each for each in made if not isinstance(each, ObjectSummary)]
+            self._checkers[env] = Checker(
+                self.project.root,
+                self.project.kinds,
+                cluster,
+                read_catalog=cache(lambda: complete_catalog(objects, self.project, cluster)),
+            )
+        return self._checkers[env]
+
+    def manifest(self, rendered: Rendered) -> Manifest:
+        """The typed view of an object.
+
+        Raises:
+            SummaryError: Only the summary of the object is known.
+
+        """
+        if isinstance(rendered.object, ObjectSummary):
+            raise SummaryError
+        return self.checker(rendered.env).manifest(rendered.object)
+
+    def list_groups(self, rendered: Rendered) -> tuple[str, str, str]:
+        """The namespace, the team and the queue of an object."""
+        summary = rendered.object
+        return summary.groups if isinstance(summary, ObjectSummary) else list_groups(self.manifest(rendered))
+
+    def sum_resources(self, rendered: Rendered, manifest: Manifest | None = None) -> ResourceTotals:
+        """The resources of all pods of an object; those of an AppWrapper are the pods of the objects in it."""
+        return sum_object(self.checker(rendered.env), rendered.object, manifest or self.manifest(rendered))
+
+    def schema(self, rendered: Rendered) -> bytes:
+        """The JSON Schema of an object in its cluster; empty if there is none."""
+        checker = self.checker(rendered.env)
+        key = (rendered.env, str(rendered.object.get("apiVersion")), str(rendered.object.get("kind")))
+        if key not in self._schemas:
+            self._schemas[key] = checker.read_json_schema(checker.manifest(rendered.object))
+        return self._schemas[key]
+
+    def trace(self, rendered: Rendered) -> Traced:
+        """The object with a location on every value."""
+        return self.tracer.trace(self.job(rendered), "" if self.is_tree else rendered.env)
+
+    def job(self, rendered: Rendered) -> Job:
+        """The job that an object was rendered from."""
+        file = read_file(self.files[rendered.location.file])
+        data = read(file.content, file.path).documents[rendered.position].data
+        document = JobDocument(select_item(data, rendered.item), file.path)
+        return Job(document, file, rendered.position, rendered.item, rendered.location)
+
+
+def is_repository(folder: Folder) -> bool:
+    """Return True if a folder is the root of a jobs repository."""
+    return has_settings(folder) or (folder / "jobs").is_dir() or (folder / "overlays").is_dir()
+
+
+def snapshot_files(side: Side, wanted: Collection[str]) -> Snapshot:
+    """Render some files of a jobs repository, of which it is known that all of it can be rendered."""
+    chosen = _choose_environments(side.project, side.environments)
+    files = {entry.path: entry for entry in layout.find_jobs(side.project.root) if entry.path in wanted}
+    run = Run(side.project, chosen, entries=list(files.values()))
+    snapshot = Snapshot(side.name, side.project, chosen, list(run), (), files, side.project.root)
+    snapshot.tracer = side.tracer
+    return snapshot
+
+
+class Side(NamedTuple):
+    """A side of a comparison, before it is rendered."""
+
+    name: str
+    project: ProjectConfig
+    tracer: Tracer
+    environments: Sequence[str]
+    """The names of those that are compared; empty for all."""
+
+
+def open_side(root: Folder, name: str, envs: Sequence[str], today: str, store: Store) -> Side:
+    """Load the layers of a side; those of a revision with equal layers are used again."""
+    project = load_project(store, root, today)
+    return Side(name, project, make_tracer(store, project), envs)
+
+
+def _choose_environments(project: ProjectConfig, envs: Sequence[str]) -> Sequence[str]:
+    return [env for env in envs if not env or env in project.overlays] if envs else project.environments()
+
+
+def find_equal_files(one: Folder, other: Folder) -> frozenset[str]:
+    """Return the files of jobs that are the same in two revisions with equal layers; none if layers differ."""
+    if digest_layers(one) != digest_layers(other):
+        return frozenset()
+    sides = ({entry.path: entry for entry in layout.find_jobs(root)} for root in (one, other))
+    old, new = ({path: digest_entry(entry) for path, entry in side.items()} for side in sides)
+    return frozenset(path for path, digest in old.items() if new.get(path) == digest)
+
+
+def snapshot_repository(
+    root: Folder,
+    name: str,
+    envs: Sequence[str] = (),
+    today: str = "",
+    store: Store | None = None,
+    summarized: frozenset[str] = frozenset(),
+) -> Snapshot:
+    """Render a jobs repository for these environments, or for all of them, as of a date.
+
+    Objects that the store has of equal files and layers are used again. Of `summarized` files, which must be equal in
+    all of these snapshots, the summaries of objects suffice if a lint stored them.
+    """
+    store = store or Store()
+    project = load_project(store, root, today)
+    jobs = {entry.path: entry for entry in layout.find_jobs(root)}
+    chosen = _choose_environments(project, envs)
+    run = Run(project, chosen, jobs=list(jobs.values()), store=store)
+    if summarized:
+        run.summarize = partial(_find_summaries, run, summarized)
+    snapshot = Snapshot(name, project, chosen, list(run), run.findings, jobs, root)
+    snapshot.tracer = make_tracer(store, project)
+    return snapshot
+
+
+def _find_summaries(run: RunState, wanted: frozenset[str], entry: FileEntry) -> FileParts | None:
+    """Return what a lint stored of a file: summaries of its objects instead of objects; None if that is not enough.
+
+    It is not if something prevents a render, or if the objects depend on other files.
+    """
+    if run.store is None or run.inputs is None or entry.path not in wanted or concerns_others(read_file(entry).content):
+        return None
+    environments: list[str | None] = [None, *(runner.name for runner in run.runners)]
+    keys = [make_key(CHECKED_SCOPE, env, entry) for env in environments]
+    rows = [run.store.find(CHECKED, key, run.inputs.holds) for key in keys]
+    parts = tuple(row.value for row in rows if row is not None)
+    if len(parts) < len(rows) or any("" in part.unchecked or part.dependent for part in parts):
+        return None
+    if any(each.object is None or each.companion for part in parts for each in part.made):
+        return None
+    return tuple(part._replace(findings=[], comments=[], rows=[]) for part in parts)
+
+
+def snapshot_tree(folder: Folder, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:
+    """Read a rendered tree, or any folder of manifests.
+
+    Cluster facts come from the jobs repository that contains the folder, if there is one.
+    """
+    project = config.load(find_root(folder.resolve()) or folder, today=today)
+    rendered = [env for env in find_environments(folder) if env]
+    entries = (entry for entry in find_manifests(folder, ".") if entry.path.rpartition("/")[2] != LOCK)
+    files = {entry.path: entry for entry in entries}
+    run = Run(project, [""], entries=list(files.values()))
+    objects = [one._replace(env=_environment_of(one.location.file, rendered)) for one in run]
+    wanted = [one for one in objects if not envs or one.env in envs]
+    findings = [finding for finding in run.findings if finding.rule not in _NOT_AN_OBJECT]
+    return Snapshot(name, project, rendered or [""], wanted, findings, files, folder, is_tree=True)
+
+
+def _environment_of(path: str, environments: Sequence[str]) -> str:
+    first = path.partition("/")[0]
+    return first if first in environments else ""
+
+
+class Cause(NamedTuple):
+    """The location of a value, and the layer that wrote it."""
+
+    location: Location
+    layer: str
+
+
+def find_causes(snapshot: Snapshot, rendered: Rendered, paths: Iterable[FieldPath]) -> dict[FieldPath, Cause]:
+    """The causes of the values at these paths of an object; paths without a value are left out."""
+    traced = snapshot.trace(rendered).select(rendered.companion)
+    found = {path: _find_cause(traced, path, Cause(rendered.location, "")) for path in paths}
+    return {path: cause for path, cause in found.items() if cause}
+
+
+def _find_cause(node: Node, path: FieldPath, parent: Cause) -> Cause | None:
+    """The cause of the node, or of the nearest parent that has a location."""
+    key: str | None = None
+    for step in path:
+        if isinstance(node, (TracedList, TracedScalar)):
+            parent = Cause(node.location, node.layer)
+        key, node = _follow(node, step)
+        if node is None:
+            return None
+        if isinstance(key, TracedKey):
+            parent = Cause(key.location, key.layer)
+    if isinstance(node, (TracedScalar, TracedList)):
+        return Cause(node.location, node.layer)
+    # A mapping that the renderer built has no location of its own, but its content has.
+    inside = None if isinstance(key, TracedKey) else location_of(node)
+    return Cause(inside, parent.layer) if inside else parent
+
+
+def _follow(node: Node, step: Step) -> tuple[str | None, Node]:
+    """The child at a step, and the key that it is written at; an item of a list starts at its first key."""
+    if isinstance(node, dict):
+        return next(((key, child) for key, child in node.items() if key == step), (None, None))
+    for index, item in enumerate(node if isinstance(node, list) else ()):
+        if index == step or (isinstance(step, NamedItem) and _matches(item, step)):
+            return _first_key(item), item
+    return None, None
+
+
+def _matches(item: Node, step: NamedItem) -> bool:
+    return isinstance(item, dict) and str(value_of(item.get(step.field))) == step.value
+
+
+def _first_key(item: Node) -> str | None:
+    return next((key for key in item if isinstance(key, TracedKey)), None) if isinstance(item, dict) else None
+
+
+Pair = tuple[Rendered | None, Rendered | None]
+_KeyFunction = Callable[[Snapshot, Rendered], Hashable]
+
+
+def match_objects(old: Snapshot, new: Snapshot) -> Iterator[Pair]:
+    """Yield every object with its counterpart, or alone.
+
+    Objects match by identity, then by the `jobgen.dev/job` annotation, then by source file and job name.
+    """
+    yield from match_some(old, new, old.objects, new.objects)
+
+
+def match_some(old: Snapshot, new: Snapshot, some: Iterable[Rendered], others: Iterable[Rendered]) -> Iterator[Pair]:
+    """Yield some objects of two snapshots as `match_objects` does."""
+    before, after = list(some), list(others)
+    for key in (_by_identity, _by_job_annotation, _by_source):
+        if before and after:
+            yield from _take_pairs(key, old, new, before, after)
+    yield from ((one, None) for one in before)
+    yield from ((None, one) for one in after)
+
+
+def match_within_files(
+    old: Snapshot, new: Snapshot, files: Collection[str]
+) -> tuple[list[Pair], list[Rendered], list[Rendered]]:
+    """Return the objects of files that have the same identity and file on both sides, and the others of each side.
+
+    Identities must be unique on each side, as they are if a repository can be rendered.
+    """
+    made = [one for one in new.objects if one.location.file in files]
+    index = {(one.location.file, _by_identity(new, one)): one for one in made}
+    pairs: list[Pair] = []
+    left: list[Rendered] = []
+    for one in old.objects:
+        same = index.pop((one.location.file, _by_identity(old, one)), None)
+        if same is not None:
+            pairs.append((one, same))
+        elif one.location.file in files:
+            left.append(one)
+    return pairs, left, list(index.values())
+
+
+def _take_pairs(
+    key: _KeyFunction, old: Snapshot, new: Snapshot, before: list[Rendered], after: list[Rendered]
+) -> Iterator[Pair]:
+    """Yield the objects that have the same key on both sides, and remove them from the lists."""
+    old_objects, new_objects = _index(key, old, before), _index(key, new, after)
+    pairs = [(old_objects[found], new_objects[found]) for found in old_objects if found in new_objects]
+    yield from pairs
+    # By id(), because two jobs may be equal.
+    taken = {id(one) for pair in pairs for one in pair}
+    before[:] = [one for one in before if id(one) not in taken]
+    after[:] = [one for one in after if id(one) not in taken]
+
+
+def _index(key: _KeyFunction, snapshot: Snapshot, objects: Sequence[Rendered]) -> dict[Hashable, Rendered]:
+    """The objects by key, without those whose key is ambiguous."""
+    index: dict[Hashable, Rendered] = {}
+    ambiguous: set[Hashable] = set()
+    for one in objects:
+        found = key(snapshot, one)
+        if found is not None and found in index:
+            ambiguous.add(found)
+        elif found is not None:
+            index[found] = one
+    return {found: one for found, one in index.items() if found not in ambiguous}
+
+
+def _by_identity(snapshot: Snapshot, rendered: Rendered) -> Hashable:
+    group = rendered.identity.api_version.rpartition("/")[0]
+    return (rendered.env, group, *rendered.identity[1:])
+
+
+def _by_job_annotation(snapshot: Snapshot, rendered: Rendered) -> Hashable:
+    job = as_text(get_path(rendered.object, "metadata", "annotations", JOB_ANNOTATION))
+    return (rendered.env, rendered.identity.namespace, job) if job else None
+
+
+def _by_source(snapshot: Snapshot, rendered: Rendered) -> Hashable:
+    """The file of a job and its name there; the file names of a rendered tree are generated, so they do not count."""
+    document = None if snapshot.is_tree else snapshot.job(rendered).document
+    if document is None or not (is_spec(document.data) or is_training_job(snapshot.manifest(rendered))):
+        return None
+    # The companions of a job are other objects than the job, such as its runtime.
+    companion = rendered.identity.kind if rendered.companion else ""
+    return (rendered.env, rendered.location.file, document.name, companion)

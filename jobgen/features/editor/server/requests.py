@@ -1,0 +1,257 @@
+"""Answer requests about a position: hover, definitions, references, symbols, lenses and inlay hints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from lsprotocol import types
+
+from jobgen.features.editor.context import Context, make_context
+from jobgen.features.editor.cursor import Cursor, find_cursor
+from jobgen.features.editor.field_docs import list_deprecated
+from jobgen.features.editor.hover import find_hover
+from jobgen.features.editor.lenses import Lens, list_lenses
+from jobgen.features.editor.markdown import simplify
+from jobgen.features.editor.server.app import JobgenServer, OpenWorkspace
+from jobgen.features.editor.server.positions import to_location, to_range
+from jobgen.features.editor.symbols import MAX_FOUND, Symbol, SymbolKind, find_symbols, list_symbols
+
+
+class RequestedDocument(NamedTuple):
+    """A document that a request is about."""
+
+    opened: OpenWorkspace
+    file: str
+    """Its path from the root of the workspace."""
+    uri: str
+    text: str
+
+
+def find_document(server: JobgenServer, uri: str) -> RequestedDocument | None:
+    """Return the document of a request; None if it is not in a workspace or cannot be read."""
+    found = server.find_workspace(uri)
+    if found is None:
+        return None
+    opened, file = found
+    document = server.find_document(uri)
+    if document is not None:
+        return RequestedDocument(opened, file, uri, document.source)
+    # A pipe would never end, and a link may lead out of the repository, so the file is read as lint reads it.
+    read = opened.workspace.read(file)
+    return None if read.finding else RequestedDocument(opened, file, uri, read.content.decode("utf-8", "replace"))
+
+
+def find_position(server: JobgenServer, uri: str, position: types.Position) -> tuple[RequestedDocument, Cursor] | None:
+    """Return the document of a request and what is at its position; None if the document is not known."""
+    requested = find_document(server, uri)
+    if requested is None:
+        return None
+    lines = requested.text.split("\n")
+    if position.line >= len(lines):
+        return requested, find_cursor(requested.text, position.line + 1, 1, requested.file)
+    place = server.workspace.position_codec.position_from_client_units(lines, position)
+    return requested, find_cursor(requested.text, place.line + 1, place.character + 1, requested.file)
+
+
+def find_context(server: JobgenServer, uri: str, position: types.Position) -> tuple[RequestedDocument, Context] | None:
+    """Return the document of a request and what is known about its position; None if the document is not known."""
+    found = find_position(server, uri, position)
+    if found is None:
+        return None
+    requested, cursor = found
+    opened = requested.opened
+    return requested, make_context(opened.workspace, requested.file, cursor, opened.find_decisions())
+
+
+def to_hover_markup(server: JobgenServer, markdown: str) -> types.MarkupContent:
+    """Return Markdown in the form that the client can show in a hover."""
+    document = server.client_capabilities.text_document
+    hover = document.hover if document else None
+    return to_markup(server, markdown, (hover.content_format if hover else None) or ())
+
+
+def to_markup(server: JobgenServer, markdown: str, formats: Sequence[types.MarkupKind]) -> types.MarkupContent:
+    """Return Markdown as it is for a client that says which parser renders it, and in a plain form for others.
+
+    Editors in a terminal accept Markdown, but show its source. `formats` are those that the client accepts here.
+    """
+    capabilities = server.client_capabilities
+    kind = types.MarkupKind.Markdown if types.MarkupKind.Markdown in formats else types.MarkupKind.PlainText
+    renders = capabilities.general is not None and capabilities.general.markdown is not None
+    return types.MarkupContent(kind, markdown if renders and kind is types.MarkupKind.Markdown else simplify(markdown))
+
+
+def register_hover(server: JobgenServer) -> None:
+    """Answer requests for what to show at a position."""
+    server.feature(types.TEXT_DOCUMENT_HOVER)(partial(_hover, server))
+
+
+def _hover(server: JobgenServer, params: types.HoverParams) -> types.Hover | None:
+    found = find_context(server, params.text_document.uri, params.position)
+    if found is None:
+        return None
+    requested, context = found
+    hover = find_hover(context)
+    if hover is None:
+        return None
+    return types.Hover(to_hover_markup(server, hover.markdown), to_range(server, requested.uri, hover.location))
+
+
+_KINDS = {
+    SymbolKind.DOCUMENT: types.SymbolKind.Object,
+    SymbolKind.JOB: types.SymbolKind.Class,
+    SymbolKind.ROLE: types.SymbolKind.Method,
+    SymbolKind.CONTAINER: types.SymbolKind.Field,
+    SymbolKind.OVERLAY: types.SymbolKind.Namespace,
+    SymbolKind.PATCH: types.SymbolKind.Event,
+    SymbolKind.KIND: types.SymbolKind.Interface,
+    SymbolKind.POLICY: types.SymbolKind.Function,
+    SymbolKind.RULE: types.SymbolKind.Boolean,
+    SymbolKind.FIELD: types.SymbolKind.Property,
+}
+
+
+def register_symbols(server: JobgenServer) -> None:
+    """Answer requests for symbols."""
+    server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)(partial(_list_document, server))
+    server.feature(types.WORKSPACE_SYMBOL)(partial(_list_workspace, server))
+
+
+def _list_document(server: JobgenServer, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol] | None:
+    requested = find_document(server, params.text_document.uri)
+    if requested is None:
+        return None
+    return [_to_symbol(server, requested.uri, each) for each in list_symbols(requested.text, requested.file)]
+
+
+def _to_symbol(server: JobgenServer, uri: str, symbol: Symbol) -> types.DocumentSymbol:
+    return types.DocumentSymbol(
+        name=symbol.name,
+        kind=_KINDS[symbol.kind],
+        range=to_range(server, uri, symbol.location),
+        selection_range=to_range(server, uri, symbol.selection),
+        detail=symbol.detail or None,
+        children=[_to_symbol(server, uri, child) for child in symbol.children] or None,
+    )
+
+
+def _list_workspace(server: JobgenServer, params: types.WorkspaceSymbolParams) -> list[types.SymbolInformation]:
+    return [
+        types.SymbolInformation(
+            to_location(server, opened, each.location), each.name, _KINDS[each.kind], None, None, each.detail
+        )
+        for opened in server.workspaces.values()
+        for each in find_symbols(opened.workspace, params.query)
+    ][:MAX_FOUND]
+
+
+SHOW_REFERENCES = "jobgen.showReferences"
+"""A command of the editor: it has the arguments URI, position and locations. VS Code needs its own types for them."""
+LIST_JOBS = "jobgen.listJobs"
+"""The same as a command of the server, for editors that have no such command."""
+SHOW_RENDERED = "jobgen.showRendered"
+_MAX_LISTED = 1000
+_MAX_NAMED = 10
+
+
+def register_lenses(server: JobgenServer) -> None:
+    """Answer requests for code lenses."""
+    server.feature(types.TEXT_DOCUMENT_CODE_LENS)(partial(_list_code_lenses, server))
+    server.command(LIST_JOBS)(partial(_list_jobs, server))
+    server.listeners.append(partial(_refresh, server))
+
+
+def _list_code_lenses(server: JobgenServer, params: types.CodeLensParams) -> list[types.CodeLens] | None:
+    requested = find_document(server, params.text_document.uri)
+    if requested is None or _uses_hints(server):
+        return None
+    return [
+        types.CodeLens(to_range(server, requested.uri, lens.location), _to_command(server, requested, lens))
+        for lens in list_lenses(requested.opened.workspace, requested.file, requested.opened.find_decisions())
+    ]
+
+
+def list_lens_hints(server: JobgenServer, requested: RequestedDocument) -> list[types.InlayHint]:
+    """Return the lenses as inlay hints at the ends of their lines, if the editor has no lenses."""
+    if not _uses_hints(server):
+        return []
+    lines = requested.text.split("\n")
+    texts: dict[int, list[str]] = {}
+    for lens in list_lenses(requested.opened.workspace, requested.file, requested.opened.find_decisions()):
+        texts.setdefault(max(lens.location.line - 1, 0), []).append(lens.text)
+    found: list[types.InlayHint] = []
+    for line, several in texts.items():
+        if line < len(lines):
+            end = server.workspace.position_codec.client_num_units(lines[line].rstrip("\r"))
+            found.append(types.InlayHint(types.Position(line, end), "; ".join(several), padding_left=True))
+    return found
+
+
+def _uses_hints(server: JobgenServer) -> bool:
+    """Return True if to show inlay hints instead of lenses: the setting says so, or the editor has no lenses."""
+    options = server.options.get("inlayHints")
+    document = server.client_capabilities.text_document
+    has_lenses = document is not None and document.code_lens is not None
+    has_hints = document is not None and document.inlay_hint is not None
+    return options if isinstance(options, bool) else has_hints and not has_lenses
+
+
+def _to_command(server: JobgenServer, requested: RequestedDocument, lens: Lens) -> types.Command:
+    start = to_range(server, requested.uri, lens.location).start
+    if lens.environment is not None:
+        argument = {"uri": requested.uri, "position": _to_data(start), "environment": lens.environment}
+        return types.Command(title=lens.text, command=SHOW_RENDERED, arguments=[argument])
+    places = [to_location(server, requested.opened, place) for place in lens.jobs[:_MAX_LISTED]]
+    listed = [{"uri": each.uri, "range": _to_data(each.range)} for each in places]
+    if not listed:
+        return types.Command(title=lens.text, command="")
+    name = SHOW_REFERENCES if SHOW_REFERENCES in server.client_commands else LIST_JOBS
+    return types.Command(title=lens.text, command=name, arguments=[requested.uri, _to_data(start), listed])
+
+
+def _to_data(value: types.Position | types.Range) -> dict[str, Any]:
+    if isinstance(value, types.Range):
+        return {"start": _to_data(value.start), "end": _to_data(value.end)}
+    return {"line": value.line, "character": value.character}
+
+
+def _list_jobs(server: JobgenServer, *arguments: Any) -> Any:
+    """Show the only job of a lens, or a message with the files of several; the result has all of them."""
+    places = arguments[2] if len(arguments) > 2 and isinstance(arguments[2], list) else []
+    uris = [place["uri"] for place in places if isinstance(place, dict) and isinstance(place.get("uri"), str)]
+    if len(uris) == 1:
+        server.window_show_document(types.ShowDocumentParams(uris[0], take_focus=True))
+    elif uris:
+        more = f" and {len(uris) - _MAX_NAMED} more" if len(uris) > _MAX_NAMED else ""
+        names = ", ".join(uri.rpartition("/")[2] for uri in uris[:_MAX_NAMED])
+        server.window_show_message(types.ShowMessageParams(types.MessageType.Info, f"{names}{more}"))
+    return places
+
+
+def _refresh(server: JobgenServer, _: OpenWorkspace) -> None:
+    """Ask the editor for lenses again: other files decide how many jobs a patch matches."""
+    workspace = server.client_capabilities.workspace
+    if _uses_hints(server):
+        if workspace and workspace.inlay_hint and workspace.inlay_hint.refresh_support:
+            server.workspace_inlay_hint_refresh(None)
+    elif workspace and workspace.code_lens and workspace.code_lens.refresh_support:
+        server.workspace_code_lens_refresh(None)
+
+
+def register_inlay_hints(server: JobgenServer) -> None:
+    """Answer requests for inlay hints."""
+    server.feature(types.TEXT_DOCUMENT_INLAY_HINT)(partial(_list_hints, server))
+
+
+def _list_hints(server: JobgenServer, params: types.InlayHintParams) -> list[types.InlayHint] | None:
+    requested = find_document(server, params.text_document.uri)
+    if requested is None:
+        return None
+    known = requested.opened.known.find(requested.opened.workspace)
+    hints = list_lens_hints(server, requested)
+    for each in list_deprecated(requested.text, requested.file, known):
+        end = to_range(server, requested.uri, each.location).end
+        hints.append(types.InlayHint(end, each.hint, padding_left=True))
+    return [hint for hint in hints if params.range.start.line <= hint.position.line <= params.range.end.line]

@@ -1,0 +1,206 @@
+"""The policies of a repository: read and compiled, and what the mutating ones change in objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from jobgen.check.policy import Policies, compile_policies
+from jobgen.check.policy.match import MatchResources, pluralize_kind
+from jobgen.check.policy.parse import MUTATING, POLICY, is_mutating, is_policy
+from jobgen.check.policy.unused import NamedResource, find_unevaluated, find_unmatched
+from jobgen.model.data import Location, Node, ValidFields, location_of, untraced, value_of
+from jobgen.model.finding import Finding, Identity
+from jobgen.model.mutated import Mutated
+from jobgen.pipeline.environment_checker import EnvironmentChecker
+from jobgen.rendering import config
+from jobgen.rendering.build import split_list
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.environment import EnvironmentRunner, Rendered
+from jobgen.rendering.locate import locate
+from jobgen.repo import layout
+from jobgen.repo.commit import Folder
+from jobgen.repo.files import File
+from jobgen.repo.shipped import read_ready
+
+_UNPAIRED = frozenset(("binding-without-policy", "policy-without-binding"))
+
+
+class PolicyFiles(NamedTuple):
+    """Compiled policies, the errors in their files, and the file of each policy."""
+
+    policies: Policies
+    findings: tuple[Finding, ...]
+    files: Mapping[str, str]
+    unused: tuple[Finding, ...] = ()
+    """Documents that are not evaluated."""
+    unmatched: tuple[tuple[Finding, tuple[MatchResources, ...]], ...] = ()
+    """Policies and bindings that match no known kind, unless an object of another kind matches."""
+
+    def find_unmatched(self, identities: Iterable[Identity]) -> Iterator[Finding]:
+        """Report policies and bindings that match neither a known kind nor one of these objects."""
+        resources = {
+            (*_split_version(identity.api_version), pluralize_kind(identity.kind))
+            for identity in (identities if self.unmatched else ())
+        }
+        for finding, matches in self.unmatched:
+            if not any(all(match.matches_resource(*resource) for match in matches) for resource in resources):
+                yield finding
+
+
+def load_policies(root: Folder, *, all_packs: bool = False) -> PolicyFiles:
+    """Load all policies of a repository, with the packs of its settings or all. A policy with an error is left out."""
+    shipped = tuple(layout.read_shipped_policies(root, all_packs=all_packs))
+    return compile_policy_files(shipped, tuple(layout.read_own_policies(root)))
+
+
+@lru_cache(maxsize=16)
+def compile_policy_files(
+    shipped: tuple[File, ...], own: tuple[File, ...], resources: tuple[NamedResource, ...] = ()
+) -> PolicyFiles:
+    """Compile the policies of files: those shipped with jobgen, and those of a repository.
+
+    With the resources of the known kinds, report policies that match none of them.
+    """
+    findings: list[Finding] = []
+    documents = _locate_mutations(own, _read_files(own, findings))
+    shipped_documents = _drop_replaced(_read_files(shipped, findings), documents)
+    policies, problems = compile_policies((data for _, data in documents), (data for _, data in shipped_documents))
+    # What a file that cannot be read holds is unknown: it may be the binding, or the policy.
+    unpaired = _UNPAIRED if findings else frozenset()
+    if any(problem.rule not in unpaired for problem in problems):
+        traced = _read_files(own, [], traced=True)
+        _, problems = compile_policies((data for _, data in traced), (data for _, data in shipped_documents))
+        findings += [locate(problem, "policies") for problem in problems if problem.rule not in unpaired]
+    every = (*shipped_documents, *documents)
+    named = {
+        str(value_of(data["metadata"].get("name"))): path
+        for kind, is_one in ((MUTATING, is_mutating), (POLICY, is_policy))
+        for path, data in every
+        if is_one(data) and value_of(data["kind"]) == kind and isinstance(data.get("metadata"), dict)
+    }
+    unused, unmatched = _find_unused(own, [data for _, data in documents], policies, resources)
+    return PolicyFiles(policies, tuple(findings), named, unused, unmatched)
+
+
+def _locate_mutations(files: Iterable[File], documents: list[tuple[str, ValidFields]]) -> list[tuple[str, ValidFields]]:
+    """The documents with locations in mutating policies, because the values that they set are located there."""
+    places = {path for path, data in documents if is_mutating(data)}
+    if not places:
+        return documents
+    traced = iter(_read_files((file for file in files if file.path in places), [], traced=True))
+    found = ((path, data, next(traced)[1] if path in places else data) for path, data in documents)
+    return [(path, with_locations if is_mutating(data) else data) for path, data, with_locations in found]
+
+
+def read_policy_documents(files: Iterable[File]) -> list[ValidFields]:
+    """The documents of policy files, with locations."""
+    return [data for _, data in _read_files(files, [], traced=True)]
+
+
+def read_plain_documents(files: Iterable[File]) -> list[tuple[str, ValidFields]]:
+    """The documents of policy files without locations, each with its file."""
+    return [(path, untraced(data)) for path, data in _read_files(files, [])]
+
+
+def _drop_replaced(
+    shipped: list[tuple[str, ValidFields]], own: list[tuple[str, ValidFields]]
+) -> list[tuple[str, ValidFields]]:
+    """The shipped documents without params that the repository has too: in a cluster, there is one of a name."""
+    known = {_identify(data) for _, data in own if not is_policy(data)}
+    return [(path, data) for path, data in shipped if is_policy(data) or _identify(data) not in known]
+
+
+def _identify(data: ValidFields) -> tuple[str, ...]:
+    metadata = data.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return tuple(str(value_of(node)) for node in (data.get("apiVersion"), data.get("kind"), name))
+
+
+def locate_policies(own: Iterable[File]) -> dict[str, Location]:
+    """The location of each policy of a repository: its only validation, or its name."""
+    found: dict[str, Location] = {}
+    for _, data in _read_files(own, [], traced=True):
+        metadata, spec = data.get("metadata"), data.get("spec")
+        if not is_policy(data) or value_of(data["kind"]) != POLICY or not isinstance(metadata, dict):
+            continue
+        validations = spec.get("validations") if isinstance(spec, dict) and "matchConditions" not in spec else None
+        only = validations[0] if isinstance(validations, list) and len(validations) == 1 else None
+        node = only.get("expression") if isinstance(only, dict) else metadata.get("name")
+        location = location_of(node) or location_of(metadata.get("name"))
+        if location:
+            found.setdefault(str(value_of(metadata.get("name"))), location)
+    return found
+
+
+def _find_unused(
+    own: tuple[File, ...], documents: list[ValidFields], policies: Policies, resources: tuple[NamedResource, ...]
+) -> tuple[tuple[Finding, ...], tuple[tuple[Finding, tuple[MatchResources, ...]], ...]]:
+    """Return what is not evaluated and what matches no kind; with locations only if there is something."""
+    if not (any(find_unevaluated(documents)) or any(find_unmatched(documents, policies, resources))):
+        return (), ()
+    traced = [data for _, data in _read_files(own, [], traced=True)]
+    unmatched = find_unmatched(traced, policies, resources)
+    return (
+        tuple(locate(problem, "policies") for problem in find_unevaluated(traced)),
+        tuple((locate(each.problem, "policies"), each.matches) for each in unmatched),
+    )
+
+
+def _split_version(api_version: str) -> tuple[str, str]:
+    group, _, version = api_version.rpartition("/")
+    return group, version
+
+
+def _read_files(
+    files: Iterable[File], findings: list[Finding], *, traced: bool = False
+) -> list[tuple[str, ValidFields]]:
+    return [
+        (file.path, data)
+        for file in files
+        for document in _read_file(file, findings, traced=traced)
+        for data in split_list(document)
+        if isinstance(data, dict)
+    ]
+
+
+def _read_file(file: File, findings: list[Finding], *, traced: bool) -> list[ValidFields]:
+    ready = None if traced else read_ready(file)
+    if ready is not None:
+        return ready
+    return [document.data for document in config.read_documents(file, findings, traced=traced).documents]
+
+
+_KIND = b"MutatingAdmissionPolicy"
+
+
+class ClusterMutations:
+    """The mutating policies of a repository, which are read and compiled only if there may be some."""
+
+    def __init__(self, project: ProjectConfig) -> None:
+        self._project = project
+        # An escape such as `\x41` may stand for any character.
+        files = layout.read_own_policies(project.root)
+        self._may_mutate = any(_KIND in file.content or b"\\" in file.content for file in files)
+        self._checkers: dict[str, EnvironmentChecker] = {}
+
+    def mutate(self, env: str, obj: Mapping[str, Node]) -> Mutated:
+        """Return an object with what the policies change in an environment."""
+        if not self._may_mutate:
+            return Mutated(obj)
+        if env not in self._checkers:
+            # Imported late: most repositories have no such policies.
+
+            root = self._project.root
+            # Manifests may be those of an environment that the repository does not have.
+            known = env if env in self._project.overlays else ""
+            runner = EnvironmentRunner(self._project, known)
+            self._checkers[env] = EnvironmentChecker(runner, lambda: load_policies(root).policies)
+        return self._checkers[env].mutate(obj)
+
+
+def mutate_rendered(project: ProjectConfig, made: Iterable[Rendered]) -> list[Rendered]:
+    """Return rendered objects with what the policies change in their environments."""
+    mutations = ClusterMutations(project)
+    return [each._replace(object=mutations.mutate(each.env, each.object).object) for each in made]

@@ -1,0 +1,311 @@
+"""Files that nobody applies as they are: templates, data of tests, assets of operators, configuration of programs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from jobgen.k8s.kinds import BUILTIN_GROUPS
+from jobgen.model.data import value_of
+from jobgen.model.finding import Finding
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.suggest import find_closest
+from jobgen.recognize import ASSET, CONFIG, FRAGMENT, TEMPLATE, TEST_DATA, Taken
+from jobgen.recognize.tree import FileTree
+from jobgen.schema.shipped_kinds import is_shipped_kind
+from jobgen.yamlio.read import read_shared
+
+# Keys at the start of a line. A pattern that begins with letters is found much faster than one that begins with `^`.
+_API_VERSION, _KIND = (
+    lazy_pattern(rb"%b(?:(?<=^%b)|(?<=^[\"']%b))[\"']?:[ \t]*[\"']?([^\s\"'#,]+)" % (key, key, key), re.MULTILINE)
+    for key in (b"apiVersion", b"kind")
+)
+# `v1`, `apps/v1beta2`; also with a typo in the version, which is a fault of an object.
+_CLUSTER_VERSION = lazy_pattern(r"\A(?:[\w.-]+/)?v?\d+(?:(?:alpha|beta)\d*)?\Z|\A[A-Za-z][\w.-]*/\S*\Z", re.IGNORECASE)
+_MAX_HEAD = 100_000
+_OBJECT_IN_LIST = lazy_pattern(rb"^(?:- |  |\[?\s{0,8}\{?\s{0,8}\")apiVersion[\"']?:", re.MULTILINE)
+_PATCH_OPERATION = lazy_pattern(rb"[\"']?op[\"']?:[ \t]*[\"']?(?:add|remove|replace|move|copy|test)\b")
+_PATCH_PATH = lazy_pattern(rb"[\"']?path[\"']?:[ \t]*[\"']?/")
+_ANSIBLE = lazy_pattern(
+    rb"^(?:- |  )(?:hosts|tasks|become|register|when|loop|import_playbook|import_role|include_role|ansible\.\w+\.\w+):",
+    re.MULTILINE,
+)
+_ANSIBLE_PATH = lazy_pattern(r"(?:\A|/)(?:tasks|handlers|roles|playbooks|group_vars|host_vars|molecule)/")
+# Programs by a file name, and by keys at the top of their configuration.
+_BY_NAME = (
+    (r"(?:\A|/)jobgen\.yaml\Z", "settings of jobgen"),
+    (r"(?:\A|/)Chart\.(?:yaml|lock)\Z", "metadata of a Helm chart"),
+    (r"(?:\A|/)values[\w.-]*\.ya?ml\Z|(?:\A|/)[\w.-]*values\.ya?ml\Z", "values of a Helm chart"),
+    (r"(?:\A|/)(?:docker-)?compose[\w.-]*\.ya?ml\Z", "Docker Compose"),
+    (
+        r"(?:\A|/)(?:package(?:-lock)?|tsconfig[\w.-]*|composer|renovate|\.?eslintrc)\.json\Z",
+        "a package manager or its tools",
+    ),
+    (
+        r"(?:\A|/)(?:\.gitlab-ci|\.travis|azure-pipelines|cloudbuild|buildkite|bitbucket-pipelines)[\w.-]*\.ya?ml\Z",
+        "CI",
+    ),
+    (r"(?:\A|/)\.(?:github|gitlab|circleci|buildkite|tekton|prow)/", "CI"),
+    (r"(?:\A|/)(?:mkdocs|_config|_toc|antora|docusaurus)[\w.-]*\.ya?ml\Z", "a documentation site"),
+    (
+        r"(?:\A|/)\.(?:pre-commit[\w.-]*|yamllint|golangci|markdownlint|hadolint|prettierrc|goreleaser)[\w.-]*\Z",
+        "a linter or a release tool",
+    ),
+    (
+        r"(?:\A|/)(?:[Tt]askfile|helmfile|skaffold|tilt|garden|werf|okteto|devspace)[\w.-]*\.ya?ml\Z",
+        "a build or deployment tool",
+    ),
+)
+_BY_KEYS = (
+    ({"AWSTemplateFormatVersion"}, "CloudFormation"),
+    ({"services"}, "Docker Compose"),
+    ({"openapi"}, "OpenAPI"),
+    ({"swagger"}, "OpenAPI"),
+    ({"panels"}, "Grafana"),
+    ({"scrape_configs"}, "Prometheus"),
+    ({"groups"}, "Prometheus or Grafana alerts"),
+    ({"jobs", "on"}, "a GitHub workflow"),
+    ({"stages"}, "CI"),
+    ({"repos"}, "pre-commit"),
+    ({"resources", "run"}, "SkyPilot"),
+    ({"resources", "setup"}, "SkyPilot"),
+    ({"cluster_name", "provider"}, "the Ray cluster launcher"),
+    ({"suite", "tests"}, "helm-unittest"),
+    ({"nbformat"}, "Jupyter"),
+    ({"commonLabels"}, "kustomize"),
+    ({"nameReference"}, "kustomize"),
+    ({"varReference"}, "kustomize"),
+)
+
+
+def recognize_list(path: str, content: bytes, *, is_found: bool) -> Taken | None:
+    """Return what a file is whose document is a list: no object is one.
+
+    Any list is something else if the file was found in a folder; one that was named may be meant to be an object.
+    """
+    if not _begins_list(content) or b"\n---" in content or _OBJECT_IN_LIST.search(content):
+        return None
+    if _PATCH_OPERATION.search(content) and _PATCH_PATH.search(content):
+        return Taken(FRAGMENT, "it is a list of JSON 6902 operations")
+    if _ANSIBLE.search(content) or _ANSIBLE_PATH.search(path):
+        return Taken(CONFIG, "it is a list of plays or tasks of Ansible")
+    return Taken(CONFIG, "it is a list, and no object is one") if is_found else None
+
+
+def _begins_list(content: bytes) -> bool:
+    """Return True if the first line that is neither empty nor a comment is an item of a list."""
+    lines = (line.strip() for line in content.removeprefix(b"\xef\xbb\xbf")[:_MAX_HEAD].split(b"\n"))
+    first = next((line for line in lines if line and not line.startswith((b"#", b"---"))), b"")
+    return first == b"-" or first.startswith((b"- ", b"["))
+
+
+def recognize_config(path: str, content: bytes) -> Taken | None:
+    """Return what a file is that names a kind which no cluster has."""
+    versions = [match[1].decode("utf-8", "replace") for match in _API_VERSION.finditer(content)]
+    if not versions:
+        return None
+    strange = next((version for version in versions if not _CLUSTER_VERSION.match(version)), "")
+    kinds = [match[1].decode("utf-8", "replace") for match in _KIND.finditer(content)]
+    if strange and (any("/" in kind for kind in kinds) or strange[0].isdigit()):
+        return Taken(CONFIG, f"`apiVersion: {strange}` is that of a program, not of a cluster")
+    if b"metadata" in content or b"jobgen.dev/" in content:
+        return None
+    return _recognize_without_metadata(path, content)
+
+
+def _recognize_without_metadata(path: str, content: bytes) -> Taken | None:
+    """Return what a file is whose documents have a kind of no known group, and neither metadata nor a spec."""
+    documents = read_shared(content, path).documents
+    for document in documents:
+        data = document.data
+        version, kind = (str(value_of(data.get(key, ""))) for key in ("apiVersion", "kind"))
+        is_known = version.rpartition("/")[0] in BUILTIN_GROUPS or is_shipped_kind(version, kind)
+        is_object = is_known or "spec" in data or find_closest("metadata", list(map(str, data)), 0.8)
+        if not version or not kind or is_object:
+            return None
+    if not documents:
+        return None
+    kind = str(value_of(documents[0].data["kind"]))
+    return Taken(CONFIG, f"`{kind}` has neither `metadata` nor `spec`, so a program reads it, and no cluster")
+
+
+def name_program(path: str, documents: Sequence[Mapping[str, Any]]) -> str:
+    """Return why a file without objects is configuration, with the program if it is known."""
+    for pattern, program in _BY_NAME:
+        if re.search(pattern, path):
+            return f"its name is that of {program}"
+    for keys, program in _BY_KEYS:
+        if any(keys <= data.keys() for data in documents):
+            return f"it has {_list_keys(keys)}, as files of {program} do"
+    local = next(_list_local_kinds(documents), "")
+    return f"`{local}` is a kind of a local tool" if local else "it has no `apiVersion` and `kind`"
+
+
+def _list_keys(keys: set[str]) -> str:
+    return " and ".join(f"`{key}`" for key in sorted(keys))
+
+
+def _list_local_kinds(documents: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    return (str(value_of(data["kind"])) for data in documents if "apiVersion" in data and "kind" in data)
+
+
+_FILLED = lazy_pattern(
+    rb"^[^#\n]{0,200}?(filled[ _-](?:in[ _-])?by[ _-](?:(?:the|an?)[ _-])?"
+    rb"(?:operator|controller|webhook|installer|validator|manager))",
+    re.IGNORECASE | re.MULTILINE,
+)
+# Folders that a Go program embeds or reads; `manifests` only inside of its code.
+_ASSET_FOLDERS = frozenset(("assets", "bindata"))
+_CODE_FOLDERS = frozenset(("cmd", "controllers", "internal", "pkg"))
+_EMBEDDED_FOLDERS = frozenset(("manifests", "resources", "templates", "yaml", "yamls"))
+# The first file that shows that a folder is a program in Go.
+_GO_FILES = ("go.mod", "PROJECT", "main.go")
+_BUILD_FILES = ("Makefile", "Dockerfile")
+_GO_BUILD = lazy_pattern(rb"\bgo (?:build|test|mod|install)\b|\bcontroller-gen\b|^FROM \S*golang", re.MULTILINE)
+BUNDLE_SUFFIX = ".clusterserviceversion.yaml"
+_BUNDLE_METADATA = "metadata/annotations.yaml"
+
+
+def recognize_asset(path: str, content: bytes, tree: FileTree) -> Taken | None:
+    """Return why a controller completes a manifest; None if nothing says so."""
+    # Most files do not have the word, and need no pattern.
+    found = _FILLED.search(content) if b"filled" in content.lower() else None
+    if found:
+        return Taken(ASSET, f"it says `{found[1].decode()}`")
+    folders = path.split("/")[:-1]
+    for index, folder in enumerate(folders):
+        above = folders[:index]
+        is_embedded = folder in _EMBEDDED_FOLDERS and not _CODE_FOLDERS.isdisjoint(above)
+        if (folder in _ASSET_FOLDERS or is_embedded) and (program := _find_program(above, tree)):
+            shown = "/".join(folders[: index + 1])
+            return Taken(ASSET, f"`{shown}` belongs to a Go program (`{program}`), which completes its manifests")
+    return None
+
+
+def _find_program(folders: list[str], tree: FileTree) -> str:
+    """Return the file that shows that a folder, or one above it, is a program in Go; empty if there is none."""
+    for count in range(len(folders), -1, -1):
+        for name in _GO_FILES:
+            path = "/".join((*folders[:count], name))
+            if tree.exists(path):
+                return path
+        for name in _BUILD_FILES:
+            path = "/".join((*folders[:count], name))
+            if tree.exists(path) and _GO_BUILD.search(tree.read(path).content):
+                return path
+    return ""
+
+
+def recognize_bundle(path: str, tree: FileTree) -> Taken | None:
+    """Return why OLM installs a manifest: it is part of a bundle."""
+    folder, _, _ = path.rpartition("/")
+    above, _, name = folder.rpartition("/")
+    metadata = f"{above}/{_BUNDLE_METADATA}" if above else _BUNDLE_METADATA
+    if name == "manifests" and tree.exists(metadata):
+        return Taken(ASSET, f"it is part of a bundle that OLM installs (`{metadata}`)")
+    if path.endswith(BUNDLE_SUFFIX):
+        return Taken(ASSET, "it is a ClusterServiceVersion, which OLM installs with its bundle")
+    return None
+
+
+# What templates have, and shell scripts inside of objects too: it decides nothing alone.
+_VARIABLE = lazy_pattern(rb"\$\{[A-Za-z_]")
+_LINE = lazy_pattern(rb"\n[ \t]*+(?:\$[A-Za-z_]|<?%)")
+# Statements of Go, Helm and Jinja templates on a line of their own.
+_STATEMENT = lazy_pattern(
+    rb"^[ \t]*(?:\{\{-?[ \t]*(?:/\*|if|else|end|range|with|define|include|template|block|toYaml|tpl)\b|\{%-?[ \t]*\w)",
+    re.MULTILINE,
+)
+_PATHS = (
+    (lazy_pattern(r"(?:\A|/)roles/[^/]+/templates/"), "it is a Jinja template of an Ansible role"),
+    (lazy_pattern(r"[^{]*\{\{[^/{}]*\}\}"), "its path is that of a project template"),
+    (lazy_pattern(r"\.(?:j2|tmpl|tpl|gotmpl|template)\.(?:ya?ml|json)\Z"), "its name is that of a template"),
+)
+_OPENSHIFT = lazy_pattern(rb"^[\"' ]*kind[\"']?:[ \t]*[\"']?Template[\"']?[ \t,]*\r?$", re.MULTILINE)
+_OBJECTS = lazy_pattern(rb"^[\"' ]*objects[\"']?:", re.MULTILINE)
+_NEAR = 1
+"""How many lines a YAML error may be away from the text that causes it."""
+
+
+def recognize_template(path: str, content: bytes) -> Taken | None:
+    """Return why a file is a template; None if it can be read as it is."""
+    for pattern, why in _PATHS:
+        if pattern.search(path):
+            return Taken(TEMPLATE, why)
+    if b"Template" in content and _OPENSHIFT.search(content) and _OBJECTS.search(content):
+        return Taken(TEMPLATE, "it is a Template of OpenShift, which `oc process` fills in")
+    # Job specs have expressions of their own.
+    if not _has_marker(content) or b"jobgen.dev/" in content:
+        return None
+    for finding in read_shared(content, path).findings:
+        cause = _find_cause(finding, content)
+        if cause:
+            return Taken(TEMPLATE, f"line {finding.location.line} is template text (`{cause}`)")
+    return None
+
+
+def _has_marker(text: bytes) -> bool:
+    """Return True if a text may be part of a template. Most texts are searched for four words, and for no pattern."""
+    if b"{{" in text or b"{%" in text:
+        return True
+    has_line = (b"$" in text or b"%" in text) and _LINE.search(b"\n" + text) is not None
+    return has_line or (b"${" in text and _VARIABLE.search(text) is not None)
+
+
+def _find_cause(finding: Finding, content: bytes) -> str:
+    """Return the template text that makes a file invalid; empty if something else does."""
+    if finding.rule not in ("template-text", "yaml-syntax", "not-a-mapping"):
+        return ""
+    lines = content.split(b"\n")
+    line = finding.location.line - 1
+    near = lines[max(line - _NEAR, 0) : line + _NEAR + 1]
+    for text in (lines[line : line + 1], near):
+        for each in text:
+            if _has_marker(each):
+                return each.strip().decode("utf-8", "replace")[:60]
+    if finding.rule == "template-text":
+        return finding.message
+    statement = _STATEMENT.search(content)
+    return statement[0].strip().decode("utf-8", "replace") if statement else ""
+
+
+# Folders that test runners read and build tools leave out.
+_FOLDERS = frozenset(("__fixtures__", "__snapshots__", "golden", "goldens", "test-data", "test_data", "testdata"))
+_GOLDEN_NAME = lazy_pattern(
+    r"\.(?:golden|snap|snapshot)\.(?:ya?ml|json)\Z|\A(?:golden|expected)[-_.]|[-_.](?:golden|expected)\."
+)
+# The steps of kuttl, and the files of Chainsaw that are compared with the cluster.
+_ASSERTION_NAME = lazy_pattern(
+    r"\A\d+-(?:assert|errors)\b|\A(?:chainsaw-)?assert(?:[-_.]|\Z)|\Aerrors?\.ya?ml\Z|[-_](?:assert|errors)\.ya?ml\Z"
+)
+# Part of every matcher: most files have none of them, and need no pattern.
+_SIGNS = (b"$glob:", b"$pattern:", b"$regex:", b"$var:", b"$ignore", b"$strict")
+# Values that stand for any text, as comparers of golden files write them.
+_MATCHER = lazy_pattern(
+    rb"[:-][ \t]{1,8}[\"']?(?:\$(?:glob|pattern|regex|var):|\$(?:ignore|strict)[\"']?[ \t]{0,8}\r?$)"
+    rb"|^[ \t]{0,80}[\"']?\$(?:ignore|strict)[\"']?:",
+    re.MULTILINE,
+)
+
+
+def recognize_by_path(path: str) -> Taken | None:
+    """Return what a path says about a file of a test."""
+    *folders, name = path.split("/")
+    found = _FOLDERS.intersection(folders)
+    if found:
+        return Taken(TEST_DATA, f"it is in a folder `{min(found)}`")
+    if _GOLDEN_NAME.search(name):
+        return Taken(TEST_DATA, "its name is that of an expected output")
+    if _ASSERTION_NAME.search(name):
+        return Taken(TEST_DATA, "its name is that of an assertion of kuttl or Chainsaw")
+    return None
+
+
+def recognize_by_content(content: bytes) -> Taken | None:
+    """Return what matchers in a file say about it."""
+    match = _MATCHER.search(content) if any(sign in content for sign in _SIGNS) else None
+    if match is None:
+        return None
+    matcher = match[0].strip(b" \t:\"'-").decode("ascii")
+    return Taken(TEST_DATA, f"its values have matchers of a test (`{matcher}`)")

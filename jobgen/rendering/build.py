@@ -1,0 +1,340 @@
+"""Build the object of a job in one environment: render a spec or take a raw manifest, then apply the patches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from jobgen.k8s.kinds import CLUSTER_SCOPED
+from jobgen.model.data import (
+    API_VERSION,
+    Node,
+    TracedKey,
+    TracedScalar,
+    ValidFields,
+    locatable,
+    untraced,
+    value_of,
+    with_layer,
+)
+from jobgen.model.finding import Identity, Problem, Severity
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.suggest import find_closest, suggest_type
+from jobgen.rendering.expand import Expander, JobDocument, JobSpec
+from jobgen.rendering.patch_objects import apply_images, apply_patches
+from jobgen.rendering.runtimes import complete_reference, render_runtimes
+from jobgen.schema.shipped_kinds import is_shipped_kind
+from jobgen.spec.kinds import Kind
+from jobgen.spec.merge import Deletion
+from jobgen.spec.overlay import JobAttributes, Patch
+
+_MAX_NAME_LENGTH = 253
+# One segment of a path, whatever the platform.
+_GROUP = API_VERSION.rpartition("/")[0] + "/"
+_LAYERED = frozenset(("metadata", "spec"))
+_SPEC_KINDS = frozenset(("TrainingJob", "Overlay"))
+_PATH_SEGMENT = lazy_pattern(r"[^./\\\0][^/\\\0]{0,252}\Z")
+
+
+def build_object(
+    job: JobDocument, expander: Expander, patches: list[Patch], problems: list[Problem], deletions: list[Deletion]
+) -> Mapping[str, Node] | None:
+    """Build the object of a job, without its companions."""
+    return next(iter(build_objects(job, expander, patches, problems, deletions)), None)
+
+
+def build_objects(
+    job: JobDocument, expander: Expander, patches: list[Patch], problems: list[Problem], deletions: list[Deletion]
+) -> tuple[Mapping[str, Node], ...]:
+    """Build the object of a job and its companions, such as the Service that its pods need.
+
+    Problems say why that fails; no object without problems means that the job is inactive.
+    """
+    spec = expander.expand(job, patches, problems, deletions) if is_spec(job.data) else None
+    problems.extend(_find_locked(job, expander, patches, spec))
+    if spec is not None:
+        # Imported late: a repository with raw manifests alone needs neither.
+        from jobgen.rendering.by_kind import render_spec
+        from jobgen.rendering.runs import is_inactive, name_run, needs_name
+
+        if "run" in spec.fields and is_inactive(spec, expander.day, problems):
+            return ()
+        made: Mapping[str, Any] = render_spec(spec, problems, deletions)
+    elif is_spec(job.data):
+        return ()
+    else:
+        made = _complete_metadata(job, expander)
+    problems.extend(_find_locked_operations(made, expander, patches))
+    made = apply_patches(made, patches, problems, deletions)
+    if expander.environment.runtimes:
+        made = complete_reference(made, expander.environment.runtimes)
+    made = apply_images(made, expander.environment, expander.kinds, deletions, is_spec=spec is not None)
+    if spec is not None and needs_name(spec):
+        made = name_run(made, spec, _source_path(job), problems)
+    companions: tuple[Mapping[str, Any], ...] = ()
+    if spec is not None and spec.kind.network is not None:
+        from jobgen.rendering.network import connect_pods
+
+        made, companions = connect_pods(made, spec, problems)
+    if expander.environment.runtimes:
+        runtimes = render_runtimes(made, expander.environment, expander.kinds, problems, deletions)
+        companions = (*companions, *runtimes)
+    if not problems:
+        problems.extend(_find_unsafe_names(made))
+    if spec is not None and not problems:
+        companions += _build_own_companions(made, spec)
+    return (made, *companions)
+
+
+def _find_locked(job: JobDocument, expander: Expander, patches: list[Patch], spec: JobSpec | None) -> Iterable[Problem]:
+    if not expander.environment.locks:
+        return ()
+    # Imported late: most repositories have no locks.
+    from jobgen.rendering.locked import find_locked_in_job, find_locked_in_manifest
+
+    if is_spec(job.data):
+        return find_locked_in_job(job, expander, patches, spec)
+    return find_locked_in_manifest(job, expander, patches)
+
+
+def _find_locked_operations(made: Mapping[str, Node], expander: Expander, patches: list[Patch]) -> Iterable[Problem]:
+    if not expander.environment.locks or not any(patch.json_patch is not None for patch in patches):
+        return ()
+    from jobgen.rendering.locked import find_locked_operations
+
+    return find_locked_operations(made, expander, patches)
+
+
+def _build_own_companions(made: Mapping[str, Any], spec: JobSpec) -> tuple[Mapping[str, Any], ...]:
+    """The ConfigMaps and ServiceAccounts whose content is in the job."""
+    companions: tuple[Mapping[str, Any], ...] = ()
+    if any("configs" in role.pod for role in spec.roles.values()):
+        from jobgen.rendering.sources import build_config_maps
+
+        companions += build_config_maps(made, spec)
+    if any(isinstance(role.pod.get("serviceAccount"), dict) for role in spec.roles.values()):
+        from jobgen.rendering.network import build_service_accounts
+
+        companions += build_service_accounts(made, spec)
+    return companions
+
+
+def _source_path(job: JobDocument) -> Node:
+    """The path of a job's file; None for an item of a KRM resource list, which has no file."""
+    if not job.file.startswith("jobs/"):
+        return None
+    # A file name may hold any bytes; an object holds text.
+    path = job.file.encode("utf-8", "replace").decode()
+    first = next(iter(job.data))
+    # No scalar of the file holds this value, so its location is the point where the job starts.
+    return (
+        TracedScalar(path, first.location._replace(end_line=0, end_column=0), "path of the file")
+        if type(first) is TracedKey
+        else path
+    )
+
+
+def name_layer(job: JobDocument) -> JobDocument:
+    """A traced document whose nodes name its layer, so that they need not be copied for each environment."""
+    if not is_spec(job.data):
+        return job._replace(data=with_layer(job.data, "manifest"))
+    parts = {key: with_layer(value, "job") if key in _LAYERED else value for key, value in job.data.items()}
+    return job._replace(data=parts)
+
+
+def is_spec(data: Mapping[str, Node]) -> bool:
+    """Return True if a document is a job spec rather than a raw manifest."""
+    # Any version of the group, and a misspelled group: these are errors in a spec, not a raw manifest.
+    api_version = str(value_of(data.get("apiVersion")))
+    if api_version.startswith(_GROUP):
+        return True
+    kind = value_of(data.get("kind"))
+    return isinstance(kind, str) and kind in _SPEC_KINDS and _is_misspelled(api_version, data.get("spec"))
+
+
+def _is_misspelled(api_version: str, spec: Node) -> bool:
+    """Return True if the apiVersion of a kind that jobgen has is meant to be that of jobgen.
+
+    Other groups may have a kind of the same name. Those have a domain, and their specs have no `framework`.
+    """
+    group = api_version.rpartition("/")[0]
+    if api_version in ("", "None"):
+        return False
+    return (
+        "." not in group or bool(find_closest(group, [_GROUP[:-1]])) or (isinstance(spec, dict) and "framework" in spec)
+    )
+
+
+def job_attributes(job: JobDocument, expander: Expander) -> JobAttributes:
+    """The attributes of a spec or raw manifest that overlay selectors match on."""
+    if is_spec(job.data):
+        return expander.attributes(job)
+    metadata = untraced(job.data["metadata"])
+    kind = _find_kind(job.data, expander.kinds)
+    framework = next(iter(kind.frameworks)) if kind and len(kind.frameworks) == 1 else ""
+    labels = metadata.get("labels")
+    return JobAttributes(
+        name=job.name,
+        labels=labels if isinstance(labels, dict) else {},
+        framework=framework,
+        kind=str(value_of(job.data["kind"])),
+        namespace=str(metadata.get("namespace") or value_of(expander.environment.namespace) or ""),
+        path=job.file,
+        is_spec=False,
+        platform=kind.platform if kind else "",
+        team=expander.find_team(job.file),
+    )
+
+
+def _find_kind(data: ValidFields, kinds: Sequence[Kind]) -> Kind | None:
+    api_version, kind = str(value_of(data["apiVersion"])), str(value_of(data["kind"]))
+    return next((known for known in kinds if known.describes(api_version, kind)), None)
+
+
+def _complete_metadata(job: JobDocument, expander: Expander) -> ValidFields:
+    """A raw manifest with the labels of its team, in the environment's namespace if it has none of its own."""
+    data = with_layer(job.data, "manifest")
+    if expander.environment.as_written:
+        return data
+    if expander.environment.teams.find(job.file):
+        data = {**data, "metadata": expander.add_team_labels(data["metadata"], job.file)}
+    namespace = expander.environment.namespace
+    if value_of(namespace) is None or "namespace" in data["metadata"] or value_of(data["kind"]) in CLUSTER_SCOPED:
+        return data
+    return {**data, "metadata": {**data["metadata"], "namespace": namespace}}
+
+
+def identity_of(made: Mapping[str, Node]) -> Identity:
+    """The identity of an object in the API server."""
+    metadata = made.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    name = value_of(metadata.get("name")) or value_of(metadata.get("generateName")) or ""
+    return Identity(
+        api_version=str(value_of(made.get("apiVersion", ""))),
+        kind=str(value_of(made.get("kind", ""))),
+        namespace=str(value_of(metadata.get("namespace")) or ""),
+        name=str(name),
+    )
+
+
+def _find_unsafe_names(made: Mapping[str, Node]) -> Iterator[Problem]:
+    """Report names that are not one path segment: they become file names in the rendered tree."""
+    identity = identity_of(made)
+    for field, name in (("kind", identity.kind), ("namespace", identity.namespace), ("name", identity.name)):
+        if not (_PATH_SEGMENT.match(name) and name.isprintable()) and (name or field != "namespace"):
+            holder = made if field == "kind" else made.get("metadata")
+            # A name that a patch removed has no location; the job's is used instead.
+            node = holder.get(field) if isinstance(holder, dict) else None
+            yield Problem("invalid-name", _explain_unsafe_name(field, name), node, category="schema")
+
+
+def _explain_unsafe_name(field: str, name: str) -> str:
+    if not name:
+        return f"a patch removes `{field}`; an object needs one"
+    if len(name) > _MAX_NAME_LENGTH:
+        return f"`{name[:40]}…` has {len(name)} characters; a {field} has at most {_MAX_NAME_LENGTH}"
+    return f"`{name}` is not a valid {field} of an object"
+
+
+_ROOT_FIELDS = frozenset(("apiVersion", "kind", "metadata", "spec", "status", "name", "generateName", "namespace"))
+
+
+_LIST_FIELDS = frozenset(("apiVersion", "kind", "metadata", "items"))
+# A list of any objects, and what KRM functions read and write.
+_MIXED_LISTS = frozenset(
+    ("v1/List", "config.kubernetes.io/v1/ResourceList", "config.kubernetes.io/v1beta1/ResourceList")
+)
+
+
+def split_list(data: ValidFields) -> list[ValidFields]:
+    """The objects of a document: the items of a list of objects, or the document itself."""
+    items = data.get("items")
+    if isinstance(items, list) and (_is_list_kind(data) or (_name_listed(data) and any(map(_is_object, items)))):
+        return list(items)
+    return [data]
+
+
+def list_errors(data: Mapping[str, Node]) -> list[Problem]:
+    """Report the fields of a list that it does not have; clients drop them with the list."""
+    kind = value_of(data.get("kind"))
+    if not isinstance(data.get("items"), list) or kind == "ResourceList" or not _is_list_kind(data):
+        return []
+    message = "`{}` is not a field of `{}`, and is dropped; remove it, or move it into an item"
+    return [
+        Problem("unknown-field", message.format(key, kind), key, category="schema", severity=Severity.WARNING)
+        for key in data
+        if key not in _LIST_FIELDS
+    ]
+
+
+def _is_list_kind(data: Mapping[str, Node]) -> bool:
+    """Return True if a document is a list, whatever its items are: a `List`, or a list of a known kind."""
+    api_version, listed = str(value_of(data.get("apiVersion"))), _name_listed(data)
+    if f"{api_version}/{value_of(data.get('kind'))}" in _MIXED_LISTS:
+        return True
+    return bool(listed) and is_shipped_kind(api_version, listed)
+
+
+def _name_listed(data: Mapping[str, Node]) -> str:
+    """The kind of the items if the document is a list of one kind: `Pod` of a `PodList`."""
+    kind = str(value_of(data.get("kind")))
+    return kind.removesuffix("List") if kind.endswith("List") else ""
+
+
+def _is_object(item: Node) -> bool:
+    """Return True if an item of a list is an object; the API server writes items without their kind."""
+    return isinstance(item, dict) and ("metadata" in item or {"apiVersion", "kind"} <= item.keys())
+
+
+def manifest_errors(manifest: Node) -> list[Problem]:
+    """Report what keeps a raw manifest from being an object."""
+    if not isinstance(manifest, dict):
+        return [Problem("not-a-mapping", "an item of a List must be a mapping", manifest, category="yaml")]
+    if is_spec(manifest):
+        message = "a job spec cannot be an item of a List; write it as a document of its own"
+        return [Problem("misplaced-job", message, manifest)]
+    if _is_list_kind(manifest):
+        return [_check_list(manifest)]
+    if not {"apiVersion", "kind", "metadata"} & manifest.keys():
+        message = "the document is not a Kubernetes object: it has no `apiVersion`, `kind` and `metadata`"
+        return [Problem("missing-field", message, manifest, category="schema")]
+    faults = [_check_text(manifest, key, key) for key in ("apiVersion", "kind")]
+    metadata = manifest.get("metadata")
+    if isinstance(metadata, dict):
+        is_generated = not value_of(metadata.get("name")) and value_of(metadata.get("generateName"))
+        key = "generateName" if is_generated else "name"
+        faults.append(_check_text(metadata, key, f"metadata.{key}"))
+    elif value_of(metadata) is None:
+        node = _locate_missing(manifest, "metadata")
+        faults.append(Problem("missing-field", "the object has no `metadata`", node, category="schema"))
+    else:
+        faults.append(Problem("wrong-type", "`metadata` must be a mapping", metadata, category="schema"))
+    return [fault for fault in faults if fault]
+
+
+def _check_list(manifest: Mapping[str, Node]) -> Problem:
+    """Say why a list has no items to check: they are missing, no list, or the List is an item itself."""
+    if value_of(manifest.get("items")) is None:
+        return Problem("missing-field", "the List has no `items`", manifest, category="schema")
+    if not isinstance(manifest["items"], list):
+        return Problem("wrong-type", "`items` of a List must be a list", manifest["items"], category="schema")
+    message = "a List is an item of another List, so its items were not checked; write them in the outer List"
+    return Problem("invalid-value", message, manifest["items"], category="schema")
+
+
+def _locate_missing(holder: Mapping[str, Node], key: str) -> Node:
+    """The node for a field that is missing: its null, a key that is probably meant, or the first key."""
+    similar = find_closest(key, [name for name in holder if name not in _ROOT_FIELDS])
+    return locatable(holder.get(key), next((name for name in holder if name == similar), None), holder)
+
+
+def _check_text(holder: Mapping[str, Node], key: str, path: str) -> Problem | None:
+    value = holder.get(key)
+    if value_of(value) is None:
+        return Problem("missing-field", f"the object has no `{path}`", _locate_missing(holder, key), category="schema")
+    if not isinstance(value_of(value), str):
+        fix_steps, safe = suggest_type(value, "a string")
+        return Problem(
+            "wrong-type", f"`{path}` must be a string", value, category="schema", fix_steps=fix_steps, safe=safe
+        )
+    return None

@@ -1,0 +1,371 @@
+"""Expand a job: merge kind defaults, overlay defaults, the job and the patches into a JobSpec.
+
+Layer order outranks specificity. A job's value for all roles overrides an overlay's default for one role, and a patch
+for all roles overrides the job's value for one role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from jobgen.model.data import Node, TracedKey, ValidFields, untraced, value_of, with_layer
+from jobgen.model.finding import Problem
+from jobgen.model.suggest import did_you_mean, suggest_rename
+from jobgen.spec.kinds import ANY_ROLE, Framework, Kind
+from jobgen.spec.merge import Deletion, is_deletion, merge
+from jobgen.spec.normalize import Layer, RoleFields, normalize
+from jobgen.spec.overlay import Cluster, Environment, JobAttributes, Patch
+
+
+class JobDocument(NamedTuple):
+    """A document of jobs/: a job spec, or a raw manifest."""
+
+    data: ValidFields
+    file: str
+    sweep: str = ""
+    """The name of the sweep that generated it."""
+
+    @property
+    def name(self) -> str:
+        """`metadata.name` as text."""
+        return str(value_of(self.data["metadata"].get("name", "")))
+
+
+class RoleSpec(NamedTuple):
+    """A role with all its layers merged. Roles without fields of their own share `pod` and `templates`."""
+
+    replica: dict[str, Any]
+    pod: dict[str, Any]
+    templates: tuple[ValidFields, ...]
+    manifests: tuple[ValidFields, ...] = ()
+    """Merged into the item of the role in the custom resource."""
+
+
+class JobSpec(NamedTuple):
+    """A job with its overlays applied, ready to be rendered as its kind."""
+
+    metadata: dict[str, Any]
+    framework: str
+    kind: Kind
+    cluster: Cluster
+    fields: dict[str, Any]
+    roles: dict[str, RoleSpec]
+    manifests: tuple[ValidFields, ...]
+
+
+class Expander:
+    """Expands the jobs of one environment. The layers below all jobs of a framework are merged once."""
+
+    def __init__(self, environment: Environment, kinds: list[Kind], day: Callable[[], str] = lambda: "") -> None:
+        self.environment = environment
+        self.kinds = kinds
+        self.day = day
+        self._common_defaults = environment.common_defaults
+        self._defaults: dict[tuple[str, str, tuple[int, ...]], _Defaults] = {}
+        self._served: dict[tuple[str, str], Kind | None] = {}
+        self.lock_places: dict[Any, Any] = {}
+        """Where locked fields can be, by field and kind."""
+
+    def expand(
+        self, job: JobDocument, patches: list[Patch], problems: list[Problem], deletions: list[Deletion]
+    ) -> JobSpec | None:
+        """Merge all layers of a job; None if a problem prevents that."""
+        own = normalize(with_layer(job.data["spec"], "job"), self.environment.cluster.gpu_resource, problems)
+        layers = [own, *(patch.merge for patch in patches if patch.merge is not None)]
+        framework = _find_last((*self._common_defaults, *layers), "framework")
+        if value_of(framework) is None:
+            problems.append(
+                Problem("missing-field", "the job has no `framework`; set it", job.data["spec"] or job.data)
+            )
+            return None
+        platform = _find_last((*self._common_defaults, *layers), "platform")
+        kind = self._select_kind(value_of(framework), value_of(platform) or "")
+        if kind is None:
+            message = self._explain_missing_kind(value_of(framework), value_of(platform) or "")
+            problems.append(
+                Problem("unsupported-by-kind", message, framework if value_of(platform) is None else platform)
+            )
+            return None
+        defaults = self._merge_defaults(job, value_of(framework), kind)
+        return self._merge_layers(job, layers, defaults, value_of(framework), problems, deletions)
+
+    def attributes(self, job: JobDocument) -> JobAttributes:
+        """The attributes that overlay selectors match on, before any patch."""
+        metadata = job.data["metadata"]
+        namespace = value_of(metadata.get("namespace")) or value_of(self.environment.namespace) or ""
+        framework, platform = (
+            value_of(job.data["spec"].get(name)) or value_of(_find_last(self._common_defaults, name)) or ""
+            for name in ("framework", "platform")
+        )
+        kind = self._select_kind(framework, platform)
+        labels = untraced(metadata.get("labels", {}))
+        return JobAttributes(
+            job.name,
+            labels,
+            framework,
+            kind.name if kind else "",
+            namespace,
+            job.file,
+            platform=kind.platform if kind else platform,
+            team=self.find_team(job.file),
+        )
+
+    def find_team(self, file: str) -> str:
+        """Return the name of the team that owns a file; empty if none does."""
+        return self.environment.teams.find_name(file)
+
+    def _select_kind(self, framework: str, platform: str) -> Kind | None:
+        key = (framework, platform)
+        if key not in self._served:
+            self._served[key] = self._find_kind(framework, platform)
+        return self._served[key]
+
+    def _list_platforms(self, platform: str) -> tuple[str, ...]:
+        """The platforms that a job can use: its own, if the cluster has it, or those of the cluster."""
+        cluster = self.environment.cluster
+        if not platform:
+            return cluster.list_platforms()
+        return (platform,) if not cluster.platforms or platform in cluster.platforms else ()
+
+    def _find_kind(self, framework: str, platform: str) -> Kind | None:
+        cluster = self.environment.cluster
+        for name in self._list_platforms(platform):
+            for kind in self.kinds:
+                declared = cluster.find_version(kind.operator)
+                serves = kind.platform == name and framework in kind.frameworks
+                if (
+                    serves
+                    and kind.versions.contains(declared)
+                    and kind.frameworks[framework].versions.contains(declared)
+                ):
+                    return kind
+        return None
+
+    def _explain_missing_kind(self, framework: str, platform: str) -> str:
+        cluster = self.environment.cluster
+        if platform and not self._list_platforms(platform):
+            listed = ", ".join(f"`{name}`" for name in cluster.platforms)
+            return f"the cluster does not have platform `{platform}`; `cluster.platforms` lists {listed}"
+        names = self._list_platforms(platform)
+        for kind in self.kinds:
+            if kind.platform in names and framework in kind.frameworks:
+                declared = cluster.find_version(kind.operator)
+                span = kind.versions if not kind.versions.contains(declared) else kind.frameworks[framework].versions
+                return f"{kind.operator} {declared} does not serve {kind.name} for `{framework}`: it {span}"
+        served = sorted({kind.platform for kind in self.kinds if framework in kind.frameworks})
+        where = f"; use {' or '.join(f'`{name}`' for name in served)}" if served else ""
+        shown = " or ".join(f"`{name}`" for name in names)
+        return f"framework `{framework}` has no kind on platform {shown}{where}"
+
+    def _merge_layers(
+        self,
+        job: JobDocument,
+        layers: list[Layer],
+        defaults: _Defaults,
+        framework: str,
+        problems: list[Problem],
+        deletions: list[Deletion],
+    ) -> JobSpec:
+        fields, kind = defaults.fields, defaults.kind
+        for layer in layers:
+            fields = merge(fields, layer.job, deletions)
+        names = _list_roles(layers, kind, kind.frameworks[framework], problems, deletions)
+        shared = _merge_fields(defaults.shared, [layer.common for layer in layers], deletions)
+        roles = {name: _merge_role(name, defaults, layers, shared, deletions) for name in names}
+        manifests: tuple[ValidFields, ...] = ()
+        for manifest in (layer.manifest for layer in (*defaults.layers, *layers) if layer.manifest is not None):
+            manifests = _stack_block(manifests, manifest, "manifest", deletions)
+        deletions += defaults.deletions
+        return JobSpec(
+            metadata=self._metadata(job),
+            framework=framework,
+            kind=kind,
+            cluster=self.environment.cluster,
+            fields={key: value for key, value in fields.items() if key not in ("framework", "platform")},
+            roles=roles,
+            manifests=manifests,
+        )
+
+    def _metadata(self, job: JobDocument) -> dict[str, Any]:
+        metadata = self.add_team_labels(with_layer(job.data["metadata"], "job"), job.file)
+        if "namespace" in metadata or value_of(self.environment.namespace) is None:
+            return metadata
+        return {**metadata, "namespace": self.environment.namespace}
+
+    def add_team_labels(self, metadata: ValidFields, file: str) -> dict[str, Any]:
+        """Return the metadata of a job with the labels of its team; labels of its own win."""
+        team = self.environment.teams.find(file)
+        labels = team.spec.get("labels") if team else None
+        own = metadata.get("labels")
+        if not team or not labels or not isinstance(own, (dict, type(None))):
+            return dict(metadata)
+        added = with_layer(labels, f"labels of team {team.name}")
+        return {**metadata, "labels": {**added, **(own or {})}}
+
+    def _merge_defaults(self, job: JobDocument, framework: str, kind: Kind) -> _Defaults:
+        """Merge the defaults of a job; jobs for which the same ones match share the result."""
+        layers = self._common_defaults
+        if len(layers) < len(self.environment.defaults):
+            layers = self.environment.defaults_for(self.attributes(job))
+        key = (framework, kind.platform, tuple(map(id, layers)))
+        if key not in self._defaults:
+            own = normalize(kind.frameworks[framework].defaults, self.environment.cluster.gpu_resource, [])
+            self._defaults[key] = _Defaults(kind, [own, *layers])
+        return self._defaults[key]
+
+
+class _Defaults:
+    """The defaults of the kind and of the overlays, merged for the job and for each role."""
+
+    def __init__(self, kind: Kind, layers: list[Layer]) -> None:
+        self.kind = kind
+        self.layers = layers
+        self.deletions: list[Deletion] = []
+        self.fields: dict[str, Any] = {}
+        for layer in layers:
+            self.fields = merge(self.fields, layer.job, self.deletions)
+        self.shared = _merge_fields(RoleSpec({}, {}, ()), [layer.common for layer in layers], self.deletions)
+        self._roles: dict[str, RoleSpec] = {}
+
+    def role(self, name: str) -> RoleSpec:
+        """The defaults of one role."""
+        if name not in self._roles:
+            start = RoleSpec(_default_replica(self.kind, name), {}, ())
+            self._roles[name] = _merge_fields(start, _fields_for(name, self.layers), self.deletions)
+        return self._roles[name]
+
+    def has_role_defaults(self, name: str) -> bool:
+        """Return True if some layer has defaults for this role alone."""
+        return any(layer.roles.get(name) for layer in self.layers)
+
+
+def _merge_role(
+    name: str, defaults: _Defaults, layers: list[Layer], shared: RoleSpec, deletions: list[Deletion]
+) -> RoleSpec:
+    own = [fields for layer in layers if (fields := layer.roles.get(name))]
+    described = defaults.kind.find_role(name)
+    if described and described.ignores:
+        return _merge_apart(name, described.ignores, defaults, layers, deletions)
+    if defaults.has_role_defaults(name) or any(_is_apart(fields) for fields in own):
+        return _merge_fields(defaults.role(name), _fields_for(name, layers), deletions)
+    replica = {**_default_replica(defaults.kind, name), **defaults.shared.replica}
+    for fields in _fields_for(name, layers):
+        replica = merge(replica, fields.replica, deletions) if fields.replica else replica
+    return shared._replace(replica=replica)
+
+
+def _is_apart(fields: RoleFields) -> bool:
+    """Return True if a role has fields for its own pods or its own item, so that it shares neither with other roles."""
+    return bool(fields.pod) or fields.template is not None or fields.manifest is not None
+
+
+def _default_replica(kind: Kind, name: str) -> dict[str, Any]:
+    described = kind.find_role(name)
+    return {"replicas": described.replicas} if described else {}
+
+
+def _merge_apart(
+    name: str, ignored: frozenset[str], defaults: _Defaults, layers: list[Layer], deletions: list[Deletion]
+) -> RoleSpec:
+    """Merge a role to which some fields of all roles do not apply: the head of a Ray cluster does not train."""
+    merged = RoleSpec(_default_replica(defaults.kind, name), {}, ())
+    for layer in (*defaults.layers, *layers):
+        common = layer.common
+        pod = {key: value for key, value in common.pod.items() if key not in ignored}
+        replica = {key: value for key, value in common.replica.items() if key not in ignored}
+        merged = _merge_fields(merged, [common._replace(pod=pod, replica=replica)], deletions)
+        own = layer.roles.get(name)
+        merged = _merge_fields(merged, [own], deletions) if own else merged
+    return merged
+
+
+def _fields_for(name: str, layers: Sequence[Layer]) -> Iterator[RoleFields]:
+    """The fields of a role, layer by layer: for all roles, then its own. A deletion drops its own fields below."""
+    deleted = [index for index, layer in enumerate(layers) if layer.roles.get(name, True) is None]
+    first = deleted[-1] if deleted else 0
+    for index, layer in enumerate(layers):
+        yield layer.common
+        own = layer.roles.get(name)
+        if own is not None and index >= first:
+            yield own
+
+
+def _merge_fields(role: RoleSpec, layers: Iterable[RoleFields], deletions: list[Deletion]) -> RoleSpec:
+    replica, pod, templates, manifests = role
+    for fields in layers:
+        replica = merge(replica, fields.replica, deletions) if fields.replica else replica
+        pod = merge(pod, fields.pod, deletions) if fields.pod else pod
+        templates = (
+            templates if fields.template is None else _stack_block(templates, fields.template, "podTemplate", deletions)
+        )
+        if fields.manifest is not None:
+            manifests = _stack_block(manifests, fields.manifest, "manifest", deletions)
+    return RoleSpec(replica, pod, templates, manifests)
+
+
+def _stack_block(
+    below: tuple[ValidFields, ...], block: ValidFields, name: str, deletions: list[Deletion]
+) -> tuple[ValidFields, ...]:
+    """Add a block that is merged into the rendered object; a deletion drops all blocks below it."""
+    if not is_deletion(block):
+        return (*below, block)
+    deletions.append(Deletion(block, name, bool(below)))
+    return ()
+
+
+def _find_last(layers: Sequence[Layer], name: str) -> Node:
+    """A field of the job, from the last layer that sets it."""
+    return next((layer.job[name] for layer in reversed(layers) if name in layer.job), None)
+
+
+def _list_roles(
+    layers: list[Layer], kind: Kind, framework: Framework, problems: list[Problem], deletions: list[Deletion]
+) -> list[str]:
+    """The roles of a job, in the order of its kind: those that a layer names, and those that the kind requires."""
+    named: dict[str, Any] = {}
+    for layer in layers:
+        for name, role in layer.roles.items():
+            if role is not None:
+                named.setdefault(name, name)
+            else:
+                asked_by = name if type(name) is TracedKey else layer.roles
+                deletions.append(Deletion(asked_by, name, named.pop(name, None) is not None))
+    named = {name: node for name, node in named.items() if _is_on_platform(name, layers, kind.platform)}
+    takes_any = ANY_ROLE in framework.roles
+    for name, node in named.items():
+        if name not in framework.roles and not takes_any:
+            hint = (
+                did_you_mean(name, list(framework.roles))
+                or f"; it has {', '.join(f'`{role}`' for role in framework.roles)}"
+            )
+            fix_steps, safe = suggest_rename(node, list(framework.roles), named)
+            message = f"{kind.name} has no role `{name}`{hint}"
+            problems.append(Problem("unknown-role", message, node, fix_steps=fix_steps, safe=safe))
+    required = [name for name in framework.roles if name != ANY_ROLE and kind.roles[name].required]
+    if not named:
+        named[framework.single] = None
+    listed = [name for name in framework.roles if name in named or name in required]
+    return listed + [str(name) for name in named if takes_any and name not in framework.roles]
+
+
+def _is_on_platform(name: str, layers: list[Layer], platform: str) -> bool:
+    """Return True if a role exists on a platform: on all, unless `platforms` of the role lists some."""
+    own = [role for layer in layers if (role := layer.roles.get(name))]
+    listed = next((role.replica["platforms"] for role in reversed(own) if "platforms" in role.replica), None)
+    return not isinstance(listed, list) or platform in map(value_of, listed)
+
+
+def find_dead_deletions(deletions: list[Deletion]) -> Iterator[Problem]:
+    """Report deletion markers that deleted nothing anywhere. They are identified by location, so the walk is traced."""
+    hit = {deletion.location for deletion in deletions if deletion.found}
+    seen = set(hit)
+    for deletion in deletions:
+        if deletion.location not in seen:
+            seen.add(deletion.location)
+            marker = (
+                f"`$patch: delete` of `{deletion.key}`" if is_deletion(deletion.asked_by) else f"`{deletion.key}: null`"
+            )
+            message = deletion.fault or f"{marker} deletes nothing; remove it"
+            rule = "invalid-patch" if deletion.fault else "deletes-nothing"
+            yield Problem(rule, message, deletion.asked_by)

@@ -1,0 +1,242 @@
+"""Read jobs from files: the valid documents, and the errors of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from jobgen.model.data import Location, ValidFields, value_of
+from jobgen.model.finding import Finding, Problem, Severity
+from jobgen.rendering import config
+from jobgen.rendering.build import is_spec, list_errors, manifest_errors, split_list
+from jobgen.rendering.expand import JobDocument
+from jobgen.rendering.locate import locate
+from jobgen.rendering.trace import WHOLE, Job, member_index
+from jobgen.repo.files import LOCK_FILE, Built, File, FileEntry, read_file, starts_object
+from jobgen.repo.lock import LOCK
+from jobgen.reports.suppress import Suppression, may_suppress, parse_suppressions
+from jobgen.schema import ambiguous
+from jobgen.spec.frameworks import Frameworks
+from jobgen.spec.matrix import find_matrix_errors, find_misspelled_keys, find_oversize
+from jobgen.spec.sweeps import (
+    expand_sweep,
+    find_stray_variables,
+    find_sweep_warnings,
+    find_variables_of_manifest,
+    find_variables_of_name,
+    is_sweep,
+    keep_matrix,
+)
+from jobgen.yamlio.read import YamlDocument
+
+# The start of an expression, also in the form of other tools. A file without it has none.
+_EXPRESSION_START = b"{{"
+_NOT_A_MAPPING = "not-a-mapping"
+"""Patches may be lists of operations."""
+_OTHER_FOLDERS = {"Team": "a team belongs in teams/", "JobTests": "tests of jobs belong in tests/"}
+
+
+def read_jobs(
+    paths: Iterable[FileEntry],
+    frameworks: Frameworks,
+    findings: list[Finding],
+    comments: list[Suppression] | None = None,
+    skipped: list[tuple[str, str]] | None = None,
+) -> Iterator[Job]:
+    """Read the jobs of files. Errors are added to `findings`, suppression comments to `comments`.
+
+    What a file is that is skipped, because it is none of Kubernetes, and why, is added to `skipped`.
+    """
+    for path in paths:
+        if path.build is not None:
+            yield from _read_built(path, path.build(), findings)
+        else:
+            for document, file, position in _read_documents(path, findings, comments, skipped):
+                if is_spec(document.data):
+                    yield from _read_spec(document.data, file, position, document.location, frameworks, findings)
+                else:
+                    yield from _read_manifests(document.data, file, position, document.location, findings)
+
+
+def _read_documents(
+    path: FileEntry,
+    findings: list[Finding],
+    comments: list[Suppression] | None,
+    skipped: list[tuple[str, str]] | None,
+) -> Iterator[tuple[YamlDocument, File, int]]:
+    """Return the documents of a file with their positions; none if it is no input, or if builds have its objects."""
+    file = read_file(path)
+    found: list[Finding] = []
+    documents = config.read_documents(file, found, shared=True).documents if _may_be_ours(path, file) else ()
+    reason = _skip_reason(path, documents, found) if path.optional and not path.is_source else None
+    if reason:
+        if skipped is not None:
+            skipped.append(reason)
+        return
+    findings += (each for each in found if each.rule != _NOT_A_MAPPING) if path.is_source else found
+    if comments is not None:
+        collect_suppressions(file, comments, findings)
+    if path.is_source:
+        return
+    is_checked = comments is not None and not found and not path.optional
+    if is_checked and not any(split_list(document.data) for document in documents):
+        findings.append(_report_empty(file))
+    yield from ((document, file, position) for position, document in enumerate(documents))
+
+
+def _may_be_ours(path: FileEntry, file: File) -> bool:
+    """True if a file is worth parsing: any file that was named or is in jobs/, and others that may hold objects."""
+    if not path.optional or path.is_source:
+        return True
+    if file.finding:
+        return file.finding.rule != "file-too-large" or starts_object(path)
+    # Imported late: files that are named need no check.
+    from jobgen.recognize.objects import may_hold_objects
+
+    return may_hold_objects(file.content)
+
+
+def _report_empty(file: File) -> Finding:
+    """Report a file without objects. One that was named was meant to be checked; one in jobs/ may lack its job."""
+    severity = Severity.WARNING if file.path.startswith("jobs/") else Severity.ERROR
+    message = "the file holds no object; add one, or remove the file"
+    return locate(Problem("empty-file", message, category="yaml", severity=severity), file.path)
+
+
+def _skip_reason(
+    path: FileEntry, documents: Sequence[YamlDocument], findings: Sequence[Finding]
+) -> tuple[str, str] | None:
+    """Return what a file of a folder is that is no input, and why; None if it is one, or is broken."""
+    from jobgen.recognize import CONFIG
+    from jobgen.recognize.not_applied import name_program
+    from jobgen.recognize.objects import begins_object, is_object
+
+    is_broken = bool(findings) and not documents and begins_object(read_file(path).content)
+    if any(is_object(document.data) for document in documents) or is_broken:
+        return None
+    if path.path.rpartition("/")[2] == LOCK:
+        return LOCK_FILE, "jobgen writes it beside what it renders"
+    if findings and not documents:
+        return CONFIG.name, "it is not YAML, and no line begins with `apiVersion` or `kind`"
+    return CONFIG.name, name_program(path.path, [document.data for document in documents])
+
+
+def _read_built(path: FileEntry, built: Built, findings: list[Finding]) -> Iterator[Job]:
+    """Return the objects that a tool builds, and add what is wrong with the files that say how."""
+    file = read_file(path)
+    findings += built.findings
+    for position, each in enumerate(built.objects):
+        if any(manifest_errors(each.data)):
+            findings += [locate(problem, each.file, each.location) for problem in manifest_errors(each.traced)]
+        else:
+            document = JobDocument(each.data, path.path)
+            yield Job(document, file, position, WHOLE, Location(path.path), built=each)
+
+
+def collect_suppressions(file: File, comments: list[Suppression], findings: list[Finding]) -> None:
+    """Collect the suppression comments of a file."""
+    if may_suppress(file.content):
+        found, faults = parse_suppressions(file.content, file.path)
+        comments += found
+        findings += faults
+
+
+def _read_spec(
+    data: ValidFields,
+    file: File,
+    position: int,
+    location: Location,
+    frameworks: Frameworks,
+    findings: list[Finding],
+) -> Iterator[Job]:
+    if data.get("kind") == "Overlay":
+        message = "an overlay belongs in overlays/, not in jobs/; move the file"
+        problem = Problem("misplaced-overlay", message)
+        findings.append(locate(problem, file.path, location))
+    elif place := _OTHER_FOLDERS.get(str(data.get("kind"))):
+        message = f"{place}, not in jobs/; move the file"
+        findings.append(locate(Problem("misplaced-document", message), file.path, location))
+    elif is_sweep(data):
+        yield from _expand_sweep(data, file, position, location, frameworks, findings)
+    elif config.find_errors(data, "trainingjob", frameworks):
+        findings += config.locate_errors(file, position, "trainingjob", frameworks)
+        if _EXPRESSION_START in file.content:
+            findings += _locate_errors(file, position, location, find_stray_variables)
+    elif found := config.find_ambiguous(file, position, "trainingjob", frameworks):
+        findings += found
+    elif _EXPRESSION_START in file.content and any(find_stray_variables(data)):
+        findings += _locate_errors(file, position, location, find_stray_variables)
+    else:
+        yield Job(JobDocument(data, file.path), file, position, WHOLE, location)
+
+
+def _expand_sweep(
+    data: ValidFields,
+    file: File,
+    position: int,
+    location: Location,
+    frameworks: Frameworks,
+    findings: list[Finding],
+) -> Iterator[Job]:
+    """The jobs of a sweep; none if one of them has errors."""
+    if any(_check_sweep(data, frameworks)):
+        findings += _locate_errors(file, position, location, lambda traced: _check_sweep(traced, frameworks))
+        return
+    if found := config.find_ambiguous(file, position, "trainingjob", frameworks):
+        findings += found
+        return
+    sweep = str(value_of(data["metadata"]["name"]))
+    members = expand_sweep(data, [])
+    if any(find_sweep_warnings(data, members)):
+        findings += _locate_errors(
+            file, position, location, lambda traced: find_sweep_warnings(traced, expand_sweep(traced, []))
+        )
+    for index, member in enumerate(members):
+        yield Job(JobDocument(member, file.path, sweep), file, position, member_index(index), location, data)
+
+
+def _check_sweep(data: ValidFields, frameworks: Frameworks) -> list[Problem]:
+    """The errors of a sweep: of its matrix, else of its expressions, else of its members."""
+    matrix = data["spec"]["matrix"]
+    oversize = list(find_oversize(matrix))
+    problems = oversize or list(find_variables_of_name(data))
+    if problems:
+        return problems
+    errors = config.find_errors(keep_matrix(data), "trainingjob", frameworks)
+    # The matrix can be expanded in spite of these.
+    unclear = [problem for problem in errors if problem.rule == ambiguous.RULE]
+    problems = (
+        list(find_misspelled_keys(matrix))
+        or [problem for problem in errors if problem.rule != ambiguous.RULE]
+        or list(find_matrix_errors(matrix))
+    )
+    if not problems:
+        made = expand_sweep(data, problems)
+        problems = problems or [
+            problem for one in made for problem in config.find_errors(one, "trainingjob", frameworks)
+        ]
+    return problems + unclear
+
+
+def _locate_errors(
+    file: File, position: int, location: Location, faults: Callable[[ValidFields], Iterable[Problem]]
+) -> Iterator[Finding]:
+    """The errors of one document with locations, each once, however many members have it."""
+    data = config.read_traced(file)[position].data
+    return iter(dict.fromkeys(locate(problem, file.path, location) for problem in faults(data)))
+
+
+def _read_manifests(
+    data: ValidFields, file: File, position: int, location: Location, findings: list[Finding]
+) -> Iterator[Job]:
+    if list_errors(data):
+        findings += _locate_errors(file, position, location, list_errors)
+    for item, manifest in enumerate(split_list(data)):
+        job = Job(JobDocument(manifest, file.path), file, position, item, location)
+        find: Callable[[Any], Iterable[Problem]] = manifest_errors
+        if _EXPRESSION_START in file.content and not manifest_errors(manifest):
+            find = find_variables_of_manifest
+        if any(find(manifest)):
+            findings += [locate(problem, file.path, job.start()) for problem in find(job.traced_document().data)]
+        else:
+            yield job

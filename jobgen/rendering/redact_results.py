@@ -1,0 +1,43 @@
+"""Remove the secrets of jobs, overlays, teams and policies from the findings of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from jobgen.model.finding import Finding
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.file_result import FileParts
+from jobgen.rendering.redact import redact_findings
+from jobgen.repo import layout
+from jobgen.repo.files import File, FileEntry, read_file
+from jobgen.repo.named_paths import read_first
+
+
+def redact_results(project: ProjectConfig, batch: Sequence[FileEntry], results: Sequence[FileParts]) -> None:
+    """Remove secrets from findings, before they are cached or sent to another process."""
+    faulty = [(entry, part) for entry, parts in zip(batch, results, strict=True) for part in parts if part.findings]
+    layers = _read_layers(project) if faulty else []
+    if any(found.location.file.startswith(f"{layout.POLICIES}/") for _, part in faulty for found in part.findings):
+        # A value may be that of a mutating policy.
+        layers += layout.read_own_policies(project.root)
+    for entry, part in faulty:
+        if entry.build is None:
+            part.findings[:] = redact_findings(part.findings, (read_file(entry), *layers))
+        else:
+            sources = entry.build.read_sources
+            part.findings[:] = [one for each in part.findings for one in redact_findings([each], sources(each))]
+
+
+def redact_shared(project: ProjectConfig, findings: Iterable[Finding]) -> list[Finding]:
+    """Findings about layers, or several jobs, without the secrets of their files."""
+    found = list(findings)
+    files = {finding.location.file for finding in found}
+    read = [read_first((project.root,), file) for file in files if file]
+    return redact_findings(found, (*filter(None, read), *_read_layers(project)))
+
+
+def _read_layers(project: ProjectConfig) -> list[File]:
+    """The files whose values may be in findings about jobs."""
+    overlays = [file for _, file in layout.read_overlays(project.root)] if project.overlays else []
+    teams = list(layout.read_teams(project.root)) if project.teams.all else []
+    return overlays + teams

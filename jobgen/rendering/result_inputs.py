@@ -1,0 +1,291 @@
+"""What the results of files read, and the digests that it has now.
+
+The result of a file in an environment reads the file, what all results depend on, the environment, and the patches
+that match the jobs of the file. If it has findings, it also reads the lines of layers that they are located in. So an
+edit of an overlay reaches the jobs that it concerns, and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+from jobgen.engine.inputs import Read, digest_bytes
+from jobgen.engine.store import Query, Store
+from jobgen.k8s.custom_kinds import may_define_kinds
+from jobgen.k8s.device_claims import may_concern_devices
+from jobgen.k8s.nodes import as_mapping
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.environment import EnvironmentRunner
+from jobgen.rendering.file_result import FileResult
+from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.redact import find_file_secrets
+from jobgen.rendering.trace import Job
+from jobgen.repo import layout
+from jobgen.repo.files import File, FileEntry, read_file
+from jobgen.repo.root import LAYER_FOLDERS
+from jobgen.spec.overlay import Patch
+
+DescribeMembership = Callable[[Callable[[], Sequence[Job]]], str]
+
+_OUTLINES: Query[tuple[Job, ...]] = Query("outlines")
+_FILE, _COMMON, _ENVIRONMENT, _PATCHES, _MEMBERSHIP = "file", "common", "environment", "patches", "membership"
+_ALL_PATCHES, _LINES, _SECRETS, _SHARED, _DAY = "all patches", "lines", "secrets", "shared", "day"
+
+
+class ResultInputs:
+    """What the results of a run read, and the digests that it has now."""
+
+    def __init__(
+        self,
+        project: ProjectConfig,
+        store: Store,
+        runners: Sequence[EnvironmentRunner],
+        entries: Sequence[FileEntry],
+        sources: Sequence[FileEntry] | None,
+        describe_membership: DescribeMembership | None,
+    ) -> None:
+        """Start with the files of a run; `sources` are all of them, unless they are those of a jobs repository.
+
+        `describe_membership` says which jobs of a file environments select, if that matters.
+        """
+        self._project = project
+        self._store = store
+        self._sources = sources
+        self._describe = describe_membership
+        self._runners = {runner.name: runner for runner in runners}
+        self._entries = {name_entry(entry): entry for entry in entries}
+        self._known: dict[tuple[str, str], str] = {}
+        self._outlines: dict[str, tuple[Job, ...]] = {}
+        self._patches: dict[int, str] = {}
+        self._look = {
+            _FILE: self._digest_file,
+            _COMMON: self._digest_common,
+            _ENVIRONMENT: self._digest_environment,
+            _PATCHES: self._digest_patches,
+            _ALL_PATCHES: self._digest_all_patches,
+            _MEMBERSHIP: self._describe_membership,
+            _LINES: self._digest_lines,
+            _SECRETS: self._digest_secrets,
+            _SHARED: self._digest_shared,
+            _DAY: self._read_day,
+        }
+
+    def holds(self, read: Read) -> bool:
+        """Return True if a read gives the same now."""
+        name, argument, digest = read
+        if name == _MEMBERSHIP and self._describe is None:
+            # Whether an environment selects a job matters to what a lint says of it, not to its objects.
+            return True
+        if name == _PATCHES:
+            # If no patch has changed, it does not matter which ones match.
+            every, _, _ = digest.partition(" ")
+            if every == self.digest(_ALL_PATCHES, argument.partition("\0")[0]):
+                return True
+        return self.digest(name, argument) == digest
+
+    def digest(self, name: str, argument: str = "") -> str:
+        """Return the digest of an input."""
+        known = self._known.get((name, argument))
+        if known is None:
+            known = self._known[name, argument] = self._look[name](argument)
+        return known
+
+    def list_reads(self, entry: FileEntry, env: str | None, part: FileResult) -> list[Read]:
+        """Return what the result of a file in an environment, or by itself, has read."""
+        name = name_entry(entry)
+        asked = [(_FILE, name), (_COMMON, "")]
+        if env is None:
+            asked.append((_MEMBERSHIP, name))
+        else:
+            asked += [(_ENVIRONMENT, env), (_PATCHES, f"{env}\0{name}")]
+            is_dated = bool(part.used.days) or self._runners[env].expander.environment.is_dated
+            asked += [(_DAY, "")] if is_dated else ()
+        if part.dependent:
+            asked.append((_SHARED, ""))
+        if env is not None and (part.dependent or any(made.companion for made in part.made)):
+            # Objects of devices and runtimes are used by other jobs, so other patches may reach them.
+            asked.append((_ALL_PATCHES, env))
+        if part.findings:
+            asked.append((_SECRETS, ""))
+            asked += [(_LINES, f"{line} {file}") for file, line in self._find_last_lines(part.findings).items()]
+        return [(probe, argument, self.digest(probe, argument)) for probe, argument in asked]
+
+    def _find_last_lines(self, findings: Iterable[Finding]) -> dict[str, int]:
+        """Return the last line of each layer that findings are located in."""
+        found: dict[str, int] = {}
+        for location in (place for finding in findings for place in _list_locations(finding)):
+            if location.file in self._texts:
+                last = max(location.line, location.end_line)
+                found[location.file] = max(last, found.get(location.file, 0))
+        return found
+
+    def note_jobs(self, entry: FileEntry, jobs: Iterable[Job]) -> None:
+        """Keep the outlines of the jobs of a file, which have been read."""
+        self._outlines[name_entry(entry)] = tuple(map(_outline_job, jobs))
+
+    def list_outlines(self, name: str) -> tuple[Job, ...]:
+        """Return the jobs of a file with only what selectors match on."""
+        if name not in self._outlines:
+            self._outlines[name] = self._read_outlines(name)
+        return self._outlines[name]
+
+    def _read_outlines(self, name: str) -> tuple[Job, ...]:
+        reads = [(_FILE, name), (_COMMON, "")]
+        known = self._store.find(_OUTLINES, name, self.holds)
+        if known is not None:
+            outlines: tuple[Job, ...] = known.value
+            return outlines
+        found = tuple(map(_outline_job, read_jobs([self._entries[name]], self._project.frameworks, [])))
+        self._store.add(_OUTLINES, name, [(*each, self.digest(*each)) for each in reads], found)
+        return found
+
+    def find_contents(self) -> dict[str, str]:
+        """Return the digests of all files, by path, and of the layers, under an empty path."""
+        return {"": self._project.layers} | {
+            entry.path: self.digest(_FILE, name) for name, entry in self._entries.items()
+        }
+
+    def digest_shared(self) -> str:
+        """Return the digest of what files may share: devices and kinds that some define, and exported state."""
+        return self.digest(_SHARED)
+
+    def list_devices(self) -> frozenset[str]:
+        """Return the files that may define devices, on which the objects of other files depend."""
+        return frozenset(each.path for each in self._entries.values() if may_concern_devices(read_file(each).content))
+
+    @cached_property
+    def _texts(self) -> dict[str, bytes]:
+        """The texts of overlays and settings, of which environments are composed."""
+        root = self._project.root
+        settings = layout.read_settings(root)
+        files = [*(file for _, file in layout.read_overlays(root)), *([settings] if settings else ())]
+        return {file.path: file.content for file in files}
+
+    def _read_day(self, _: str) -> str:
+        return self._project.day()
+
+    def _digest_file(self, name: str) -> str:
+        return digest_entry(self._entries[name])
+
+    def _digest_common(self, _: str) -> str:
+        """Return a digest of what every result depends on: all layers but overlays, and what settings say of rules."""
+        project = self._project
+        files = layout.read_layer_folders(project.root, [top for top in LAYER_FOLDERS if top != "overlays"])
+        packs = layout.read_packs(layout.read_settings(project.root))
+        said = repr((sorted(project.severities.off), packs, project.teams, project.as_written))
+        return digest_bytes(digest_files(files) + said.encode("utf-8", "surrogatepass"))
+
+    def _digest_environment(self, env: str) -> str:
+        # Representations are compared, because `1`, `1.0` and `true` are equal in Python. Runtimes are files.
+        rest = self._runners[env].expander.environment._replace(jobs=(), patches=(), runtimes={})
+        return digest_value(rest)
+
+    def _digest_all_patches(self, env: str) -> str:
+        environment = self._runners[env].expander.environment
+        return digest_value((environment.jobs, list(map(self._digest_patch, environment.patches))))
+
+    def _digest_patches(self, argument: str) -> str:
+        """Return the digest of all patches, and that of those which match the jobs of a file."""
+        env, _, name = argument.partition("\0")
+        runner = self._runners[env]
+        every = self.digest(_ALL_PATCHES, env)
+        if not runner.expander.environment.jobs and not runner.expander.environment.patches:
+            return f"{every} "
+        found = [runner.patches_for(job) for job in self.list_outlines(name)]
+        chosen = [None if each is None else list(map(self._digest_patch, each)) for each in found]
+        return f"{every} {digest_value(chosen)}"
+
+    def _digest_patch(self, patch: Patch) -> str:
+        # The patches of an environment live as long as this object.
+        known = self._patches.get(id(patch))
+        if known is None:
+            known = self._patches[id(patch)] = digest_value(patch._replace(place=0))
+        return known
+
+    def _describe_membership(self, name: str) -> str:
+        """Return whether environments select all jobs of a file; if they do not, what they select."""
+        return "" if self._describe is None else self._describe(lambda: self.list_outlines(name))
+
+    def _digest_lines(self, argument: str) -> str:
+        line, _, file = argument.partition(" ")
+        lines = self._texts.get(file, b"").split(b"\n", int(line))
+        return digest_bytes(b"\n".join(lines[: int(line)]))
+
+    def _digest_secrets(self, _: str) -> str:
+        secrets = {secret for text in self._texts.values() for secret in find_file_secrets(text)}
+        return digest_value(sorted(secrets))
+
+    def _digest_shared(self, _: str) -> str:
+        """Return the digest of files that define devices or kinds for the objects of others, and of exported state."""
+        root = self._project.root
+        sources = self._sources if self._sources is not None else layout.find_jobs(root)
+        contents = ((entry.path, read_file(entry).content) for entry in sources if entry.build is None)
+        found = [(path, digest_bytes(content)) for path, content in contents if concerns_others(content)]
+        folders = sorted({runner.expander.environment.cluster.state for runner in self._runners.values()} - {""})
+        state = digest_files(file for folder in folders for file in layout.read_state(root, folder))
+        return digest_value((found, state))
+
+
+def name_entry(entry: FileEntry) -> str:
+    """Return a name of a file's results: what a file was taken for decides how it is processed."""
+    flags = "".join(letter for letter, is_set in zip("osb", _list_flags(entry), strict=True) if is_set)
+    return f"{entry.path}\0{flags}" if flags else entry.path
+
+
+def _list_flags(entry: FileEntry) -> tuple[bool, bool, bool]:
+    return entry.optional, entry.is_source, entry.build is not None
+
+
+def digest_entry(entry: FileEntry) -> str:
+    """Return the digest of the content of a file, or of why it cannot be read."""
+    file = read_file(entry)
+    if file.finding is None:
+        return digest_bytes(file.content)
+    return digest_value((file.finding.rule, file.finding.message))
+
+
+def digest_files(files: Iterable[File]) -> bytes:
+    """Return the digest of the paths and contents of files."""
+    found = [
+        (file.path, file.finding and (file.finding.rule, file.finding.message), digest_bytes(file.content))
+        for file in files
+    ]
+    return digest_value(found).encode()
+
+
+def digest_value(value: object) -> str:
+    """Return the digest of a value, whose representation says all about it."""
+    return digest_bytes(repr(value).encode("utf-8", "surrogatepass"))
+
+
+def concerns_others(content: bytes) -> bool:
+    """Return True if objects of other files may depend on a file: it may define devices, or kinds."""
+    return may_concern_devices(content) or may_define_kinds(content)
+
+
+def _list_locations(finding: Finding) -> Iterator[Location]:
+    yield finding.location
+    yield from (related.location for related in finding.related)
+    yield from (edit.location for edit in (finding.fix.edits if finding.fix else ()))
+
+
+def _outline_job(job: Job) -> Job:
+    """Return a job with only what selectors match on."""
+    data = job.document.data
+    metadata, spec = as_mapping(data.get("metadata")), as_mapping(data.get("spec"))
+    outline: dict[str, Any] = {
+        **{key: data[key] for key in ("apiVersion", "kind") if key in data},
+        "metadata": {key: metadata[key] for key in ("name", "namespace", "labels") if key in metadata},
+        "spec": {key: spec[key] for key in ("framework", "platform") if key in spec},
+    }
+    return job._replace(document=job.document._replace(data=outline), file=File(job.file.path))
+
+
+def make_key(scope: str, env: str | None, entry: FileEntry) -> str:
+    """Return the key of the result of a file by itself, or in an environment."""
+    where = "own" if env is None else f"in {env}"
+    return f"{scope} {where} {name_entry(entry)}"

@@ -1,0 +1,390 @@
+"""Run all jobs of a repository in all environments: render, check if the run has checks, and report findings.
+
+Jobs are processed without locations, in several processes if there are many. A job with a problem is processed again
+with locations. Results that the store has are used again.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import os
+import posixpath
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+
+from jobgen.engine.store import Query, Row
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding, Problem, Related
+from jobgen.rendering.environment import EnvironmentRunner, Rendered
+from jobgen.rendering.expand import JobDocument
+from jobgen.rendering.file_result import Answer, FileParts, FileResult, join_parts
+from jobgen.rendering.locate import locate
+from jobgen.rendering.process_files import map_files, process_files
+from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.redact_results import redact_shared
+from jobgen.rendering.result_inputs import ResultInputs, digest_value, make_key, name_entry
+from jobgen.rendering.run_state import AllJobs, RunState, discard_object, keep_object, prepare_run
+from jobgen.rendering.runtimes import RUNTIME_KINDS
+from jobgen.rendering.trace import Job, Tracer
+from jobgen.repo import layout
+from jobgen.repo.files import KUSTOMIZATION_NAMES, FileEntry, read_file
+from jobgen.reports.coverage import HIDING_RULES, NO_SCHEMA_RULES
+
+
+def find_across_jobs(jobs: AllJobs) -> Iterator[Finding]:
+    """Report what only all jobs together show."""
+    run, checks = jobs.run, jobs.run.checks
+    if jobs.is_standalone:
+        # Overlays delete something in jobs of the repository, which are not among these files.
+        if not any(runner.name for runner in jobs.runners):
+            yield from _find_dead_deletions(jobs)
+        yield from checks.find_across(jobs, is_complete=False) if checks is not None else ()
+        return
+    # Imported late: files that are named need nothing of it.
+    from jobgen.rendering.selectors import SelectorUse, find_idle_selectors, find_unknown_roles
+
+    # A patch, a deletion or a policy may be there for a job that could not be read or rendered, or for a team.
+    is_complete = run.project.teams.is_complete and not any("" in part.unchecked for part in jobs.parts)
+    yield from _find_dead_deletions(jobs, of_layers=is_complete)
+    if is_complete:
+        used = {patch for use in jobs.uses for patch in use.patches}
+        filled = {each.env for each in jobs.list_made()}
+        use = SelectorUse(run.project, jobs.runners, used, filled, run.checked, jobs.list_jobs)
+        yield from find_idle_selectors(use, jobs.tracer)
+    yield from find_unknown_roles(run.project, jobs.runners, jobs.tracer, jobs.list_jobs)
+    if checks is not None:
+        yield from checks.find_across(jobs, is_complete=is_complete)
+
+
+def _find_dead_deletions(jobs: AllJobs, *, of_layers: bool = True) -> list[Finding]:
+    """Report deletion markers that deleted nothing. Only jobs that can decide this are processed with locations.
+
+    Those of overlays and kinds only with `of_layers`.
+    """
+    used, tracer = jobs.uses, jobs.tracer
+    hits = {marker: where for part in used for marker, where in part.hits.items()}
+    misses = [miss for part in used for miss in part.misses] if of_layers else []
+    with_problems = [where for marker, where in misses if marker not in hits]
+    with_problems += [where for part in used for where in part.own_misses]
+    if not with_problems:
+        return []
+    # Jobs in which a marker deletes something count too.
+    relevant = {where.place for where in (*with_problems, *hits.values())}
+    files = {path for path, *_ in relevant}
+    read = read_jobs([entry for entry in jobs.entries if entry.path in files], tracer.project.frameworks, [])
+    dead = tracer.find_dead_deletions([job for job in read if (job.file.path, job.position, job.item) in relevant])
+    return [finding for finding in dead if of_layers or finding.location.file in files]
+
+
+_MAX_NAMED = 3
+
+
+def join_builds(builds: Iterable[tuple[str, Sequence[Finding]]]) -> list[Finding]:
+    """Return each finding once, with the builds that have it if they are in other folders than its file.
+
+    A build is named by the file that says how to build it.
+    """
+    first: dict[tuple[object, ...], Finding] = {}
+    files: dict[tuple[object, ...], dict[str, None]] = {}
+    for file, findings in builds:
+        for finding in findings:
+            key = (finding.location, finding.rule, finding.message, finding.env)
+            first.setdefault(key, finding)
+            files.setdefault(key, {})[file] = None
+    return [_name_builds(finding, list(files[key])) for key, finding in first.items()]
+
+
+def _name_builds(finding: Finding, files: Sequence[str]) -> Finding:
+    folders = [posixpath.dirname(file) for file in files]
+    if any(not folder or finding.location.file.startswith(f"{folder}/") for folder in folders):
+        return finding
+    more = f" and {len(folders) - _MAX_NAMED} more" if len(folders) > _MAX_NAMED else ""
+    named = ", ".join(f"`{_name_build(file)}`" for file in files[:_MAX_NAMED])
+    related = Related(Location(files[0]), f"in the build of {named}{more}")
+    return finding._replace(related=(*finding.related, related))
+
+
+def _name_build(file: str) -> str:
+    """Return the folder of a kustomization; another file may have several builds of other folders."""
+    folder, name = posixpath.split(file)
+    return folder if name in KUSTOMIZATION_NAMES else file
+
+
+RENDERED: Query[FileResult] = Query("rendered")
+"""The objects of a file in one environment, for comparisons in one process."""
+_RENDERED_SCOPE = f"jobs {keep_object.__name__}"
+
+_SHARE = 500
+"""How many files are processed before their results are kept, if a newer edit may end the run."""
+_MAX_HELD_BYTES = 64 * 1024 * 1024
+"""How many bytes of files are held, so that processes need not read them again."""
+
+
+def complete_results(
+    run: RunState, runners: Sequence[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
+) -> list[FileParts]:
+    """Return the results of files: those that the store has, and those of files that are processed."""
+    assert run.store is not None
+    query = run.checks.query if run.checks is not None else RENDERED
+    held = _hold_contents(entries)
+    describe = run.checks.describe_membership if run.checks is not None else None
+    inputs = run.inputs = ResultInputs(run.project, run.store, runners, held, run.entries, describe)
+    environments: list[str | None] = [None, *(runner.name for runner in runners)]
+    keys = [[make_key(run.scope, env, entry) for env in environments] for entry in held]
+    found: list[list[Row | None]] = [[run.store.find(query, key, inputs.holds) for key in several] for several in keys]
+    if run.summarize is not None:
+        _take_summaries(run.summarize, held, found)
+    lacking: dict[tuple[int, ...], list[int]] = {}
+    for index, rows in enumerate(found):
+        numbers = tuple(number for number, row in enumerate(rows[1:]) if row is None)
+        if numbers or rows[0] is None:
+            lacking.setdefault(numbers, []).append(index)
+    size = _SHARE if run.is_cancellable else max(len(entries), 1)
+    for numbers, indices in lacking.items():
+        wanted = [runners[number] for number in numbers]
+        answer = partial(_answer, run, tracer, query, wanted)
+        for start in range(0, len(indices), size):
+            share = indices[start : start + size]
+            answers = map_files(run, wanted, [held[index] for index in share], answer)
+            for index, new in zip(share, answers, strict=True):
+                for number, (row, left) in zip((0, *(1 + each for each in numbers)), new, strict=True):
+                    found[index][number] = run.store.add_row(query, keys[index][number], row)
+                    if left is not None:
+                        key = make_key(_RENDERED_SCOPE, environments[number], held[index])
+                        run.store.add_row(RENDERED, key, left)
+    complete = [[row for row in rows if row is not None] for rows in found]
+    pairs = zip(held, complete, strict=True)
+    run.answers = {
+        name_entry(entry): Answer(tuple(row.value for row in rows), tuple(row.version for row in rows))
+        for entry, rows in pairs
+    }
+    return [run.answers[name_entry(entry)].parts for entry in entries]
+
+
+def _take_summaries(
+    summarize: Callable[[FileEntry], FileParts | None], entries: Sequence[FileEntry], found: list[list[Row | None]]
+) -> None:
+    """Use what is known of files that need not be rendered."""
+    for number, entry in enumerate(entries):
+        parts = summarize(entry) if any(row is None for row in found[number]) else None
+        if parts is not None:
+            found[number] = [Row((), part) for part in parts]
+
+
+def _hold_contents(entries: Sequence[FileEntry]) -> list[FileEntry]:
+    """Return the entries with their contents, as far as these are not too large together."""
+    held: list[FileEntry] = []
+    size = 0
+    for entry in entries:
+        if entry.content is None and entry.finding is None and entry.build is None and size < _MAX_HELD_BYTES:
+            file = read_file(entry)
+            size += len(file.content)
+            entry = entry._replace(content=file.content) if file.finding is None else entry  # noqa: PLW2901
+        held.append(entry)
+    return held
+
+
+def _answer(
+    run: RunState,
+    tracer: Tracer,
+    query: Query[FileResult],
+    runners: Sequence[EnvironmentRunner],
+    share: Sequence[FileEntry],
+) -> list[list[tuple[Row, Row | None]]]:
+    """Process files, and return the rows of each: of the file by itself, and in each environment.
+
+    Beside each is that of a render, if the run leaves the objects. Answers that are kept are encoded here, where
+    several processes work, and decoded where they are needed.
+    """
+    assert run.inputs is not None
+    environments: list[str | None] = [None, *(runner.name for runner in runners)]
+    found = []
+    for entry, parts in zip(share, process_files(run, runners, tracer, share), strict=True):
+        pairs = zip(environments, parts, strict=True)
+        found.append([_make_rows(run, run.inputs, query, entry, env, part) for env, part in pairs])
+    return found
+
+
+def _make_rows(
+    run: RunState, inputs: ResultInputs, query: Query[FileResult], entry: FileEntry, env: str | None, part: FileResult
+) -> tuple[Row, Row | None]:
+    """Return the row of a result, and that of a render of the same file, if the run leaves the objects."""
+    row = Row(inputs.list_reads(entry, env, part), part._replace(objects=[]))
+    if run.store is not None and run.store.is_kept:
+        row = row.pack(query)
+    # What is wrong with a file by itself, or prevents a render, a render reports again.
+    if not run.leaves_objects or "" in part.unchecked or (env is None and part.findings):
+        return row, None
+    made = [made._replace(object=data) for made, data in zip(part.made, part.objects, strict=True)]
+    left = part._replace(made=made, findings=[], rows=[], comments=[], dependent=[], objects=[])
+    return row, Row(inputs.list_reads(entry, env, left), left)
+
+
+# The part of the work on a file that is left if its objects are only rendered and compared with those of other files.
+_RENDER_SHARE = 0.3
+
+
+class Run(RunState):
+    """One run over a repository or over some files: its options, and its findings once it is iterated."""
+
+    def __iter__(self) -> Iterator[Rendered]:
+        return _process(self)
+
+
+def _process(run: RunState) -> Iterator[Rendered]:
+    entries = run.entries if run.entries is not None else run.jobs
+    if entries is None:
+        entries = list(layout.find_jobs(run.project.root))
+    prepared = prepare_run(run)
+    runners, tracer = prepared.runners, prepared.tracer
+    entries, parts = _process_all(run, runners, tracer, entries)
+    own = None if run.shard is None else {entry.path for entry in run.own}
+    is_dated = any(runner.expander.environment.is_dated for runner in runners)
+    run.dated = is_dated or any(part.used.days for part in parts)
+    seen: dict[tuple[str, ...], Rendered] = {}
+    shared: list[Finding] = []
+    built: list[tuple[str, Sequence[Finding]]] = []
+    for entry, part in zip(entries, parts, strict=True):
+        is_own = own is None or entry.path in own
+        _note_result(run, entry, part, is_own=is_own)
+        if entry.build is not None and is_own:
+            wanted = [finding for finding in part.findings if entry.build.reports(finding.location.file)]
+            built.append((entry.build.file, wanted))
+        for made in part.made:
+            # Standalone files may be meant for different clusters, so they may repeat an object.
+            is_new = run.entries is not None or _note_duplicate(made, seen, entries, shared)
+            if is_new and is_own:
+                yield made
+            elif is_new:
+                run.others.append(made)
+    run.findings += join_builds(built)
+    total = len(entries) * len(runners)
+    progress = functools.partial(run.progress, total, total)
+    compares_all = run.shard is None or run.shard.is_first
+    is_standalone = run.entries is not None or not compares_all
+    jobs = AllJobs(run, runners, entries, parts, tracer, is_standalone, progress)
+    if compares_all:
+        shared += _find_across(run, jobs)
+        run.findings += shared
+    if run.checks is not None:
+        run.checks.finish(run, jobs, shared)
+    # Findings that differ only in their object keep the order of the files: a set would change it from run to run.
+    run.findings[:] = sorted(
+        dict.fromkeys(run.findings), key=lambda found: (found.location, found.rule, found.message, found.env)
+    )
+
+
+def _find_across(run: RunState, jobs: AllJobs) -> list[Finding]:
+    """Return what only all jobs together show: an answer that reads the results of all files, and the layers."""
+
+    def find() -> list[Finding]:
+        return redact_shared(run.project, find_across_jobs(jobs))
+
+    if run.store is None or run.checks is None or run.inputs is None or run.shard is not None:
+        # A shard keeps the results of its own files alone.
+        return find()
+    versions = [(name, answer.versions) for name, answer in run.answers.items()]
+    read = (versions, run.environments, run.project.layers, run.inputs.digest_shared(), jobs.is_standalone)
+    return run.store.remember(run.checks.across, run.scope, digest_value(read), find)
+
+
+def _note_duplicate(
+    made: Rendered, seen: dict[tuple[str, ...], Rendered], entries: Sequence[FileEntry], shared: list[Finding]
+) -> bool:
+    # Imported late: files that are named may repeat an object.
+
+    return note_duplicate(made, seen, entries, shared)
+
+
+def _process_all(
+    run: RunState, runners: list[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
+) -> tuple[Sequence[FileEntry], list[FileResult]]:
+    """Process the files of a run; return those that are compared with each other, and their results.
+
+    The first shard compares all files, so it renders those of the others, too. The others report nothing about layers,
+    and nothing about several files.
+    """
+    if run.shard is None:
+        return entries, list(map(join_parts, _complete(run, runners, tracer, entries)))
+    own = run.shard.select(((entry.path, _read_size(entry)) for entry in entries), _RENDER_SHARE)
+    run.own = [entry for entry in entries if entry.path in own]
+    mine = _complete(run, runners, tracer, run.own)
+    run.unchecked.update(entry.path for entry in entries if entry.path not in own)
+    if not run.shard.is_first:
+        run.findings.clear()
+        return run.own, list(map(join_parts, mine))
+    outline = copy.copy(run)
+    outline.is_outline, outline.finish, outline.store = True, discard_object, None
+    others = [entry for entry in entries if entry.path not in own]
+    rest = _complete(outline, runners, tracer, others)
+    known = {entry.path: parts for entry, parts in zip((*run.own, *others), (*mine, *rest), strict=True)}
+    return entries, [join_parts(known[entry.path]) for entry in entries]
+
+
+def _complete(
+    run: RunState, runners: Sequence[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
+) -> list[FileParts]:
+    """Return the results of files."""
+    if run.store is None:
+        return map_files(run, runners, entries, functools.partial(process_files, run, runners, tracer))
+    return complete_results(run, runners, tracer, entries)
+
+
+def _read_size(entry: FileEntry) -> int:
+    """The size of a file; 0 if it cannot be read."""
+    if entry.content is not None:
+        return len(entry.content)
+    try:
+        return os.stat(entry.full).st_size if entry.finding is None else 0
+    except OSError:
+        return 0
+
+
+def _note_result(run: RunState, entry: FileEntry, part: FileResult, *, is_own: bool) -> None:
+    """Add the result of a file to a run; of a file of another shard, only what concerns other files."""
+    run.names |= part.names
+    run.comments += part.comments
+    if not is_own:
+        return
+    run.files += (entry.finding is None and entry.build is None) - len(part.skipped)
+    run.findings += part.findings if entry.build is None else ()
+    hiding = [finding for finding in part.findings if finding.rule in HIDING_RULES]
+    if part.unchecked or not all(finding.rule in NO_SCHEMA_RULES for finding in hiding):
+        run.unchecked.add(entry.path)
+    run.without_schema.update((entry.path, finding.object) for finding in hiding)
+    if any(map(run.wanted, part.names)):
+        run.wanted_files.add(entry.path)
+    run.left_out.update((entry.path, skipped) for skipped in part.skipped)
+
+
+def note_duplicate(
+    made: Rendered,
+    seen: dict[tuple[str, ...], Rendered],
+    entries: Sequence[FileEntry],
+    findings: list[Finding],
+) -> bool:
+    """Report an object that an earlier job of the environment renders too. Return whether it is the first.
+
+    Jobs may share a runtime, which each of them renders.
+    """
+    api_version, *rest = made.identity
+    first = seen.setdefault((made.env, api_version.rpartition("/")[0], *rest), made)
+    if first is made:
+        return True
+    if first.companion and made.companion and made.identity.kind in RUNTIME_KINDS:
+        return False
+    # An environment may set the namespace; without it, the finding is the same in all environments.
+    shown = made.identity._replace(namespace="") if made.env else made.identity
+    message = f"`{shown}` is rendered by two jobs; rename one of them"
+    problem = Problem("duplicate-identity", message, category="fleet")
+    found = locate(problem, made.location.file, _name_location(made, entries))
+    related = (Related(_name_location(first, entries), "first rendered here"),)
+    findings.append(found._replace(related=related, object=made.identity, env=made.env))
+    return False
+
+
+def _name_location(made: Rendered, entries: Sequence[FileEntry]) -> Location:
+    """The location of the name of an object's job, which is to be changed. Its file is read again with locations."""
+    file = next(read_file(entry) for entry in entries if entry.path == made.location.file)
+    return Job(JobDocument({}, file.path), file, made.position, made.item, made.location).name()

@@ -1,0 +1,289 @@
+"""The options of a run over a repository or over some files, and what it has found so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from jobgen.engine.inputs import digest_bytes
+from jobgen.engine.store import Query, Store
+from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.rendering import config
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.environment import EnvironmentRunner, OverlayUse, Rendered, overlay_errors, valid_environments
+from jobgen.rendering.file_result import Answer, FileResult
+from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.redact_results import redact_shared
+from jobgen.rendering.result_inputs import ResultInputs, name_entry
+from jobgen.rendering.trace import Job, Tracer
+from jobgen.repo import layout
+from jobgen.repo.commit import Folder, read_date
+from jobgen.repo.files import FileEntry
+from jobgen.reports.coverage import HIDING_RULES
+from jobgen.reports.suppress import Suppression
+
+if TYPE_CHECKING:
+    from jobgen.model.shard import Shard
+
+
+def keep_object(made: Any) -> Any:
+    """Keep an object as it is rendered."""
+    return made
+
+
+def discard_object(_: Any) -> None:
+    """Drop an object that has been checked, to save memory."""
+
+
+class Checks(Protocol):
+    """What a lint does beside rendering. It is handed to a run, so that a render knows nothing of it."""
+
+    query: Query[FileResult]
+    """The question that the results of files answer."""
+    across: Query[list[Finding]]
+    """The question that the results of all files together answer."""
+
+    def prepare(self, run: RunState) -> None:
+        """Load the policies, and add what is wrong with them to the findings."""
+
+    def select(self, run: RunState, runners: Sequence[EnvironmentRunner], *, is_all: bool) -> None:
+        """Prepare to check the objects of the environments that can be rendered, of which these may be all."""
+
+    def forget_shared(self) -> None:
+        """Forget what other files define; they may have changed since the last run."""
+
+    def describe_membership(self, jobs: Callable[[], Sequence[Job]]) -> str:
+        """Return a text that changes if environments do not select all jobs of a file, and then with what they do."""
+
+    def check_job(self, run: RunState, tracer: Tracer, job: Job) -> Iterator[Finding]:
+        """Report what is wrong with a job, whatever the environment."""
+
+    def check_objects(
+        self, run: RunState, env: str, tracer: Tracer, made: Sequence[tuple[Job, FileResult, Rendered]]
+    ) -> list[Any]:
+        """Check objects of an environment, add what is found to their results, and return what is kept of each."""
+
+    def find_across(self, jobs: AllJobs, *, is_complete: bool) -> Iterator[Finding]:
+        """Report what only all jobs together show."""
+
+    def finish(self, run: RunState, jobs: AllJobs, shared: Sequence[Finding]) -> None:
+        """Give findings the severities that they have in this repository, and note what was checked."""
+
+
+class RunState:
+    """The options of a run, and what it has found so far."""
+
+    rendered = False
+    """Whether nothing prevents a render: only checks of objects and of environments reported errors."""
+    complete = False
+    """Whether settings, overlays, kinds and policies are valid, so that every environment was checked."""
+    dated = False
+    """Whether the objects depend on the date."""
+    files = 0
+    """How many files were read."""
+    policies: tuple[str, ...] = ()
+    """The names of the policies that were applied."""
+    unchecked_rules: frozenset[str] = frozenset()
+    """Rules and policies that could not be evaluated."""
+    prepared_findings: tuple[Finding, ...] = ()
+    """What is wrong with layers and policies."""
+    accepted: Sequence[Any] = ()
+    """Findings that exceptions of the settings accept."""
+    leaves_objects = False
+    """Whether a run with checks also leaves the objects in the store, for a render of the same files."""
+    is_outline = False
+    """Whether objects are rendered to compare them with others, and not checked by themselves."""
+
+    def __init__(
+        self,
+        project: ProjectConfig,
+        environments: Sequence[str],
+        wanted: Callable[[str], bool] = lambda _: True,
+        finish: Callable[[Any], Any] = keep_object,
+        progress: Callable[[int, int], None] = lambda _, __: None,
+        *,
+        checks: Checks | None = None,
+        deployable: bool = False,
+        digested: bool = False,
+        jobs: Sequence[FileEntry] | None = None,
+        entries: Sequence[FileEntry] | None = None,
+        store: Store | None = None,
+        is_cancellable: bool = False,
+        shard: Shard | None = None,
+    ) -> None:
+        self.project = project
+        self.environments = self.selected = environments
+        """Those that can be rendered, once the run is prepared, and those that were selected."""
+        self.wanted = wanted
+        self.finish = finish
+        self.progress = progress
+        self.checks = checks
+        """What objects are checked by, if they are."""
+        self.deployable, self.digested = deployable, digested
+        """Whether an object that no operator accepts, because a container has no image, is an error; and whether each
+        object needs the digest of its job."""
+        self.jobs, self.entries = jobs, entries
+        self.store = store
+        """The answers of earlier runs, if they may be used, and those of this one."""
+        self.is_cancellable = is_cancellable
+        """Whether `progress` may end the run; then what was found until then is kept."""
+        self.summarize: Callable[[FileEntry], tuple[FileResult, ...] | None] | None = None
+        """Finds the results of a file of which something is known that is enough, so that it need not be rendered."""
+        self.inputs: ResultInputs | None = None
+        """What the results of files read, if they are kept."""
+        self.answers: Mapping[str, Answer] = {}
+        """The results of files, by name, if they are kept."""
+        self.runners: list[EnvironmentRunner] = []
+        """The environments that can be rendered."""
+        self.shard = shard
+        """The share of the files whose results are returned; None for all. The first shard also compares all files."""
+        self.own: Sequence[FileEntry] = ()
+        """The files of the shard."""
+        self.others: list[Rendered] = []
+        """Objects of the other shards, without their data, if this is the first shard."""
+        self.findings: list[Finding] = []
+        self.names, self.wanted_files, self.comments = set[str](), set[str](), list[Suppression]()
+        """The names of jobs, files with a job that is wanted, and comments that suppress findings."""
+        self.left_out: dict[str, tuple[str, str]] = {}
+        """The files that were found in a folder and are no input: what they are, and why."""
+        self.unchecked: set[str] = set()
+        """Files in which an object was not checked, or not by every check."""
+        self.without_schema: set[tuple[str, Identity | None]] = set()
+        """Files with objects that were not compared with a schema; all other checks ran."""
+
+    @property
+    def checked(self) -> bool:
+        """Return True if objects are checked."""
+        return self.checks is not None
+
+    @property
+    def scope(self) -> str:
+        """How files are processed: results of different scopes are different answers."""
+        names = ("deployable", "digested", "is_outline")
+        options = [name for name in names if getattr(self, name)]
+        return " ".join(("jobs" if self.entries is None else "files", self.finish.__name__, *options))
+
+    @property
+    def failed(self) -> bool:
+        """Whether there are errors."""
+        return any(finding.severity is Severity.ERROR for finding in self.findings)
+
+
+class AllJobs(NamedTuple):
+    """The results of all files of a run."""
+
+    run: RunState
+    runners: list[EnvironmentRunner]
+    entries: Sequence[FileEntry]
+    parts: Sequence[FileResult]
+    tracer: Tracer
+    is_standalone: bool
+    """Whether the files are checked by themselves, and are no environment together."""
+    progress: Callable[[], None]
+
+    @property
+    def uses(self) -> list[OverlayUse]:
+        """Which parts of overlays took effect, by file."""
+        return [part.used for part in self.parts]
+
+    def list_made(self) -> list[Rendered]:
+        """Return all objects, without their data."""
+        return [made for part in self.parts for made in part.made]
+
+    def list_jobs(self) -> Iterator[Job]:
+        """Return all jobs of the repository; if their outlines are known, these."""
+        project, inputs = self.run.project, self.run.inputs
+        if inputs is None or self.run.shard is not None:
+            # A shard has the outlines of its own files alone.
+            return read_jobs(layout.find_jobs(project.root), project.frameworks, [])
+        return (job for entry in self.entries for job in inputs.list_outlines(name_entry(entry)))
+
+
+class Prepared(NamedTuple):
+    """The environments of a run, ready to process jobs, and what preparing them found."""
+
+    runners: list[EnvironmentRunner]
+    checks: Checks | None
+    tracer: Tracer
+    findings: tuple[Finding, ...]
+    environments: Sequence[str]
+    policies: tuple[str, ...]
+    complete: bool
+    unchecked_rules: frozenset[str]
+
+
+_PROJECT: Query[ProjectConfig] = Query("project")
+_TRACER: Query[Tracer] = Query("tracer")
+_PREPARED: Query[Prepared] = Query("prepared")
+
+
+def digest_layers(root: Folder) -> str:
+    """Return the digest of everything but jobs that a run depends on."""
+    digests = ((file.path, repr(file.finding), digest_bytes(file.content)) for file in layout.read_inputs(root))
+    return digest_bytes(repr(list(digests)).encode("utf-8", "surrogatepass"))
+
+
+def load_project(store: Store | None, root: Folder, today: str = "") -> ProjectConfig:
+    """Load the layers of a repository, or take those of a revision or a run with the same content."""
+    if store is None:
+        return config.load(root, today=today)
+    layers = digest_layers(root)
+    project = store.remember(_PROJECT, "", layers, lambda: config.load(root, today=today)._replace(layers=layers))
+    if project.root == root and project.today == today:
+        return project
+    date = (today or read_date(root)) if project.date else ""
+    return project._replace(root=root, today=today, date=date)
+
+
+def make_tracer(store: Store | None, project: ProjectConfig) -> Tracer:
+    """Return a tracer. Those of revisions with the same layers read these once."""
+    if store is None or not project.layers:
+        return Tracer(project)
+    same = store.remember(_TRACER, "", project.layers, lambda: Tracer(project))
+    return same if same.project is project else Tracer(project, same)
+
+
+def prepare_run(run: RunState) -> Prepared:
+    """Prepare the environments of a run, or take those of a run with the same layers."""
+    prepared = _find_prepared(run)
+    if prepared.checks is not None:
+        prepared.checks.forget_shared()
+    run.checks, run.runners = prepared.checks, prepared.runners
+    run.findings[:] = run.prepared_findings = prepared.findings
+    run.environments, run.policies = prepared.environments, prepared.policies
+    run.complete, run.unchecked_rules = prepared.complete, prepared.unchecked_rules
+    return prepared
+
+
+def _find_prepared(run: RunState) -> Prepared:
+    project, store = run.project, run.store
+    if store is None or not project.layers or run.entries is not None:
+        return _prepare(run)
+    key = repr((str(project.root), project.today, project.date, project.as_written, run.environments, run.checked))
+    return store.remember(_PREPARED, key, project.layers, lambda: _prepare(run))
+
+
+def _prepare(run: RunState) -> Prepared:
+    """Prepare the environments that can be rendered; errors in layers and policies become findings."""
+    tracer = make_tracer(run.store, run.project)
+    run.findings += overlay_errors(run.project, tracer, None if run.checked else run.environments)
+    names: dict[int, str] = {}
+    runners = [EnvironmentRunner(run.project, name, names) for name in run.environments]
+    if run.checks is not None:
+        run.checks.prepare(run)
+    run.findings += (finding for runner in runners for finding in runner.overlay_findings(tracer))
+    valid = valid_environments(run.findings, runners, run.project.overlays)
+    if run.checks is not None:
+        run.checks.select(run, valid, is_all=len(valid) == len(runners))
+    complete = len(valid) == len(runners) and not run.failed
+    is_hidden = any(finding.rule in HIDING_RULES for finding in run.findings)
+    return Prepared(
+        valid,
+        run.checks,
+        tracer,
+        tuple(redact_shared(run.project, run.findings)) if run.findings else (),
+        [runner.name for runner in valid] or run.environments,
+        run.policies,
+        complete,
+        frozenset(run.policies) if is_hidden else frozenset(),
+    )

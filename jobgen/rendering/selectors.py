@@ -1,0 +1,262 @@
+"""Find selectors that select nothing: patches, environments and roles without jobs, and overlays that no run uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from jobgen.model.data import Location, Node, TracedKey, TracedScalar
+from jobgen.model.finding import Finding, Problem, Severity
+from jobgen.model.suggest import NO_FIX, did_you_mean, find_closest, find_key, suggest_rename
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.environment import EnvironmentRunner, Rendered
+from jobgen.rendering.locate import locate
+from jobgen.rendering.runtimes import RUNTIME_KINDS, list_patches
+from jobgen.rendering.trace import Job, Tracer
+from jobgen.repo.root import SETTINGS
+from jobgen.spec.kinds import ANY_ROLE
+from jobgen.spec.overlay import (
+    SELECTOR_ATTRIBUTES,
+    Environment,
+    JobAttributes,
+    JobSelector,
+    Patch,
+    PatchName,
+    list_ancestors,
+)
+from jobgen.spec.sweeps import SWEEP
+
+_OVERLAYS = "overlays"
+
+ListJobs = Callable[[], Iterable[Job]]
+"""Lists all jobs of the repository, at least with what selectors match on. It may read all files."""
+
+
+class SelectorUse(NamedTuple):
+    """What a run has seen: the environments that it ran, the patches that matched, the environments with objects."""
+
+    project: ProjectConfig
+    runners: Sequence[EnvironmentRunner]
+    patches: set[PatchName]
+    filled: set[str]
+    checked: bool
+    jobs: ListJobs
+
+
+def find_idle_selectors(use: SelectorUse, tracer: Tracer) -> Iterator[Finding]:
+    """Report patches that match no job in any environment that has them, and environments without jobs.
+
+    A lint reports errors. A render is not stopped by them: the last job of a team may be gone.
+    """
+    patches = {
+        (patch.overlay, patch.place): patch
+        for runner in use.runners
+        for patch in runner.expander.environment.patches
+        if not patch.optional
+    }
+    empty = [runner for runner in use.runners if runner.name not in use.filled and runner.expander.environment.jobs]
+    if not empty and all(patch.name in use.patches for patch in patches.values()):
+        return
+    ran = {runner.name for runner in use.runners}
+    others = [EnvironmentRunner(use.project, name) for name in use.project.overlays if name not in ran]
+    every = [*use.runners, *others]
+    jobs = list(use.jobs())
+    known = {runner.name: list(map(runner.attributes, jobs)) for runner in every}
+    used = use.patches | {patch.name for runner in every for patch in _list_runtime_patches(runner)}
+    for runner in every:
+        environment = runner.expander.environment
+        idle = tuple(patch for patch in environment.patches if patch.name not in used)
+        own = filter(environment.matches, known[runner.name] if idle else ())
+        used |= {patch.name for job in own for patch in environment._replace(patches=idle).patches_for(job)}
+    severity = Severity.ERROR if use.checked else Severity.WARNING
+    for key in sorted(key for key, patch in patches.items() if patch.name not in used):
+        having = next(runner for runner in use.runners if patches[key] in runner.expander.environment.patches)
+        members = [job for job in known[having.name] if having.expander.environment.matches(job)]
+        # An empty environment is reported itself.
+        if members or having not in empty:
+            yield _report_patch(patches[key], members, tracer)._replace(severity=severity)
+    for runner in empty:
+        if known[runner.name] and not any(map(runner.expander.environment.matches, known[runner.name])):
+            yield from (
+                found._replace(severity=severity) for found in _report_empty(runner, known[runner.name], tracer)
+            )
+
+
+def find_unused_runtimes(project: ProjectConfig, made: Iterable[Rendered], tracer: Tracer) -> Iterator[Finding]:
+    """Report runtimes that no job refers to, so that they are rendered nowhere."""
+    used = {each.identity.name for each in made if each.companion and each.identity.kind in RUNTIME_KINDS}
+    if project.runtimes.keys() <= used:
+        return
+    for name, runtime in tracer.traced_project().runtimes.items():
+        if name not in used:
+            message = f"no job refers to the runtime `{name}`, so it is not rendered; remove it"
+            problem = Problem("unused-runtime", message, runtime["metadata"]["name"], severity=Severity.WARNING)
+            yield locate(problem, "runtimes")
+
+
+def _list_runtime_patches(runner: EnvironmentRunner) -> Iterator[Patch]:
+    """The patches that match a runtime of the repository in any namespace; jobs that were not rendered may use it."""
+    environment = runner.expander.environment
+    for runtime in environment.runtimes.values():
+        yield from list_patches(runtime, "", environment)
+
+
+def _report_patch(patch: Patch, jobs: Sequence[JobAttributes], tracer: Tracer) -> Finding:
+    traced = tracer.traced_project().environment(patch.overlay, []).patches
+    node = next(other.node for other in traced if (other.overlay, other.place) == (patch.overlay, patch.place))
+    reason = explain_no_match(patch.match, jobs)
+    if any(map(patch.match.matches, jobs)):
+        reason = ": `merge` applies to job specs only; use `manifest` for raw manifests"
+    has_advice = reason.endswith(("?", "manifests")) or "; write `" in reason
+    advice = "" if has_advice else "; change its `match`, remove it, or set `optional: true`"
+    message = f"the patch matches no job{reason}{advice}"
+    return locate(Problem("patch-matches-nothing", message, node, evidence=()), _OVERLAYS)
+
+
+def _report_empty(runner: EnvironmentRunner, jobs: Sequence[JobAttributes], tracer: Tracer) -> Iterator[Finding]:
+    """Report the block `jobs` that decides which jobs an environment has."""
+    overlays = tracer.traced_project().overlays
+    blocks = [
+        find_key(spec, "jobs")
+        for overlay in list_ancestors(runner.name, overlays)
+        for spec in overlays[overlay].specs
+        if "jobs" in spec
+    ]
+    reason = explain_no_match(runner.expander.environment.jobs[-1], jobs)
+    message = f"`jobs` selects no job, so `{runner.name}` is empty{reason}"
+    yield locate(Problem("empty-environment", message, blocks[-1], evidence=(runner.name,)), _OVERLAYS)._replace(
+        env=runner.name
+    )
+
+
+def explain_no_match(selector: JobSelector, jobs: Sequence[JobAttributes]) -> str:
+    """Say which part of a selector no job has, and what is close to it; an empty string if that is not clear."""
+    fields = {attribute: field for field, attribute in SELECTOR_ATTRIBUTES.items()}
+    for attribute, patterns in selector.patterns:
+        values = sorted({str(getattr(job, attribute)) for job in jobs})
+        if not patterns:
+            return f": `{fields[attribute]}` is empty"
+        if not any(fnmatchcase(value, pattern) for value in values for pattern in patterns):
+            listed = " or ".join(f"`{pattern}`" for pattern in patterns)
+            return f": no job has the {attribute} {listed}{suggest_pattern(attribute, patterns[0], jobs)}"
+    for key, value in selector.labels:
+        values = sorted({job.labels[key] for job in jobs if key in job.labels})
+        if not values:
+            labels = sorted({label for job in jobs for label in job.labels})
+            return f": no job has the label `{key}`{did_you_mean(key, labels)}"
+        if value not in values:
+            return f": no job has the label `{key}: {value}`{did_you_mean(value, values)}"
+    if selector.exclude is not None and any(map(selector.includes, jobs)):
+        return ": `exclude` excludes all jobs that match"
+    return ""
+
+
+def suggest_pattern(attribute: str, pattern: str, jobs: Sequence[JobAttributes]) -> str:
+    """`; did you mean …?` if a value, or a folder of paths, is close to a pattern, or how to write a sweep."""
+    values = sorted({str(getattr(job, attribute)) for job in jobs})
+    if attribute == "name" and any(job.labels.get(SWEEP) == pattern for job in jobs):
+        return f"; `{pattern}` is a sweep; write `{pattern}-*`"
+    if attribute == "path":
+        if any(fnmatchcase(value, f"jobs/{pattern}") for value in values):
+            return f"; did you mean `jobs/{pattern}`?"
+        folders = {f"{value.rpartition('/')[0]}/*" for value in values}
+        return did_you_mean(pattern, sorted({*values, *folders}) if "*" not in pattern else sorted(folders))
+    close = find_closest(pattern.strip("*-?"), values)
+    return f"; did you mean `{close}`?" if close else ""
+
+
+def find_unlisted_overlays(project: ProjectConfig, tracer: Tracer) -> Iterator[Finding]:
+    """Report overlays that `environments` of the settings leaves out, and that none of these environments extends."""
+    if "environments" not in project.settings:
+        return
+    used = {name for env in project.environments() for name in list_ancestors(env, project.overlays)}
+    for name in sorted(project.overlays.keys() - used):
+        specs = tracer.traced_project().overlays[name].specs if name in tracer.traced_project().overlays else ()
+        message = f"`environments` of {SETTINGS} does not list `{name}`, so its jobs are not checked; add it there"
+        problem = Problem("unlisted-overlay", message, specs[0] if specs else None)
+        yield locate(problem, f"{_OVERLAYS}/{name}")
+
+
+def find_unknown_roles(
+    project: ProjectConfig, runners: Sequence[EnvironmentRunner], tracer: Tracer, jobs: ListJobs
+) -> Iterator[Finding]:
+    """Report roles in `defaults` and `locked` that no job can have, in any environment that has these."""
+    if all(
+        role in _roles_of(project, runner)
+        for runner in runners
+        for role, _ in _list_overlay_roles(runner.expander.environment)
+    ):
+        return
+    traced = tracer.traced_project()
+    unknown: dict[Location, tuple[TracedKey | TracedScalar, str, set[str]]] = {}
+    known: set[Location] = set()
+    present: list[str] = []
+    for name in {*project.overlays, *(runner.name for runner in runners)}:
+        environment = traced.environment(name, [])
+        possible = _platform_roles(project, environment.cluster.list_platforms())
+        for role, node in _list_overlay_roles(environment):
+            if not isinstance(node, (TracedKey, TracedScalar)) or node.location is None:
+                continue
+            if role in possible or ANY_ROLE in possible:
+                known.add(node.location)
+            else:
+                present = present or _list_present_roles(project, runners, jobs)
+                if role in present:
+                    # A job of the environment has a platform of its own.
+                    known.add(node.location)
+                unknown.setdefault(node.location, (node, role, set()))[2].update(possible)
+    for location, (node, role, possible) in unknown.items():
+        if location not in known:
+            first = [name for name in present if name in possible]
+            others = sorted(possible.difference(first))
+            hint = (
+                did_you_mean(role, first)
+                or did_you_mean(role, others)
+                or f"; there are {', '.join(f'`{name}`' for name in first or others)}"
+            )
+            fix_steps, safe = suggest_rename(node, [*first, *others], {}) if type(node) is TracedKey else NO_FIX
+            message = f"no job of this environment has a role `{role}`{hint}"
+            yield locate(Problem("unknown-role", message, node, fix_steps=fix_steps, safe=safe), _OVERLAYS)
+
+
+def _list_overlay_roles(environment: Environment) -> Iterator[tuple[str, Node]]:
+    """The roles that the defaults and locks of an environment name, each with the node that does."""
+    for defaults in environment.defaults:
+        yield from ((str(role), role) for role in defaults.layer.roles)
+    for lock in environment.locks:
+        if len(lock.path) > 1 and lock.path[0] == "roles":
+            yield str(lock.path[1]), lock.node
+
+
+def _list_present_roles(project: ProjectConfig, runners: Sequence[EnvironmentRunner], jobs: ListJobs) -> list[str]:
+    """The roles that the frameworks of the jobs of some environments have."""
+    used = {
+        (attributes.platform, attributes.framework)
+        for job in jobs()
+        for attributes in (runner.attributes(job) for runner in runners)
+    }
+    return list(
+        dict.fromkeys(
+            role
+            for kind in project.kinds
+            for name, framework in kind.frameworks.items()
+            if (kind.platform, name) in used
+            for role in framework.roles
+        )
+    )
+
+
+def _roles_of(project: ProjectConfig, runner: EnvironmentRunner) -> set[str]:
+    return _platform_roles(project, runner.expander.environment.cluster.list_platforms())
+
+
+def _platform_roles(project: ProjectConfig, platforms: Sequence[str]) -> set[str]:
+    """The roles of all frameworks that platforms run."""
+    return {
+        role
+        for kind in project.kinds
+        if kind.platform in platforms
+        for framework in kind.frameworks.values()
+        for role in framework.roles
+    }

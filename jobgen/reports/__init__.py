@@ -1,0 +1,109 @@
+"""The model of a report: what a lint found, from which every format in `formats/` is written."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding, Severity, pluralize
+from jobgen.repo.shipped import BUILT_IN
+
+if TYPE_CHECKING:
+    from jobgen.reports.shard_part import ShardPart
+
+
+class Suppressed(NamedTuple):
+    """A finding that a comment, an exception of the settings, or the baseline suppresses."""
+
+    finding: Finding
+    reason: str
+    by: str = "comment"
+    """`comment`, `exception` or `baseline`."""
+
+
+class RuleText(NamedTuple):
+    """The documentation of a rule."""
+
+    category: str
+    severity: Severity
+    summary: str
+    help: str
+    page: str = ""
+    """The address of the section about it; empty for a policy of the user."""
+
+
+def _no_lines(_: str) -> Sequence[str]:
+    return ()
+
+
+class Report(NamedTuple):
+    """The result of a lint, and how to show it."""
+
+    findings: Sequence[Finding]
+    suppressed: Sequence[Suppressed] = ()
+    files: int = 0
+    objects: int = 0
+    environments: Sequence[str] = ()
+    rules: Mapping[str, RuleText] = MappingProxyType({})
+    """Every rule that was applied, by name."""
+    lines: Callable[[str], Sequence[str]] = _no_lines
+    """Returns the lines of a file, split at `\\n`; empty if the file cannot be read."""
+    show_suppressed: bool = False
+    """Whether to show suppressed findings in formats that leave them out by default."""
+    width: int = 80
+    """Columns of the terminal."""
+    color: bool = False
+    """Whether the terminal supports colors."""
+    link: Callable[[str], str] | None = None
+    """Returns the address of the page about a rule, empty without one; None if the terminal shows no links."""
+    skipped: Mapping[str, int] = MappingProxyType({})
+    """How many files and folders were not judged, by reason."""
+    taken: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    """What each file was taken for, and why, by path; only those that were decided about."""
+    explain_files: bool = False
+    """Whether to list also the files that are judged as they are."""
+    shard: ShardPart | None = None
+    """Which share of a run this is, if it is one."""
+    prefix: str = ""
+    """The path of the folder that file names are relative to, from the top of the Git repository; empty at the top."""
+
+    def from_top(self, location: Location) -> Location:
+        """The location with the path that forges know: from the top of the Git repository."""
+        file = location.file
+        # Files that come with jobgen and texts that are no path stay as they are.
+        if not self.prefix or file.startswith(("/", "<", BUILT_IN)):
+            return location
+        return location._replace(file=posixpath.normpath(f"{self.prefix}/{file}"))
+
+
+class Opinion(NamedTuple):
+    """How much another tool checked."""
+
+    tool: str
+    objects: int = 0
+    without_schema: int = 0
+    missing: str = ""
+    """Why it did not take part."""
+
+    def __add__(self, other: Opinion) -> Opinion:  # type: ignore[override]
+        return self._replace(
+            objects=self.objects + other.objects, without_schema=self.without_schema + other.without_schema
+        )
+
+    def __str__(self) -> str:
+        if self.missing:
+            return f"second opinion: {self.tool} checked nothing: {self.missing}"
+        rest = f"; {self.without_schema} had no schema" if self.without_schema else ""
+        return f"second opinion: {self.tool} checked {pluralize(self.objects, 'object')}{rest}"
+
+
+SITE = "https://github.com/jobgen/jobgen/blob/main/docs"
+"""Where the pages of docs/ are."""
+
+
+def name_rule_page(rule: str) -> str:
+    """Return the address of the section about a rule or a policy that comes with jobgen."""
+    return f"{SITE}/rules.md#{rule}"

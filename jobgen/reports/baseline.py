@@ -1,0 +1,148 @@
+"""The baseline: a file of known findings, identified by rule, object and pointer; lines and messages are ignored."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.model.limits import MAX_FINDINGS
+from jobgen.model.rule_names import canonical_rule_name, original_rule_name
+
+VERSION = 2
+_OLD_VERSION = 1
+"""The version that jobgen 0.2 wrote, with the messages of findings without an object. jobgen 0.4 will not read it."""
+_FIELDS = ("rule", "env", "object", "pointer", "file")
+
+
+class FindingKey(NamedTuple):
+    """Identifies a finding: by object and pointer, or without an object by file."""
+
+    rule: str
+    env: str
+    object: str
+    pointer: str
+    file: str
+
+
+class BaselineError(Exception):
+    """The file is not a valid baseline; the text is a message for users."""
+
+
+def key_of(finding: Finding) -> FindingKey:
+    """Return the key of a finding."""
+    rule, identity = original_rule_name(finding.rule), finding.object
+    if identity is None:
+        return FindingKey(rule, finding.env, "", "", finding.location.file)
+    return FindingKey(rule, finding.env, name_object(identity), finding.pointer, "")
+
+
+def name_object(identity: Identity) -> str:
+    """Return the name of an object in a baseline."""
+    group = identity.api_version.rpartition("/")[0]
+    return f"{group}/{identity.kind} {identity.namespace}/{identity.name}"
+
+
+def to_text(findings: Iterable[Finding], paths: Sequence[str] = ()) -> str:
+    """Return a baseline with all these findings of a lint of some paths; without paths, of everything."""
+    return _format_baseline(Counter(key_of(finding) for finding in findings), paths)
+
+
+def _format_baseline(known: Counter[FindingKey], paths: Sequence[str]) -> str:
+    """Write one line for each entry, sorted, so that changes are easy to review and merge."""
+    entries = [_format_json(_entry(key, count)) for key, count in sorted(known.items())]
+    listed = ",\n".join(f"    {entry}" for entry in entries)
+    limited = f'  "paths": {_format_json(sorted(paths))},\n' if paths else ""
+    return f'{{\n  "version": {VERSION},\n{limited}  "findings": [\n{listed}\n  ]\n}}\n'
+
+
+def _format_json(value: object) -> str:
+    """Return a value as JSON; the bytes of a path that are not UTF-8 are escaped."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
+
+
+def _entry(key: FindingKey, count: int) -> dict[str, str | int]:
+    fields = {name: value for name, value in zip(_FIELDS, key, strict=True) if value}
+    return {**fields, "count": count} if count > 1 else {**fields}
+
+
+def parse_paths(text: str) -> tuple[str, ...]:
+    """The paths of the lint that wrote a valid baseline; none if it was a lint of everything."""
+    paths = json.loads(text).get("paths", ())
+    return tuple(map(str, paths)) if isinstance(paths, list) else ()
+
+
+def parse(text: str) -> Counter[FindingKey]:
+    """Parse a baseline: the keys of its findings, and how many of each."""
+    try:
+        document = json.loads(text)
+        if document["version"] not in (VERSION, _OLD_VERSION):
+            raise BaselineError(f"the baseline has version `{document['version']}`; this jobgen reads {VERSION}")
+        known: Counter[FindingKey] = Counter()
+        for entry in document["findings"]:
+            known[_parse_key(entry)] += int(entry.get("count", 1))
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        raise BaselineError("the file is not a baseline; write one with `jobgen lint --write-baseline`") from None
+    return known
+
+
+def _parse_key(entry: Mapping[str, Any]) -> FindingKey:
+    key = FindingKey(*(str(entry.get(name, "")) for name in _FIELDS))
+    return key._replace(rule=original_rule_name(key.rule))
+
+
+def split(
+    findings: Iterable[Finding], known: Counter[FindingKey]
+) -> tuple[list[Finding], list[Finding], Counter[FindingKey]]:
+    """Split findings into new and known ones; also return the entries of the baseline that no finding matches."""
+    left = Counter(known)
+    new: list[Finding] = []
+    old: list[Finding] = []
+    for finding in findings:
+        key = key_of(finding)
+        (old if left[key] > 0 else new).append(finding)
+        left[key] -= 1
+    return new, old, +left
+
+
+def find_stale(left: Counter[FindingKey], text: str, file: str) -> Iterator[Finding]:
+    """Report each entry of the baseline that no finding matches, on its line."""
+    lines = _find_lines(text) if left else {}
+    for key in sorted(left)[:MAX_FINDINGS]:
+        line = lines.get(key, 1)
+        rule = canonical_rule_name(key.rule)
+        message = f"`{rule}` no longer finds anything in `{key.object or key.file}`; rewrite the baseline"
+        yield Finding("stale-baseline", "meta", Severity.WARNING, message, Location(file, line))
+    if len(left) > MAX_FINDINGS:
+        message = f"{len(left) - MAX_FINDINGS} more entries no longer find anything; rewrite the baseline"
+        yield Finding("stale-baseline", "meta", Severity.WARNING, message, Location(file, 1))
+
+
+def find_old_version(text: str, file: str) -> Iterator[Finding]:
+    """Report a valid baseline whose version a later jobgen does not read."""
+    if json.loads(text)["version"] == _OLD_VERSION:
+        message = (
+            f"the baseline has version `{_OLD_VERSION}`; run `jobgen lint --write-baseline` to write version {VERSION}"
+        )
+        yield Finding("stale-baseline", "meta", Severity.INFO, message, Location(file))
+
+
+def _find_lines(text: str) -> dict[FindingKey, int]:
+    """Return the lines of the entries that are written as `_format_baseline` does, one on each line."""
+    found: dict[FindingKey, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            found.setdefault(_parse_key(json.loads(line.strip().rstrip(","))), number)
+        except (ValueError, AttributeError, RecursionError):
+            continue
+    return found
+
+
+def remove_stale(text: str, left: Counter[FindingKey]) -> str:
+    """Return the baseline without stale entries."""
+    known = parse(text)
+    known.subtract(left)
+    return _format_baseline(+known, parse_paths(text))

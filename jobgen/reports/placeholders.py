@@ -1,0 +1,122 @@
+"""Reports unfilled placeholders instead of what they cause: their values are not wrong one by one.
+
+A file with a placeholder that the cluster refuses is a template, and has one finding. In other files, each placeholder
+has one, wherever it occurs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import TypeAlias
+
+from jobgen.k8s.placeholders import find_placeholders
+from jobgen.model.finding import Finding, Related, Severity, quoted_values
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.reports.entries import RANK
+
+RULE = "unfilled-placeholder"
+
+# A value that begins with `{name}`, which is a mapping in YAML, or no YAML if text follows.
+_BRACES = lazy_pattern(r"(?:: |- )\s*(\{[A-Za-z][\w.-]*\})(?=\S|\s*(?:#|\Z))")
+_BRACES_RULES = frozenset(("wrong-type", "yaml-syntax"))
+# Rules that refuse a value, or text, because of what it is.
+VALUE_RULES = frozenset(
+    """bad-job-name invalid-annotation invalid-config-key invalid-container-name invalid-env-name invalid-host-name
+    invalid-label invalid-name invalid-object-name invalid-quantity invalid-value invalid-volume-name
+    invalid-volume-path malformed-image missing-main-container template-text unfilled-placeholder unknown-enum-value
+    unsupported-value wrong-type yaml-syntax""".split()
+)
+_MAX_RELATED = 5
+
+_Found: TypeAlias = "tuple[str, Finding]"
+"""A placeholder, and the finding about it."""
+
+
+def group_placeholders(
+    findings: Iterable[Finding], read_text: Callable[[str], str]
+) -> tuple[list[Finding], dict[Finding, list[Finding]]]:
+    """Return the findings that are not about placeholders, and those about placeholders, each with what it replaces.
+
+    A message may quote other tools, so a placeholder counts only if it stands in the file, which `read_text` reads.
+    """
+    read_words = cache(lambda file: " ".join(read_text(file).split()))
+    read_lines = cache(lambda file: read_text(file).split("\n"))
+    left: list[Finding] = []
+    by_file: dict[tuple[str, str], list[_Found]] = {}
+    for finding in findings:
+        file = finding.location.file
+        token = find_placeholder(finding) or _find_braces(finding, read_lines)
+        if token and (finding.rule == RULE or " ".join(token.split()) in read_words(file)):
+            by_file.setdefault((file, finding.env), []).append((token, finding))
+        else:
+            left.append(finding)
+    grouped: dict[Finding, list[Finding]] = {}
+    for several in by_file.values():
+        if len(several) == 1 and _is_explained(several[0][1]):
+            left.append(several[0][1])
+            continue
+        for group in _split_groups(several):
+            grouped[_report(group)] = [finding for _, finding in group]
+    return left, grouped
+
+
+def find_placeholder(finding: Finding) -> str:
+    """Return what looks like a placeholder in the values that a finding is about; empty if nothing does."""
+    if finding.rule not in VALUE_RULES:
+        return ""
+    quoted = quoted_values(finding.message)
+    if finding.rule == RULE:
+        return quoted[0]
+    return next((found.token for value in quoted for found in find_placeholders(value)), "")
+
+
+def _find_braces(finding: Finding, read_lines: Callable[[str], list[str]]) -> str:
+    """Return the `{name}` that makes a line a mapping, or no YAML; empty if another fault does."""
+    if finding.rule not in _BRACES_RULES or "must be a list" in finding.message:
+        return ""
+    line = read_lines(finding.location.file)[finding.location.line - 1 : finding.location.line]
+    match = _BRACES.search(line[0]) if line else None
+    return match[1] if match else ""
+
+
+def _is_explained(finding: Finding) -> bool:
+    """Return True if the finding itself says that a single value is a placeholder."""
+    return finding.rule == "template-text" or (
+        finding.rule == "malformed-image" and finding.severity is not Severity.ERROR
+    )
+
+
+def _split_groups(several: list[_Found]) -> Iterable[list[_Found]]:
+    """Return the groups that are one finding each: the whole file if it is refused, else each placeholder."""
+    if any(finding.rule != RULE for _, finding in several):
+        return [several]
+    groups: dict[str, list[_Found]] = {}
+    for found in several:
+        groups.setdefault(found[0], []).append(found)
+    return groups.values()
+
+
+def _report(several: list[_Found]) -> Finding:
+    ordered = sorted(several, key=lambda found: found[1].location)
+    first = ordered[0][1]
+    others = {finding.location: token for token, finding in ordered if finding.location != first.location}
+    related = tuple(Related(location, f"`{token}`") for location, token in [*others.items()][:_MAX_RELATED])
+    causes = {finding.rule for _, finding in several} - {RULE}
+    if not causes:
+        return first._replace(related=related)
+    names = list(dict.fromkeys(token for token, _ in ordered))
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    message = f"the file is a template: `{names[0]}`{more} must be filled in; fill in the values, or exclude the file"
+    return Finding(
+        RULE,
+        "yaml",
+        min((finding.severity for _, finding in several), key=RANK.__getitem__),
+        message,
+        first.location,
+        env=first.env,
+        related=related,
+        # The file as a whole: the finding is not new while its placeholders are filled in one after the other.
+        evidence=(),
+        also_reported_by=tuple(sorted(causes)),
+    )
