@@ -18,7 +18,7 @@ from pathlib import Path
 from repository import FILES_PER_FOLDER, write_varied
 
 from jobgen.features.convert.importing.collect import ImportedManifest, collect_manifests
-from jobgen.render import config
+from jobgen.rendering import config
 from jobgen.repo.files import read_file
 from jobgen.repo.named_paths import find_manifests
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 
 from jobgen.features.convert.importing.collect import ImportedManifest, SkippedManifest, collect_manifests
-from jobgen.render import config
+from jobgen.rendering import config
 from jobgen.repo.files import read_file
 from jobgen.repo.named_paths import find_manifests
 

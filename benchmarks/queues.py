@@ -13,7 +13,7 @@ from collections import Counter
 from random import Random
 from typing import Any
 
-from jobgen.features.kueue.decision.answers import Decision, decide
+from jobgen.features.kueue.answers import Decision, decide
 from jobgen.features.kueue.queue_jobs import collect_jobs
 from jobgen.spec.overlay import Cluster
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jobgen.features.editor.completion.complete import Completion, complete
-from jobgen.features.editor.completion.known import Known, KnownCache
-from jobgen.features.editor.completion.snippets import fill_in
+from jobgen.features.editor.completion.items import fill_in
+from jobgen.features.editor.completion.names import Known, KnownCache
 from jobgen.features.editor.workspace import Workspace
 
 MARK = "█"

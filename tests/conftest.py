@@ -9,7 +9,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
+from sampling import EXAMPLES
 
 from jobgen import cache
 
@@ -25,7 +26,7 @@ os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jobgen-tests-")
 sys.dont_write_bytecode = False
 
 
-# Tests that take more than about a quarter of a second of CPU time each, or more than two seconds together.
+# Tests that take more than about half a second of CPU time together, and modules with mostly such tests.
 # `make test-fast` leaves them out.
 SLOW_TESTS = tuple((Path(__file__).parent / "slow.txt").read_text().split())
 
@@ -43,11 +44,12 @@ def pytest_collection_finish() -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes long; `make test-fast` leaves it out (listed in tests/slow.txt)")
+    config.addinivalue_line("markers", "stress: takes very long, and seldom finds more than others; needs --stress")
     # The time that random data take depends on what else the machine does. A change is judged by the same data each
     # time; `--stress` looks for new data.
     settings.register_profile(
         "jobgen",
-        max_examples=1_000 if config.getoption("--stress") else 40,
+        max_examples=EXAMPLES * 50 if config.getoption("--stress") else EXAMPLES,
         deadline=None,
         derandomize=not config.getoption("--stress"),
         suppress_health_check=[HealthCheck.too_slow],
@@ -60,22 +62,45 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that are listed as slow."""
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import modules of which no test is run."""
+    is_slow = collection_path.name in SLOW_TESTS and config.option.markexpr == "not slow"
+    return True if is_slow else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests that are listed as slow, and leave out those of `make stress`, or all others."""
     slow = set(SLOW_TESTS)
     for item in items:
-        if f"{item.path.name}::{item.name.partition('[')[0]}" in slow:
+        if item.path.name in slow or f"{item.path.name}::{item.name.partition('[')[0]}" in slow:
             item.add_marker("slow")
+    is_left = _gains_nothing if config.getoption("--stress") else _needs_stress
+    config.hook.pytest_deselected(items=[item for item in items if is_left(item)])
+    items[:] = [item for item in items if not is_left(item)]
+
+
+def _needs_stress(item: pytest.Item) -> bool:
+    return item.get_closest_marker("stress") is not None
+
+
+def _gains_nothing(item: pytest.Item) -> bool:
+    """Return True if a test does the same with `--stress` as without."""
+    is_random = is_hypothesis_test(getattr(item, "function", None)) or "stress" in getattr(item, "fixturenames", ())
+    return not is_random and not _needs_stress(item)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--stress", action="store_true", help="run randomized tests 40 times as often")
+    parser.addoption(
+        "--stress",
+        action="store_true",
+        help="run randomized tests 40 times as often, those marked `stress`, and no others",
+    )
     parser.addoption("--accept", action="store_true", help="rewrite expected output with the current output")
 
 
 @pytest.fixture
 def accept(request: pytest.FixtureRequest) -> bool:
-    """Whether expected output is rewritten rather than compared."""
+    """Return True if expected output is rewritten rather than compared."""
     return bool(request.config.getoption("--accept"))
 
 

@@ -3,6 +3,29 @@
 FLAVOR = "default"
 
 
+def run_until_stable(scheduler, most=1_000_000):
+    """Run cycles until none changes anything more, and return how many; what is evicted keeps its quota."""
+    seen, size = set(), measure_state(scheduler)
+    for number in range(most):
+        heads = (pending.peek() for queue, pending in scheduler.pending.items() if queue not in scheduler.inactive)
+        state = tuple((head.key, tuple(scheduler.progress.get(head.key, {}).values())) for head in heads if head)
+        state += tuple((key, ()) for key in scheduler.second_pass.ready)
+        if not state or state in seen:
+            return number
+        seen.add(state)
+        scheduler.run_cycle()
+        if (new := measure_state(scheduler)) != size:
+            size = new
+            seen.clear()
+    return most
+
+
+def measure_state(scheduler):
+    """Numbers that change if a cycle changes anything."""
+    queues = (scheduler.snapshot.workloads, scheduler.parked, scheduler.pending)
+    return len(scheduler.evicted), *(sum(map(len, several.values())) for several in queues)
+
+
 def cluster_queue(name, cohort="", cpu="0", **spec):
     """A ClusterQueue with CPU in one flavor; `borrow` and `lend` limit it, the rest goes to its spec."""
     limits = {"borrowingLimit": spec.pop("borrow", None), "lendingLimit": spec.pop("lend", None)}

@@ -5,10 +5,8 @@ from __future__ import annotations
 import random
 from itertools import count
 
-from jobgen.features.page.encode import Table, encode
-from jobgen.features.page.lines import Line, LineSource, find_changes
-from jobgen.features.page.links import parse_repo_url
-from jobgen.features.page.page import assemble_page
+from jobgen.features.page.encode import Line, LineSource, Table, encode, find_changes
+from jobgen.features.page.page import assemble_page, parse_repo_url
 
 TEAMS = ("vision", "language", "speech", "ranking", "robotics", "safety", "")
 OWNERS = ("ada", "grace", "linus", "edsger", "barbara", "")

@@ -1,7 +1,6 @@
 """The shipped schemas as JSON Schema, by release of their operator."""
 
-from jobgen.check.schema.bundle import bundle_schema
-from jobgen.check.schema.shipped import find_shipped_schema
+from jobgen.check.schema.shipped import bundle_schema, find_shipped_schema
 from jobgen.spec.overlay import Cluster
 
 OPERATORS = ("training-operator", "trainer", "mpi-operator", "jobset", "kuberay", "volcano", "leaderworkerset", "kueue")

@@ -8,7 +8,7 @@ from findings import without_infos
 from jobgen.cli.run_lint import lint_paths
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
-from jobgen.report import baseline
+from jobgen.reports import baseline
 
 SPEC = """\
 apiVersion: jobgen.dev/v1
@@ -54,23 +54,53 @@ def test_same_error_in_a_new_file_is_reported(repository):
     assert rules(repository) == [("mutable-image-tag", "jobs/b.yaml")]
 
 
-@pytest.mark.parametrize(
-    "wording", ["the patch matches no job", "the patch matches no job; change its `match` or remove it"]
+PATCH = Finding(
+    "patch-matches-nothing",
+    "spec",
+    Severity.ERROR,
+    "the patch matches no job; change its `match` or remove it",
+    Location("overlays/prod/overlay.yaml", 4),
 )
-def test_baseline_matches_a_finding_without_an_object_in_the_old_and_the_new_wording(wording):
-    location = Location("overlays/prod/overlay.yaml", 4)
-    found = Finding(
-        "patch-matches-nothing",
-        "spec",
-        Severity.ERROR,
-        "the patch matches no job; change its `match` or remove it",
-        location,
-        evidence=("the patch matches no job",),
-    )
-    known = baseline.parse(baseline.to_text([found._replace(message=wording, evidence=None)]))
 
-    assert baseline.split([found], known) == ([], [found], {})
-    assert baseline.split([found, found], known)[0] == [found]
+
+def test_baseline_matches_a_finding_without_an_object_whatever_its_message():
+    known = baseline.parse(baseline.to_text([PATCH._replace(message="the patch matches no job")]))
+
+    assert baseline.split([PATCH], known) == ([], [PATCH], {})
+    assert baseline.split([PATCH, PATCH], known)[0] == [PATCH]
+
+
+OLD = """\
+{
+  "version": 1,
+  "findings": [
+    {"rule": "moving-tag", "object": "kubeflow.org/PyTorchJob /a", "pointer": "POINTER"},
+    {"rule": "patch-matches-nothing", "file": "overlays/prod/overlay.yaml", "message": "the patch matches no job"},
+    {"rule": "patch-matches-nothing", "file": "overlays/prod/overlay.yaml", "message": "`x` is no job"}
+  ]
+}
+"""
+
+
+def test_entries_of_version_1_match_without_their_messages():
+    known = baseline.parse(OLD)
+    new, old, left = baseline.split([PATCH], known)
+
+    assert (new, old) == ([], [PATCH])
+    assert sorted((key.rule, count) for key, count in left.items()) == [("moving-tag", 1), ("patch-matches-nothing", 1)]
+    assert [finding.location.line for finding in baseline.find_stale(left, OLD, FILE)] == [4, 5]
+    assert baseline.parse(baseline.remove_stale(OLD, left)) == {baseline.key_of(PATCH): 1}
+
+
+def test_a_baseline_of_version_1_is_an_info_until_it_is_written_again(repository):
+    text = (repository / FILE).read_text()
+    (repository / FILE).write_text(text.replace('"version": 2', '"version": 1'))
+    [found] = json.loads(lint_paths(repository, (), (), format_="json", baseline=FILE).out)["findings"]
+
+    assert (found["rule"], found["severity"], found["file"]) == ("stale-baseline", "info", FILE)
+    lint_paths(repository, (), (), format_="text", baseline=FILE, write_baseline=True)
+    assert (repository / FILE).read_text() == text
+    assert rules(repository) == []
 
 
 def test_findings_of_a_copied_manifest_are_reported(tmp_path):
@@ -118,7 +148,7 @@ def test_baseline_never_grows_by_itself(repository):
     assert (repository / FILE).read_text() == before
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2, "findings": []}', '{"version": 1, "findings": [1]}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 3, "findings": []}', '{"version": 2, "findings": [1]}'])
 def test_malformed_baseline_is_a_usage_error(text, repository):
     (repository / FILE).write_text(text)
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobgen.check.cel import CompileError, Expression, Failed, available, bind, compile_cel, mentions
-from jobgen.check.cel.conversions import converts_in_loops
+from jobgen.check.cel.cost import converts_in_loops
 from jobgen.model.quantity import canonicalize_quantity
 
 TABLE = yaml.load((Path(__file__).parent / "cel.yaml").read_text("utf-8"), yaml.CSafeLoader)

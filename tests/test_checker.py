@@ -14,8 +14,8 @@ from jobgen.check.rules import Rule, Violation, all_rules
 from jobgen.cli.result import ExitCode
 from jobgen.cli.run_lint import lint_paths
 from jobgen.model.finding import Severity
-from jobgen.render import config
-from jobgen.render.build import is_spec
+from jobgen.rendering import config
+from jobgen.rendering.build import is_spec
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 

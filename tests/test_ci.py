@@ -347,6 +347,7 @@ def test_action_lints_some_environments_and_leaves_out_known_findings(repository
     }
 
 
+@pytest.mark.stress
 def test_gitlab_template_lints_some_environments_and_leaves_out_known_findings(repository: Repository) -> None:
     add_known_fault(repository)
     repository.run("jobgen", "lint", "--write-baseline")

@@ -56,7 +56,7 @@ def is_in(module, *packages):
     return any(f"{module}.".startswith(f"{package}.") for package in packages)
 
 
-@pytest.mark.parametrize("package", ["jobgen.render", "jobgen.explain", "jobgen.cli.commands.render"])
+@pytest.mark.parametrize("package", ["jobgen.rendering", "jobgen.explanation", "jobgen.cli.commands.render"])
 def test_neither_checks_nor_features_are_reached(package):
     chains = find_chains(name for name in MODULES if is_in(name, package))
     reached = [chain for name, chain in chains.items() if is_in(name, "jobgen.check", "jobgen.features")]
@@ -73,7 +73,7 @@ def test_a_chain_leads_from_one_module_to_the_next():
 
 def test_packages_of_a_module_are_reached_too():
     assert "jobgen.check.rules" in find_chains(["jobgen.check.rules.fleet.shared_output"])
-    assert "jobgen.report" in find_chains(["jobgen.render.read_jobs"])
+    assert "jobgen.reports" in find_chains(["jobgen.rendering.read_jobs"])
 
 
 def test_the_render_command_reaches_little():

@@ -9,8 +9,8 @@ from completioncases import MARK, ask, ask_at, load_known
 from jobgen.check.rule_docs import all_docs
 from jobgen.features.editor.completion.complete import complete
 from jobgen.features.editor.completion.items import MAX_ITEMS, Rank
-from jobgen.features.editor.completion.known import KnownCache
-from jobgen.features.editor.deprecated import list_deprecated
+from jobgen.features.editor.completion.names import KnownCache
+from jobgen.features.editor.field_docs import list_deprecated
 from jobgen.features.editor.lint_workspace import WorkspaceLinter
 from jobgen.features.editor.server import diagnostics
 from jobgen.features.editor.workspace import Workspace

@@ -7,7 +7,7 @@ from completioncases import ask, load_known
 
 from jobgen.check.cel.admission_scope import AdmissionScope
 from jobgen.check.cel.signatures import declarations
-from jobgen.features.editor.completion.cel_functions import list_functions
+from jobgen.features.editor.completion.cel import list_functions
 
 ROOT = Path(__file__).parent.parent
 POLICY = """\

@@ -4,7 +4,7 @@ import pytest
 from completioncases import ask, load_known
 
 import jobgen
-from jobgen.features.editor.completion.snippets import read_examples
+from jobgen.features.editor.completion.items import read_examples
 
 OVERLAY = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n"
 PLATFORMS = {"colossalai": "tensorstack", "mxnet": "kubeflow, operators: {training-operator: 1.8.1}"}

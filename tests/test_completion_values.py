@@ -1,7 +1,7 @@
 """The values that completion lists for fields of Kubernetes are those that its validation accepts."""
 
 import jobgen
-from jobgen.features.editor.completion.kubernetes_values import BY_FIELD, BY_PARENT, ITEMS
+from jobgen.features.editor.completion.candidates import BY_FIELD, BY_PARENT, ITEMS
 
 SPEC = "apiVersion: {}\nkind: {}\nmetadata: {{name: a, namespace: b}}\nspec:\n"
 POD = SPEC.format("v1", "Pod")

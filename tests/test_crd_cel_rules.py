@@ -10,7 +10,7 @@ import pytest
 
 from jobgen.check.schema.build import convert_crd
 from jobgen.check.schema.cel_rules import find_rule_errors
-from jobgen.check.schema.cel_values import escape_name
+from jobgen.check.schema.cel_types import escape_name
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.cli.commands.schema import import_crds
 from jobgen.yamlio.read import read

@@ -8,8 +8,9 @@ import json
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sampling import laws
 from sharedfiles import shared_folder
 
 from jobgen.features.convert.operators.compare import compare_pods, is_equal_for_training
@@ -17,7 +18,7 @@ from jobgen.features.convert.operators.create import create_all, create_pods
 from jobgen.features.convert.operators.created import MAX_PODS, Restarts
 from jobgen.features.convert.operators.strategic_merge import merge_strategically
 from jobgen.k8s.objects import Manifest
-from jobgen.k8s.pod_counts import count_pods
+from jobgen.k8s.resources import count_pods
 from jobgen.spec.overlay import Cluster
 
 GPUS = {"limits": {"nvidia.com/gpu": 2}}
@@ -1418,7 +1419,7 @@ def list_paths(node, path=()):
         yield from list_paths(value, (*path, key))
 
 
-@settings(max_examples=40)
+@laws(13)
 @given(st.data())
 def test_wrong_types_do_not_raise(data):
     sample = data.draw(st.sampled_from(SAMPLES))

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from deepdiff import Delta
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sampling import laws
 
 import jobgen
-from jobgen.diff.formats.delta import make_delta
+from jobgen.compare.formats.delta import make_delta
 
 ROOT = Path(__file__).parent.parent
 KEYS = st.sampled_from(
@@ -52,7 +53,7 @@ def apply(old, text):
     return old + Delta(json.loads(text), raise_errors=True)
 
 
-@settings(max_examples=70, derandomize=True, deadline=None)
+@laws(23)
 @given(OBJECTS, OBJECTS)
 def test_delta_leads_from_the_old_object_to_the_new_one(old, new):
     before = canonical(old)
@@ -61,7 +62,7 @@ def test_delta_leads_from_the_old_object_to_the_new_one(old, new):
     assert canonical(old) == before
 
 
-@settings(max_examples=40, derandomize=True, deadline=None)
+@laws(13)
 @given(st.lists(TREES, max_size=5), st.randoms(use_true_random=False))
 def test_delta_reorders_lists(items, random):
     shuffled = random.sample(items, len(items))

@@ -9,7 +9,7 @@ from collections import defaultdict
 import pytest
 
 from jobgen.cli.commands.diff import diff_states
-from jobgen.diff.change_rules import check_change
+from jobgen.compare.change_rules import check_change
 
 QUEUE = "labels: {kueue.x-k8s.io/queue-name: gpu}"
 ELASTIC = f"{QUEUE}, annotations: {{kueue.x-k8s.io/elastic-job: 'true'}}"

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from jobgenprocess import run_jobgen
+from sampling import sample
 
 from jobgen.cli.run_lint import BASELINE
 
@@ -103,7 +104,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("trouble", [full_disk, no_rights])
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", sample(COMMANDS, 2))
 def test_disk_errors_are_reported_and_leave_files_unchanged(
     repository: Path, command: str, trouble: Callable[[], None]
 ) -> None:

@@ -18,7 +18,19 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import build_pyz  # noqa: E402 - a script, not a package
 
-PARTS = ("jobgen", "schemas", "policies", "README.md", "LICENSE", "NOTICE", "CHANGELOG.md", "pyproject.toml")
+from jobgen.repo import ready  # noqa: E402
+
+PARTS = (
+    "jobgen",
+    "schemas",
+    "policies",
+    "README.md",
+    "LICENSE",
+    "NOTICE",
+    "CHANGELOG.md",
+    "pyproject.toml",
+    "tools/build_ready.py",
+)
 UNLISTED = ("py.typed", "data/starter/pre-commit-config.yaml", "data/time_zones.txt")
 """Files of the wheel that no list of folders has."""
 MAX_WHEEL_BYTES = 8_000_000
@@ -31,7 +43,7 @@ def copy_checkout(folder: Path, *, mask: int) -> Path:
         if (ROOT / part).is_dir():
             shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
         else:
-            folder.mkdir(parents=True, exist_ok=True)
+            (folder / part).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / part, folder / part)
     for path in folder.rglob("*"):
         path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)
@@ -56,6 +68,7 @@ def files(built: Path) -> dict[str, bytes]:
     return build(built)
 
 
+@pytest.mark.stress
 def test_the_same_files_are_built_to_the_same_bytes(files, tmp_path):
     again = build(copy_checkout(tmp_path / "elsewhere", mask=0o077))
 
@@ -78,6 +91,8 @@ def test_the_wheel_has_all_data_and_pypi_accepts_both(built, files):
     assert len(data) > 100
     assert data - names == set()
     assert {f"jobgen/{name}" for name in UNLISTED} - names == set()
+    tables = {f"jobgen/data/ready/{ready.name_file(table)}" for table in (ready.DOCUMENTS, ready.EXPRESSIONS)}
+    assert {name for name in names if name.startswith("jobgen/data/ready/")} == tables
     assert wheel.stat().st_size < MAX_WHEEL_BYTES
     assert checked.returncode == 0, checked.stdout
 

@@ -16,7 +16,7 @@ from jobgenprocess import run_jobgen_text
 from walkthrough import MARK
 
 import jobgen
-from jobgen.render import config
+from jobgen.rendering import config
 from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent

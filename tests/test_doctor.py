@@ -21,7 +21,7 @@ from jobgenprocess import install_jobgen
 from jsonschema import Draft202012Validator
 
 from jobgen import __version__
-from jobgen.cli.doctor.installation import EXTRAS, describe_extras
+from jobgen.cli.doctor.machine import EXTRAS, describe_extras
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = json.loads((ROOT / "docs/doctor_v1.json").read_text("utf-8"))

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 from command import jobgen
+from sampling import sample
 from test_fix import EXAMPLES_OF_FAULTS
 from transcripts import files_below, find_transcripts, read_transcript
 
@@ -14,12 +15,9 @@ import jobgen as jobgen_api
 from jobgen.api.fix import compute_fixes
 from jobgen.api.lint_files import LintRequest
 from jobgen.features.editor.actions.extract import list_extractions
-from jobgen.features.editor.actions.fix import list_fix_all, list_fixes
-from jobgen.features.editor.actions.list_offers import list_offers
+from jobgen.features.editor.actions.list_offers import list_fix_all, list_fixes, list_offers, list_suppressions
 from jobgen.features.editor.actions.migrate import list_migrations
-from jobgen.features.editor.actions.offer import ActionRequest, Change
-from jobgen.features.editor.actions.suppress import list_suppressions
-from jobgen.features.editor.actions.text_changes import LineMap, list_replacements
+from jobgen.features.editor.actions.offers import ActionRequest, Change, LineMap, list_replacements
 from jobgen.features.editor.actions.verify import MORE_ERRORS, is_new
 from jobgen.features.editor.lint_workspace import WorkspaceLinter
 from jobgen.features.editor.workspace import Workspace
@@ -126,7 +124,7 @@ def fix_all(workspace):
     return changed
 
 
-@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda transcript: transcript.name)
+@pytest.mark.parametrize("transcript", sample(TRANSCRIPTS, 3), ids=lambda transcript: transcript.name)
 def test_fixes_write_what_lint_fix_writes(transcript, tmp_path):
     folder = transcript.write_repository(tmp_path)
     unsafe = transcript.steps[0].arguments[-1] == "--fix-unsafe"

@@ -1,9 +1,9 @@
 """What is at a position of a document: the path to it, and the key or value there, also in half-typed text."""
 
-import time
 from pathlib import Path
 
 import pytest
+from growth import grows_with_the_square
 
 from jobgen.features.editor.cursor import Part, find_cursor
 from jobgen.features.editor.half_typed import read_half_typed
@@ -137,13 +137,11 @@ def test_every_position_of_every_text_has_a_cursor():
     for text in (*sample_texts()[::60], *(marked.replace("¦", "") for marked in HALF_TYPED)):
         for end in {len(text), len(text) * 2 // 3, len(text) // 3}:
             lines = text[:end].split("\n")
-            started = time.process_time()
             for line, content in enumerate(lines, 1):
                 for column in range(1, len(content) + 2, 1 if len(text) < 200 else 7):
                     cursor = find_cursor(text[:end], line, column)
                     at = cursor.location
                     assert (at.line, at.column) <= (line, column) <= (at.end_line, at.end_column)
-            assert time.process_time() - started < 0.02 * end + 1
 
 
 def test_positions_outside_of_the_text_have_a_cursor():
@@ -153,11 +151,10 @@ def test_positions_outside_of_the_text_have_a_cursor():
 
 
 @pytest.mark.parametrize(
-    "text", ["{" * 20_000, "- " * 20_000, "a: [" * 9_000, "'" * 50_000, " " * 100_000, "a" * 100_000]
+    ("part", "count"), [("{", 5_000), ("- ", 5_000), ("a: [", 2_500), ("'", 12_500), (" ", 25_000), ("a", 25_000)]
 )
-def test_a_long_text_is_read_in_linear_time(text):
-    started = time.process_time()
+def test_a_long_text_is_read_in_linear_time(part, count):
+    def prepare(size):
+        return lambda: find_cursor(part * size, 1, len(part) * size // 2)
 
-    find_cursor(text, 1, len(text) // 2)
-
-    assert time.process_time() - started < 3
+    assert not grows_with_the_square(prepare, count)

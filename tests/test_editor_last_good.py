@@ -4,7 +4,7 @@ import pytest
 from test_lsp import JOB, OVERLAY
 from test_lsp_faults import write
 
-from jobgen.features.editor.last_good import GoodText, keep_findings
+from jobgen.features.editor.context import GoodText, keep_findings
 from jobgen.features.editor.workspace import Workspace
 
 UNTAGGED = JOB.replace("train:1.2", "train")

@@ -7,9 +7,8 @@ from navigationfiles import FILES, find_mark, write_files
 
 from jobgen.features.editor.context import make_context
 from jobgen.features.editor.cursor import find_cursor
-from jobgen.features.editor.definition import find_definitions
+from jobgen.features.editor.definition import find_definitions, find_references
 from jobgen.features.editor.lint_workspace import WorkspaceLinter
-from jobgen.features.editor.references import find_references
 from jobgen.features.editor.workspace import Workspace
 
 

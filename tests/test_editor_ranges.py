@@ -12,11 +12,11 @@ import jobgen
 from jobgen.features.editor.lint_workspace import WorkspaceLinter
 from jobgen.features.editor.server.app import OpenWorkspace
 from jobgen.features.editor.server.diagnostics import to_diagnostics
+from jobgen.features.editor.server.positions import Texts
 from jobgen.features.editor.server.run import create_server
-from jobgen.features.editor.server.text import Texts
-from jobgen.report import Report
-from jobgen.report.entries import entries
-from jobgen.report.formats import render
+from jobgen.reports import Report
+from jobgen.reports.entries import entries
+from jobgen.reports.formats import FORMATS
 
 BROKEN = JOB.format(name="bert", team="nlp", framework="pytorch", tag="latest", gpus=1, seed=1, replicas=-1)
 POD = """\
@@ -67,7 +67,7 @@ def list_reported(folder):
     try:
         text = jobgen.lint(folder).to_text("json")
     except jobgen.JobgenError as error:
-        text = render("json", Report(tuple(error.findings)))
+        text = FORMATS.render("json", Report(tuple(error.findings)))
     return json.loads(text)["findings"]
 
 
@@ -99,7 +99,7 @@ def list_expected(folder, files, encoding):
 
 
 def is_long(location):
-    """Whether a location has an end; without one, an editor shows one character."""
+    """Return True if a location has an end; without one, an editor shows one character."""
     return (location.end_line, location.end_column) not in ((0, 0), (location.line, location.column))
 
 

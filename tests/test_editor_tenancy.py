@@ -8,13 +8,12 @@ from editorfiles import JOB
 from navigationfiles import find_mark
 
 import jobgen
-from jobgen.features.editor.completion.known import KnownCache
+from jobgen.features.editor.completion.names import KnownCache
 from jobgen.features.editor.context import make_context
 from jobgen.features.editor.cursor import find_cursor
-from jobgen.features.editor.definition import find_definitions
+from jobgen.features.editor.definition import find_definitions, find_references
 from jobgen.features.editor.hover import find_hover
 from jobgen.features.editor.lint_workspace import WorkspaceLinter
-from jobgen.features.editor.references import find_references
 from jobgen.features.editor.workspace import Workspace
 
 TEAM = """\

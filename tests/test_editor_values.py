@@ -14,7 +14,7 @@ from jobgen.features.editor.definition import find_definitions
 from jobgen.features.editor.hover import find_hover
 from jobgen.features.editor.lenses import list_lenses
 from jobgen.features.editor.lint_workspace import WorkspaceLinter
-from jobgen.features.editor.valid_jobs import read_valid_jobs
+from jobgen.features.editor.values import read_valid_jobs
 from jobgen.features.editor.workspace import Workspace
 from jobgen.repo.files import read_file
 

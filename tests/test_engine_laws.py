@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from lawfiles import JOBS_REPOSITORY, OTHER_FOLDER, EditedFolder
+from sampling import sample
 
 import jobgen
 from jobgen import cache
@@ -155,13 +156,13 @@ OTHER_COMMANDS: dict[str, Command] = {
 }
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", sample(range(4), 4))
 def test_a_store_never_changes_what_a_command_says(seed: int, tmp_path: Path, stress: int) -> None:
     for round_ in range(stress):
         assert check_commands(Random(f"{seed} {round_}"), tmp_path / str(round_))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", sample(range(3), 3))
 def test_a_store_never_changes_what_is_said_of_other_folders(seed: int, tmp_path: Path, stress: int) -> None:
     for round_ in range(stress):
         assert check_other_commands(Random(f"{seed} {round_}"), tmp_path / str(round_))
@@ -208,7 +209,7 @@ def _compare_stores(random: Random, stores: Path, folder: Path, commands: dict[s
                 assert command(folder) == expected, (name, done)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", sample(range(4), 3))
 def test_an_editor_finds_what_lint_finds(seed: int, tmp_path: Path, stress: int) -> None:
     for round_ in range(stress):
         assert check_editor(Random(f"{seed} {round_}"), tmp_path / str(round_))
@@ -342,7 +343,7 @@ def test_a_killed_run_leaves_a_store_that_the_next_can_use(tmp_path: Path, stres
     random, store = Random(3), tmp_path / "store"
     edited = EditedFolder(tmp_path / "repository", JOBS_REPOSITORY, random)
     edited.commit()
-    for _ in range(8 * stress):
+    for _ in range(3 * stress):
         edited.edit()
         process = os.fork()
         if not process:
@@ -444,4 +445,4 @@ def test_a_tree_that_is_up_to_date_is_not_rendered(tmp_path: Path) -> None:
     _run(edited.folder, tmp_path / "cache", words, words)
     again, modules = _run(edited.folder, tmp_path / "cache", words, [*words, "--check"])
     assert "0 written" in again
-    assert not [name for name in modules if name.startswith(("jobgen.check", "jobgen.spec", "jobgen.render.config"))]
+    assert not [name for name in modules if name.startswith(("jobgen.check", "jobgen.spec", "jobgen.rendering.config"))]

@@ -29,10 +29,10 @@ from jobgen.cli.run_lint import lint_paths
 from jobgen.model.data import Location
 from jobgen.model.finding import TextEdit
 from jobgen.repo import git, layout
+from jobgen.repo.atomic import open_scratch
 from jobgen.repo.commit import CommitPath, open_commit
 from jobgen.repo.files import FileEntry, read_file
 from jobgen.repo.named_paths import find_manifests
-from jobgen.repo.scratch import open_scratch
 from jobgen.yamlio.edit import EditRefusedError, apply_edits
 
 # --- Git ---

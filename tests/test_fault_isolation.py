@@ -21,8 +21,8 @@ from jobgen.check.checker import Checker
 from jobgen.check.policy import ClusterFacts, PolicyEvaluator
 from jobgen.check.schema.shipped import find_shipped_schema
 from jobgen.cli.run_lint import lint_paths
-from jobgen.pipeline.load_policies import load_policies
-from jobgen.render import config
+from jobgen.pipeline.policies import load_policies
+from jobgen.rendering import config
 from jobgen.schema.shipped_kinds import list_shipped_kinds
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read

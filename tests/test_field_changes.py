@@ -2,8 +2,9 @@
 
 import pytest
 from deepdiff import DeepDiff
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sampling import laws
 
 from jobgen.k8s.compare import FieldChange, compare_objects, narrow_change
 from jobgen.model.path import NamedItem, format_dotted
@@ -102,7 +103,7 @@ def as_deepdiff_reads_it(tree, field=""):
     return repr(tree) if isinstance(tree, list) else tree
 
 
-@settings(max_examples=40)
+@laws(13)
 @given(OBJECTS, OBJECTS)
 def test_changes_agree_with_deepdiff(old, new):
     theirs = DeepDiff(as_deepdiff_reads_it(old), as_deepdiff_reads_it(new), view="tree", threshold_to_diff_deeper=0)

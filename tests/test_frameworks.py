@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command import jobgen
 
-from jobgen.render.config import complete_schemas, find_errors, load, load_frameworks
+from jobgen.rendering.config import complete_schemas, find_errors, load, load_frameworks
 from jobgen.repo.layout import list_starter_frameworks
 from jobgen.spec.frameworks import find_default
 from jobgen.yamlio.read import read

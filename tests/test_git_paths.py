@@ -12,7 +12,7 @@ import pytest
 import jobgen
 from jobgen.cli.run_lint import lint_paths
 from jobgen.model.data import Location
-from jobgen.report import Report
+from jobgen.reports import Report
 
 SPEC = """\
 apiVersion: jobgen.dev/v1

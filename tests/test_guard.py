@@ -27,6 +27,7 @@ def test_a_count_is_read_from_the_report(report, count):
 
 
 @pytest.mark.skipif(not shutil.which("valgrind") and not shutil.which("perf"), reason="needs valgrind or perf")
+@pytest.mark.stress
 def test_the_same_work_has_the_same_count_and_more_work_a_higher_one(tmp_path):
     package = tmp_path / "head"
     (package / "jobgen").mkdir(parents=True)

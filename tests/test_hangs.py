@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from limitedrun import run_limited
+from sampling import sample
 
 from jobgen.cli.result import Result
 from jobgen.cli.run_lint import lint_paths
@@ -320,7 +321,7 @@ def test_rule_of_one_loop_over_many_items_is_evaluated(tmp_path: Path) -> None:
     assert "failed rule: `self.l.all(a, a < 4000)`" in result.out
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", sample(CASES, 3))
 def test_repository_is_linted_in_time(tmp_path: Path, case: str) -> None:
     files, message = CASES[case]
     result = lint(tmp_path, files())

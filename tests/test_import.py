@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 import yaml
 from command import jobgen, run_transcript
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sampling import laws
 from sharedfiles import shared_folder
 from test_seed_manifests import SEEDS, typed
 from transcripts import find_transcripts, read_transcript
 
 from jobgen.features.convert.importing.import_job import ImportedSpec, import_manifest
-from jobgen.features.convert.importing.patch import create_patch
-from jobgen.features.convert.importing.verify import is_equivalent, render_spec, renderer_for
+from jobgen.features.convert.importing.verify import create_patch, is_equivalent, render_spec, renderer_for
 from jobgen.model.quantity import canonicalize_quantity
-from jobgen.render import config
-from jobgen.render.run import Run
+from jobgen.rendering import config
+from jobgen.rendering.run import Run
 from jobgen.spec.merge import merge
 from jobgen.yamlio.read import read
 
@@ -317,7 +317,7 @@ manifests = st.builds(
 )
 
 
-@settings(max_examples=30)
+@laws(10)
 @given(manifests)
 def test_any_imported_manifest_renders_to_itself(manifest):
     spec = import_manifest(manifest, kind_of(manifest), PROJECT.kinds)
@@ -345,13 +345,13 @@ def meaning(tree, name="", holder=""):
     return type(tree).__name__, tree
 
 
-@settings(max_examples=30)
+@laws(10)
 @given(st.dictionaries(st.sampled_from("abcdef"), trees), st.dictionaries(st.sampled_from("abcdef"), trees))
 def test_patch_between_two_trees(base, wanted):
     assert is_equivalent(merge(base, create_patch(base, wanted), []), wanted)
 
 
-@settings(max_examples=30)
+@laws(10)
 @given(templates, templates)
 def test_patch_between_two_templates(base, wanted):
     assert is_equivalent(merge(base, create_patch(base, wanted), []), wanted)

@@ -10,10 +10,11 @@ import pytest
 from findings import without_infos
 from gitrepository import Repository
 from jobgenprocess import run_jobgen_text
+from sampling import sample
 from sharedfiles import shared_folder
 
 from jobgen.cli.starter import CI, PLATFORMS, list_supported
-from jobgen.render import config
+from jobgen.rendering import config
 
 ROOT = Path(__file__).parent.parent
 KINDS = config.load(Path(__file__).parent / "nowhere").kinds
@@ -33,7 +34,7 @@ def gitops_option(engine: str) -> list[str]:
     return ["--gitops", engine] if engine else []
 
 
-@pytest.mark.parametrize(("platform", "framework"), [*SUPPORTED, ("kubeflow", "mxnet")])
+@pytest.mark.parametrize(("platform", "framework"), sample([*SUPPORTED, ("kubeflow", "mxnet")], 4))
 def test_every_combination_is_a_repository_without_findings(tmp_path: Path, platform: str, framework: str) -> None:
     """What lint and render read does not depend on the CI, so equal repositories are linted once.
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from jobgen.cli.progress import ProgressLine, can_show
+from jobgen.cli.terminal import ProgressLine, can_show
 
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -27,7 +27,7 @@ spec: {{framework: pytorch, image: "registry.example.com/bert:{number}", roles: 
 """
 OVERLAY = "apiVersion: jobgen.dev/v1\nkind: Overlay\nmetadata: {{name: {name}}}\nspec: {{}}\n"
 # Progress is shown after two seconds, in which two cores lint thousands of files; here it is shown earlier.
-RUN = "from jobgen.cli import main, progress; progress._DELAY = 0.2; main.main()"
+RUN = "from jobgen.cli import main, terminal; terminal._DELAY = 0.2; main.main()"
 LINE = re.compile(rb"[\d,]+ of [\d,]+ files(?:, about \d+ (?:s|min) left|, finishing)?")
 
 
@@ -39,7 +39,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (root / "overlays" / name / "overlay.yaml").write_text(OVERLAY.format(name=name))
     (root / "jobs").mkdir()
     (root / "jobgen.yaml").write_text("")
-    for number in range(2000):
+    for number in range(1000):
         (root / f"jobs/{number}.yaml").write_text(JOB.format(number=number))
     return root
 

@@ -22,7 +22,7 @@ from jobgen.cli.run_lint import BASELINE, lint_paths
 from jobgen.features.convert.commands.import_ import import_manifests
 from jobgen.repo import git
 from jobgen.repo.root import find_files_of_other_repositories
-from jobgen.report.formats import format_names
+from jobgen.reports.formats import FORMATS
 
 ROOT = Path(__file__).parent.parent
 SECRET = "hunter2"
@@ -98,7 +98,7 @@ LINKS = {
     "settings": ("jobgen.yaml", "secret.yaml"),
     "group of schemas": ("schemas/example.com", "g"),
 }
-FORMS = sorted({*format_names()} - {"text"})
+FORMS = sorted({*FORMATS.names()} - {"text"})
 
 
 @pytest.mark.parametrize(("case", "form"), [*((case, "text") for case in LINKS), *(("job", form) for form in FORMS)])
@@ -217,6 +217,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
     copy_policies(root)
     for options in ({}, {"fix": "unsafe", "diff": True}):
         lint(root, **options)
+    render(root, (), (), None, format_="yaml")
     lists: list[list[str]] = []
     told = ("os.exec", "os.system", "os.posix_spawn", "os.spawn", "subprocess.Popen", "socket.", "pickle.", "exec")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobgen.render import config
-from jobgen.render.run import Run
+from jobgen.rendering import config
+from jobgen.rendering.run import Run
 from jobgen.spec.kinds import parse_kinds
 from jobgen.spec.replicas import count_pods, find_template, get_at
 

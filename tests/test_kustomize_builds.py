@@ -5,6 +5,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kustomize_samples import KUBECTL, run_kubectl, write_files
+from sampling import examples, sample
 
 from jobgen.kustomize import FolderTree, Tool, build
 
@@ -369,7 +370,7 @@ def built_by_jobgen(folder):
     return found
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", sample(CASES, 2))
 def test_every_field_builds_what_kubectl_builds(name, tmp_path):
     fields, files = CASES[name]
     listed = "" if fields.startswith("resources:") else "resources: [web.yaml, others.yaml]\n"
@@ -522,7 +523,9 @@ FIELDS = st.fixed_dictionaries(
 
 
 @settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=examples(8),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     objects=st.lists(OBJECTS, min_size=1, max_size=4, unique_by=lambda each: (each["kind"], each["metadata"]["name"])),

@@ -6,7 +6,7 @@ import pytest
 from kustomize_samples import write_files
 
 from jobgen.kustomize import FolderTree, Use, build, plan
-from jobgen.kustomize.patterns import PatternError, matches
+from jobgen.kustomize.select import PatternError, matches
 from jobgen.model.data import Location
 
 FILES = {

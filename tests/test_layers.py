@@ -11,8 +11,8 @@ from moduletrees import parse_module
 
 ROOT = Path(__file__).parent.parent / "jobgen"
 # The core, from bottom to top: a package imports those before it only. ARCHITECTURE.md shows the same list.
-CORE = """model cache engine yamlio repo spec k8s schema report kustomize recognize render explain
-    check pipeline diff api cli""".split()
+CORE = """model cache engine yamlio repo spec k8s schema reports kustomize recognize rendering explanation
+    check pipeline compare api cli""".split()
 # Features are above all of it. Each may import the core, and of the others only these.
 FEATURES = {
     "convert": (),
@@ -39,7 +39,7 @@ RESERVED = {
     "cel_expr_python": {"check.cel.engine"},
     "pygls": {"features.editor.server"},
     "lsprotocol": {"features.editor.server"},
-    "deepdiff": {"diff.formats.delta"},
+    "deepdiff": {"compare.formats.delta"},
     "jsonschema": {"features.second_opinion.json_schema_process"},
     "referencing": {"features.second_opinion.json_schema_process"},
     "mcp": {"features.model_context.server"},
@@ -48,7 +48,11 @@ RESERVED = {
     "exit": set(),
     "SystemExit": set(),
     "sys.exit": set(),
-    "os._exit": {"cli.main", "engine.workers"},  # a child process must not return into its parent's code
+    "os._exit": {
+        "cli.main",
+        "cli.complete",
+        "engine.workers",
+    },  # a child process must not return into its parent's code
     "sys.stdout": {
         "features.second_opinion.json_schema_process",  # a process of its own, which writes its results
         "features.editor.commands.lsp",  # the background process of the language server writes frames
@@ -74,7 +78,7 @@ RESERVED = {
             "features",
             "kustomize.tool",  # the program that builds kustomizations
             "model.features",
-            "render.run",  # the sizes of files, to share them among shards
+            "rendering.run",  # the sizes of files, to share them among shards
             "repo",
         }
         for look in ("os.stat", "os.lstat", *map("os.path.{}".format, "exists isfile isdir islink lexists".split()))
@@ -82,19 +86,11 @@ RESERVED = {
     "os.walk": set(),
     # these list their own modules
     "os.listdir": {
-        "check.rules",
-        "check.validation",
-        "cli.app",
-        "diff.formats",
-        "features.kueue.queues.formats",
-        "features.teams.formats",
-        "features.testing.formats",
         "model.features",
-        "repo.known_rules",
-        "report.formats",
+        "repo.ready",
     },
     # the folders of a repository; schemas, temporary folders, the rendered tree and the cache, which list their own
-    "os.scandir": {"engine.inputs", "repo.shipped", "repo.scratch", "cache", "repo.tree_files"},
+    "os.scandir": {"engine.inputs", "repo.shipped", "repo.atomic", "cache", "repo.rendered_tree"},
     ".iterdir": {"repo.commit", "repo.root"},  # folders of a commit
     ".glob": set(),
     ".rglob": set(),

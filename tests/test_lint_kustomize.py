@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from jobgenprocess import run_jobgen
 
 BIN = Path(sys.executable).parent
 DEPLOYMENT = """\
@@ -37,9 +38,8 @@ def write_all(folder: Path, files: dict[str, str]) -> None:
 
 
 def run(folder: Path, *arguments: str, path: str = "/usr/bin:/bin") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "jobgen", "lint", "--no-cache", *arguments]
-    environment = {**os.environ, "PATH": path}
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
+    done = run_jobgen(folder, "lint", "--no-cache", *arguments, env={**os.environ, "PATH": path})
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def lint(folder: Path, *arguments: str, path: str = "/usr/bin:/bin") -> dict:
@@ -203,8 +203,9 @@ def test_shards_find_what_one_run_finds(tmp_path: Path) -> None:
     for index in (1, 2):
         done = run(tmp_path / "repo", ".", "--format", "json", "--shard", f"{index}/2")
         (tmp_path / f"{index}.json").write_text(done.stdout, "utf-8")
-    command = [sys.executable, "-m", "jobgen", "merge-reports", "--format", "json", "../1.json", "../2.json"]
-    merged = subprocess.run(command, cwd=tmp_path / "repo", capture_output=True, text=True, check=False)
+    # Without kubectl, as the shards.
+    command = ("merge-reports", "--format", "json", "../1.json", "../2.json")
+    merged = run_jobgen(tmp_path / "repo", *command, env={**os.environ, "PATH": "/usr/bin:/bin"})
 
     assert found_in(json.loads(merged.stdout)) == found_in(whole)
 

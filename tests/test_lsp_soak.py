@@ -11,8 +11,8 @@ from editorfiles import NEW_FILES, edit, make_repository
 from lspclient import Client
 from test_editor_lint import lint_saved, write
 
-from jobgen.report import Report
-from jobgen.report.entries import entries
+from jobgen.reports import Report
+from jobgen.reports.entries import entries
 
 SECONDS = 7.5
 """With --stress, five minutes."""

@@ -4,15 +4,14 @@ from copy import deepcopy
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sampling import laws
 
 from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar, location_of, untraced
-from jobgen.render import config
-from jobgen.render.run import Run
+from jobgen.rendering import config
+from jobgen.rendering.run import Run
 from jobgen.spec.merge import LIST_KEYS, merge
-
-laws = settings(derandomize=True, max_examples=40)
 
 WORDS = st.sampled_from(["a", "b", "c"])
 KEYS = st.lists(st.sampled_from(["word", "map", "list", "env", "ports", "containers"]), max_size=3, unique=True)
@@ -98,19 +97,19 @@ def without_nulls(tree, name=""):
     return tree
 
 
-@laws
+@laws(13)
 @given(MAPS)
 def test_empty_patch_changes_nothing(tree):
     assert merged(tree, {}) == tree
 
 
-@laws
+@laws(13)
 @given(PATCHES)
 def test_patch_of_nothing_is_the_patch_without_nulls(patch):
     assert merged({}, patch) == without_nulls(patch)
 
 
-@laws
+@laws(13)
 @given(MAPS, MAPS)
 def test_merge_is_idempotent(base, patch):
     once = merged(base, patch)
@@ -118,7 +117,7 @@ def test_merge_is_idempotent(base, patch):
     assert merged(once, patch) == once
 
 
-@laws
+@laws(13)
 @given(MAPS, MAPS)
 def test_merge_does_not_modify_its_arguments(base, patch):
     before = deepcopy((base, patch))
@@ -128,13 +127,13 @@ def test_merge_does_not_modify_its_arguments(base, patch):
     assert (base, patch) == before
 
 
-@laws
+@laws(13)
 @given(REPEATING, REPEATING, REPEATING)
 def test_merge_without_nulls_is_associative(one, two, three):
     assert merged(merged(one, two), three) == merged(one, merged(two, three))
 
 
-@laws
+@laws(13)
 @given(MAPS, MAPS)
 def test_locations_do_not_change_the_merge(base, patch):
     assert untraced(merged(traced(base, "base"), traced(patch, "patch"))) == merged(base, patch)
@@ -149,7 +148,7 @@ def words(tree, path=()):
             yield (*path, str(key)), value
 
 
-@laws
+@laws(13)
 @given(FULL, PATCHES)
 def test_merged_value_has_its_location_and_the_value_it_replaced(base, patch):
     below, above = traced(base, "base"), traced(patch, "patch")
@@ -165,7 +164,7 @@ def test_merged_value_has_its_location_and_the_value_it_replaced(base, patch):
             assert leaf is losers[path]
 
 
-@laws
+@laws(13)
 @given(FULL, PATCHES)
 def test_null_deletes_and_records_whether_the_value_existed(base, patch):
     deletions = []
@@ -189,7 +188,7 @@ def nodes(tree, path=()):
                 yield from nodes(item, (*path, key, identity(item, key)))
 
 
-@laws
+@laws(13)
 @given(REPEATING, REPEATING)
 def test_keyed_lists_keep_the_order_of_the_base(base, patch):
     result = merged(base, patch)

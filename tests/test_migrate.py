@@ -12,15 +12,16 @@ from pathlib import Path
 import pytest
 import yaml
 from command import jobgen, run_transcript
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sampling import laws
 from test_seed_manifests import SEEDS
 from transcripts import find_transcripts
 
 from jobgen.features.convert.importing.verify import render_spec, renderer_for
 from jobgen.features.convert.migrate.draft import iter_leaves
 from jobgen.features.convert.migrate.migrate_job import migrate_job, target_framework
-from jobgen.render import config
+from jobgen.rendering import config
 
 HERE = Path(__file__).parent
 TRANSCRIPTS = find_transcripts("migrate")
@@ -206,7 +207,7 @@ def routes(draw):
     return migrate_job(document, source, source, framework, PROJECT.kinds).document, source, target, framework
 
 
-@settings(max_examples=40)
+@laws(13)
 @given(routes())
 def test_every_dropped_field_is_reported(route):
     document, source, target, framework = route
@@ -235,7 +236,7 @@ def texts(value):
     return [value] if isinstance(value, str) and value.startswith("t") and value.endswith("x") else []
 
 
-@settings(max_examples=30)
+@laws(10)
 @given(routes())
 def test_migrated_job_can_be_rendered(route):
     document, source, target, framework = route

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobgen.features.convert.migrate.overlays import LayerMigration, PatchUse, migrate_overlay, set_platform
-from jobgen.render import config
+from jobgen.rendering import config
 
 PROJECT = config.load(Path(__file__).parent.parent)
 KINDS = {kind.name: kind for kind in PROJECT.kinds}

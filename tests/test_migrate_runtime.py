@@ -16,12 +16,10 @@ from jobgen.features.convert.importing.import_job import ImportedSpec, import_ma
 from jobgen.features.convert.importing.verify import render_spec, renderer_for
 from jobgen.features.convert.migrate.draft import Surroundings
 from jobgen.features.convert.migrate.migrate_job import migrate_job
-from jobgen.features.convert.migrate.prove import compare_created_pods
-from jobgen.features.convert.migrate.prove_repository import complete_migration
+from jobgen.features.convert.migrate.prove_repository import compare_created_pods, complete_migration
 from jobgen.features.convert.migrate.repository import migrate_repository
-from jobgen.features.convert.migrate.runtime import build_runtime
-from jobgen.features.convert.migrate.runtime_names import RuntimeUser, name_runtimes
-from jobgen.render import config
+from jobgen.features.convert.migrate.runtime import RuntimeUser, build_runtime, name_runtimes
+from jobgen.rendering import config
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
@@ -295,7 +293,7 @@ def test_public_manifests():
 
 
 def _is_complete(manifest):
-    """Whether a manifest is a PyTorchJob rather than an excerpt or a text template."""
+    """Return True if a manifest is a PyTorchJob rather than an excerpt or a text template."""
     return "name" in manifest.get("metadata", {}) and not isinstance(build_runtime(manifest, TARGET, ""), str)
 
 

@@ -25,9 +25,9 @@ from jobgen.cli.run_lint import lint_paths
 from jobgen.features.convert.commands.migrate import migrate_jobs
 from jobgen.k8s.resources import summarize_memory
 from jobgen.model.data import TracedScalar, untraced, value_of
-from jobgen.pipeline.load_policies import load_policies
-from jobgen.render import config
-from jobgen.render.build import is_spec
+from jobgen.pipeline.policies import load_policies
+from jobgen.rendering import config
+from jobgen.rendering.build import is_spec
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 

@@ -14,7 +14,7 @@ from jobgen.api.lint import lint
 from jobgen.api.render import render
 from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.commands.policy import list_policies, write_page
-from jobgen.features.editor.policies import list_policies as find_definitions
+from jobgen.features.editor.symbols import list_policies as find_definitions
 from jobgen.features.kueue.queue import queue
 from jobgen.features.teams.teams import teams
 

@@ -5,9 +5,9 @@ import pytest
 from jobgen.api.explain import explain
 from jobgen.check.checker import Checker
 from jobgen.check.policy import ClusterFacts, PolicyEvaluator, compile_policies
-from jobgen.check.policy.patches import PatchError, apply_json_patch, merge_configuration
+from jobgen.check.policy.mutate import PatchError, apply_json_patch, merge_configuration
 from jobgen.cli.commands.explain import explain_name
-from jobgen.render import config
+from jobgen.rendering import config
 
 GROUP = "admissionregistration.k8s.io/v1"
 RULES = {"resourceRules": [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}]}

@@ -19,8 +19,9 @@ import yaml
 from jobgenprocess import run_jobgen, run_jobgen_text
 
 from jobgen.cli import pages
-from jobgen.cli.completion.table import read_table
-from jobgen.cli.pager import find_pager
+from jobgen.cli.commands.explain import find_pager
+from jobgen.model.features import list_command_modules
+from jobgen.repo.known_rules import list_known_rules
 
 ROOT = Path(__file__).parent.parent
 JOB = """\
@@ -45,7 +46,7 @@ def list_anchors(page: str) -> set[str]:
 
 
 def list_pages() -> set[str]:
-    commands = {pages.find_page(name, "") for name in [*read_table()["commands"], ""]}
+    commands = {pages.find_page(name, "") for name in [*list_command_modules(), ""]}
     return {*commands, *(pages.find_page("lint", message) for message in MESSAGES)} - {"", pages.ISSUES}
 
 
@@ -69,7 +70,7 @@ def test_every_page_and_section_exists(address: str) -> None:
 
 def test_every_rule_has_a_section() -> None:
     link = pages.link_rules({"TERM": "xterm"}, is_terminal=True)
-    names = read_table()["rules"]
+    names = list_known_rules(None)
     assert {link(name).partition("#")[2] for name in names} <= list_anchors("rules.md")
     assert link("own-policy") == ""
 

@@ -61,7 +61,7 @@ def test_a_free_process_takes_what_a_busy_one_leaves(tmp_path):
 
     def work(piece):
         if piece[0] == 0:
-            meet(tmp_path / "done", len(ITEMS) // PIECE - 1)
+            meet(tmp_path / "done", len(ITEMS) // PIECE)  # itself, and all other pieces
         else:
             (tmp_path / "done" / str(piece[0])).touch()
         return [(item, os.getpid()) for item in piece]

@@ -15,7 +15,7 @@ from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.run_lint import lint_paths
 from jobgen.features.convert.migrate.migrate_job import migrate_job
 from jobgen.features.convert.migrate_all import migrate_all
-from jobgen.render import config
+from jobgen.rendering import config
 
 JOB = """\
 apiVersion: jobgen.dev/v1

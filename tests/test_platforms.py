@@ -9,10 +9,10 @@ import pytest
 from jobgen.features.convert.operators.compare import compare_pods, is_equal_for_training
 from jobgen.features.convert.operators.create import create_pods
 from jobgen.k8s.objects import Manifest
-from jobgen.k8s.pod_counts import count_pods
+from jobgen.k8s.resources import count_pods
 from jobgen.model.finding import Severity
-from jobgen.render import config
-from jobgen.render.run import Run
+from jobgen.rendering import config
+from jobgen.rendering.run import Run
 from jobgen.spec.overlay import Cluster
 
 ROOT = Path(__file__).parent.parent

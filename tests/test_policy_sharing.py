@@ -3,13 +3,13 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sampling import laws
 
 from jobgen.check.cel import Expression, Failed, bind, compile_cel
 from jobgen.check.cel.reads import find_reads, project
-from jobgen.check.cel.shared import NAMES, Shared
-from jobgen.check.cel.together import evaluate_all, load_value
+from jobgen.check.cel.together import NAMES, Shared, evaluate_all, load_value
 from jobgen.check.policy import ClusterFacts, PolicyEvaluator, compile_policies
 from jobgen.check.policy.expressions import PolicyExpression
 from jobgen.check.policy.locate import Trials, find_failing_parts, find_read_value
@@ -89,13 +89,13 @@ CONDITIONS = make_conditions("object").filter(compiles)
 
 
 @given(CONDITIONS, OBJECTS)
-@settings(max_examples=300)
+@laws(100)
 def test_what_an_expression_does_not_read_changes_nothing(text, obj):
     assert evaluate(text, project(obj, Shared(text, "bool"))) == evaluate(text, obj)
 
 
 @given(CONDITIONS, OBJECTS)
-@settings(max_examples=200)
+@laws(66)
 def test_causes_are_those_of_a_search_in_the_whole_object(text, obj):
     def fails(tree):
         result = evaluate(text, tree)
@@ -137,7 +137,7 @@ VARIABLES = st.recursive(st.just("object"), extend, max_leaves=3)
     st.lists(st.tuples(VARIABLES, make_conditions("variables.v")), min_size=1, max_size=4),
     st.lists(OBJECTS, max_size=3),
 )
-@settings(max_examples=150)
+@laws(50)
 def test_expressions_that_share_variables_have_their_own_verdicts(policies, objects):
     expressions = []
     for variable, text in policies:
@@ -241,7 +241,7 @@ def make_evaluator(text):
 
 
 @given(CONDITIONS, st.lists(OBJECTS, min_size=2, max_size=6))
-@settings(max_examples=150)
+@laws(50)
 def test_what_is_found_in_an_object_does_not_depend_on_those_before_it(text, objects):
     evaluator = make_evaluator(text)
 
@@ -267,7 +267,7 @@ def test_an_emptied_mapping_is_told_from_an_empty_one():
 
 
 @given(CONDITIONS, OBJECTS)
-@settings(max_examples=100)
+@laws(33)
 def test_an_evaluation_without_locations_serves_for_the_object_with_locations(text, obj):
     evaluator = make_evaluator(text)
     if evaluator:

@@ -173,6 +173,7 @@ def test_hook_accepts_files_in_parallel_batches(repository: Repository) -> None:
     assert refused.stdout.count("jobs/job-7.yaml:8:20: error") == 1
 
 
+@pytest.mark.stress
 def test_hooks_install_from_a_checkout(repository: Repository, tmp_path: Path) -> None:
     source = tmp_path / "jobgen"
     source.mkdir()

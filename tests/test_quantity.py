@@ -7,8 +7,9 @@ import re
 
 import kubectl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sampling import laws
 
 from jobgen.model.quantity import canonicalize_quantity, decode_milli, to_int64, to_milli
 
@@ -24,10 +25,6 @@ WORDS = """
     1K 1mi 1ki 1KI 1GI 1gi 1B 1Gb 1e 1E+ 1e- 1e1.5 1.2.3 1_000 0x10 1mE3 1Ei3 k3 1k-3 1m1 abc 1/2 ½ 10% ١
     --1 +-1 1- 1+ NaN inf
 """.split()
-
-
-def laws(examples):
-    return settings(derandomize=True, max_examples=examples)
 
 
 def printed_by_kubectl(quantities):
@@ -61,7 +58,7 @@ def test_quantities_printed_by_kubectl_are_equal(quantities):
     )
 
 
-@laws(150)
+@laws(50)
 @given(ANY)
 def test_canonical_quantity_is_unchanged(quantity):
     assert canonicalize_quantity(canonicalize_quantity(quantity)) == canonicalize_quantity(quantity)
@@ -134,7 +131,7 @@ def test_huge_exponents_are_fast():
     assert list(map(canonicalize_quantity, spellings)) == ["10e999999999", "1e-9", "0", None, None]
 
 
-@laws(150)
+@laws(50)
 @given(ANY)
 def test_the_canonical_text_has_the_same_value(quantity):
     assert to_milli(canonicalize_quantity(quantity)) == to_milli(quantity)

@@ -9,9 +9,8 @@ from jobgen.features.convert.importing.import_job import ImportedSpec, import_ma
 from jobgen.features.convert.importing.verify import is_equivalent, render_spec, renderer_for
 from jobgen.features.convert.migrate.migrate_job import migrate_job
 from jobgen.k8s.objects import Manifest
-from jobgen.k8s.pod_counts import count_pods
-from jobgen.k8s.resources import count_gpus
-from jobgen.render import config
+from jobgen.k8s.resources import count_gpus, count_pods
+from jobgen.rendering import config
 from jobgen.spec.overlay import Cluster
 
 GPU = {"resources": {"limits": {"nvidia.com/gpu": 4}}}

@@ -1,15 +1,25 @@
-"""What a file is, decided before it is judged: one case for each sort, and the ways to correct a guess."""
+"""What a file is, decided before it is judged: each sort, ways to correct a guess, and values for variables."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jobgenprocess import run_jobgen, run_jobgen_text
 
+from jobgen import cache
+from jobgen.api.lint import lint_request
+from jobgen.api.lint_answers import LINT, name_lint
+from jobgen.api.lint_files import LintRequest
 from jobgen.recognize import SORTS
+from jobgen.recognize.substituted import substitute
+from jobgen.repo.root import open_store
 
 DOCS = Path(__file__).parent.parent / "docs"
 DEPLOYMENT = """\
@@ -37,8 +47,7 @@ def write_all(folder: Path, files: dict[str, str]) -> None:
 
 
 def lint(folder: Path, *arguments: str) -> tuple[int, dict]:
-    command = [sys.executable, "-m", "jobgen", "lint", "--no-cache", "--format", "json", *(arguments or (".",))]
-    done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
+    done = run_jobgen(folder, "lint", "--no-cache", "--format", "json", *(arguments or (".",)))
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 
@@ -171,9 +180,7 @@ def test_settings_correct_a_guess(tmp_path: Path) -> None:
 
 def test_a_correction_must_be_a_sort(tmp_path: Path) -> None:
     write_all(tmp_path, {"a.yaml": DEPLOYMENT, "jobgen.yaml": "files: {objects: [a.yaml]}\n"})
-    done = subprocess.run(
-        [sys.executable, "-m", "jobgen", "lint"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = run_jobgen_text(tmp_path, "lint")
 
     assert done.stderr.startswith("jobgen.yaml:1:9: error: `objects` is not a field of `files`; did you mean `object`?")
 
@@ -188,8 +195,7 @@ def test_strict_files_report_what_is_not_judged(tmp_path: Path) -> None:
 
 def test_explain_files_lists_every_file(tmp_path: Path) -> None:
     write_all(tmp_path, {"testdata/a.yaml": PARTIAL, "b.yaml": DEPLOYMENT})
-    command = [sys.executable, "-m", "jobgen", "lint", ".", "--explain-files", "--no-cache"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run_jobgen_text(tmp_path, "lint", ".", "--explain-files", "--no-cache")
 
     assert done.stdout.splitlines()[-2:] == [
         "b.yaml: object: nothing says that it is anything else",
@@ -262,3 +268,388 @@ def test_the_page_lists_every_sort() -> None:
     for sort in SORTS:
         assert f"| `{sort.name}` | {sort.treatment} | {sort.meaning} |\n" in page
         assert not sort.setting or f"\n  {sort.setting}: [" in page
+
+
+# Variables that are filled in with values of the repository
+
+
+VALUES = {"name": "trainer", "path": "/data/sets/a.b.tar", "UPPER": "ABC", "empty": "", "é1": "x"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain", "plain"),
+        ("$name and $(name)", "$name and $(name)"),
+        ("${name}-0", "trainer-0"),
+        ("${é1}", "x"),
+        ("$${name} $$ $$$${name}", "${name} $ $${name}"),
+        ("a$${b${name}", "a${btrainer"),
+        ("${none}|", "|"),
+        ("${none:-a b}|${none:=c}|${none=d}|${name:-e}|${empty:-f}", "a b|c|d|trainer|f"),
+        # Flux takes all of these for a default.
+        ("${none:?fails}|${name:+other}", "fails|trainer"),
+        ("${none:-${name}-x}", "trainer-x"),
+        ("${none:=pre${UPPER,,}post}", "preabcpost"),
+        ("${#name}|${#none}", "7|0"),
+        ("${name^}|${name^^}|${UPPER,}|${UPPER,,}", "Trainer|TRAINER|aBC|abc"),
+        ("${name:2}|${name:1:3}|${name:-2}|${name:20}|${name:x}", "ainer|rai|trainer||trainer"),
+        ("${path#*/}|${path##*/}|${path%.*}|${path%%.*}", "data/sets/a.b.tar|a.b.tar|/data/sets/a.b|/data/sets/a"),
+        ("${path/a/A}|${path//a/A}", "/dAta/sets/a.b.tar|/dAtA/sets/A.b.tAr"),
+        ("${path//\\//-}|${name/t/}", "-data-sets-a.b.tar|rainer"),
+        ("${name/#tr/f}|${name/%er/ing}|${name/#x/y}", "fainer|training|trainer"),
+    ],
+)
+def test_text(text: str, expected: str) -> None:
+    assert substitute(text, lambda name: VALUES.get(name, "")).text == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["${list[@]}", "${name", "${}", "${!name}", "${name-x}", "${name@Q}", "${#}", "${name#}", "${name:}", "${ name }"],
+)
+def test_unreadable_text(text: str) -> None:
+    found = substitute(f"a {text} b", lambda _: "x")
+    assert found.fault.startswith("${")
+    assert found.text == f"a {text} b"
+
+
+@pytest.mark.parametrize("text", ["${a}", "${a:-b}", "${a:-${b}}", "${a/${b}/c}", "${#a}", "${a^^}"])
+def test_unknown_stays(text: str) -> None:
+    assert substitute(f"x{text}y", lambda _: None).text == f"x{text}y"
+
+
+@given(st.text(alphabet="${}:-=#%/^,ab\\ \n", max_size=60))
+def test_text_without_values_stays(text: str) -> None:
+    """What is not known changes nothing, except for escapes."""
+    found = substitute(text, lambda _: None)
+    assert found.text == text if found.fault else found.text == text.replace("$$", "$")
+
+
+@given(st.text(alphabet="${}:-=#%/^,ab\\ \n", max_size=60))
+def test_text_ends(text: str) -> None:
+    found = substitute(text, lambda name: name * 2)
+    assert found.fault or "${" not in text or found.text != text or "$$" in text or "${#" in text
+
+
+def test_hostile_text() -> None:
+    assert substitute("${a:-" * 5_000, lambda _: "").fault
+    assert substitute("${a//a/" + "b" * 10_000 + "}", lambda _: "a" * 10_000).text
+    assert substitute("${a%%" + "*a" * 500 + "}", lambda _: "a" * 1_900).text
+    assert substitute("${a}" * 100_000, lambda _: "a" * 100).fault
+
+
+FLUX = """\
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: web, namespace: flux-system}
+spec:
+  interval: 10m
+  prune: true
+  path: ./apps/web
+  sourceRef: {kind: GitRepository, name: flux-system}
+  postBuild:
+    substitute:
+      APP: web
+      REPLICAS: "2"
+"""
+TEMPLATE = DEPLOYMENT.replace("name: web", "name: ${APP}", 1).replace("spec:\n", "spec:\n  replicas: ${REPLICAS}\n", 1)
+KUSTOMIZATION = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [web.yaml]\n"
+SETTINGS = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: flux-system}
+data: {REPLICAS: many}
+"""
+SOURCE = """\
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {name: NAME, namespace: flux-system}
+spec: {interval: 1m, url: "https://git.example.com/NAME"}
+---
+"""
+
+
+def list_found(report: dict) -> list[tuple[str, int, str, str]]:
+    return [
+        (each["file"], each["line"], each["severity"], each["rule"])
+        for each in report["findings"]
+        if each["rule"] in ("wrong-type", "unjudged-variable", "flux-substitution-fails", "missing-field")
+    ]
+
+
+@pytest.mark.parametrize("is_built", [True, False], ids=["kustomization", "generated"])
+class TestFlux:
+    """The folder has a kustomization, or Flux generates one."""
+
+    def lint(self, folder: Path, flux: str, template: str, *, is_built: bool, **more: str) -> dict:
+        files = {"clusters/a/web.yaml": flux, "apps/web/web.yaml": template}
+        files |= {"apps/web/kustomization.yaml": KUSTOMIZATION} if is_built else {}
+        write_all(folder, files | {name.replace("_", "/") + ".yaml": text for name, text in more.items()})
+        return lint(folder)[1]
+
+    def test_values_are_filled_in(self, tmp_path: Path, is_built: bool) -> None:
+        report = self.lint(tmp_path, FLUX, TEMPLATE, is_built=is_built)
+        assert list_found(report) == []
+        shown = {each["file"]: each["why"] for each in report["files"]}
+        assert "clusters/a/web.yaml substitutes its variables" in shown["apps/web/web.yaml"]
+        assert list_taken(report)["apps/web/web.yaml"] == ("kustomize resource" if is_built else "template with values")
+
+    def test_quotes_are_lost(self, tmp_path: Path, is_built: bool) -> None:
+        """Flux writes the object anew before it fills in values, and YAML needs no quotes for a variable."""
+        template = TEMPLATE.replace("${REPLICAS}", '"${REPLICAS}"').rstrip()
+        template += '\n          env: [{name: A, value: "${REPLICAS}"}, {name: B, value: "n: ${REPLICAS}"}]\n'
+        report = self.lint(tmp_path, FLUX, template, is_built=is_built)
+        assert list_found(report) == [("apps/web/web.yaml", 15, "error", "wrong-type")]
+
+    def test_wrong_value(self, tmp_path: Path, is_built: bool) -> None:
+        report = self.lint(tmp_path, FLUX.replace('"2"', '"two"'), TEMPLATE, is_built=is_built)
+        assert list_found(report) == [("apps/web/web.yaml", 7, "error", "wrong-type")]
+        (finding,) = [each for each in report["findings"] if each["rule"] == "wrong-type"]
+        assert "`two`" in finding["message"]
+        assert ("clusters/a/web.yaml", 12) in [(each["file"], each["line"]) for each in finding["related"]]
+
+    def test_undefined_is_empty(self, tmp_path: Path, is_built: bool) -> None:
+        report = self.lint(tmp_path, FLUX.replace("APP: web", "OTHER: web"), TEMPLATE, is_built=is_built)
+        assert list_found(report) == [("apps/web/web.yaml", 4, "error", "missing-field")]
+
+    def test_secret_is_unknown(self, tmp_path: Path, is_built: bool) -> None:
+        flux = FLUX.replace("      APP: web\n", "") + "    substituteFrom: [{kind: Secret, name: s}]\n"
+        report = self.lint(tmp_path, flux, TEMPLATE, is_built=is_built)
+        assert {each[3] for each in list_found(report)} == {"unjudged-variable"}
+
+    def test_config_map(self, tmp_path: Path, is_built: bool) -> None:
+        flux = FLUX.replace('      REPLICAS: "2"\n', "") + "    substituteFrom: [{kind: ConfigMap, name: settings}]\n"
+        report = self.lint(tmp_path, flux, TEMPLATE, is_built=is_built, clusters_a_settings=SETTINGS)
+        assert list_found(report) == [("apps/web/web.yaml", 7, "error", "wrong-type")]
+
+    def test_nearest_config_map(self, tmp_path: Path, is_built: bool) -> None:
+        flux = FLUX.replace('      REPLICAS: "2"\n', "") + "    substituteFrom: [{kind: ConfigMap, name: settings}]\n"
+        near, far = SETTINGS.replace("many", "'3'"), SETTINGS
+        report = self.lint(
+            tmp_path, flux, TEMPLATE, is_built=is_built, clusters_a_settings=near, clusters_b_settings=far
+        )
+        assert list_found(report) == []
+
+    def test_own_value_over_config_map(self, tmp_path: Path, is_built: bool) -> None:
+        flux = FLUX + "    substituteFrom: [{kind: ConfigMap, name: settings}]\n"
+        report = self.lint(tmp_path, flux, TEMPLATE, is_built=is_built, clusters_a_settings=SETTINGS)
+        assert list_found(report) == []
+
+    def test_disabled(self, tmp_path: Path, is_built: bool) -> None:
+        template = TEMPLATE.replace(
+            "  namespace: ml\n", "  namespace: ml\n  annotations: {kustomize.toolkit.fluxcd.io/substitute: disabled}\n"
+        )
+        report = self.lint(tmp_path, FLUX, template, is_built=is_built)
+        assert list_found(report) != []
+
+    def test_without_values_nothing_is_filled_in(self, tmp_path: Path, is_built: bool) -> None:
+        report = self.lint(tmp_path, FLUX.partition("  postBuild")[0], TEMPLATE, is_built=is_built)
+        assert {each[3] for each in list_found(report)} == {"unjudged-variable"}
+
+    def test_each_kustomization_is_judged(self, tmp_path: Path, is_built: bool) -> None:
+        other = FLUX.replace("name: web,", "name: other,").replace('"2"', '"x"')
+        report = self.lint(tmp_path, f"{FLUX}---\n{other}", TEMPLATE, is_built=is_built)
+        assert list_found(report) == [("apps/web/web.yaml", 7, "error", "wrong-type")]
+
+    def test_unreadable_expression(self, tmp_path: Path, is_built: bool) -> None:
+        script = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: ml}\ndata: {a: 'run ${x[@]}'}\n"
+        report = self.lint(tmp_path, FLUX, TEMPLATE + script, is_built=is_built)
+        (found,) = list_found(report)
+        assert found[2:] == ("error", "flux-substitution-fails")
+
+    def test_other_repository(self, tmp_path: Path, is_built: bool) -> None:
+        sources = "".join(SOURCE.replace("NAME", name) for name in ("flux-system", "elsewhere"))
+        flux = FLUX.replace("name: flux-system}\n  post", "name: elsewhere}\n  post").replace('"2"', '"two"')
+        report = self.lint(tmp_path, flux, TEMPLATE, is_built=is_built, sources=sources)
+        assert "wrong-type" not in [each[3] for each in list_found(report)]
+
+    def test_target_namespace(self, tmp_path: Path, is_built: bool) -> None:
+        flux = FLUX.replace("  postBuild", "  targetNamespace: team-a\n  postBuild").replace("APP: web", "APP: WEB")
+        report = self.lint(tmp_path, flux, TEMPLATE, is_built=is_built)
+        (finding,) = [each for each in report["findings"] if each["severity"] == "error"]
+        assert "`WEB`" in finding["message"]
+        assert finding["object"]["namespace"] == "team-a"
+        assert finding["file"] == "apps/web/web.yaml"
+
+    def test_parent_changes_children(self, tmp_path: Path, is_built: bool) -> None:
+        """The values of a Kustomization come from a patch of the one that applies it."""
+        parent = FLUX.partition("  postBuild")[0].replace("name: web,", "name: all,").replace("apps/web", "clusters/a")
+        parent += """\
+  patches:
+    - target: {kind: Kustomization}
+      patch: |
+        apiVersion: kustomize.toolkit.fluxcd.io/v1
+        kind: Kustomization
+        metadata: {name: all}
+        spec: {postBuild: {substituteFrom: [{kind: Secret, name: secrets}]}}
+"""
+        flux = FLUX.replace('      REPLICAS: "2"\n', "")
+        alone = self.lint(tmp_path, flux, TEMPLATE, is_built=is_built)
+        assert "unjudged-variable" not in [each[3] for each in list_found(alone)]
+        report = self.lint(tmp_path, flux, TEMPLATE, is_built=is_built, top=parent)
+        assert {each[3] for each in list_found(report)} <= {"unjudged-variable"}
+
+    def test_folder_of_a_git_repository(self, tmp_path: Path, is_built: bool) -> None:
+        write_all(tmp_path, {".git/HEAD": "ref: refs/heads/main\n"})
+        flux = FLUX.replace("./apps/web", "./deploy/apps/web").replace('"2"', '"two"')
+        report = self.lint(tmp_path / "deploy", flux, TEMPLATE, is_built=is_built)
+        assert list_found(report) == [("apps/web/web.yaml", 7, "error", "wrong-type")]
+
+
+class TestCommands:
+    """What Flux builds is judged in every way to lint."""
+
+    FILES: ClassVar = {
+        "clusters/a/web.yaml": FLUX.replace('"2"', '"two"'),
+        "apps/web/web.yaml": TEMPLATE,
+        "apps/web/kustomization.yaml": KUSTOMIZATION,
+    }
+    FOUND: ClassVar = [("apps/web/web.yaml", 7, "error", "wrong-type")]
+
+    def test_named_files(self, tmp_path: Path) -> None:
+        write_all(tmp_path, self.FILES)
+        assert list_found(lint(tmp_path, "apps/web/web.yaml")[1]) == self.FOUND
+        assert list_found(lint(tmp_path, "clusters/a/web.yaml")[1]) == self.FOUND
+
+    def test_since(self, tmp_path: Path) -> None:
+        write_all(tmp_path, self.FILES | {"clusters/a/web.yaml": FLUX})
+        git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com"]
+        for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "one"]):
+            subprocess.run([*git, *command], cwd=tmp_path, check=True)
+        write_all(tmp_path, self.FILES)
+        assert list_found(lint(tmp_path, "--since", "HEAD", ".")[1]) == self.FOUND
+        subprocess.run([*git, "commit", "-q", "-a", "-m", "two"], cwd=tmp_path, check=True)
+        assert list_found(lint(tmp_path, "--since", "HEAD", ".")[1]) == []
+
+    def test_shards(self, tmp_path: Path) -> None:
+        write_all(tmp_path, self.FILES)
+        shards = [lint(tmp_path, "--shard", f"{number}/2", ".")[1] for number in (1, 2)]
+        assert [found for each in shards for found in list_found(each)] == self.FOUND
+
+    def test_settings_come_first(self, tmp_path: Path) -> None:
+        write_all(tmp_path, {**self.FILES, "jobgen.yaml": "files: {object: [apps/web/web.yaml]}\n"})
+        (tmp_path / "apps/web/kustomization.yaml").unlink()
+        assert {each[3] for each in list_found(lint(tmp_path)[1])} == {"unjudged-variable"}
+
+    def test_many_kustomizations_of_one_folder(self, tmp_path: Path) -> None:
+        """The build is repeated only so often; each Kustomization applies itself, too."""
+        large = "# " + "x" * 400_000 + "\n"
+        every = "---\n".join(FLUX.replace("name: web,", f"name: k{at},").replace("apps/web", ".") for at in range(100))
+        write_all(tmp_path, {"all.yaml": large + every, "web.yaml": TEMPLATE})
+        report = lint(tmp_path)[1]
+        assert list_taken(report)["web.yaml"] == "template with values"
+        assert report["summary"]["objects"] < 100 * 30
+
+
+class TestEnvFile:
+    """A script fills in a manifest with envsubst."""
+
+    SCRIPT = "#!/bin/sh\nset -a; source ./.env; set +a\nenvsubst < web.yaml | kubectl apply -f -\n"
+
+    def lint(self, folder: Path, env: str, template: str = TEMPLATE, script: str = SCRIPT, **more: str) -> dict:
+        write_all(folder, {"web.yaml": template, "deploy.sh": script, ".env": env, **more})
+        return lint(folder)[1]
+
+    def test_values_are_filled_in(self, tmp_path: Path) -> None:
+        report = self.lint(tmp_path, "# values\nAPP=web\nexport REPLICAS='2' # two\n")
+        assert list_found(report) == []
+        assert list_taken(report)["web.yaml"] == "template with values"
+        (why,) = [each["why"] for each in report["files"] if each["file"] == "web.yaml"]
+        assert why == "judged in one build: .env sets its variables"
+
+    def test_wrong_value(self, tmp_path: Path) -> None:
+        report = self.lint(tmp_path, "APP=web\nREPLICAS=two\n")
+        assert list_found(report) == [("web.yaml", 7, "error", "wrong-type")]
+        (finding,) = [each for each in report["findings"] if each["rule"] == "wrong-type"]
+        assert [(each["file"], each["line"]) for each in finding["related"]] == [(".env", 2)]
+
+    def test_quotes_in_the_manifest_count(self, tmp_path: Path) -> None:
+        report = self.lint(tmp_path, "APP=web\nREPLICAS=2\n", TEMPLATE.replace("${REPLICAS}", '"${REPLICAS}"'))
+        assert list_found(report) == [("web.yaml", 7, "error", "wrong-type")]
+
+    @pytest.mark.parametrize(
+        ("env", "script"),
+        [
+            ("APP=web\n", SCRIPT),
+            ("APP=web\nREPLICAS=$COUNT\n", SCRIPT),
+            ("APP=web\nREPLICAS=`nproc`\n", SCRIPT),
+            ("APP=web\nREPLICAS=two\n", SCRIPT.replace("source ./.env", "true")),
+            ("APP=web\nREPLICAS=two\n", SCRIPT.replace("envsubst", "cat")),
+            ("APP=web\nREPLICAS=two\n", SCRIPT.replace("envsubst <", "REPLICAS=3\nenvsubst <")),
+            ("APP=web\nREPLICAS=two\n", SCRIPT.replace("web.yaml", "other.yaml")),
+        ],
+    )
+    def test_not_all_is_known(self, tmp_path: Path, env: str, script: str) -> None:
+        report = self.lint(tmp_path, env, script=script)
+        assert "wrong-type" not in [each[3] for each in list_found(report)]
+        assert "web.yaml" not in list_taken(report)
+
+    def test_only_some_variables(self, tmp_path: Path) -> None:
+        """The others are variables of a shell in the container."""
+        script = self.SCRIPT.replace("envsubst", "envsubst '$APP ${REPLICAS}'")
+        template = TEMPLATE.rstrip() + '\n          args: ["$HOME/run"]\n'
+        report = self.lint(tmp_path, "APP=web\nREPLICAS=two\n", template, script)
+        assert list_found(report) == [("web.yaml", 7, "error", "wrong-type")]
+
+    def test_makefile_and_other_folder(self, tmp_path: Path) -> None:
+        make = "include settings.env\nexport\ndeploy:\n\tenvsubst < k8s/web.yaml | kubectl apply -f -\n"
+        write_all(tmp_path, {"k8s/web.yaml": TEMPLATE, "Makefile": make, "settings.env": "APP=web\nREPLICAS=two\n"})
+        assert list_found(lint(tmp_path)[1]) == [("k8s/web.yaml", 7, "error", "wrong-type")]
+
+    def test_secret_is_not_shown(self, tmp_path: Path) -> None:
+        self.lint(tmp_path, "APP=web\nDB_PASSWORD=hunter2-Zx9\n", TEMPLATE.replace("${REPLICAS}", "${DB_PASSWORD}"))
+        done = run_jobgen(tmp_path, "lint", "--no-cache", ".")
+        # A value that is not shown counts as one that is filled in later.
+        assert b"${DB_PASSWORD}" in done.stdout
+        assert b"hunter2" not in done.stdout
+
+    def test_hostile_env_file(self, tmp_path: Path) -> None:
+        """A value cannot become more than one document, and a link out of the folder is not read."""
+        assert self.lint(tmp_path, 'APP=web\nREPLICAS="[' + "[" * 5_000 + '"\n')["findings"]
+        (tmp_path / ".env").unlink()
+        (tmp_path / ".env").symlink_to("/etc/passwd")
+        assert "web.yaml" not in list_taken(lint(tmp_path)[1])
+
+
+class TestCache:
+    """A whole lint is remembered only as long as nothing changes that it depends on."""
+
+    @pytest.fixture(autouse=True)
+    def remembering(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+        cache.enable(tmp_path_factory.mktemp("memory"), "test")
+        yield
+        cache.disable()
+
+    def lint(self, folder: Path) -> tuple[bool, set[str]]:
+        """Lint as the command does; return whether the result was remembered, and the rules of the findings."""
+        request = LintRequest(folder, ["."])
+        known = open_store(folder).find(LINT, name_lint(request))
+        return known is not None, {each.rule for each in lint_request(request).findings}
+
+    def write(self, folder: Path, **files: str) -> None:
+        write_all(folder, {name.replace("_", "."): text for name, text in files.items()})
+
+    def test_script(self, tmp_path: Path) -> None:
+        template = TEMPLATE.replace("${REPLICAS}", "<replica-count>").replace("${APP}", "web")
+        self.write(tmp_path, web_yaml=template, run_sh="echo web\n")
+        assert self.lint(tmp_path) == (False, {"unfilled-placeholder"})
+        self.write(tmp_path, run_sh="sed -i 's/<replica-count>/3/' web.yaml\n")
+        known, rules = self.lint(tmp_path)
+        assert not known
+        assert "unjudged-variable" in rules
+
+    def test_same_files_are_remembered(self, tmp_path: Path) -> None:
+        self.write(tmp_path, web_yaml=DEPLOYMENT.replace("name: web", "name: web # $X", 1), run_sh="envsubst\n")
+        assert not self.lint(tmp_path)[0]
+        assert self.lint(tmp_path)[0]
+        self.write(tmp_path, run_sh="envsubst < web.yaml\n")
+        assert not self.lint(tmp_path)[0]
+
+    def test_builds_are_not_remembered(self, tmp_path: Path) -> None:
+        self.write(tmp_path, web_yaml=TEMPLATE, deploy_sh=TestEnvFile.SCRIPT, _env="APP=web\nREPLICAS=2\n")
+        assert self.lint(tmp_path) == (False, self.lint(tmp_path)[1])
+        self.write(tmp_path, _env="APP=web\nREPLICAS=two\n")
+        known, rules = self.lint(tmp_path)
+        assert not known
+        assert "wrong-type" in rules

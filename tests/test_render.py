@@ -6,9 +6,9 @@
 import pytest
 from transcripts import find_transcripts, read_transcript
 
-from jobgen.render import config
-from jobgen.render.run import Run
-from jobgen.report.summary import format_findings
+from jobgen.rendering import config
+from jobgen.rendering.run import Run
+from jobgen.reports.summary import format_findings
 from jobgen.yamlio.write import to_yaml
 
 TRANSCRIPTS = find_transcripts("render")

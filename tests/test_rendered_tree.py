@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from jobgenprocess import run_jobgen_text
 
-from jobgen.repo import rendered_tree, tree_faults, tree_files
+from jobgen.repo import rendered_tree
 from jobgen.repo.lock import compute_digest
 from jobgen.repo.rendered_tree import LOCK, Drift, IncompleteWriteError
 
@@ -347,7 +347,7 @@ def test_huge_files_of_a_tree_are_not_read(env: Path) -> None:
     listed = next(path for path in json.loads((env / LOCK).read_text())["files"] if "/" in path)
     os.truncate(env / listed, 8 << 30)
 
-    assert [fault.path for fault in tree_faults.find_tree_faults(env.parent)] == [f"{env.name}/{listed}"]
+    assert [fault.path for fault in rendered_tree.find_tree_faults(env.parent)] == [f"{env.name}/{listed}"]
     os.truncate(env / LOCK, 8 << 30)
     assert [path for path, _ in write(env, NEW).foreign] == [LOCK]
 
@@ -418,10 +418,10 @@ def test_partial_write_keeps_other_files_and_entries(env: Path) -> None:
 
 def test_lock_in_the_output_folder_marks_the_default_environment(tmp_path: Path) -> None:
     rendered_tree.write_tree(tmp_path, {"": OLD})
-    assert tree_files.find_environments(tmp_path) == [""]
+    assert rendered_tree.find_environments(tmp_path) == [""]
 
     rendered_tree.write_tree(tmp_path, {"": {}, "ml": NEW})
-    assert tree_files.find_environments(tmp_path) == ["ml"]
+    assert rendered_tree.find_environments(tmp_path) == ["ml"]
     assert tree(tmp_path) == {f"ml/{path}": text for path, text in NEW.items()}
 
 
@@ -430,8 +430,8 @@ def test_symlinks_and_unmanaged_folders_are_no_environments(env: Path) -> None:
     (env.parent / "other").mkdir()
     (env.parent / "file").touch()
 
-    assert tree_files.find_environments(env.parent) == ["prod"]
-    assert tree_files.find_environments(env.parent / "nowhere") == []
+    assert rendered_tree.find_environments(env.parent) == ["prod"]
+    assert rendered_tree.find_environments(env.parent / "nowhere") == []
 
 
 def failing(call: Callable[..., object], number: int) -> Callable[..., object]:
@@ -665,7 +665,7 @@ def test_files_of_a_removed_environment_are_removed(tmp_path: Path) -> None:
 
     assert render(repo, "-o", "../out", "--check")[0] == 1
     assert render(repo, "-e", "prod", "-o", "../out")[0] == 0
-    assert tree_files.find_environments(tmp_path / "out") == ["prod", "qa"]
+    assert rendered_tree.find_environments(tmp_path / "out") == ["prod", "qa"]
     assert render(repo, "-o", "../out", "--allow-empty")[2] == "3 objects: 0 written, 3 unchanged, 3 removed\n"
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["prod"]
 
@@ -677,18 +677,18 @@ def test_files_of_an_unselected_environment_are_kept(tmp_path: Path) -> None:
     (repo / "jobgen.yaml").write_text("environments: [prod]\n")
 
     assert render(repo, "-o", "../out")[2] == "3 objects: 0 written, 3 unchanged, 0 removed\n"
-    assert tree_files.find_environments(tmp_path / "out") == ["prod", "qa"]
+    assert rendered_tree.find_environments(tmp_path / "out") == ["prod", "qa"]
 
 
 def test_first_overlay_moves_the_tree(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", 3)
     shutil.move(repo / "overlays", tmp_path / "later")
     render(repo, "-o", "../out")
-    assert tree_files.find_environments(tmp_path / "out") == [""]
+    assert rendered_tree.find_environments(tmp_path / "out") == [""]
 
     shutil.move(tmp_path / "later", repo / "overlays")
     render(repo, "-o", "../out", "--allow-empty")
-    assert tree_files.find_environments(tmp_path / "out") == ["prod"]
+    assert rendered_tree.find_environments(tmp_path / "out") == ["prod"]
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["prod"]
 
 

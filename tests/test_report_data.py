@@ -17,10 +17,9 @@ from jobgen import cache
 from jobgen.api.errors import UsageError
 from jobgen.engine import workers as parallel
 from jobgen.features.page import job_pages
-from jobgen.features.page.dangers import is_production
-from jobgen.features.page.encode import Table, encode, encode_distances
-from jobgen.features.page.lines import apply_changes, find_changes
+from jobgen.features.page.encode import Table, apply_changes, encode, encode_distances, find_changes
 from jobgen.features.page.page import assemble_page
+from jobgen.features.page.pull_request import is_production
 from jobgen.features.page.report import report
 from jobgen.model.quantity import to_milli
 

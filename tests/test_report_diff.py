@@ -8,7 +8,7 @@ import pytest
 from gitrepository import Repository
 from jobgenprocess import run_here
 from pagedata import PageData, find_data
-from report_browser import URL, go, measure_cpu, reload, texts
+from report_browser import URL, go, texts
 
 from jobgen.features.page.encode import Table, encode
 from jobgen.features.page.page import assemble_page
@@ -568,9 +568,9 @@ def test_browser_says_when_nothing_changes_or_is_compared(visit):
     assert merged == [[3, ["dev", "prod"]], [4, ["prod"]]]
 
 
-def test_browser_opens_5000_changes_in_a_second(visit):
+def test_browser_draws_a_part_of_5000_changes(visit):
     page = visit("large")
-    assert measure_cpu(page, lambda: reload(page)) < 1
+    assert page.evaluate("document.querySelectorAll('*').length") < 3000
     assert page.locator(".group").count() == 60
     go(page, "#/changes/prod%2FPyTorchJob%2Fml-prod%2Fjob-4999")
     assert page.locator(".is-target").inner_text().startswith("job-4999")

@@ -297,11 +297,11 @@ SCROLL = """async () => {
 }"""
 
 
-def test_ten_thousand_jobs_scroll_as_a_hundred_do(visit):
+def test_thousands_of_jobs_scroll_as_a_hundred_do(visit):
     huge, small = visit("huge"), visit("fleet")
-    assert count_jobs(huge) == (10_000, 10_000)
-    huge.locator(".matrix").evaluate("(grid) => { grid.scrollTop = 300_000 }")
-    huge.wait_for_selector("#row-5360")
+    assert count_jobs(huge) == (3_000, 3_000)
+    huge.locator(".matrix").evaluate("(grid) => { grid.scrollTop = 84_000 }")
+    huge.wait_for_selector("#row-1505")
     rows = huge.locator(".row").count()
     assert rows < 40
     assert min(huge.evaluate(SCROLL)) >= rows - 2

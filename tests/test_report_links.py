@@ -9,7 +9,7 @@ from pagedata import PageData, find_data
 
 from jobgen.api.diff import diff
 from jobgen.api.errors import UsageError
-from jobgen.features.page.links import NO_LINKS, InvalidRepoUrlError, Links, find_links, parse_repo_url
+from jobgen.features.page.page import NO_LINKS, InvalidRepoUrlError, Links, find_links, parse_repo_url
 from jobgen.features.page.report import report
 
 GITHUB = "/blob/{revision}/{file}#L{line}"

@@ -10,12 +10,12 @@ from pagedata import PageData
 from jobgen.api.explain import explain
 from jobgen.api.project import load
 from jobgen.api.render import render
-from jobgen.diff.snapshot import snapshot_repository
+from jobgen.compare.snapshot import snapshot_repository
+from jobgen.features.page.encode import apply_changes
 from jobgen.features.page.fleet import build_fleet
 from jobgen.features.page.job_pages import build_pages
-from jobgen.features.page.lines import apply_changes
 from jobgen.features.page.report import report
-from jobgen.render.read_jobs import read_jobs
+from jobgen.rendering.read_jobs import read_jobs
 from jobgen.repo import layout
 
 TODAY = "2026-01-01"

@@ -7,7 +7,7 @@ from gitrepository import Repository
 from jobgenprocess import run_jobgen_text
 from packaging.specifiers import SpecifierSet
 
-from jobgen.render import required_version
+from jobgen.rendering import config
 
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -29,8 +29,8 @@ CONDITIONS = [
 @pytest.mark.parametrize("version", ["0.2.0", "0.2.1", "0.10.3", "1.0.0"])
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_conditions_mean_what_pip_means(monkeypatch, condition, version):
-    monkeypatch.setattr(required_version, "__version__", version)
-    problems = list(required_version.find_version_problem({"required-version": condition}))
+    monkeypatch.setattr(config, "__version__", version)
+    problems = list(config.find_version_problem({"required-version": condition}))
 
     assert [problem.rule for problem in problems] == (
         [] if SpecifierSet(condition).contains(version) else ["wrong-jobgen-version"]
@@ -39,7 +39,7 @@ def test_conditions_mean_what_pip_means(monkeypatch, condition, version):
 
 @pytest.mark.parametrize("condition", ["0.2", ">=", "=>0.2", "~=1", ">=0.2.*", ">=0.2,", "latest", ">=0.2 <0.3", ">=٣"])
 def test_what_is_not_a_condition_is_an_error(condition):
-    problems = list(required_version.find_version_problem({"required-version": condition}))
+    problems = list(config.find_version_problem({"required-version": condition}))
 
     assert [problem.rule for problem in problems] == ["invalid-value"]
     assert f"`{condition}`" in problems[0].message

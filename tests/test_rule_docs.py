@@ -13,9 +13,8 @@ import pytest
 from moduletrees import parse_module
 
 from jobgen.check.rule_docs import all_docs, all_rule_docs, rule_example
-from jobgen.model.builtin_rules import BUILTIN_RULES
+from jobgen.model.builtin_rules import BUILTIN_RULES, POD_RULES
 from jobgen.model.finding import Severity
-from jobgen.model.pod_rules import POD_RULES
 
 ROOT = Path(__file__).parent.parent / "jobgen"
 MODULES = [path for path in ROOT.rglob("*.py") if path.parent.parent != ROOT / "rules"]
@@ -90,7 +89,9 @@ def emitted() -> set[str]:
             asked |= names
             if scope is not tree:
                 found.update(assigned(list_nodes(scope), names))
-    constants = (node for tree in map(parse_module, MODULES) for node in tree.body)
+    constants = [node for tree in map(parse_module, MODULES) for node in tree.body]
+    keywords = [part for node in constants for part in ast.walk(node) if isinstance(part, ast.keyword)]
+    found.update(name for keyword in keywords if keyword.arg in asked for name in literals(keyword.value))
     return found | set(assigned(constants, asked))
 
 

@@ -10,7 +10,7 @@ from jobgen.cli.result import ExitCode
 from jobgen.cli.run_lint import lint_paths
 from jobgen.model import rule_names
 from jobgen.repo.known_rules import list_known_rules
-from jobgen.report import baseline
+from jobgen.reports import baseline
 
 JOB = """\
 apiVersion: jobgen.dev/v1

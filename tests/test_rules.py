@@ -10,7 +10,7 @@ from examples import EXAMPLES, cases
 from jobgen.check.rule_docs import all_rule_docs
 from jobgen.check.rules import all_rules
 from jobgen.cli.run_lint import lint_paths
-from jobgen.pipeline.load_policies import load_policies
+from jobgen.pipeline.policies import load_policies
 
 TESTS = Path(__file__).parent
 TODAY = "2025-01-31"
@@ -42,7 +42,7 @@ UNSHOWN = {
     "kustomization-file-missing": "a kustomization has files: tests/test_kustomize_findings.py",
     "kustomization-id-conflict": "a kustomization has files: tests/test_kustomize_findings.py",
     "kustomization-load-restricted": "a kustomization has files: tests/test_kustomize_findings.py",
-    "flux-substitution-fails": "a Kustomization of Flux has files: tests/test_recognized_values.py",
+    "flux-substitution-fails": "a Kustomization of Flux has files: tests/test_recognize.py",
     "kustomize-build-fails": "a kustomization has files: tests/test_kustomize_findings.py",
     "empty-file": "an example is not empty: tests/test_silently_green.py",
     "file-name-too-long": "only a tree has files: tests/hostile/file-name-too-long.txt",

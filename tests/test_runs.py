@@ -13,19 +13,19 @@ from typing import NamedTuple
 
 import pytest
 from gitrepository import Repository
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sampling import laws
 
 from jobgen import cache
 from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.commands.render import render
 from jobgen.cli.run_lint import lint_paths
 from jobgen.model.data import untraced
-from jobgen.render import config
-from jobgen.render.build import build_object
-from jobgen.render.expand import Expander, JobDocument
-from jobgen.render.run_hash import run_hash
-from jobgen.render.runs import JOB_ANNOTATION, SOURCE_ANNOTATION
+from jobgen.rendering import config
+from jobgen.rendering.build import build_object
+from jobgen.rendering.expand import Expander, JobDocument
+from jobgen.rendering.runs import JOB_ANNOTATION, SOURCE_ANNOTATION, run_hash
 from jobgen.spec.overlay import Cluster, Environment
 from jobgen.yamlio.read import read
 
@@ -113,7 +113,7 @@ def test_moved_file_keeps_the_run_name():
 
 
 @given(st.data())
-@settings(max_examples=60)
+@laws(20)
 def test_key_order_keeps_the_run_name(data):
     assert name_of(shuffled(job(), data.draw)) == name_of(job())
 

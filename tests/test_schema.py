@@ -6,15 +6,16 @@ from copy import deepcopy
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
+from sampling import laws
 from transcripts import find_transcripts, read_transcript
 
 from jobgen.model.suggest import did_you_mean
-from jobgen.render.config import compile_format, complete_schemas, load_frameworks
-from jobgen.render.locate import locate
+from jobgen.rendering.config import compile_format, complete_schemas, load_frameworks
+from jobgen.rendering.locate import locate
 from jobgen.schema.own_formats import compile_schema
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
@@ -197,7 +198,7 @@ def mutate(draw, node):
             node[key[:-1]] = node.pop(key, None)
 
 
-@settings(derandomize=True, max_examples=120)
+@laws(40)
 @given(mutations())
 def test_checks_agree_with_a_json_schema_validator(mutation):
     name, document = mutation
@@ -228,7 +229,7 @@ def edges(node):
     yield from [*words, *(word + "x" for word in words), *versions, *WORDS, None, True, 0, 1.5, [], {}]
 
 
-@settings(derandomize=True, max_examples=80)
+@laws(26)
 @given(mutations())
 def test_traced_documents_have_the_same_errors_with_locations(mutation):
     name, document = mutation
@@ -291,7 +292,7 @@ def test_unknown_field_suggests_the_nearest(word, meant):
     assert (word in problem.message, "did you mean" in problem.message) == (True, meant is not None)
 
 
-@settings(derandomize=True, max_examples=80)
+@laws(26)
 @given(st.sampled_from([field for field in FIELDS if len(field) > 3]), st.data())
 def test_field_with_a_missing_letter_is_recognized(field, data):
     at = data.draw(st.integers(1, len(field) - 1))

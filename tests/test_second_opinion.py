@@ -16,7 +16,7 @@ from sharedfiles import shared_folder
 
 import jobgen
 from jobgen.cli.run_lint import lint_paths
-from jobgen.features.second_opinion import json_schema, verdict
+from jobgen.features.second_opinion import tools
 from jobgen.features.second_opinion.json_schema_process import _compile
 
 ROOT = Path(__file__).parent.parent
@@ -345,7 +345,7 @@ def test_endless_check_ends(without_kubeconform, monkeypatch, tmp_path):
     """An expression that Python takes forever to match, and Go does not."""
     write_schema(tmp_path, {"properties": {"metadata": {"properties": {"name": {"pattern": "^(a+)+$"}}}}})
     (tmp_path / "jobs/good.yaml").write_text(JOB % ("a" * 50 + "-b", ""))
-    monkeypatch.setattr(verdict, "SECONDS", 3)
+    monkeypatch.setattr(tools, "SECONDS", 3)
     done, _ = second_opinion(tmp_path)
 
     assert done.code == 4
@@ -357,7 +357,7 @@ def test_process_that_ends_early_is_an_error(monkeypatch, tmp_path):
     (tmp_path / "objects/0.json").write_text("{")
 
     with pytest.raises(jobgen.ToolError, match=r"(?s)jsonschema checked 0 of 1 objects: .*JSONDecodeError"):
-        json_schema.check_folder(tmp_path, [0])
+        tools.run_jsonschema(tmp_path, [0])
 
 
 EXPECTED = """\

@@ -18,7 +18,7 @@ from jobgen.k8s.secrets import (
     may_contain_secret,
     may_hold_secret,
 )
-from jobgen.report.formats import format_names
+from jobgen.reports.formats import FORMATS
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 TOKENS = {
@@ -152,7 +152,7 @@ def test_no_format_shows_a_secret(tmp_path: Path, tmp_path_factory: pytest.TempP
 
     def lint_all() -> list[str]:
         cache.enable(kept, "test")
-        results = [lint_paths(tmp_path, (), (), format_=name) for name in format_names()]
+        results = [lint_paths(tmp_path, (), (), format_=name) for name in FORMATS.names()]
         return [result.out + result.err for result in results]
 
     # In a process of its own: others have no cache.
@@ -173,7 +173,7 @@ def test_secret_of_an_overlay_is_not_shown(tmp_path: Path) -> None:
     for path, text in copy.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
-    for name in format_names():
+    for name in FORMATS.names():
         result = lint_paths(tmp_path, (), (), format_=name)
         assert not leaked(result.out + result.err), result.out + result.err
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobgen.render import config
-from jobgen.render.run import Run
+from jobgen.rendering import config
+from jobgen.rendering.run import Run
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from jobgen.cli.run_lint import lint_paths
-from jobgen.report.severities import parse_severities
+from jobgen.reports.severities import parse_severities
 
 JOB = """\
 apiVersion: jobgen.dev/v1

@@ -16,14 +16,15 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jobgenprocess import run_jobgen_text
 from jsonschema import Draft202012Validator
+from sampling import laws
 
 import jobgen
 from jobgen.model.shard import InvalidShardError, Shard, parse_shard
-from jobgen.report.shard_part import pack, unpack
+from jobgen.reports.shard_part import pack, unpack
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -120,7 +121,7 @@ OBSOLETE = {"unused-suppression", "expired-suppression", "unused-exception", "st
 """Rules that only all files together decide, or whose findings are counted together: `merge-reports` reports these."""
 
 
-@settings(max_examples=8)
+@laws(8)
 @given(st.integers(0, 10**6), st.integers(1, 14), st.integers(1, 5), st.sampled_from(["json", "sarif", "junit"]))
 def test_the_shards_are_the_whole(seed: int, size: int, count: int, form: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -179,7 +180,7 @@ def test_invalid_shards_are_usage_errors(text: str) -> None:
         jobgen.run_tests(ROOT, shard=text or "?")
 
 
-@settings(max_examples=30)
+@laws(10)
 @given(
     st.dictionaries(st.text(max_size=5), st.integers(0, 10**7), max_size=60),
     st.integers(1, 40),

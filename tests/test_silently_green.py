@@ -18,8 +18,8 @@ from jobgen import cache, render
 from jobgen.cli.commands.policy import list_policies
 from jobgen.cli.run_lint import lint_paths
 from jobgen.model.data import TracedKey, TracedScalar
-from jobgen.repo.exclude import is_excluded, parse_patterns
 from jobgen.repo.root import find_root
+from jobgen.repo.walk import is_excluded, parse_patterns
 from jobgen.schema.ambiguous import may_be_ambiguous
 from jobgen.yamlio.read import read
 
@@ -1024,7 +1024,7 @@ def test_overlays_and_settings_are_checked_for_ambiguous_scalars(tmp_path):
 
 
 def has_changed_text(tree: object) -> bool:
-    """Whether a tree with locations has a key or scalar that is shown as another text."""
+    """Return True if a tree with locations has a key or scalar that is shown as another text."""
     if isinstance(tree, dict):
         return any(has_changed_text(part) for pair in tree.items() for part in pair)
     if isinstance(tree, list):

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from jobgen.cli.run_lint import lint_paths
-from jobgen.report.suppress import parse_suppressions
+from jobgen.reports.suppress import parse_suppressions
 
 SPEC = """\
 {top}apiVersion: jobgen.dev/v1

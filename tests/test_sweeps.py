@@ -15,10 +15,10 @@ from jobgen.cli.commands.render import render
 from jobgen.cli.commands.schema import write_editor_files
 from jobgen.cli.run_lint import lint_paths
 from jobgen.model.data import untraced
-from jobgen.render import config
-from jobgen.render.read_jobs import read_jobs
-from jobgen.render.run import Run
-from jobgen.render.trace import Tracer
+from jobgen.rendering import config
+from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.run import Run
+from jobgen.rendering.trace import Tracer
 from jobgen.repo import layout
 from jobgen.spec.matrix import expand_matrix, find_matrix_errors
 from jobgen.spec.sweeps import expand_member, expand_sweep

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from jobgen.check import validation
 from jobgen.check.admission import validate_pod_template
 from jobgen.check.checker import Checker
-from jobgen.check.validation.apps import deployment
+from jobgen.check.validation.kinds import Kind
 from jobgen.model.data import location_of, with_layer
 from jobgen.model.finding import Severity
 from jobgen.model.times import is_time
-from jobgen.render import config
-from jobgen.render.build import manifest_errors
+from jobgen.rendering import config
+from jobgen.rendering.build import manifest_errors
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
@@ -490,10 +491,10 @@ def test_an_empty_mapping_has_a_location_in_yaml_and_json() -> None:
 
 
 def test_an_exception_in_one_validation_hides_no_other_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    def validate(obj: object, run: object) -> None:
+    def check(obj: object, place: object, run: object) -> None:
         raise KeyError("containerPort")
 
-    monkeypatch.setattr(deployment, "validate", validate)
+    monkeypatch.setattr(validation, "find_kind", lambda obj: Kind(check))
     text = DEPLOYMENT.replace("name: a}", "name: A_}").replace(
         "image: x:1", "image: x:1, ports: [{containerPort: 99999}]"
     )

@@ -3,8 +3,9 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sampling import laws
 
 from jobgen.model.data import Location, TracedKey, TracedScalar, untraced
 from jobgen.model.finding import TextEdit
@@ -169,7 +170,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=75)
+@laws(25)
 @given(st.dictionaries(names, values, min_size=1, max_size=4), st.data())
 def test_any_edit_of_any_text_is_exact_or_refused(data, draw):
     text = to_yaml(data)

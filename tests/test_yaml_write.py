@@ -9,9 +9,10 @@ from pathlib import Path
 import kubectl
 import yaml
 import yamltexts
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
+from sampling import laws
 
 from jobgen.yamlio.read import read
 from jobgen.yamlio.read.scalars import normalize_number
@@ -45,10 +46,6 @@ OBJECTS = st.recursive(
 )
 
 
-def laws(examples):
-    return settings(derandomize=True, max_examples=examples)
-
-
 def whole_as_integers(data):
     """The data as JSON and YAML 1.1 hand it on: a float without a fraction is an integer."""
     if isinstance(data, dict):
@@ -72,7 +69,7 @@ def test_written_yaml_is_read_back_by_kubectl(objects):
     assert [spelt(reading.objects) for reading in readings] == [spelt([whole_as_integers(one)]) for one in wrapped]
 
 
-@laws(250)
+@laws(83)
 @given(OBJECTS)
 def test_written_yaml_is_read_back_as_yaml_1_1(value):
     text = to_yaml({"x": value})
@@ -82,13 +79,13 @@ def test_written_yaml_is_read_back_as_yaml_1_1(value):
     assert spelt(document.data) == spelt(whole_as_integers({"x": value}))
 
 
-@laws(100)
+@laws(33)
 @given(OBJECTS)
 def test_written_yaml_is_read_back_as_yaml_1_2(value):
     assert spelt(YAML(typ="safe", pure=True).load(to_yaml({"x": value}))) == spelt({"x": value})
 
 
-@laws(60)
+@laws(20)
 @given(OBJECTS, st.randoms(use_true_random=False))
 def test_key_order_in_memory_does_not_matter(value, random):
     assert to_yaml(shuffled(value, random)) == to_yaml(value)
@@ -103,7 +100,7 @@ def shuffled(value, random):
     return value
 
 
-@laws(60)
+@laws(20)
 @given(OBJECTS)
 def test_written_yaml_has_no_trailing_space_and_one_final_newline(value):
     for text in (to_yaml({"x": value}), to_json({"x": value})):
@@ -111,13 +108,13 @@ def test_written_yaml_has_no_trailing_space_and_one_final_newline(value):
         assert text.endswith("\n")
 
 
-@laws(60)
+@laws(20)
 @given(OBJECTS)
 def test_written_json_is_the_same_object(value):
     assert spelt(json.loads(to_json(value))) == spelt(value)
 
 
-@laws(50)
+@laws(16)
 @given(st.lists(OBJECTS.map(lambda value: {"x": value}), max_size=3))
 def test_written_stream_is_read_back(objects):
     text = "---\n".join(map(to_yaml, objects))

@@ -57,7 +57,7 @@ class Command(NamedTuple):
 
 
 def fits(shown: str, printed: str) -> bool:
-    """Whether an output is the one that is shown, in which `...` stands for any lines."""
+    """Return True if an output is the one that is shown, in which `...` stands for any lines."""
     parts = re.split(r"^\.\.\.\n", mask(shown), flags=re.MULTILINE)
     pattern = "(?:.*\n)*".join(map(re.escape, parts))
     return re.fullmatch(pattern, mask(printed)) is not None
