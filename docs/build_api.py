@@ -14,7 +14,7 @@ import jobgen
 PAGE = Path(__file__).parent / "api.md"
 START = "<!-- Written by docs/build_api.py from the docstring: run `make docs`. -->\n"
 END = "<!-- end -->\n"
-_ENTRY = re.compile(r"^ {4}(?:    )?(\w+): (.*(?:\n {12,}.*)*)$", re.MULTILINE)
+_ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {8,}.*)*)$", re.MULTILINE)
 _TYPES = {
     "ProjectPath": "`Project` or path",
     "str | os.PathLike[str]": "path",
@@ -79,7 +79,8 @@ def _format_parameters(signature: inspect.Signature) -> str:
 
 def _read_docstring(function: Callable[..., Any]) -> tuple[dict[str, str], dict[str, str]]:
     """Return what a docstring says about arguments and exceptions."""
-    text, _, raises = (function.__doc__ or "").partition("Raises:\n")
+    # `cleandoc` removes the indentation, as Python 3.13 does when it compiles.
+    text, _, raises = inspect.cleandoc(function.__doc__ or "").partition("Raises:\n")
     _, _, arguments = text.partition("Args:\n")
     found = ({name: " ".join(words.split()) for name, words in _ENTRY.findall(part)} for part in (arguments, raises))
     first, second = ({name: words.replace("|", "\\|") for name, words in each.items()} for each in found)

@@ -10,7 +10,7 @@ from typing import Any
 
 from build_jobs import to_flow
 
-from jobgen.render.config import complete_schemas, load_frameworks
+from jobgen.rendering.config import complete_schemas, load_frameworks
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs/fields.md"

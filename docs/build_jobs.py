@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from jobgen.render.config import load
+from jobgen.rendering.config import load
 from jobgen.spec.frameworks import find_default
 from jobgen.spec.kinds import Kind
 
