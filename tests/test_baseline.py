@@ -70,6 +70,13 @@ def test_baseline_matches_a_finding_without_an_object_whatever_its_message():
     assert baseline.split([PATCH, PATCH], known)[0] == [PATCH]
 
 
+def test_another_fault_of_the_same_rule_in_the_same_file_is_new():
+    known = PATCH._replace(rule="unknown-field", message="`shn` is not a field of a job; did you mean `shm`?")
+    other = known._replace(message="`imge` is not a field of a job; did you mean `image`?")
+
+    assert baseline.split([known, other], baseline.parse(baseline.to_text([known]))) == ([other], [known], {})
+
+
 OLD = """\
 {
   "version": 1,
@@ -88,7 +95,7 @@ def test_entries_of_version_1_match_without_their_messages():
 
     assert (new, old) == ([], [PATCH])
     assert sorted((key.rule, count) for key, count in left.items()) == [("moving-tag", 1), ("patch-matches-nothing", 1)]
-    assert [finding.location.line for finding in baseline.find_stale(left, OLD, FILE)] == [4, 5]
+    assert [finding.location.line for finding in baseline.find_stale(left, OLD, FILE)] == [4, 6]
     assert baseline.parse(baseline.remove_stale(OLD, left)) == {baseline.key_of(PATCH): 1}
 
 

@@ -116,6 +116,22 @@ def test_since_reports_a_base_that_cannot_be_rendered(repository):
     ]
 
 
+def test_another_syntax_error_is_new(repository):
+    write(repository, "jobs/broken.yaml", "a: [1\nb: 2\n")
+    commit(repository)
+    write(repository, "jobs/broken.yaml", "a: 1\nfoo: 3\nc: [7\n")
+    assert [rule for rule, *_ in found(repository, since="HEAD")] == ["yaml-syntax"]
+
+
+def test_another_number_in_a_message_is_new(repository):
+    text = SPEC.format(name="nodes", image="n:1") + "  command: [torchrun, --nnodes=4, train.py]\n"
+    write(repository, "jobs/n.yaml", text + "  roles: {worker: {replicas: 2}}\n")
+    commit(repository)
+    assert found(repository, since="HEAD") == Counter()
+    write(repository, "jobs/n.yaml", text + "  roles: {worker: {replicas: 3}}\n")
+    assert "nnodes-mismatch" in {rule for rule, *_ in found(repository, since="HEAD")}
+
+
 def test_since_leaves_work_tree_and_index_unchanged(repository):
     write(repository, "jobs/b.yaml", SPEC.format(name="b", image="b:latest"))
     before = run(repository, "status", "--porcelain").stdout, sorted(os.listdir(repository / ".git"))

@@ -27,6 +27,7 @@ from jobgen.engine.workers import run_beside
 from jobgen.model.builtin_rules import UNREAD_RULES
 from jobgen.model.data import TracedKey, TracedList, TracedScalar, untraced
 from jobgen.model.finding import Finding
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import format_pointer, list_item_names
 from jobgen.model.rule_names import original_rule_name
 from jobgen.rendering.result_inputs import digest_entry
@@ -80,10 +81,20 @@ class Side:
             self._places[file] = {start: place for start, place in found if start in wanted}
         return self._places[file].get((finding.location.line, finding.location.column), "")
 
+    def read_line(self, finding: Finding) -> str:
+        """Return the line that a finding points at, in a file that is not valid YAML."""
+        lines = (self.read(finding.location.file) or b"").splitlines()
+        line = finding.location.line
+        return lines[line - 1].strip().decode("utf-8", "replace") if 0 < line <= len(lines) else ""
+
     @cached_property
     def faulty_files(self) -> list[str]:
         """The files of findings that have no object, so that only their file identifies them."""
         return list(dict.fromkeys(self.normalize(each.location.file) for each in self.findings if each.object is None))
+
+
+# Numbers outside of backticks, but for lines and columns, which change with what is above.
+_NUMBERS = lazy_pattern(r"`[^`]*`|\b(?:lines?|columns?) \d+|\b(\d+)\b")
 
 
 class _Key(NamedTuple):
@@ -144,8 +155,10 @@ def _make_key(finding: Finding, side: Side, moved: dict[str, str]) -> _Key:
     elif identity is None:
         file = side.normalize(finding.location.file)
         subject = ("file", moved.get(file, file))
-        place = place or side.find_place(finding)
+        place = place or side.find_place(finding) or side.read_line(finding)
     else:
+        if finding.evidence is None:
+            values += tuple(filter(None, _NUMBERS.findall(finding.message)))
         # The name of a run changes with its content; the place holds the name of the job.
         name = "" if place else identity.name
         subject = ("object", identity.api_version.rpartition("/")[0], identity.kind, identity.namespace, name)

@@ -161,6 +161,14 @@ def add_article(noun: str) -> str:
     return f"{'an' if noun.startswith(_AFTER_AN) else 'a'} {noun}"
 
 
+def find_wrong_values(message: str) -> tuple[str, ...]:
+    """Return the values in backticks in what a message says is wrong, without what it says to write instead.
+
+    Values of signs alone, such as `: `, describe the syntax.
+    """
+    return tuple(value for value in _QUOTED.findall(message.partition("; ")[0]) if any(map(str.isalnum, value)))
+
+
 def quoted_values(message: str) -> tuple[str, ...]:
     """The values in backticks in a message; without any, the message itself."""
     return tuple(_QUOTED.findall(message)) or (message,)

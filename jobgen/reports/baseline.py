@@ -1,4 +1,4 @@
-"""The baseline: a file of known findings, identified by rule, object and pointer; lines and messages are ignored."""
+"""The baseline: a file of known findings, identified by rule, object and pointer, or by file and values at fault."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.model.data import Location
-from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.model.finding import Finding, Identity, Severity, find_wrong_values
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.rule_names import canonical_rule_name, original_rule_name
 
 VERSION = 2
 _OLD_VERSION = 1
 """The version that jobgen 0.2 wrote, with the messages of findings without an object. jobgen 0.4 will not read it."""
-_FIELDS = ("rule", "env", "object", "pointer", "file")
+_FIELDS = ("rule", "env", "object", "pointer", "file", "values")
 
 
 class FindingKey(NamedTuple):
-    """Identifies a finding: by object and pointer, or without an object by file."""
+    """Identifies a finding: by object and pointer, or without an object by file and the values in its message."""
 
     rule: str
     env: str
     object: str
     pointer: str
     file: str
+    values: str
 
 
 class BaselineError(Exception):
@@ -36,8 +37,13 @@ def key_of(finding: Finding) -> FindingKey:
     """Return the key of a finding."""
     rule, identity = original_rule_name(finding.rule), finding.object
     if identity is None:
-        return FindingKey(rule, finding.env, "", "", finding.location.file)
-    return FindingKey(rule, finding.env, name_object(identity), finding.pointer, "")
+        return FindingKey(rule, finding.env, "", "", finding.location.file, _join_values(finding.message))
+    return FindingKey(rule, finding.env, name_object(identity), finding.pointer, "", "")
+
+
+def _join_values(message: str) -> str:
+    """Return the values that a message says are wrong, which stay the same if its wording changes."""
+    return " ".join(find_wrong_values(message))
 
 
 def name_object(identity: Identity) -> str:
@@ -80,7 +86,8 @@ def parse(text: str) -> Counter[FindingKey]:
     try:
         document = json.loads(text)
         if document["version"] not in (VERSION, _OLD_VERSION):
-            raise BaselineError(f"the baseline has version `{document['version']}`; this jobgen reads {VERSION}")
+            found = document["version"]
+            raise BaselineError(f"the baseline has version `{found}`; this jobgen reads {_OLD_VERSION} and {VERSION}")
         known: Counter[FindingKey] = Counter()
         for entry in document["findings"]:
             known[_parse_key(entry)] += int(entry.get("count", 1))
@@ -91,6 +98,9 @@ def parse(text: str) -> Counter[FindingKey]:
 
 def _parse_key(entry: Mapping[str, Any]) -> FindingKey:
     key = FindingKey(*(str(entry.get(name, "")) for name in _FIELDS))
+    if "message" in entry:
+        # Version 1 has the whole message.
+        key = key._replace(values=_join_values(str(entry["message"])))
     return key._replace(rule=original_rule_name(key.rule))
 
 

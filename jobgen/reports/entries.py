@@ -8,7 +8,7 @@ from hashlib import sha256
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
-from jobgen.model.finding import AFFECTS, Finding, Identity, Severity
+from jobgen.model.finding import AFFECTS, Finding, Identity, Severity, find_wrong_values
 from jobgen.model.rule_names import original_rule_name
 from jobgen.reports import Report, Suppressed
 
@@ -139,7 +139,8 @@ def _sort_key(entry: ReportEntry) -> tuple[object, ...]:
 def fingerprints(several: Sequence[ReportEntry]) -> list[str]:
     """Return a unique fingerprint for each entry that stays the same when lines move and messages are reworded.
 
-    It is made of the rule's first name, the object and the pointer; entries that share these are numbered in order.
+    It is made of the rule's first name, the object and the pointer, or the file and the values at fault; entries that
+    share these are numbered in order.
     """
     seen: Counter[str] = Counter()
     found = []
@@ -159,7 +160,8 @@ def _subject(entry: ReportEntry) -> tuple[str, ...]:
     """Return the object without what an environment changes of it, or else the file; and the pointer."""
     names = {(one.api_version.rpartition("/")[0], one.kind, one.name) for one in entry.objects}
     if len(names) != 1:
-        return ("file", entry.finding.location.file, *entry.pointers[:1])
+        values = () if names else find_wrong_values(entry.finding.message)
+        return ("file", entry.finding.location.file, *entry.pointers[:1], *values)
     # An overlay may set the namespace, so it distinguishes objects only where there are no overlays.
     namespace = "" if entry.environments else entry.objects[0].namespace
     return ("object", *names.pop(), namespace, entry.finding.pointer)
