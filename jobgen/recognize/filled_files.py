@@ -23,7 +23,7 @@ _QUOTED = lazy_pattern(r"([\"'])(.*?)\1[ \t]*(?:#.*)?\Z")
 _COMMENT = lazy_pattern(r"(?:\A|[ \t]+)#.*\Z")
 # What a shell or make does with a file of variables; the name of the file follows on the same line.
 _LOADS = r"(?:\bsource\b|(?:^|[;&|]|\bthen\b)[ \t]*\.[ \t]|^-?include\b|\bexport\b|\bxargs\b|\bcat\b|\bdotenv\b)"
-# The names that envsubst is told to replace.
+# The argument that limits which variables envsubst replaces.
 _ONLY = lazy_pattern(rb"\benvsubst\b[ \t]+(?:\"([^\"\n]*)\"|'([^'\n]*)')")
 _MAX_FILES = 500
 

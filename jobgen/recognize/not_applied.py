@@ -1,4 +1,4 @@
-"""Files that nobody applies as they are: templates, data of tests, assets of operators, configuration of programs."""
+"""Files that are never applied as they are: templates, test data, assets of operators, configuration of programs."""
 
 from __future__ import annotations
 

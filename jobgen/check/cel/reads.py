@@ -101,7 +101,7 @@ def find_reads(expression: Shared) -> Reads | None:
 
 
 class _UnknownError(Exception):
-    """What an expression reads cannot be told."""
+    """It is unknown what an expression reads."""
 
 
 class _Reader:
