@@ -1,4 +1,4 @@
-"""Comments survive `import`, `migrate` and `lint --fix`; ruamel.yaml says which comments a file has, and where."""
+"""Comments survive `import`, `migrate` and `lint --fix`, at the fields that they describe."""
 
 from io import StringIO
 
@@ -110,8 +110,86 @@ def test_import_moves_comments_to_the_lines_of_their_values(tmp_path):
     assert comments(done.stdout) == comments(MANIFEST)
     [spec] = YAML(typ="rt").load_all(StringIO(done.stdout))
     at = {path[-1]: text for path, text in end_comments(spec, {}).items()}
-    # The name is on the line of `metadata` there.
-    assert (at["image"], at["metadata"]) == ("# pinned", "# see the wiki")
+    assert (at["image"], at["name"], at["limits"]) == ("# pinned", "# see the wiki", "# one node")
+
+
+PLACES = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: bert}
+spec:
+  # all roles
+  pytorchReplicaSpecs:
+    Master:
+      replicas: 1
+      template: &template
+        spec:
+          # where it runs
+          tolerations:
+            # - {key: spot}
+            # the GPU nodes
+            - {key: gpu, operator: Exists} # tainted
+            # - {key: old}
+          containers:
+            - name: pytorch # the only name that counts
+              image: registry.example.com/bert:1.2.3
+              command:
+                - python
+                # the newest script
+                - train.py # in the image
+              # what it needs
+              env:
+                - name: NCCL_DEBUG
+                  value: INFO
+                # - name: OLD
+                #   value: none
+              resources:
+                # the whole node
+                limits: {nvidia.com/gpu: 8, cpu: 4}
+    Worker: {replicas: 3, template: *template} # more does not help
+# the end
+"""
+PLACED = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: bert}
+spec:
+  framework: pytorch
+  image: registry.example.com/bert:1.2.3
+  command:
+    - python
+    # the newest script
+    - train.py # in the image
+  # what it needs
+  env:
+    NCCL_DEBUG: INFO
+    # - name: OLD
+    #   value: none
+  resources:
+    # the whole node
+    limits: {gpu: 8, cpu: 4}
+  restartPolicy: null
+  # where it runs
+  tolerations:
+    # - {key: spot}
+    # the GPU nodes
+    - {key: gpu, operator: Exists} # tainted
+    # - {key: old}
+  # all roles
+  roles:
+    master: {}
+    worker: {replicas: 3} # more does not help
+# the end
+"""
+
+
+def test_import_moves_comments_of_maps_lists_and_items(tmp_path):
+    """Each comment is at what it was written at: a map, an item, the end of a list; never at the field after it."""
+    (tmp_path / "bert.yaml").write_text(PLACES)
+    done = run_jobgen_text(tmp_path, "import", "bert.yaml")
+
+    assert done.stdout == PLACED
+    assert "bert.yaml:18: the comment was not converted: # the only name that counts\n" in done.stderr
 
 
 @pytest.mark.parametrize("target", ["trainer", "jobset", "volcano", "ray"])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobgen import __version__
-from jobgen.model.lazy_re import lazy_pattern
 from jobgen.repo.shipped import find_shipped
-from jobgen.reports.summary import pluralize
+from jobgen.reports.entries import pluralize
 from jobgen.spec.kinds import Kind
+from jobgen.yamlio.commented import edit_text, format_document
 
 # The files to write, and the files of the starter that they copy.
 _ALWAYS = {"README.md": "README.md", "jobgen.yaml": "jobgen.yaml", ".pre-commit-config.yaml": "pre-commit-config.yaml"}
@@ -26,13 +26,6 @@ CI: Mapping[str, Mapping[str, str]] = {
     "none": {},
 }
 _NEWEST, _LAST_WITH_MXNET = "1.9.0", "1.8.1"
-# Lines of an example that only count where the platform is not the one of the repository.
-_OTHER_PLATFORM = lazy_pattern(r"(?m)^  (?:platform: |runPolicy: \{cleanPodPolicy: null\}).*\n")
-_OPERATORS = lazy_pattern(r"(?m)^    operators: .*\n")
-_DEFAULTS = lazy_pattern(r"(?s)  defaults:\n.*")
-_CLEANUP = lazy_pattern(r"(?m)^    runPolicy: \{cleanPodPolicy: None\}\n")
-_POLICY_STEP = lazy_pattern(r"(?m)^ *- (?:run: )?jobgen policy test\n")
-_POLICY_HOOK = lazy_pattern(r"(?ms)^      - id: jobgen-policy-test\n.*?(?=^      [-#])")
 
 
 class Converted(NamedTuple):
@@ -105,14 +98,27 @@ def make_starter(frameworks: Sequence[str], platform: str, gitops: str, ci: str)
     return texts
 
 
-def make_frame(settings: str, ci: str) -> dict[str, str]:
+def make_frame(settings: Mapping[str, Any], ci: str) -> dict[str, str]:
     """Return the files around jobs that exist already, without environments and policies."""
     texts = _read({**_ALWAYS, **CI[ci]})
     texts["README.md"] = _read_file("README-imported.md").replace("VERSION", __version__)
-    texts["jobgen.yaml"] = texts["jobgen.yaml"].replace("environments: [dev, prod]\n", settings)
-    texts = {path: _POLICY_STEP.sub("", text) for path, text in texts.items()}
-    texts[".pre-commit-config.yaml"] = _POLICY_HOOK.sub("", texts[".pre-commit-config.yaml"])
-    return texts
+    own = format_document(settings) if settings else ""
+    texts["jobgen.yaml"] = texts["jobgen.yaml"].replace("environments: [dev, prod]\n", own)
+    removers = {".pre-commit-config.yaml": _remove_policy_hook, **dict.fromkeys(CI[ci], _remove_policy_step)}
+    return {path: edit_text(text, removers[path]) if path in removers else text for path, text in texts.items()}
+
+
+def _remove_policy_step(pipeline: Any) -> None:
+    steps = pipeline["jobs"]["lint"]["steps"] if "jobs" in pipeline else pipeline["jobgen"]["script"]
+    command = "jobgen policy test"
+    del steps[next(at for at, step in enumerate(steps) if step in (command, {"run": command}))]
+
+
+def _remove_policy_hook(config: Any) -> None:
+    hooks = config["repos"][0]["hooks"]
+    removed = hooks.pop()
+    # Comments that follow the hooks belong to the last line of the last one.
+    hooks[-1].ca.items[next(reversed(hooks[-1]))] = removed.ca.items[next(reversed(removed))]
 
 
 def _read(copies: Mapping[str, str]) -> dict[str, str]:
@@ -125,17 +131,36 @@ def _read_file(path: str) -> str:
 
 def _suit_overlay(text: str, platform: Platform, gitops: str) -> str:
     """Return an overlay for a platform: its operators, and the defaults that its jobs have."""
-    listed = ", ".join(f"{name}: {version}" for name, version in platform.operators)
-    text = _OPERATORS.sub(f"    operators: {{{listed}}}\n" if listed else "", text)
-    text = text.replace("platform: kubeflow", f"platform: {platform.name}")
-    text = text.replace("gitops: argocd", f"gitops: {gitops}")
-    if not platform.has_cleanup:
-        text = _CLEANUP.sub("", text.replace("cleanPodPolicy: Running, ", ""))
-        text = text.replace(" Failed pods are kept for debugging.", "")
-    return text if platform.has_restarts or "restartPolicy" not in text else _DEFAULTS.sub("", text)
+
+    def suit(overlay: Any) -> None:
+        spec = overlay["spec"]
+        if "cluster" in spec:
+            cluster = spec["cluster"]
+            cluster.update({"platform": platform.name, "gitops": gitops})
+            cluster["operators"].clear()
+            cluster["operators"].update(platform.operators)
+            if not platform.operators:
+                del cluster["operators"]
+        defaults = spec["defaults"]
+        if not platform.has_cleanup and len(defaults["runPolicy"]) > 1:
+            del defaults["runPolicy"]["cleanPodPolicy"]
+        elif not platform.has_cleanup:
+            del defaults["runPolicy"]
+        if not platform.has_restarts and "restartPolicy" in defaults:
+            del spec["defaults"]
+
+    text = edit_text(text, suit)
+    return text if platform.has_cleanup else text.replace(" Failed pods are kept for debugging.", "")
 
 
 def _suit_job(framework: str, platform: str) -> str:
     """Return the example of a framework that suits a platform."""
     own = find_shipped("starter") / f"platforms/{platform}/{framework}.yaml"
-    return own.read_text("utf-8") if own.exists() else _OTHER_PLATFORM.sub("", _read_file(f"jobs/{framework}.yaml"))
+    return own.read_text("utf-8") if own.exists() else edit_text(_read_file(f"jobs/{framework}.yaml"), _remove_platform)
+
+
+def _remove_platform(job: Any) -> None:
+    """Remove what only counts where the platform is not the one of the repository."""
+    job["spec"].pop("platform", None)
+    if job["spec"].get("runPolicy") == {"cleanPodPolicy": None}:
+        del job["spec"]["runPolicy"]

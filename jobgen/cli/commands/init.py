@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -22,19 +23,17 @@ from jobgen.repo import git
 from jobgen.repo.atomic import open_scratch
 from jobgen.repo.layout import list_starter_frameworks
 from jobgen.repo.shipped import find_shipped
+from jobgen.reports.entries import pluralize
 from jobgen.reports.escape import visible
-from jobgen.reports.summary import pluralize
+from jobgen.yamlio.commented import edit_text, to_scalar
 
 HOOKS = ".pre-commit-config.yaml"
 _WORKFLOW = ".github/workflows/jobgen.yaml"
-_PIPELINE = ".gitlab-ci.yml"
 _START = (
     "Start with `pip install",
     "`jobgen init` printed hooks for the top of the Git repository. With them, start with `pip install",
 )
 """What the README says about hooks at the top, and below it."""
-_PLAIN = re.compile(r"[\w.^/][\w ./^=-]*(?<! )")
-_ALWAYS = re.compile(r"(?m)^( +)always_run: true$")
 
 
 _CREDENTIALS = lazy_pattern(r"(?<=://)[^/@]*@")
@@ -100,13 +99,17 @@ def init(directory: Path, folder: Path, choices: Choices, *, force: bool) -> Res
     if converted and not converted.files:
         message = f"there is nothing to import in `{choices.source}`"
         return error_result(ExitCode.NOTHING_TO_DO, message, converted.notes)
-    prefix = _find_prefix(folder)
+    # The path from the top of the Git repository to the folder; None outside of one.
+    prefix: tuple[str, ...] | None = None
+    with suppress(git.GitError):
+        home = _find_home(folder)
+        prefix = (*PurePosixPath(git.find_prefix(home)).parts, *folder.resolve().relative_to(home).parts)
     wanted, at_top = _make_files(folder, choices, converted, prefix)
     try:
-        conflicts = list(_find_conflicts(folder, wanted, force=force))
+        conflicts = "".join(f"{visible(line)}\n" for line in _list_conflicts(folder, wanted, force=force))
         if conflicts:
             advice = "move them" if force else "move them, or overwrite them with --force"
-            return error_result(ExitCode.ERRORS, f"nothing was written; {advice}", "".join(conflicts))
+            return error_result(ExitCode.ERRORS, f"nothing was written; {advice}", conflicts)
         stale = {
             path: content
             for path, content in wanted.items()
@@ -117,14 +120,42 @@ def init(directory: Path, folder: Path, choices: Choices, *, force: bool) -> Res
     failure = write_files({folder / path: content.decode() for path, content in stale.items()}, folder)
     if failure:
         return failure
-    lines = "".join(f"{path} written\n" for path in stale)
-    notes = converted.notes + converted.count_objects() if converted else ""
-    code = ExitCode.ERRORS if converted and converted.left_out else ExitCode.OK
+    notes = "".join(f"{path} written\n" for path in stale)
+    notes += converted.notes + converted.count_objects() if converted else ""
     if _EXAMPLE_URL.encode() in wanted.get("gitops/argocd.yaml", b""):
         notes += f"there is no remote `origin`: replace `{_EXAMPLE_URL}` in gitops/argocd.yaml before you apply it\n"
-    notes += _describe_top(prefix, at_top) if prefix and at_top else ""
-    steps = _describe_next(choices, prefix, has_hooks=HOOKS in at_top)
-    return Result(code, describe_files(at_top), f"{lines}{notes}{pluralize(len(stale), 'file')}; {steps}")
+    notes += f"{_describe_top(prefix, at_top)}{pluralize(len(stale), 'file')}; next: `jobgen lint`"
+    # Hooks need a Git repository, and those of a subfolder must be added to its top first.
+    notes += ", `git init`" if prefix is None else ", add the hooks" if HOOKS in at_top else ""
+    notes += ", `pre-commit install`"
+    if choices.gitops:
+        notes += f"; then `jobgen render -o rendered`, and apply gitops/{choices.gitops}.yaml to the cluster"
+    code = ExitCode.ERRORS if converted and converted.left_out else ExitCode.OK
+    texts = (f"# {path}, at the top of the Git repository\n{text}" for path, text in at_top.items())
+    return Result(code, "---\n".join(texts), f"{notes}\n")
+
+
+def _describe_top(prefix: Sequence[str] | None, at_top: Mapping[str, str]) -> str:
+    """Say that hooks and CI are not written, because they are read only at the top of the Git repository."""
+    if not prefix or not at_top:
+        return ""
+    paths = " and ".join(f"`{'../' * len(prefix)}{path}`" for path in at_top)
+    reason = f"{'/'.join(prefix)} is not the top of the Git repository, and hooks and CI are read only there"
+    return visible(f"{reason}: standard output has what to add to {paths}, which jobgen does not change") + "\n"
+
+
+def _list_conflicts(folder: Path, wanted: dict[str, bytes], *, force: bool) -> Iterator[str]:
+    """Yield a line for each path that cannot be written; `force` allows overwriting files, and nothing else."""
+    for path, content in wanted.items():
+        full = folder / path
+        parts = [folder / parent for parent in reversed(Path(path).parents) if parent != Path()]
+        blocked = [part for part in parts if part.is_symlink() or (part.exists() and not part.is_dir())]
+        if blocked:
+            yield f"{blocked[0]}: is not a folder"
+        elif full.is_symlink() or (full.exists() and not full.is_file()):
+            yield f"{full}: is not a file"
+        elif full.exists() and not force and full.read_bytes() != content:
+            yield f"{full}: exists"
 
 
 def _find_fault(directory: Path, choices: Choices) -> str:
@@ -156,8 +187,8 @@ def _make_files(
     gitops = choices.gitops or "argocd"
     if converted:
         envs = sorted({path.split("/")[1] for path in converted.files if path.startswith("overlays/")})
-        settings = f"cluster: {{gitops: {gitops}}}\n" if choices.gitops else ""
-        settings += f"environments: [{', '.join(envs)}]\n" if envs else ""
+        settings: dict[str, Any] = {"cluster": {"gitops": gitops}} if choices.gitops else {}
+        settings |= {"environments": envs} if envs else {}
         texts = {**make_frame(settings, choices.ci), **converted.files}
     else:
         default = PLATFORMS[choices.platform or "kubeflow"].framework
@@ -176,15 +207,6 @@ def _find_home(folder: Path) -> Path:
     return next(path for path in (full, *full.parents) if path.is_dir())
 
 
-def _find_prefix(folder: Path) -> tuple[str, ...] | None:
-    """Return the path from the top of the Git repository to the folder; None outside of one."""
-    home = _find_home(folder)
-    try:
-        return (*PurePosixPath(git.find_prefix(home)).parts, *folder.resolve().relative_to(home).parts)
-    except git.GitError:
-        return None
-
-
 def _make_gitops(folder: Path, engine: str, texts: dict[str, str], prefix: tuple[str, ...]) -> str:
     """Return what `jobgen gitops` prints for these files, which do not exist yet."""
     with open_scratch() as scratch:
@@ -198,52 +220,19 @@ def _make_gitops(folder: Path, engine: str, texts: dict[str, str], prefix: tuple
         return result.out
 
 
-def _describe_top(prefix: Sequence[str], at_top: Mapping[str, str]) -> str:
-    """Say that hooks and CI are not written, because they are read only at the top of the Git repository."""
-    paths = " and ".join(f"`{'../' * len(prefix)}{path}`" for path in at_top)
-    reason = f"{'/'.join(prefix)} is not the top of the Git repository, and hooks and CI are read only there"
-    return visible(f"{reason}: standard output has what to add to {paths}, which jobgen does not change") + "\n"
-
-
-def _describe_next(choices: Choices, prefix: Sequence[str] | None, *, has_hooks: bool) -> str:
-    """Say what to run next; hooks need a Git repository, and those of a subfolder must be added to its top first."""
-    steps = "next: `jobgen lint`, `pre-commit install`"
-    if prefix is None:
-        steps = "next: `jobgen lint`, `git init`, `pre-commit install`"
-    elif has_hooks:
-        steps = "next: `jobgen lint`, add the hooks, `pre-commit install`"
-    if not choices.gitops:
-        return f"{steps}\n"
-    engine = f"gitops/{choices.gitops}.yaml"
-    return f"{steps}; then `jobgen render -o rendered`, and apply {engine} to the cluster\n"
-
-
-def _find_conflicts(folder: Path, wanted: dict[str, bytes], *, force: bool) -> Iterator[str]:
-    """Yield a line for each path that cannot be written; `force` allows overwriting files, and nothing else."""
-    for path, content in wanted.items():
-        full = folder / path
-        parts = [folder / parent for parent in reversed(Path(path).parents) if parent != Path()]
-        blocked = [part for part in parts if part.is_symlink() or (part.exists() and not part.is_dir())]
-        if blocked:
-            yield visible(f"{blocked[0]}: is not a folder") + "\n"
-        elif full.is_symlink() or (full.exists() and not full.is_file()):
-            yield visible(f"{full}: is not a file") + "\n"
-        elif full.exists() and not force and full.read_bytes() != content:
-            yield visible(f"{full}: exists") + "\n"
-
-
 def split_files(texts: Mapping[str, str], prefix: str) -> tuple[dict[str, str], dict[str, str]]:
     """Return the files of the folder, and those for the top of the Git repository by their path there."""
-    movers = {HOOKS: _move_hooks, _WORKFLOW: _move_workflow, _PIPELINE: _move_pipeline}
+    movers = {HOOKS: _move_hooks, _WORKFLOW: _move_workflow, ".gitlab-ci.yml": _move_pipeline}
     own = {path: text.replace(*_START) for path, text in texts.items() if path not in movers}
     names = {_WORKFLOW: f".github/workflows/jobgen-{_make_name(prefix)}.yaml"}
-    moved = {names.get(path, path): movers[path](text, prefix) for path, text in texts.items() if path in movers}
+    moved = {
+        names.get(path, path): edit_text(text, partial(movers[path], prefix=prefix))
+        for path, text in texts.items()
+        if path in movers
+    }
+    if HOOKS in moved:
+        moved[HOOKS] = moved[HOOKS].replace("commit. They", "commit that adds or changes files in the folder.\n# They")
     return own, moved
-
-
-def describe_files(files: Mapping[str, str]) -> str:
-    """Return the texts to add, each after a comment with its path."""
-    return "---\n".join(f"# {path}, at the top of the Git repository\n{text}" for path, text in files.items())
 
 
 def _make_name(prefix: str) -> str:
@@ -251,46 +240,38 @@ def _make_name(prefix: str) -> str:
     return re.sub(r"[^\w.]+", "-", prefix).strip("-.") or "jobs"
 
 
-def _quote(text: str) -> str:
-    """Return a text as a scalar of YAML."""
-    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
-
-
-def _move_hooks(text: str, prefix: str) -> str:
+def _move_hooks(config: Any, prefix: str) -> None:
     """Run the hooks in the folder, at commits that change it."""
-    folder = re.escape(prefix)
-    text = text.partition("      # If you commit what")[0]
-    text = re.sub(r"(?m)^( +- id: \S+)$", rf"\1-{_make_name(prefix)}", text)
-    text = re.sub(r"(?m)^( +name: )(.*)$", lambda found: found[1] + _quote(f"{found[2]} in {prefix}"), text)
-    command = f"jobgen -C {shlex.quote(prefix)} "
-    text = re.sub(
-        r"(?m)^( +entry: )(.*)$", lambda found: found[1] + _quote(found[2].replace("jobgen ", command, 1)), text
-    )
-    text = re.sub(r"(?m)^( +files: )\^(.*)$", lambda found: found[1] + _quote(f"^{folder}/{found[2]}"), text)
-    # pre-commit does not name deleted files, so a commit that only deletes some does not run the hooks.
-    text = _ALWAYS.sub(lambda found: f"{found[1]}files: {_quote(f'^{folder}/')}", text)
-    return text.replace("commit. They", "commit that adds or changes files in the folder.\n# They")
+    folder = f"^{re.escape(prefix)}/"
+    for hook in config["repos"][0]["hooks"]:
+        hook["id"] += f"-{_make_name(prefix)}"
+        hook["name"] = to_scalar(f"{hook['name']} in {prefix}")
+        hook["entry"] = to_scalar(hook["entry"].replace("jobgen ", f"jobgen -C {shlex.quote(prefix)} ", 1))
+        hook["files"] = to_scalar(folder + hook.get("files", "^").removeprefix("^"))
+        # pre-commit does not name deleted files, so a commit that only deletes some does not run the hooks.
+        hook.pop("always_run", None)
+        # The comments after the last hook are about hooks for the whole repository.
+        hook.ca.items.clear()
 
 
-def _move_workflow(text: str, prefix: str) -> str:
+def _move_workflow(workflow: Any, prefix: str) -> None:
     """Run the steps in the folder, for changes in it."""
-    folder, paths = _quote(prefix), json.dumps(f"{prefix}/**", ensure_ascii=False)
-    text = text.replace("name: jobgen\n", f"name: {_quote(f'jobgen {prefix}')}\n", 1)
-    text = text.replace("  pull_request:\n", f"  pull_request:\n    paths: [{paths}]\n")
-    text = text.replace("    branches: [main]\n", f"    branches: [main]\n    paths: [{paths}]\n")
-    text = text.replace("    steps:\n", f"    defaults:\n      run:\n        working-directory: {folder}\n    steps:\n")
-    comment = " # opens in the browser"
-    return text.replace(
-        f"path: jobgen-change.html{comment}", f"path: {_quote(f'{prefix}/jobgen-change.html')}{comment}"
-    )
+    workflow["name"] = to_scalar(f"jobgen {prefix}")
+    workflow["on"]["pull_request"] = {"paths": [to_scalar(f"{prefix}/**")]}
+    workflow["on"]["push"]["paths"] = [to_scalar(f"{prefix}/**")]
+    job = workflow["jobs"]["lint"]
+    job.insert(list(job).index("steps"), "defaults", {"run": {"working-directory": to_scalar(prefix)}})
+    upload = job["steps"][-1]["with"]
+    upload["path"] = to_scalar(f"{prefix}/{upload['path']}")
 
 
-def _move_pipeline(text: str, prefix: str) -> str:
+def _move_pipeline(pipeline: Any, prefix: str) -> None:
     """Run the job in the folder, for changes in it."""
-    text = text.replace("jobgen:\n", f"jobgen-{_make_name(prefix)}:\n", 1)
-    text = text.replace("  script:\n", f"  script:\n    - {_quote(f'cd {shlex.quote(prefix)}')}\n", 1)
-    text = text.replace("paths: [jobgen-change.html]", f"paths: [{_quote(f'{prefix}/jobgen-change.html')}]")
-    report = "gl-code-quality-report.json"
-    text = text.replace(f"codequality: {report}", f"codequality: {_quote(f'{prefix}/{report}')}")
-    changes = f"      changes: [{json.dumps(f'{prefix}/**/*', ensure_ascii=False)}]\n"
-    return re.sub(r"(?m)^    - if: \$CI.*\n", lambda found: found[0] + changes, text)
+    job = pipeline.pop("jobgen")
+    pipeline[f"jobgen-{_make_name(prefix)}"] = job
+    job["script"].insert(0, to_scalar(f"cd {shlex.quote(prefix)}"))
+    artifacts = job["artifacts"]
+    artifacts["paths"][0] = to_scalar(f"{prefix}/{artifacts['paths'][0]}")
+    artifacts["reports"]["codequality"] = to_scalar(f"{prefix}/{artifacts['reports']['codequality']}")
+    for rule in job["rules"]:
+        rule["changes"] = [to_scalar(f"{prefix}/**/*")]

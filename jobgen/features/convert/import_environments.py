@@ -17,6 +17,7 @@ from jobgen.features.convert.imported_notes import (
     is_lost,
     list_unread,
 )
+from jobgen.features.convert.importing.arrange import EnvironmentObject, Failure, join_environments
 from jobgen.features.convert.importing.collect import (
     ImportedManifest,
     SkippedManifest,
@@ -25,7 +26,6 @@ from jobgen.features.convert.importing.collect import (
     leave_out_duplicates,
     skip_linked_copies,
 )
-from jobgen.features.convert.importing.environments import EnvironmentObject, Failure, join_environments
 from jobgen.features.convert.importing.pod_fields import remove_server_fields
 from jobgen.features.convert.importing.verify import is_equivalent
 from jobgen.model.data import Plain

@@ -14,8 +14,8 @@ from jobgen.features.convert.migrate.repository import RepositoryMigration, list
 from jobgen.features.convert.operators.compare import is_equal_for_training
 from jobgen.model.finding import Severity
 from jobgen.rendering import config
+from jobgen.reports.entries import format_findings, pluralize
 from jobgen.reports.escape import visible
-from jobgen.reports.summary import format_findings, pluralize
 from jobgen.spec.kinds import Kind
 
 

@@ -10,9 +10,8 @@ import click
 
 from jobgen.cli.complete import complete_files
 from jobgen.cli.options import force_option, output_option
-from jobgen.cli.result import ExitCode, Result, error_result, write_new_files
+from jobgen.cli.result import ExitCode, Result, error_result, read_stdin, write_new_files
 from jobgen.cli.starter import Converted
-from jobgen.cli.terminal import read_stdin
 from jobgen.features.convert.import_environments import (
     convert_environments,
     find_environment_folders,
@@ -27,7 +26,7 @@ from jobgen.features.convert.imported_notes import (
     is_lost,
     list_unread,
 )
-from jobgen.features.convert.importing.arrange import OtherObject, arrange_files, find_platforms
+from jobgen.features.convert.importing.arrange import PlacedObject, arrange_files, find_platforms
 from jobgen.features.convert.importing.collect import (
     ImportedManifest,
     SkippedManifest,
@@ -42,8 +41,8 @@ from jobgen.repo.atomic import links_outside, open_scratch
 from jobgen.repo.files import FileEntry
 from jobgen.repo.named_paths import find_files, find_manifests
 from jobgen.repo.root import find_root
+from jobgen.reports.entries import pluralize
 from jobgen.reports.escape import visible
-from jobgen.reports.summary import pluralize
 from jobgen.spec.overlay import DEFAULT_PLATFORM
 
 _NEEDS = "jobs of platform `{name}` need `cluster: {{platform: {name}}}` in an overlay\n"
@@ -189,11 +188,11 @@ def _convert_folder(directory: Path, source: str, project: ProjectConfig) -> Con
         return convert_environments(directory, folders, project.kinds)
     imported = [each for each in found if isinstance(each, ImportedManifest)]
     others = [each for each in found if isinstance(each, SkippedManifest) and is_copied(each)]
-    copies: list[OtherObject] = []
+    copies: list[PlacedObject] = []
     notes = ""
     for each in others:
         text, removed = clean_other(each)
-        copies.append(OtherObject(f"{each.kind}-{each.name}".lower(), each.name, text))
+        copies.append(PlacedObject(f"{each.kind}-{each.name}".lower(), each.name, text))
         notes += visible(f"{each.location.file}:{each.location.line}: left out: {removed}") + "\n" if removed else ""
     files, _, paths = arrange_files([each.spec for each in imported], copies, project)
     copied = set(map(id, others))

@@ -32,7 +32,7 @@ from jobgen.rendering.trace import Job
 from jobgen.repo import layout
 from jobgen.repo.named_paths import find_manifests
 from jobgen.repo.root import find_root
-from jobgen.reports.summary import format_findings, pluralize
+from jobgen.reports.entries import format_findings, pluralize
 
 
 def _complete_targets(context: click.Context, _: click.Parameter, __: str) -> list[str]:

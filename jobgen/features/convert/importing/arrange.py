@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from glob import escape
 from typing import Any, NamedTuple
 
-from jobgen.features.convert.importing.comments import format_document
 from jobgen.features.convert.importing.common_fields import Fields, with_types
 from jobgen.features.convert.importing.import_job import ImportedSpec, rewrite_document
-from jobgen.features.convert.importing.verify import SpecRenderer, is_equivalent, render_spec
+from jobgen.features.convert.importing.verify import SpecRenderer, create_patch, is_equivalent, render_spec
 from jobgen.model.data import API_VERSION, Plain
 from jobgen.model.finding import Problem
 from jobgen.rendering.config import ProjectConfig
@@ -18,7 +18,9 @@ from jobgen.rendering.expand import Expander
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.repo import layout
 from jobgen.spec.kinds import Kind
+from jobgen.spec.merge import merge
 from jobgen.spec.overlay import DEFAULT_PLATFORM, Overlay, compose_environment
+from jobgen.yamlio.commented import format_document
 
 # Fields that identify a job, and fields that are merged later, so that the order would matter.
 _NOT_SHARED = frozenset(("framework", "replicas", "roles", "manifest", "podTemplate", "description"))
@@ -67,12 +69,12 @@ def _find_shared_part(value: Any, others: list[Any], field: str) -> Any:
         return value
     if field == "resources" or not all(isinstance(each, dict) for each in (value, *others)):
         return None
-    entries = {key: each for key, each in value.items() if each is not None}
-    return {key: each for key, each in entries.items() if all(_has(other, key, each) for other in others)} or None
-
-
-def _has(mapping: Fields, key: str, value: Any) -> bool:
-    return key in mapping and with_types(mapping[key]) == with_types(value)
+    entries = {key: with_types(each) for key, each in value.items() if each is not None}
+    return {
+        key: value[key]
+        for key, each in entries.items()
+        if all(key in other and with_types(other[key]) == each for other in others)
+    } or None
 
 
 def _with_field(overlay: Fields, field: str, value: Any) -> Fields:
@@ -101,12 +103,14 @@ def _renders_to_manifest(
     return not problems and is_equivalent(rendered, job.manifest)
 
 
-class OtherObject(NamedTuple):
-    """An object of another kind, which is copied: the name of its file, its own name, and its text."""
+class PlacedObject(NamedTuple):
+    """An object in a file: the name of the file, its own name, and its text."""
 
     stem: str
     name: str
     text: str
+    platform: str = ""
+    """The platform of the new overlay that selects it; empty if none does."""
 
 
 class Arrangement(NamedTuple):
@@ -117,18 +121,9 @@ class Arrangement(NamedTuple):
     paths: list[str]
 
 
-class _Placed(NamedTuple):
-    """An object in a file: `platform` is that of the overlay that selects it, empty if none of the new ones does."""
-
-    stem: str
-    name: str
-    text: str
-    platform: str
-
-
 def arrange_files(
     specs: Sequence[ImportedSpec],
-    others: Sequence[OtherObject],
+    others: Sequence[PlacedObject],
     project: ProjectConfig,
     folder: str = "jobs",
     *,
@@ -140,13 +135,30 @@ def arrange_files(
     """
     texts = {id(spec): spec.text for spec in specs}
     overlays = _make_overlays(specs, project, texts, factor=factor)
-    placed = [*_place_specs(specs, overlays, texts, project), *_place_others(others, overlays)]
+    first = next(iter(overlays), "")
+    placed: list[PlacedObject] = []
+    for spec in specs:
+        name, platform = spec.name, spec.kind.platform
+        if not spec.is_spec:
+            metadata: Any = spec.document["metadata"]
+            name = str(metadata.get("name", name))
+            # Without overlays all objects are selected; with the first one, only those that it lists.
+            platform = "" if project.overlays else platform if platform in overlays else first
+        placed.append(PlacedObject(spec.name, name, texts[id(spec)], platform))
+    placed += (each._replace(platform=first) for each in others)
     files: dict[str, str] = {}
     paths = _choose_paths(placed)
     for each, path in zip(placed, paths, strict=True):
         files[path] = f"{files[path]}---\n{each.text}" if path in files else each.text
     for platform, overlay in overlays.items():
-        _select(overlay, platform, placed, [f"{folder}/{path.removeprefix('jobs/')}" for path in paths])
+        # Let an overlay select its objects by name, except for those of other overlays with the same name.
+        names = {*overlay["spec"]["jobs"]["names"], *(each.name for each in placed if each.platform == platform)}
+        # Both are patterns, and the name of a folder or of a manifest may hold `*` or `[`.
+        overlay["spec"]["jobs"] = {"names": sorted(map(escape, names))}
+        others_named = [at for at, each in enumerate(placed) if each.platform != platform and each.name in names]
+        excluded = sorted({f"{folder}/{paths[at].removeprefix('jobs/')}" for at in others_named})
+        if excluded:
+            overlay["spec"]["jobs"]["exclude"] = {"paths": list(map(escape, excluded))}
         files[f"overlays/{overlay['metadata']['name']}/overlay.yaml"] = format_document(overlay)
     return Arrangement(files, [texts[id(spec)] for spec in specs], paths[: len(specs)])
 
@@ -170,34 +182,15 @@ def _make_overlays(
             )
         elif platform not in declared and (project.overlays or set(platforms) != {DEFAULT_PLATFORM}):
             # If there is any overlay, jobs of Kubeflow need one too; it also lists the existing jobs.
-            existing = _find_job_names(project) if platform == DEFAULT_PLATFORM and not project.overlays else []
-            overlays[platform] = build_overlay(platform, platform, [*existing, *(job.name for job in jobs)])
+            names = [job.name for job in jobs]
+            if platform == DEFAULT_PLATFORM and not project.overlays:
+                existing = read_jobs(layout.find_jobs(project.root), project.frameworks, [])
+                names += (job.document.name for job in existing)
+            overlays[platform] = build_overlay(platform, platform, names)
     return overlays
 
 
-def _place_specs(
-    specs: Sequence[ImportedSpec], overlays: Mapping[str, Any], texts: Mapping[int, str], project: ProjectConfig
-) -> Iterable[_Placed]:
-    for spec in specs:
-        if spec.is_spec:
-            yield _Placed(spec.name, spec.name, texts[id(spec)], spec.kind.platform)
-        else:
-            # Without overlays all objects are selected; with the first one, only those that it lists.
-            platform = "" if project.overlays else _choose_overlay(overlays, spec.kind.platform)
-            yield _Placed(spec.name, _find_name(spec), texts[id(spec)], platform)
-
-
-def _place_others(others: Sequence[OtherObject], overlays: Mapping[str, Any]) -> Iterable[_Placed]:
-    platform = _choose_overlay(overlays)
-    return (_Placed(each.stem, each.name, each.text, platform) for each in others)
-
-
-def _choose_overlay(overlays: Mapping[str, Any], platform: str = "") -> str:
-    """Return the platform whose overlay selects an object that is no job: its own, or else the first."""
-    return platform if platform in overlays else next(iter(overlays), "")
-
-
-def _choose_paths(placed: Sequence[_Placed]) -> list[str]:
+def _choose_paths(placed: Sequence[PlacedObject]) -> list[str]:
     """Return the path of each object; those of one name get a folder for each platform if they have several."""
     platforms: dict[str, set[str]] = {}
     for each in placed:
@@ -210,29 +203,175 @@ def _choose_paths(placed: Sequence[_Placed]) -> list[str]:
     ]
 
 
-def _select(overlay: Any, platform: str, placed: Sequence[_Placed], paths: Sequence[str]) -> None:
-    """Let an overlay select its objects by name, except for those of other overlays with the same name."""
-    names = {*overlay["spec"]["jobs"]["names"], *(each.name for each in placed if each.platform == platform)}
-    # Both are patterns, and the name of a folder or of a manifest may hold `*` or `[`.
-    overlay["spec"]["jobs"] = {"names": sorted(map(escape, names))}
-    pairs = zip(placed, paths, strict=True)
-    excluded = sorted({path for each, path in pairs if each.platform != platform and each.name in names})
-    if excluded:
-        overlay["spec"]["jobs"]["exclude"] = {"paths": list(map(escape, excluded))}
-
-
-def _find_name(spec: ImportedSpec) -> str:
-    """Return the name of a manifest that stays as it is, which need not be that of its file."""
-    metadata = spec.document["metadata"]
-    return str(metadata.get("name", spec.name)) if isinstance(metadata, dict) else spec.name
-
-
-def _find_job_names(project: ProjectConfig) -> list[str]:
-    """Return the names of the existing jobs."""
-    return [job.document.name for job in read_jobs(layout.find_jobs(project.root), project.frameworks, [])]
-
-
 def find_platforms(project: ProjectConfig) -> set[str]:
     """Return the platforms of the environments."""
     problems: list[Problem] = []
     return {project.environment(name, problems).cluster.platform for name in project.overlays}
+
+
+# Join the objects of several environments: one spec for what is equal, and patches in overlays for what differs.
+
+
+class EnvironmentObject(NamedTuple):
+    """An object of an environment; `spec` is None if it is kept as it is."""
+
+    env: str
+    place: str
+    """Where it was read, for messages."""
+    name: str
+    """How overlays select it."""
+    kind: str
+    stem: str
+    """The name of its file."""
+    manifest: Mapping[str, Plain]
+    text: str
+    spec: ImportedSpec | None
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the manifest; empty if it has none."""
+        metadata = self.manifest.get("metadata")
+        return str(metadata.get("namespace") or "") if isinstance(metadata, dict) else ""
+
+    @property
+    def platform(self) -> str:
+        """The platform of the spec; empty for other objects."""
+        return self.spec.kind.platform if self.spec else ""
+
+
+Failure = tuple[EnvironmentObject, str]
+"""An object that cannot be joined with its variants, and why."""
+
+
+class JoinedFiles(NamedTuple):
+    """The files to write, and what cannot be joined."""
+
+    files: dict[str, str]
+    failures: list[Failure]
+
+
+class _Overlay(NamedTuple):
+    """What is known about an environment before its jobs are compared."""
+
+    name: str
+    platforms: tuple[str, ...]
+    namespace: str
+    """The namespace of its jobs that have another one elsewhere; empty if that is not one."""
+
+    def build(self, patches: Sequence[Plain] = (), names: Sequence[str] = ()) -> Fields:
+        spec: Fields = {}
+        if self.platforms:
+            one = {"platform": self.platforms[0]}
+            spec["cluster"] = one if len(self.platforms) == 1 else {"platforms": list(self.platforms)}
+        spec |= {"namespace": self.namespace} if self.namespace else {}
+        spec |= {"jobs": {"names": list(names)}} if names else {}
+        spec |= {"patches": list(patches)} if patches else {}
+        return {"apiVersion": API_VERSION, "kind": "Overlay", "metadata": {"name": self.name}, "spec": spec}
+
+
+def join_environments(envs: Sequence[str], objects: Sequence[EnvironmentObject], kinds: Sequence[Kind]) -> JoinedFiles:
+    """Return `jobs/<name>.yaml` and `overlays/<env>/overlay.yaml`, which render to all objects again."""
+    groups = _group(objects)
+    overlays = {env: _describe_environment(env, groups) for env in envs}
+    patches: dict[str, list[Plain]] = {env: [] for env in envs}
+    names: dict[str, set[str]] = {env: set() for env in envs}
+    files: dict[str, str] = {}
+    failures: list[Failure] = []
+    shared = Counter(group[0].name for group in groups)
+    for group in groups:
+        base = group[0]
+        match: Fields = {"names": [escape(base.name)], **({"kinds": [base.kind]} if shared[base.name] > 1 else {})}
+        document = _make_document(group, overlays)
+        found = {each.env: _find_patches(each, document, match, overlays[each.env], kinds) for each in group}
+        failed = next((each for each in group if found[each.env] is None), None)
+        if failed:
+            failures.append((failed, f"no patch makes {base.place} this object; rename one of them"))
+            continue
+        for each in group:
+            patches[each.env] += found[each.env] or ()
+            names[each.env].add(each.name)
+        path = f"jobs/{base.stem}.yaml"
+        text = base.text
+        if base.spec is not None and document != base.spec.document:
+            text = rewrite_document(text, document)
+        files[path] = f"{files[path]}---\n{text}" if path in files else text
+    every = set().union(*names.values())
+    for env, overlay in overlays.items():
+        listed = sorted(map(escape, names[env])) if names[env] != every else []
+        files[f"overlays/{env}/overlay.yaml"] = format_document(overlay.build(patches[env], listed))
+    return JoinedFiles(files, failures)
+
+
+def _group(objects: Sequence[EnvironmentObject]) -> list[list[EnvironmentObject]]:
+    """Return the variants of each object: those of one kind and name, and of one namespace if there are several."""
+    keys = [(each.kind, each.platform, each.name) for each in objects]
+    several = Counter((each.env, *key) for each, key in zip(objects, keys, strict=True))
+    crowded = {key[1:] for key, count in several.items() if count > 1}
+    groups: dict[tuple[str, ...], list[EnvironmentObject]] = {}
+    for each, key in zip(objects, keys, strict=True):
+        groups.setdefault((*key, each.namespace) if key in crowded else key, []).append(each)
+    return list(groups.values())
+
+
+def _describe_environment(env: str, groups: Sequence[Sequence[EnvironmentObject]]) -> _Overlay:
+    own = [(each, group) for group in groups for each in group if each.env == env]
+    moved = {each.namespace for each, group in own if each.spec and len({other.namespace for other in group}) > 1}
+    is_everywhere = all(each.namespace for each, _ in own)
+    platforms = tuple(dict.fromkeys(each.platform for each, _ in own if each.platform))
+    return _Overlay(env, platforms, moved.pop() if len(moved) == 1 and is_everywhere else "")
+
+
+def _make_document(group: Sequence[EnvironmentObject], overlays: Mapping[str, _Overlay]) -> Fields:
+    """Return the spec or the manifest of the first environment, without what the overlays say."""
+    base = group[0]
+    if base.spec is None:
+        return dict(base.manifest)
+    document: Fields = copy.deepcopy(base.spec.document)
+    if len({each.namespace for each in group}) > 1:
+        document["metadata"].pop("namespace", None)
+    if any(len(overlays[each.env].platforms) > 1 for each in group):
+        document["spec"] = {"framework": document["spec"]["framework"], "platform": base.platform, **document["spec"]}
+    return document
+
+
+def _find_patches(
+    each: EnvironmentObject, document: Fields, match: Fields, overlay: _Overlay, kinds: Sequence[Kind]
+) -> list[Plain] | None:
+    """Return the patches that make the spec of the first environment this object; None if there are none."""
+    if each.spec is None:
+        patch = create_patch(document, each.manifest)
+        merged: Any = merge({"a": document}, {"a": patch}, [])["a"] if patch else document
+        if not is_equivalent(merged, dict(each.manifest)):
+            return None
+        return [{"match": {**match, "kinds": [each.kind]}, "manifest": patch}] if patch else []
+    for patches in _list_candidates(each, document, match):
+        rendered = _render(document, overlay.build(patches), kinds)
+        if rendered is None:
+            continue
+        rest = create_patch(rendered, each.manifest)
+        both = [*patches, *([{"match": match, "manifest": rest}] if rest else [])]
+        if not rest:
+            return both
+        completed = _render(document, overlay.build(both), kinds)
+        if completed is not None and is_equivalent(completed, dict(each.manifest)):
+            return both
+    return None
+
+
+def _list_candidates(each: EnvironmentObject, document: Fields, match: Fields) -> Iterator[list[Plain]]:
+    """Yield patches of the spec to try; what they leave is patched in the rendered object."""
+    assert each.spec is not None
+    wanted: Any = each.spec.document["spec"]
+    old = {key: value for key, value in document["spec"].items() if key != "platform"}
+    patch = create_patch(old, wanted)
+    if patch and "framework" not in patch:
+        yield [{"match": match, "merge": patch}]
+    yield []
+
+
+def _render(document: Fields, overlay: Fields, kinds: Sequence[Kind]) -> dict[str, Plain] | None:
+    name = overlay["metadata"]["name"]
+    environment = compose_environment(name, {name: Overlay(name, (overlay["spec"],))}, [])
+    renderer = SpecRenderer(Expander(environment, list(kinds)))
+    rendered, problems = render_spec(document, renderer, patches=environment.patches)
+    return None if problems else rendered

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from jobgen.features.convert.importing.comments import find_comments, format_document
+from jobgen.features.convert.importing.comments import find_comments
 from jobgen.features.convert.importing.import_job import (
     ImportedSpec,
     ImportFailure,
@@ -29,6 +29,7 @@ from jobgen.rendering.patch_objects import find_missing_images
 from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.spec.kinds import Kind
 from jobgen.spec.replicas import find_template, get_at
+from jobgen.yamlio.commented import format_document
 from jobgen.yamlio.read import YamlDocument, read
 from jobgen.yamlio.write import to_inline_yaml, to_yaml
 
@@ -321,7 +322,9 @@ def leave_out_duplicates(
         if own is None:
             yield each
             continue
-        known = by_path.setdefault(_find_path(own.identity), [])
+        known = by_path.setdefault(
+            f"{own.identity.namespace or 'default'}/{own.identity.kind}-{own.identity.name}".casefold(), []
+        )
         first = next(
             (one for one in known if one.platform == own.platform or not (one.platform and own.platform)), None
         )
@@ -364,11 +367,6 @@ def _describe(each: ImportedManifest | SkippedManifest) -> _Seen | None:
     spec = each.spec
     job, platform = (spec.name, spec.kind.platform) if spec.is_spec else ("", "")
     return _Seen(spec.manifest, identity_of(spec.manifest), place, platform, job)
-
-
-def _find_path(identity: Identity) -> str:
-    """Return what the file of an object in the rendered tree depends on."""
-    return f"{identity.namespace or 'default'}/{identity.kind}-{identity.name}".casefold()
 
 
 def _explain_duplicate(own: _Seen, first: _Seen) -> str:

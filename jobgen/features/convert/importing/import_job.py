@@ -8,15 +8,15 @@ from typing import NamedTuple
 from jobgen.features.convert.importing.comments import (
     CommentBlock,
     find_comments,
-    format_document,
-    transfer_comments,
-    transfer_to_same_fields,
+    place_at_same_fields,
+    place_by_rendering,
 )
 from jobgen.features.convert.importing.invert import build_candidates, to_spec_name
 from jobgen.features.convert.importing.pod_fields import remove_server_fields
 from jobgen.features.convert.importing.verify import Difference, renderer_for
 from jobgen.model.data import Node, Plain
 from jobgen.spec.kinds import Kind
+from jobgen.yamlio.commented import count_lines, format_document
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 
@@ -60,18 +60,21 @@ def import_manifest(manifest: dict[str, Plain], kind: Kind, kinds: Sequence[Kind
     """Find the shortest spec that renders to a manifest."""
     clean, removed = remove_server_fields(manifest)
     renderer = renderer_for(kind.platform, kinds)
-    found: list[ImportedSpec] = []
-    failure: ImportFailure | None = None
+    found: list[dict[str, Plain]] = []
+    failure = ImportFailure((), ())
     for candidate in build_candidates(clean, kind, renderer):
-        if candidate.differences or candidate.problems:
-            failure = failure or ImportFailure(candidate.differences, candidate.problems)
-            continue
-        text = format_document(candidate.document)
-        if _reads_as(text, candidate.document):
-            found.append(ImportedSpec(candidate.document, text, kind, clean, tuple(removed)))
+        if not (candidate.differences or candidate.problems):
+            found.append(candidate.document)
+        elif failure == ((), ()):
+            failure = ImportFailure(candidate.differences, candidate.problems)
+    specs = [ImportedSpec(document, "", kind, clean, tuple(removed)) for document in found]
     # The first framework is the most likely one, even if the spec of another is shorter.
-    best = [each for each in found if each.framework == found[0].framework]
-    return min(best, key=lambda each: each.text.count("\n")) if best else failure or ImportFailure((), ())
+    likely = [spec for spec in specs if spec.framework == specs[0].framework]
+    for spec in sorted(likely, key=lambda each: count_lines(each.document)):
+        text = format_document(spec.document)
+        if _reads_as(text, spec.document):
+            return spec._replace(text=text)
+    return failure
 
 
 def keep_manifest(manifest: dict[str, Plain], kind: Kind) -> ImportedSpec:
@@ -87,25 +90,20 @@ def add_comments(
     if not comments:
         return spec
     renderer = renderer_for(spec.kind.platform, kinds)
-    result = transfer_comments(spec.text, comments, manifest, spec.kind, renderer)
-    if result.crowded:
-        text = format_document(spec.document, result.crowded)
-        result = transfer_comments(text, comments, manifest, spec.kind, renderer)
-    if not _reads_as(result.text, spec.document):
+    placed = place_by_rendering(comments, manifest, spec.document, spec.kind, renderer)
+    text = format_document(spec.document, placed.comments)
+    if not _reads_as(text, spec.document):
         return spec._replace(lost_comments=tuple(comments))
-    return spec._replace(text=result.text, lost_comments=tuple(result.lost))
+    return spec._replace(text=text, lost_comments=tuple(placed.lost))
 
 
 def rewrite_document(old_text: str, document: Mapping[str, Plain]) -> str:
     """Format a changed document, with the comments of the old text at the fields that both have."""
     lines = old_text.split("\n")
     [traced] = [each.data for each in read(old_text.encode(), "", traced=True).documents]
-    comments = find_comments(lines, traced, 1, len(lines))
-    text = format_document(document)
-    result = transfer_to_same_fields(text, comments, traced)
-    if result.crowded:
-        result = transfer_to_same_fields(format_document(document, result.crowded), comments, traced)
-    return result.text if _reads_as(result.text, document) else text
+    placed = place_at_same_fields(find_comments(lines, traced, 1, len(lines)), traced, document)
+    text = format_document(document, placed.comments)
+    return text if _reads_as(text, document) else format_document(document)
 
 
 def _reads_as(text: str, document: Mapping[str, Plain]) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product, starmap
 from typing import Any, NamedTuple
 
 from jobgen.features.convert.importing.common_fields import Fields, extract_common, shorten_resources, with_types
@@ -45,9 +46,6 @@ class _Forms(NamedTuple):
     split_maps: bool
 
 
-_FORMS = tuple(_Forms(split_templates, split_maps) for split_templates in (True, False) for split_maps in (True, False))
-
-
 class Candidate(NamedTuple):
     """A spec, and how the object that it renders to differs from the manifest."""
 
@@ -59,7 +57,7 @@ class Candidate(NamedTuple):
 def build_candidates(manifest: dict[str, Plain], kind: Kind, renderer: SpecRenderer) -> Iterator[Candidate]:
     """Specs for a manifest, those with the most short forms first."""
     for framework in list_frameworks(manifest, kind):
-        for forms in _FORMS:
+        for forms in starmap(_Forms, product((True, False), repeat=2)):
             yield _build_candidate(manifest, kind, framework, renderer, forms)
 
 
@@ -105,7 +103,12 @@ def _build_document(manifest: dict[str, Plain], kind: Kind, framework: str, gpu_
         _ADJUST[kind.code](manifest, kind, spec, roles)
     drop_defaults(spec, kind.frameworks[framework].defaults)
     roles = _drop_role_defaults(roles, kind, framework)
-    apart = {name: _pop_fields(fields, _list_ignored(name, kind)) for name, fields in roles.items()}
+    apart: dict[str, Fields] = {}
+    for name, fields in roles.items():
+        # What a role does not take from the job can only be its own.
+        described = kind.find_role(name)
+        alone = (*(described.ignores if described else ()), "manifest")
+        apart[name] = {field: fields.pop(field) for field in alone if field in fields}
     common, own = extract_common(roles, split_maps=forms.split_maps)
     for name, fields in apart.items():
         own[name].update(fields)
@@ -118,16 +121,6 @@ def _build_document(manifest: dict[str, Plain], kind: Kind, framework: str, gpu_
     if own and not (list(own) == [kind.frameworks[framework].single] and not own[next(iter(own))]):
         spec["roles"] = {name: sort_fields(fields) for name, fields in own.items()}
     return {"apiVersion": API_VERSION, "kind": "TrainingJob", "metadata": metadata, "spec": sort_fields(spec)}
-
-
-def _list_ignored(role: str, kind: Kind) -> frozenset[str]:
-    """The fields that a role does not take from the job, and that can only be its own."""
-    described = kind.find_role(role)
-    return (described.ignores if described else frozenset()) | {"manifest"}
-
-
-def _pop_fields(fields: Fields, names: Iterable[str]) -> Fields:
-    return {name: fields.pop(name) for name in names if name in fields}
 
 
 def sort_fields(fields: Fields) -> Fields:
@@ -302,7 +295,11 @@ def adjust_ray_job(manifest: dict[str, Plain], kind: Kind, spec: Fields, roles: 
         if fields is None:
             continue
         fields.pop("replicas" if item.key == _HEAD else "", None)
-        _move_command(fields, item.data)
+        # Keep the command of a container in `manifest` of its role, because `command` becomes the entrypoint.
+        own = {field: fields.pop(field) for field in _COMMAND if field in fields}
+        if own:
+            name = item.data["template"]["spec"]["containers"][0]["name"]
+            fields["manifest"] = {"template": {"spec": {"containers": [{"name": name, **own}]}}}
         _take_bounds(fields, item.data)
         params = item.data.get("rayStartParams")
         if isinstance(params, dict) and params and all(isinstance(value, str) for value in params.values()):
@@ -310,14 +307,6 @@ def adjust_ray_job(manifest: dict[str, Plain], kind: Kind, spec: Fields, roles: 
     _take_command(spec, settings, roles)
     if not settings:
         del spec["ray"]
-
-
-def _move_command(fields: Fields, item: Any) -> None:
-    """Keep the command of a container in `manifest` of its role, because `command` becomes the entrypoint."""
-    own = {field: fields.pop(field) for field in _COMMAND if field in fields}
-    if own:
-        name = item["template"]["spec"]["containers"][0]["name"]
-        fields["manifest"] = {"template": {"spec": {"containers": [{"name": name, **own}]}}}
 
 
 def _take_bounds(fields: Fields, item: Any) -> None:

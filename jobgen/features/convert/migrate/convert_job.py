@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jobgen.features.convert.importing.comments import format_document
 from jobgen.features.convert.importing.common_fields import Fields
 from jobgen.features.convert.importing.import_job import ImportedSpec, import_manifest
 from jobgen.features.convert.migrate.draft import (
@@ -39,22 +38,24 @@ from jobgen.reports.escape import visible
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import DEFAULT_PLATFORM, Cluster, Environment
 from jobgen.spec.sweeps import expand_member
+from jobgen.yamlio.commented import format_document
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 
 
-class RuntimeOutput(NamedTuple):
-    """The text of a file, by its path in the output, and the report of a job; a job that was refused has no text."""
+class MigrationOutput(NamedTuple):
+    """The new text of a job or a runtime, if there is one, and its report; the name is that of the file."""
 
-    path: str
+    name: str
     text: str
-    report: str = ""
+    report: str
     lost: tuple[str, ...] = ()
+    """The fields that the other kind does not have."""
 
 
 def migrate_with_runtimes(
     jobs: Sequence[Job], project: ProjectConfig, source: Kind, target: Kind, preferred: Mapping[tuple[str, int], str]
-) -> Iterator[RuntimeOutput]:
+) -> Iterator[MigrationOutput]:
     """Migrate jobs without overlays; yield the jobs, then the runtimes that they share.
 
     `preferred` has the jobs, by file and position, whose cluster has the new platform, with the platform that the
@@ -66,16 +67,15 @@ def migrate_with_runtimes(
     current = [_update_version(job, source) for job in jobs]
     sources, staying = collect_sources(current, project, runners, source)
     for job in staying:
-        where = f"{job.file.path}:{job.start().line}"
         reason = f"it is not a {source.name}, which alone gets a runtime"
-        yield RuntimeOutput("", "", f"{where}: not migrated: {reason}\n")
+        yield MigrationOutput("", "", f"{job.file.path}:{job.start().line}: not migrated: {reason}\n")
     documents = migrate_documents(sources, project, runners, route, by_namespace=True, preferred=preferred)
     for each in documents:
         job = each.source.jobs[0]
         yield _format_job(each, route, is_served=(job.file.path, job.position) in preferred)
     runtimes = {each.runtime: each for each in documents if not isinstance(each.result, str)}
     for name, document in runtimes.items():
-        yield RuntimeOutput(f"runtimes/{name}.yaml", format_document(_build_manifest(document)))
+        yield MigrationOutput(f"runtimes/{name}", format_document(_build_manifest(document)), "")
 
 
 def _update_version(job: Job, kind: Kind) -> Job:
@@ -96,10 +96,10 @@ def _build_manifest(document: MigratedDocument) -> Fields:
     return {"apiVersion": RUNTIME_VERSION, "kind": KIND, "metadata": metadata, "spec": document.built[""][0].spec}
 
 
-def _format_job(document: MigratedDocument, route: Route, *, is_served: bool) -> RuntimeOutput:
+def _format_job(document: MigratedDocument, route: Route, *, is_served: bool) -> MigrationOutput:
     source, result = document.source, document.result
     if isinstance(result, str):
-        return RuntimeOutput("", "", f"{source.where}: not migrated: {visible(result)}\n")
+        return MigrationOutput("", "", f"{source.where}: not migrated: {visible(result)}\n")
     way = f"{route.source.name} to {route.target.name}, runtime `{document.runtime}`"
     if is_spec(source.document) and not is_served:
         way += f"; it needs an overlay with `cluster: {{platform: {route.target.platform}}}`"
@@ -110,10 +110,11 @@ def _format_job(document: MigratedDocument, route: Route, *, is_served: bool) ->
     report = "".join(f"{visible(line)}\n" for line in lines)
     lost = list_lost_fields(note for _, note in list_notes(document))
     if is_spec(source.document):
-        job = source.jobs[0]
-        return RuntimeOutput(f"{source.name}.yaml", rewrite_job(job.file, job.position, result.document), report, lost)
-    assert result.rendered is not None, "a manifest is rendered"
-    return RuntimeOutput(f"{source.name}.yaml", to_yaml(refer_to_runtime(result.rendered)), report, lost)
+        text = rewrite_job(source.jobs[0].file, source.jobs[0].position, result.document)
+    else:
+        assert result.rendered is not None, "a manifest is rendered"
+        text = to_yaml(refer_to_runtime(result.rendered))
+    return MigrationOutput(source.name, text, report, lost)
 
 
 def _compare(document: MigratedDocument, route: Route) -> Iterator[str]:
@@ -147,16 +148,6 @@ class MigrationSource(NamedTuple):
     """Expands the jobs of its environment, if one contains it."""
 
 
-class MigrationOutput(NamedTuple):
-    """The result for one job: its new text, if there is one, and its report."""
-
-    name: str
-    text: str
-    report: str
-    lost: tuple[str, ...] = ()
-    """The fields that the other kind does not have."""
-
-
 def needs_runtime(job: Job, size: int, project: ProjectConfig, target: str, envs: Sequence[str]) -> bool:
     """Return True if a job is a PyTorchJob that becomes a TrainJob: only a runtime can keep all of its pods' fields."""
     origin = find_source(job, project, target, envs) if size and not envs else ""
@@ -176,8 +167,7 @@ def convert_with_runtimes(jobs: Sequence[Job], project: ProjectConfig) -> list[M
         platform = None if isinstance(origin, str) else find_preferred(origin, kinds[TARGET])
         if platform is not None:
             preferred[job.file.path, job.position] = platform
-    found = migrate_with_runtimes(members, project, kinds[SOURCE], kinds[TARGET], preferred)
-    return [MigrationOutput(each.path.removesuffix(".yaml"), each.text, each.report, each.lost) for each in found]
+    return list(migrate_with_runtimes(members, project, kinds[SOURCE], kinds[TARGET], preferred))
 
 
 def list_members(job: Job, project: ProjectConfig) -> list[Job]:

@@ -24,7 +24,7 @@ from jobgen.features.convert.migrate.steps import STEPS, convert_mxnet_to_pytorc
 from jobgen.model.data import Plain, value_of
 from jobgen.model.path import Step
 from jobgen.model.quantity import canonicalize_quantity
-from jobgen.rendering.rendezvous import CONNECTING
+from jobgen.rendering.network import CONNECTING
 from jobgen.spec.kinds import Kind
 from jobgen.spec.replicas import count_pods, find_template
 from jobgen.spec.sweeps import expand_member

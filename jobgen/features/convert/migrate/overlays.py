@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.features.convert.importing.common_fields import Fields
@@ -129,7 +129,9 @@ def _migrate_patch(
     if use.others:
         match["kinds"] = [migration.target.name]
     elif "kinds" in match:
-        match["kinds"] = _rename_kinds(match["kinds"], migration)
+        kinds = match["kinds"]
+        names = [migration.target.name if kind == migration.source.name else kind for kind in kinds]
+        match["kinds"] = list(dict.fromkeys(names))
     new = {**new, **({"match": match} if match or "match" in new else {})}
     yield from _split_roles(new, use) if use.split and "roles" in new["merge"] else (new,)
 
@@ -151,11 +153,6 @@ def _split_roles(patch: Fields, use: PatchUse) -> Iterator[Fields]:
     for names, merge in ((use.migrated - use.split, {"roles": patch["merge"]["roles"]}), (use.split, master)):
         if names and merge:
             yield {**patch, "match": {**patch.get("match", {}), "names": sorted(names)}, "merge": merge}
-
-
-def _rename_kinds(kinds: Collection[str], migration: LayerMigration) -> list[str]:
-    names = [migration.target.name if kind == migration.source.name else kind for kind in kinds]
-    return list(dict.fromkeys(names))
 
 
 def set_platform(cluster: Mapping[str, Any], old: str, new: str, *, is_mixed: bool) -> Fields:

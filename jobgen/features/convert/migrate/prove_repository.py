@@ -20,10 +20,9 @@ from jobgen.features.convert.migrate.repository import (
     add_patches,
 )
 from jobgen.features.convert.migrate.runtime import JOB_NAME, refer_to_runtime
-from jobgen.features.convert.operators.compare import PodDifference, compare_pods
+from jobgen.features.convert.operators.compare import PodDifference, compare_pods, read_env
 from jobgen.features.convert.operators.create import create_pods
 from jobgen.features.convert.operators.created import CreatedPod, as_fields, find_container
-from jobgen.features.convert.operators.process_env import read_env
 from jobgen.model.data import Plain, untraced
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.rendering import config
@@ -226,16 +225,13 @@ def _complete_object(
     done = migrate_job(imported.document, route.source, route.target, route.framework, kinds, surroundings)
     if done.rendered is None or done.problems:
         return {}
-    return create_patch(made, _keep_run(made, refer_to_runtime(done.rendered)))
-
-
-def _keep_run(made: Fields, obj: Fields) -> Fields:
-    """The object with the name and the annotations that jobgen itself gives the run."""
+    # The object with the name and the annotations that jobgen itself gives the run.
+    obj = refer_to_runtime(done.rendered)
     old = {key: value for key, value in made["metadata"].get("annotations", {}).items() if key.startswith(_OWN)}
     new = {key: value for key, value in obj["metadata"].get("annotations", {}).items() if not key.startswith(_OWN)}
     annotations = {**new, **old}
     metadata = {**obj["metadata"], "name": made["metadata"]["name"], "annotations": annotations}
-    return {**obj, "metadata": {key: value for key, value in metadata.items() if value}}
+    return create_patch(made, {**obj, "metadata": {key: value for key, value in metadata.items() if value}})
 
 
 def _render(

@@ -34,7 +34,13 @@ def leave_ray(draft: Draft) -> None:
         pop_path(spec, ("ray", "entrypoint"))
         spec["command"] = ["sh", "-c", text]
         draft.note(("ray", "entrypoint"), "moved", "it is `command` now")
-    _move_runtime_variables(draft)
+    # Move the variables of the runtime environment to those of the containers.
+    path = ("ray", "runtimeEnv", "env_vars")
+    variables, env = get_at(draft.spec, path), draft.spec.get("env") or {}
+    if isinstance(variables, dict) and isinstance(env, dict) and all(isinstance(each, str) for each in env.values()):
+        pop_path(draft.spec, path)
+        draft.spec["env"] = {**env, **variables}
+        draft.note(path, "moved", "they are in `env` now")
     own, known = spec.get("roles") or {}, draft.target.frameworks[draft.framework].roles
     if "head" not in known:
         # Every RayJob has one, also if its spec does not name it.
@@ -51,23 +57,21 @@ def leave_ray(draft: Draft) -> None:
     draft.note(("command",), "check", "there is no Ray cluster: the program cannot use Ray Train to start its workers")
 
 
-def _move_runtime_variables(draft: Draft) -> None:
-    """Move the variables of the runtime environment to those of the containers."""
-    path = ("ray", "runtimeEnv", "env_vars")
-    variables, env = get_at(draft.spec, path), draft.spec.get("env") or {}
-    if isinstance(variables, dict) and isinstance(env, dict) and all(isinstance(each, str) for each in env.values()):
-        pop_path(draft.spec, path)
-        draft.spec["env"] = {**env, **variables}
-        draft.note(path, "moved", "they are in `env` now")
-
-
 def enter_ray(draft: Draft) -> None:
     """Use the command of one role for the whole cluster, and note what the program and the image need."""
     if draft.target.platform != _PLATFORM or draft.source.platform == _PLATFORM:
         return
     _join_commands(draft)
     _expand_variables(draft)
-    _name_container(draft)
+    # Keep the name of the main container if templates patch it: the containers of head and workers have two names.
+    name = str(value_of(draft.source.container))
+    templates = [holder.get("podTemplate") for _, holder in draft.holders()]
+    patched = [each for template in templates for each in get_at(template, ("spec", "containers")) or ()]
+    if "containerName" not in draft.spec and any(
+        isinstance(each, dict) and each.get("name") == name for each in patched
+    ):
+        put_at(draft.spec, ("containerName",), name)
+        draft.note(("containerName",), "changed", f"the main container of all pods is `{name}`, which templates patch")
     trainer = _TRAINERS.get(draft.framework, "")
     reason = "Ray runs it once, on the head, not on each node: the program must start its workers with Ray Train"
     draft.note(("command",), "check", f"{reason} (`{trainer}`)" if trainer else reason)
@@ -132,15 +136,3 @@ def _quote(word: str) -> str:
     parts = _VARIABLE.split(word)
     quoted = [f'"${{{part}}}"' if index % 2 else shlex.quote(part) for index, part in enumerate(parts) if part]
     return "".join(quoted) or "''"
-
-
-def _name_container(draft: Draft) -> None:
-    """Keep the name of the main container if templates patch it: the containers of head and workers have two names."""
-    name = str(value_of(draft.source.container))
-    templates = [holder.get("podTemplate") for _, holder in draft.holders()]
-    patched = [each for template in templates for each in get_at(template, ("spec", "containers")) or ()]
-    if "containerName" not in draft.spec and any(
-        isinstance(each, dict) and each.get("name") == name for each in patched
-    ):
-        put_at(draft.spec, ("containerName",), name)
-        draft.note(("containerName",), "changed", f"the main container of all pods is `{name}`, which templates patch")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Container, Iterator, Mapping, Sequence
-from itertools import count
+from itertools import chain, count
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from jobgen.features.convert.importing.comments import format_document
 from jobgen.features.convert.importing.common_fields import Fields
 from jobgen.features.convert.importing.import_job import ImportedSpec, import_manifest
 from jobgen.features.convert.importing.verify import create_patch, render_spec, renderer_for
@@ -45,6 +44,7 @@ from jobgen.repo.files import File
 from jobgen.repo.root import SETTINGS
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import list_ancestors
+from jobgen.yamlio.commented import format_document
 from jobgen.yamlio.write import to_yaml
 
 Runners = Mapping[str, EnvironmentRunner]
@@ -264,18 +264,12 @@ def list_notes(document: MigratedDocument) -> Iterator[tuple[int, MigrationNote]
 
 def find_free_path(root: Folder, folder: str, name: str, taken: Container[str] = ()) -> str:
     """The path of a new file: with a number if the repository has such a file, which may hold something else."""
-    paths = (path for path in _list_paths(folder, name) if path not in taken)
-    return next(path for path in paths if not _exists(root / path))
-
-
-def _exists(path: Folder) -> bool:
-    # A link that leads nowhere exists, too.
-    return path.exists() or path.is_symlink()
-
-
-def _list_paths(folder: str, name: str) -> Iterator[str]:
-    yield f"{folder}/{name}.yaml"
-    yield from (f"{folder}/{name}-{number}.yaml" for number in count(2))
+    for stem in chain([name], (f"{name}-{number}" for number in count(2))):
+        path = f"{folder}/{stem}.yaml"
+        # A link that leads nowhere exists, too.
+        if path not in taken and not (root / path).exists() and not (root / path).is_symlink():
+            break
+    return path
 
 
 _OVERLAY_FILE = "runtimes"
@@ -307,7 +301,7 @@ def change_layers(
             places[overlay] = first + count
             found: list[LayerNote] = []
             new = migrate_overlay(spec, migration, own, others[overlay], found)
-            if _declares_platform(new):
+            if not {"platform", "platforms"}.isdisjoint(new.get("cluster", {})):
                 platforms.add(overlay)
                 old, target = migration.source.platform, migration.target.platform
                 new["cluster"] = set_platform(new["cluster"], old, target, is_mixed=bool(others[overlay]))
@@ -320,10 +314,6 @@ def change_layers(
     for env in runners:
         add_patches(files, project.root, env, [*_list_runtime_patches(env, done), *_list_job_patches(env, done)])
     return notes
-
-
-def _declares_platform(spec: Fields) -> bool:
-    return not {"platform", "platforms"}.isdisjoint(spec.get("cluster", {}))
 
 
 def _find_uses(
@@ -483,7 +473,16 @@ def migrate_repository(project: ProjectConfig, source: Kind, target: Kind) -> Re
     ]
     files: dict[str, str] = {}
     _add_jobs(files, done, pinned)
-    _add_runtimes(files, done, project)
+    # Jobs that share a runtime have equal ones.
+    new = {each.runtime: each for each in done if each.runtime not in project.runtimes}
+    for name, document in new.items():
+        manifest: Fields = {
+            "apiVersion": RUNTIME_VERSION,
+            "kind": KIND,
+            "metadata": {"name": name},
+            "spec": document.built[""][0].spec,
+        }
+        files[find_free_path(project.root, "runtimes", name, files)] = format_document(manifest)
     layers = LayerMigration(source, target, route.framework, route.version, _list_injected(done))
     notes = change_layers(files, done, project, runners, layers)
     return RepositoryMigration(
@@ -539,16 +538,3 @@ def _add_jobs(files: dict[str, str], done: Sequence[MigratedDocument], pinned: S
         changed.setdefault(job.file.path, (job.file, {}))[1][job.position] = new
     for path, (file, documents) in changed.items():
         files[path] = replace_documents(file, documents)
-
-
-def _add_runtimes(files: dict[str, str], done: Sequence[MigratedDocument], project: ProjectConfig) -> None:
-    # Jobs that share a runtime have equal ones.
-    new = {each.runtime: each for each in done if each.runtime not in project.runtimes}
-    for name, document in new.items():
-        manifest: Fields = {
-            "apiVersion": RUNTIME_VERSION,
-            "kind": KIND,
-            "metadata": {"name": name},
-            "spec": document.built[""][0].spec,
-        }
-        files[find_free_path(project.root, "runtimes", name, files)] = format_document(manifest)

@@ -33,18 +33,14 @@ def rename_roles(draft: Draft) -> None:
         if not renamed:
             del draft.spec["roles"]
     if draft.source.frameworks.get(draft.framework) and not own:
-        _write_single_role(draft)
-
-
-def _write_single_role(draft: Draft) -> None:
-    """A job without roles has the single role of its kind; write it if the target's single role is another one."""
-    before = draft.source.frameworks[draft.framework].single
-    after = draft.target.frameworks[draft.framework].single
-    if before != after and "node" not in (before, after):
-        if before in draft.target.frameworks[draft.framework].roles:
-            draft.spec["roles"] = {before: {}}
-        else:
-            draft.note(("roles",), "changed", f"the only role is `{after}` now, not `{before}`")
+        # A job without roles has the single role of its kind; write it if the target's single role is another one.
+        before = draft.source.frameworks[draft.framework].single
+        after = draft.target.frameworks[draft.framework].single
+        if before != after and "node" not in (before, after):
+            if before in draft.target.frameworks[draft.framework].roles:
+                draft.spec["roles"] = {before: {}}
+            else:
+                draft.note(("roles",), "changed", f"the only role is `{after}` now, not `{before}`")
 
 
 def write_required_roles(draft: Draft) -> None:
@@ -89,11 +85,6 @@ def split_nodes(draft: Draft) -> None:
             draft.note((key,), "moved", "the launcher runs it now")
 
 
-def _has_equal_nodes(kind: Kind) -> bool:
-    """Return True if all nodes of a kind share one template, whatever their roles."""
-    return kind.shape in ("one", "item")
-
-
 def _add_nodes_to_workers(draft: Draft, own: Fields) -> None:
     """Nodes beside other roles become workers. In a kind with a template for each role, their pods may differ."""
     if "node" not in own:
@@ -114,7 +105,7 @@ def _add_nodes_to_workers(draft: Draft, own: Fields) -> None:
 def join_roles(draft: Draft) -> None:
     """Turn roles into identical nodes: the workers' fields apply to all nodes, other fields are lost."""
     own = draft.spec.get("roles") or {}
-    if not _has_equal_nodes(draft.target) or not own:
+    if draft.target.shape not in ("one", "item") or not own:
         return
     runtime = draft.surroundings.runtime
     if runtime and runtime.roles_differ:

@@ -352,8 +352,13 @@ def build_runtime(
     claims = bool(get_at(job.main.main, ("resources", "claims")))
     variables = _choose_variables(job)
     held = _Held(own - {"resources"} if claims else own, shape)
-    jobset: Fields = {"replicatedJobs": _build_jobs(job, variables, held, notes)}
+    jobset: Fields = {"replicatedJobs": [_build_job(NODE, job.main, variables, job, held, notes)]}
     if job.split:
+        assert job.worker is not None, "checked above"
+        worker = _build_job(WORKER, job.worker, variables, job, _Held(frozenset(), None), notes)
+        worker["replicas"] = job.worker.number
+        worker["template"]["spec"].update(parallelism=1, completions=1)
+        jobset["replicatedJobs"].append(worker)
         jobset["successPolicy"] = {"operator": "All", "targetReplicatedJobs": [NODE]}
     template: Fields = {"spec": jobset}
     spec: Fields = {"mlPolicy": {"numNodes": 1, **({"torch": {}} if has_torch_policy(job) else {})}}
@@ -369,18 +374,6 @@ def _choose_variables(job: TorchJob) -> TorchVariables:
         return list_variables(job)
     found = list_split_variables(job)
     return TorchVariables(found, [], frozenset(each["name"] for each in found))
-
-
-def _build_jobs(job: TorchJob, variables: TorchVariables, held: _Held, notes: list[MigrationNote]) -> list[Fields]:
-    """The jobs of the runtime: that of the nodes, and that of the workers if these differ from the master."""
-    jobs = [_build_job(NODE, job.main, variables, job, held, notes)]
-    if job.split:
-        assert job.worker is not None, "checked by build_runtime"
-        worker = _build_job(WORKER, job.worker, variables, job, _Held(frozenset(), None), notes)
-        worker["replicas"] = job.worker.number
-        worker["template"]["spec"].update(parallelism=1, completions=1)
-        jobs.append(worker)
-    return jobs
 
 
 class _Held(NamedTuple):

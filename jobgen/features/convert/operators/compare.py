@@ -19,13 +19,105 @@ from jobgen.features.convert.operators.created import (
     as_items,
     as_string,
     find_container,
+    get_fields,
     list_containers,
     read_texts,
 )
-from jobgen.features.convert.operators.process_env import Hosts, Variable, expand, find_hosts, read_env
-from jobgen.k8s.accelerators import is_device
 from jobgen.k8s.command_line import find_option_values, parse_command
+from jobgen.k8s.devices import is_device
 from jobgen.model.quantity import canonicalize_quantity, to_milli
+
+# What a process in a container sees: its variables, with fields and references resolved, and addresses of nodes.
+
+_REFERENCE = re.compile(r"\$(\$|\(([-._a-zA-Z][-._a-zA-Z0-9]*)\))")
+_METADATA = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
+
+
+class Variable(NamedTuple):
+    """A variable of a process."""
+
+    entry: Fields
+    """The entry of `env`."""
+    value: str
+    """Its value; for a secret or another object, the text of the reference."""
+    injected: bool
+    """Whether the operator adds it."""
+    depends: bool = False
+    """Whether its value has a reference to a variable of the operator."""
+    unresolved: bool = False
+    """Whether its value has a reference to a variable that does not exist."""
+
+
+class Expanded(NamedTuple):
+    """A text after Kubernetes expanded its references to variables."""
+
+    text: str
+    unresolved: bool
+    """Whether it has a reference to a variable that does not exist."""
+    depends: bool
+    """Whether it depends on a variable of the operator."""
+
+
+def read_env(pod: CreatedPod, container: Fields, written: Fields) -> dict[str, Variable]:
+    """Return the variables of a container; `written` is the same container in the pod template."""
+    own = as_items(written.get("env"))
+    found: dict[str, Variable] = {}
+    for entry in as_items(container.get("env")):
+        name = as_string(as_fields(entry).get("name"))
+        if name:
+            injected = entry not in own
+            if isinstance(entry.get("valueFrom"), dict):
+                found[name] = Variable(entry, _resolve_source(pod, entry["valueFrom"]), injected)
+            else:
+                expanded = expand(as_string(entry.get("value")), found)
+                found[name] = Variable(entry, expanded.text, injected, expanded.depends, expanded.unresolved)
+    return found
+
+
+def expand(text: str, env: dict[str, Variable]) -> Expanded:
+    """Expand `$(NAME)` as Kubernetes does: a reference to an unknown variable stays, and `$$` is one `$`."""
+    unresolved = depends = False
+
+    def replace(match: re.Match[str]) -> str:
+        nonlocal unresolved, depends
+        if match[1] == "$":
+            return "$"
+        variable = env.get(match[2])
+        if variable is None:
+            unresolved = True
+            return match[0]
+        depends = depends or variable.injected or variable.depends
+        return variable.value
+
+    return Expanded(_REFERENCE.sub(replace, text), unresolved, depends)
+
+
+def _resolve_source(pod: CreatedPod, source: Fields) -> str:
+    path = as_string(get_fields(source, "fieldRef").get("fieldPath"))
+    match = _METADATA.fullmatch(path)
+    if match:
+        values = pod.labels if match[1] == "labels" else pod.annotations
+        return as_string(values.get(match[2]))
+    return pod.name if path == "metadata.name" else json.dumps(source, sort_keys=True, default=str)
+
+
+class Hosts(NamedTuple):
+    """The ranks of nodes by their addresses."""
+
+    ranks: dict[str, int]
+
+    def neutralize(self, text: str) -> str:
+        """Return a text with `<rank 0>` in place of the address of the node with this rank."""
+        found = [address for address in self.ranks if address in text]
+        if not found:
+            return text
+        names = "|".join(map(re.escape, sorted(found, key=len, reverse=True)))
+        return re.sub(rf"(?<![\w.-])(?:{names})(?![\w-])", lambda match: f"<rank {self.ranks[match[0]]}>", text)
+
+
+def find_hosts(pods: Iterable[CreatedPod]) -> Hosts:
+    """Collect the addresses of the nodes of a set of pods."""
+    return Hosts({pod.address: pod.rank for pod in pods if pod.rank is not None and pod.address})
 
 
 class Change(NamedTuple):
@@ -106,7 +198,11 @@ def compare_containers(before: Side, after: Side, field: str) -> Iterator[Change
     resources = _normalize_resources(first.get("resources")), _normalize_resources(second.get("resources"))
     if resources[0] != resources[1]:
         yield Change("resources", f"{prefix}resources", *resources, training=True)
-    yield from _compare_ports(prefix, first, second)
+    sides = [[as_fields(port) for port in as_items(each.get("ports"))] for each in (first, second)]
+    numbers = [sorted({str(port.get("containerPort")) for port in ports}) for ports in sides]
+    host = any("hostPort" in port for ports in sides for port in ports)
+    if numbers[0] != numbers[1]:
+        yield Change("ports", f"{prefix}ports", ", ".join(numbers[0]), ", ".join(numbers[1]), training=host)
     yield from _compare_mounts(prefix, before, after, field)
     for name in dict.fromkeys([*first, *second]):
         values = [None if is_empty(each.get(name)) else each.get(name) for each in (first, second)]
@@ -230,7 +326,7 @@ def _classify_variable(one: Variable | None, other: Variable | None, hosts: tupl
     """
     if one is None or other is None:
         return "injected" if (one and one.injected) or (other and other.injected) else "env"
-    if _is_same_entry(one, other):
+    if "valueFrom" in one.entry and one.entry == other.entry:
         return ""
     if hosts[0].neutralize(one.value) == hosts[1].neutralize(other.value):
         if one.value == other.value:
@@ -240,11 +336,6 @@ def _classify_variable(one: Variable | None, other: Variable | None, hosts: tupl
         return "" if one.value == other.value else "injected"
     same = one.entry == other.entry and (one.depends or other.depends)
     return "injected" if same and not (one.unresolved or other.unresolved) else "env"
-
-
-def _is_same_entry(one: Variable, other: Variable) -> bool:
-    """Return whether both refer to the same field of the pod, such as its name."""
-    return "valueFrom" in one.entry and one.entry == other.entry
 
 
 def _normalize_resources(resources: Any) -> Any:
@@ -257,14 +348,6 @@ def _normalize_resources(resources: Any) -> Any:
     limits = amounts.get("limits", {})
     rest = {key: value for key, value in as_fields(resources).items() if key not in ("limits", "requests")}
     return {**rest, "limits": limits, "requests": {**limits, **amounts.get("requests", {})}}
-
-
-def _compare_ports(prefix: str, first: Fields, second: Fields) -> Iterator[Change]:
-    sides = [[as_fields(port) for port in as_items(each.get("ports"))] for each in (first, second)]
-    numbers = [sorted({str(port.get("containerPort")) for port in ports}) for ports in sides]
-    host = any("hostPort" in port for ports in sides for port in ports)
-    if numbers[0] != numbers[1]:
-        yield Change("ports", f"{prefix}ports", ", ".join(numbers[0]), ", ".join(numbers[1]), training=host)
 
 
 def _compare_mounts(prefix: str, before: Side, after: Side, field: str) -> Iterator[Change]:
@@ -368,7 +451,15 @@ def _compare_counts(one: CreatedPod, other: CreatedPod) -> Iterator[Change]:
 def _compare_pair(one: CreatedPod, other: CreatedPod, hosts: tuple[Hosts, Hosts]) -> Iterator[Change]:
     yield from _compare_starts(one, other)
     yield from _compare_all_containers(one, other, hosts)
-    yield from _compare_volumes(one, other)
+    # Compare what volumes hold; their names do not matter, because mounts are compared with the volumes they use.
+    sides = []
+    for pod in (one, other):
+        written = as_items(as_fields(pod.template.get("spec")).get("volumes"))
+        sides.append([{key: value for key, value in as_fields(each).items() if key != "name"} for each in written])
+    for lost in (volume for volume in sides[0] if volume not in sides[1]):
+        yield Change("volumes", f"volume {next(iter(lost), '')}", lost, None, training=True)
+    for added in (volume for volume in sides[1] if volume not in sides[0]):
+        yield Change("volumes", f"volume {next(iter(added), '')}", None, added, training=True)
     yield from _compare_fields(one, other)
     yield from _compare_metadata(one, other)
     for kind, field in (("name", "name"), ("host", "hostname"), ("host", "address")):
@@ -437,18 +528,6 @@ def _list_injected(pod: CreatedPod, field: str) -> dict[str, Fields]:
     written = as_fields(pod.template.get("spec"))
     named = ((as_string(each.get("name")), each) for each in list_containers(pod.spec, field))
     return {name: container for name, container in named if not find_container(written, name, field)}
-
-
-def _compare_volumes(one: CreatedPod, other: CreatedPod) -> Iterator[Change]:
-    """Compare what volumes hold; their names do not matter, because mounts are compared with the volumes they use."""
-    sides = []
-    for pod in (one, other):
-        written = as_items(as_fields(pod.template.get("spec")).get("volumes"))
-        sides.append([{key: value for key, value in as_fields(each).items() if key != "name"} for each in written])
-    for lost in (volume for volume in sides[0] if volume not in sides[1]):
-        yield Change("volumes", f"volume {next(iter(lost), '')}", lost, None, training=True)
-    for added in (volume for volume in sides[1] if volume not in sides[0]):
-        yield Change("volumes", f"volume {next(iter(added), '')}", None, added, training=True)
 
 
 def _compare_fields(one: CreatedPod, other: CreatedPod) -> Iterator[Change]:

@@ -31,7 +31,7 @@ from jobgen.features.convert.operators.created import (
     list_indexes,
     read_texts,
 )
-from jobgen.k8s.pod_sets import count_job_pods
+from jobgen.k8s.workloads import count_job_pods
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 
@@ -54,7 +54,19 @@ def list_job_pods(name: str, spec: Fields, role: str, first_rank: int = 0) -> It
     pod = as_fields(template.get("spec"))
     indexed = spec.get("completionMode") == "Indexed"
     main = next((as_string(each.get("name")) for each in list_containers(pod)), "")
-    labels = {**read_texts(metadata.get("labels")), **_label_pods(name)}
+    labels = {
+        **read_texts(metadata.get("labels")),
+        "batch.kubernetes.io/controller-uid": RANDOM,
+        "batch.kubernetes.io/job-name": name,
+        "controller-uid": RANDOM,
+        "job-name": name,
+    }
+    limit = as_count(spec.get("backoffLimit"), _BACKOFF_LIMIT)
+    rules = [as_fields(rule) for rule in as_items(get_fields(spec, "podFailurePolicy").get("rules"))]
+    by_exit_code = any(rule.get("action") == "FailJob" and rule.get("onExitCodes") for rule in rules)
+    retried = "never" if not limit else "retryable" if by_exit_code else "always"
+    policy: Any = get_fields(spec, "template", "spec").get("restartPolicy")
+    restarts = Restarts(as_string(policy, "Always"), retried, limit or None)
     for index, count in list_indexes(count_job_pods(spec)):
         mark = {INDEX_KEY: str(index)} if indexed else {}
         host = f"{name}-{index}" if indexed else as_string(pod.get("hostname"))
@@ -72,18 +84,9 @@ def list_job_pods(name: str, spec: Fields, role: str, first_rank: int = 0) -> It
             hostname=host or pod_name,
             address=f"{host}.{subdomain}" if host and subdomain else "",
             main=main,
-            restarts=_read_restarts(spec),
+            restarts=restarts,
             count=count,
         )
-
-
-def _label_pods(name: str) -> dict[str, str]:
-    return {
-        "batch.kubernetes.io/controller-uid": RANDOM,
-        "batch.kubernetes.io/job-name": name,
-        "controller-uid": RANDOM,
-        "job-name": name,
-    }
 
 
 def _generate_name(name: str, index: int | None) -> str:
@@ -104,15 +107,6 @@ def _add_index_variable(container: Fields) -> Fields:
     if any(as_fields(entry).get("name") == _INDEX_VARIABLE for entry in as_items(container.get("env"))):
         return container
     return append(container, "env", [field_variable(_INDEX_VARIABLE, f"metadata.labels['{INDEX_KEY}']")])
-
-
-def _read_restarts(spec: Fields) -> Restarts:
-    limit = as_count(spec.get("backoffLimit"), _BACKOFF_LIMIT)
-    rules = [as_fields(rule) for rule in as_items(get_fields(spec, "podFailurePolicy").get("rules"))]
-    by_exit_code = any(rule.get("action") == "FailJob" and rule.get("onExitCodes") for rule in rules)
-    retried = "never" if not limit else "retryable" if by_exit_code else "always"
-    policy: Any = get_fields(spec, "template", "spec").get("restartPolicy")
-    return Restarts(as_string(policy, "Always"), retried, limit or None)
 
 
 _LABEL = "jobset.sigs.k8s.io/"

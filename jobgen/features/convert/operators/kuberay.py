@@ -35,7 +35,7 @@ from jobgen.features.convert.operators.created import (
     variable,
 )
 from jobgen.features.convert.operators.jobset import list_job_pods
-from jobgen.k8s.pod_sets import POD_SETS, count_pod_set
+from jobgen.k8s.workloads import POD_SETS, count_pod_set
 from jobgen.model.quantity import to_milli
 from jobgen.spec.overlay import Cluster
 
@@ -404,20 +404,17 @@ def _list_submitters(name: str, namespace: str, spec: Fields) -> Iterator[Create
     pod = as_fields(template.get("spec"))
     containers = as_items(pod.get("containers"))
     if containers and isinstance(containers[0], dict):
-        first = _complete_submitter(containers[0], name, spec, dashboard)
+        container = containers[0]
+        command: dict[str, Any] = {}
+        if not container.get("command"):
+            text = make_submit_command(name, spec, f"http://{dashboard}", checks=True)
+            command = {"command": ["/bin/bash", "-ce", "--"], "args": [text]}
+        first = append({**container, **command}, "env", _list_submit_variables(name, dashboard))
         pod = {**pod, "containers": [first, *containers[1:]]}
     retries = as_count(get_fields(spec, "submitterConfig").get("backoffLimit"), _SUBMIT_RETRIES)
     job = {"backoffLimit": retries, "template": {**template, "spec": pod}}
     for created in list_job_pods(name, job, "submitter"):
         yield replace(created, rank=None, template=as_fields(written))
-
-
-def _complete_submitter(container: Fields, name: str, spec: Fields, dashboard: str) -> Fields:
-    command: dict[str, Any] = {}
-    if not container.get("command"):
-        text = make_submit_command(name, spec, f"http://{dashboard}", checks=True)
-        command = {"command": ["/bin/bash", "-ce", "--"], "args": [text]}
-    return append({**container, **command}, "env", _list_submit_variables(name, dashboard))
 
 
 def _list_submit_variables(name: str, dashboard: str) -> list[Fields]:

@@ -259,15 +259,15 @@ _IMAGES = (
 def create_mpi_job_v1(obj: Fields, cluster: Cluster) -> Created:
     """Compute the pods of an MPIJob v1, and the ConfigMap with its hostfile."""
     job = read_job(obj, _MPI_JOB_V1, cluster)
-    if "Worker" in job.roles and type(_get_replicas(obj, "Worker")) is not int:
+    if "Worker" in job.roles and type(get_fields(obj, "spec", "mpiReplicaSpecs", "Worker").get("replicas")) is not int:
         job = job._replace(roles={**job.roles, "Worker": replace(job.roles["Worker"], count=0)})
     pods = tuple(_list_pods(job))
-    data = {"hostfile": _write_hostfile_v1(job)}
+    worker = job.roles.get("Worker")
+    hosts = [f"{job.name}-worker-{index}" for index in range(min(worker.count, MAX_PODS) if worker else 0)]
+    if _is_node(job):
+        hosts.insert(0, f"{job.name}-launcher")
+    data = {"hostfile": "".join(f"{host} slots={_count_slots(job)}\n" for host in hosts)}
     return Created(pods, (CreatedObject("ConfigMap", f"{job.name}-config", data=data), *_list_accounts(job)))
-
-
-def _get_replicas(obj: Fields, role: str) -> object:
-    return get_fields(obj, "spec", "mpiReplicaSpecs", role).get("replicas")
 
 
 def _list_accounts(job: TrainingJob) -> Iterator[CreatedObject]:
@@ -388,11 +388,3 @@ def _make_config_volume(job: TrainingJob, files: Sequence[tuple[str, int]]) -> I
 
 def _count_slots(job: TrainingJob) -> int:
     return as_count(job.spec.get("slotsPerWorker"), 1)
-
-
-def _write_hostfile_v1(job: TrainingJob) -> str:
-    worker = job.roles.get("Worker")
-    hosts = [f"{job.name}-worker-{index}" for index in range(min(worker.count, MAX_PODS) if worker else 0)]
-    if _is_node(job):
-        hosts.insert(0, f"{job.name}-launcher")
-    return "".join(f"{host} slots={_count_slots(job)}\n" for host in hosts)

@@ -30,32 +30,24 @@ _MERGE_KEYS = {
 def merge_strategically(target: Any, patch: Any, field: str = "") -> Any:
     """Return the target with a patch merged into it. Trainer decodes a patch before, which drops null."""
     if isinstance(target, dict) and isinstance(patch, dict):
-        return _merge_mappings(target, patch)
+        merged = dict(target)
+        for name, value in patch.items():
+            if value is not None:
+                merged[name] = merge_strategically(merged[name], value, name) if name in merged else _drop_null(value)
+        return merged
     if isinstance(target, list) and isinstance(patch, list):
         key = "containerPort" if field == "ports" else _MERGE_KEYS.get(field)
         if key and all(isinstance(item, dict) and item.get(key) is not None for item in (*target, *patch)):
-            return _merge_lists(target, patch, key)
+            # Merge items with the same key. New items are first, and items of the patch keep their order.
+            order = [item[key] for item in target]
+            own = {str(item[key]) for item in patch}
+            by_key = {str(item[key]): item for item in target}
+            changed = [
+                merge_strategically(by_key[str(item[key])], item) if str(item[key]) in by_key else _drop_null(item)
+                for item in patch
+            ]
+            return _interleave([item for item in target if str(item[key]) not in own], changed, order, key)
     return _drop_null(patch)
-
-
-def _merge_mappings(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(target)
-    for name, value in patch.items():
-        if value is not None:
-            merged[name] = merge_strategically(merged[name], value, name) if name in merged else _drop_null(value)
-    return merged
-
-
-def _merge_lists(target: list[Any], patch: list[Any], key: str) -> list[Any]:
-    """Merge items with the same key. New items are first, and items of the patch keep their order."""
-    order = [item[key] for item in target]
-    own = {str(item[key]) for item in patch}
-    by_key = {str(item[key]): item for item in target}
-    changed = [
-        merge_strategically(by_key[str(item[key])], item) if str(item[key]) in by_key else _drop_null(item)
-        for item in patch
-    ]
-    return _interleave([item for item in target if str(item[key]) not in own], changed, order, key)
 
 
 def _interleave(kept: list[Any], changed: list[Any], order: Sequence[Any], key: str) -> list[Any]:

@@ -71,7 +71,13 @@ class _Shape(NamedTuple):
     limit: int | None = None
 
 
-def _read_job(obj: Fields) -> TensorStackJob:
+def _read_replica(item: Fields) -> Replica:
+    kind, template = as_string(item.get("type")), as_fields(item.get("template"))
+    pods = 1 if kind == "launcher" else as_count(item.get("replicas"), 1)
+    return Replica(kind, pods, template, as_fields(template.get("spec")), item)
+
+
+def _create(obj: Fields, shape: _Shape) -> Created:
     spec = as_fields(obj.get("spec"))
     items = [item for item in as_items(spec.get("replicaSpecs")) if isinstance(item, dict)]
     worker = spec.get("worker")
@@ -81,17 +87,7 @@ def _read_job(obj: Fields) -> TensorStackJob:
         items = [{**worker, "type": "worker", "replicas": count}]
         if "config" not in spec:  # the older shape of an MPIJob or a ColossalAIJob, whose launcher is not written
             items.insert(0, {"type": "launcher"})
-    return TensorStackJob(get_name(obj), spec, tuple(_read_replica(item) for item in items))
-
-
-def _read_replica(item: Fields) -> Replica:
-    kind, template = as_string(item.get("type")), as_fields(item.get("template"))
-    pods = 1 if kind == "launcher" else as_count(item.get("replicas"), 1)
-    return Replica(kind, pods, template, as_fields(template.get("spec")), item)
-
-
-def _create(obj: Fields, shape: _Shape) -> Created:
-    job = _read_job(obj)
+    job = TensorStackJob(get_name(obj), spec, tuple(_read_replica(item) for item in items))
     pods = tuple(_list_pods(job, shape))
     ports = {
         as_string(port.get("name")): port["port"]

@@ -166,13 +166,22 @@ def _list_pods(job: TrainingJob, kind: JobKind, inject: Inject, processes: str) 
         restarts = map_restart_policy(replicas.restart_policy, job.spec)
         for index, count in list_indexes(replicas.count):
             name = job.name_pod(replicas.role, index)
+            labels = {
+                f"{LABEL}operator-name": kind.controller,
+                f"{LABEL}job-name": job.name.replace("/", "-"),
+                f"{LABEL}replica-type": replicas.role.lower(),
+                f"{LABEL}replica-index": str(index),
+            }
+            alone = kind.first_worker and not any(role in job.roles for role in kind.masters)
+            if replicas.role in kind.masters or (alone and replicas.role == "Worker" and index == 0):
+                labels[f"{LABEL}job-role"] = "master"
             yield CreatedPod(
                 replicas.role,
                 index,
                 name,
                 {**inject(job, replicas, index), "restartPolicy": restarts.policy},
                 replicas.template,
-                {**read_texts(metadata.get("labels")), **_label_pod(job, kind, replicas, index)},
+                {**read_texts(metadata.get("labels")), **labels},
                 read_texts(metadata.get("annotations")),
                 rank + index,
                 hostname=as_string(replicas.spec.get("hostname"), name),
@@ -183,19 +192,6 @@ def _list_pods(job: TrainingJob, kind: JobKind, inject: Inject, processes: str) 
                 count=count,
             )
         rank += replicas.count
-
-
-def _label_pod(job: TrainingJob, kind: JobKind, replicas: Replicas, index: int) -> dict[str, str]:
-    labels = {
-        f"{LABEL}operator-name": kind.controller,
-        f"{LABEL}job-name": job.name.replace("/", "-"),
-        f"{LABEL}replica-type": replicas.role.lower(),
-        f"{LABEL}replica-index": str(index),
-    }
-    alone = kind.first_worker and not any(role in job.roles for role in kind.masters)
-    if replicas.role in kind.masters or (alone and replicas.role == "Worker" and index == 0):
-        labels[f"{LABEL}job-role"] = "master"
-    return labels
 
 
 def map_restart_policy(policy: str, spec: Fields) -> Restarts:
@@ -262,7 +258,11 @@ def _list_variables(job: TrainingJob, replicas: Replicas, index: int) -> Iterato
     yield variable("PYTHONUNBUFFERED", 1)
     after = not job.version or job.version >= _PROCESSES_AFTER_RANK
     if "Master" in job.roles:
-        yield from _list_master_variables(job)
+        port, address = job.roles["Master"].find_port(_PYTORCH_JOB), job.name_pod("Master", 0)
+        for prefix in ("", "PET_"):
+            yield variable(f"{prefix}MASTER_PORT", port)
+        for prefix in ("", "PET_"):
+            yield variable(f"{prefix}MASTER_ADDR", address)
         rank = index + 1 if replicas.role == "Worker" else index
         yield variable("WORLD_SIZE", job.total * (int(processes) if processes.isdecimal() else 1))
         yield variable("RANK", rank)
@@ -275,14 +275,6 @@ def _list_variables(job: TrainingJob, replicas: Replicas, index: int) -> Iterato
         yield from _list_elastic_variables(job, job.spec["elasticPolicy"])
     else:
         yield variable("PET_NNODES", job.total)
-
-
-def _list_master_variables(job: TrainingJob) -> Iterator[Fields]:
-    port, address = job.roles["Master"].find_port(_PYTORCH_JOB), job.name_pod("Master", 0)
-    for prefix in ("", "PET_"):
-        yield variable(f"{prefix}MASTER_PORT", port)
-    for prefix in ("", "PET_"):
-        yield variable(f"{prefix}MASTER_ADDR", address)
 
 
 def _list_elastic_variables(job: TrainingJob, elastic: Fields) -> Iterator[Fields]:

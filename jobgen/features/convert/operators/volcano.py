@@ -253,18 +253,14 @@ _FAILURES = frozenset(("PodFailed", "TaskFailed", "*"))
 
 def create_volcano_job(obj: Fields, _objects: Sequence[Fields], _cluster: Cluster) -> Created:
     """Compute the pods of a Job of Volcano, and the objects of its plugins."""
-    job = _read_job(obj)
-    pods = tuple(_list_pods(job, as_fields(obj.get("metadata"))))
-    return Created(pods, tuple(_list_objects(job)))
-
-
-def _read_job(obj: Fields) -> VolcanoJob:
     spec = as_fields(obj.get("spec"))
     items = [item for item in as_items(spec.get("tasks")) if isinstance(item, dict)]
     tasks = tuple(_read_task(item, place) for place, item in enumerate(items))
     plugins = {str(name): [as_string(each) for each in as_items(args)] for name, args in _list_plugins(spec)}
     namespace = as_string(get_fields(obj, "metadata").get("namespace"), "default")
-    return VolcanoJob(get_name(obj), namespace, spec, tasks, plugins)
+    job = VolcanoJob(get_name(obj), namespace, spec, tasks, plugins)
+    pods = tuple(_list_pods(job, as_fields(obj.get("metadata"))))
+    return Created(pods, tuple(_list_objects(job)))
 
 
 def _list_plugins(spec: Fields) -> Iterator[tuple[str, object]]:
@@ -292,35 +288,34 @@ def _list_pods(job: VolcanoJob, metadata: Fields) -> Iterator[CreatedPod]:
         restarts = _read_restarts(job, task)
         for index, count in list_indexes(task.pods):
             rank = ranks.get(task.name)
-            pod = _make_pod(job, task, index, metadata)
+            own = as_fields(task.template.get("metadata"))
+            labels = {**read_texts(own.get("labels")), **_label_pod(job, task, index)}
+            annotations = {**read_texts(own.get("annotations")), **_annotate_pod(job, task, index)}
+            for key in ("preemptable", "cooldown-time", "revocable-zone"):
+                value = get_fields(metadata, "annotations").get(f"{_LABEL}{key}")
+                if isinstance(value, str):
+                    annotations[f"{_LABEL}{key}"] = value
+            spec = _add_volumes(job, _set_scheduling(job, task.spec))
+            for plugin in (PLUGINS[each] for each in PLUGINS if each in job.plugins):
+                spec = plugin(job, task, index, spec)
+            if "hcclrank" in job.plugins:
+                annotations.update(_find_hccl_rank(job, task, index, spec))
+            name = job.name_pod(task, index)
             yield CreatedPod(
-                *pod,
+                task.name,
+                index,
+                name,
+                spec,
+                task.template,
+                labels,
+                annotations,
                 rank=None if rank is None else rank + index,
-                hostname=as_string(pod[3].get("hostname"), job.name_pod(task, index)),
+                hostname=as_string(spec.get("hostname"), name),
                 address=list_hosts(job, task)[index] if "svc" in job.plugins and not task.spec.get("hostname") else "",
                 main=next((as_string(each.get("name")) for each in list_containers(task.spec)), ""),
                 restarts=restarts,
                 count=count,
             )
-
-
-def _make_pod(
-    job: VolcanoJob, task: Task, index: int, metadata: Fields
-) -> tuple[str, int, str, Fields, Fields, Fields, Fields]:
-    own = as_fields(task.template.get("metadata"))
-    labels = {**read_texts(own.get("labels")), **_label_pod(job, task, index)}
-    annotations = {**read_texts(own.get("annotations")), **_annotate_pod(job, task, index)}
-    for key in ("preemptable", "cooldown-time", "revocable-zone"):
-        value = get_fields(metadata, "annotations").get(f"{_LABEL}{key}")
-        if isinstance(value, str):
-            annotations[f"{_LABEL}{key}"] = value
-    spec = _add_volumes(job, _set_scheduling(job, task.spec))
-    for name, plugin in PLUGINS.items():
-        if name in job.plugins:
-            spec = plugin(job, task, index, spec)
-    if "hcclrank" in job.plugins:
-        annotations.update(_find_hccl_rank(job, task, index, spec))
-    return task.name, index, job.name_pod(task, index), spec, task.template, labels, annotations
 
 
 def _set_scheduling(job: VolcanoJob, spec: Fields) -> Fields:
