@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jobgen.check.admission import validate_pod_template
 from jobgen.check.admission.metadata import validate_object_metadata
 from jobgen.check.admission.names import DNS_SUBDOMAIN, MAX_SUBDOMAIN, is_dns_subdomain
-from jobgen.check.operators.defaults import fill_in_defaults
+from jobgen.check.operators.checks import fill_in_defaults
 from jobgen.check.rule_runner import INTERNAL_ERROR, RuleRunner, report_exception
 from jobgen.check.rules import Fact, Rule
 from jobgen.check.schema.admitted import Admission
@@ -19,16 +19,14 @@ from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.check.schema.shipped import find_shipped_admission, find_shipped_schema, read_shipped_bundle
 from jobgen.check.validation import find_metadata_format, validate_object
 from jobgen.check.validation.pods import is_workload, validate_workload_pod
-from jobgen.k8s.custom_kinds import Definition, DefinitionSource, no_definitions
-from jobgen.k8s.device_claims import CatalogSource, no_catalog
-from jobgen.k8s.kinds import BUILTIN_GROUPS
+from jobgen.k8s.devices import CatalogSource, no_catalog
+from jobgen.k8s.kinds import BUILTIN_GROUPS, DefinitionSource, Release, no_definitions, parse_release
 from jobgen.k8s.kueue import creates_wrapped_objects
 from jobgen.k8s.nodes import as_text, find_nodes
 from jobgen.k8s.object_paths import ObjectPath, is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import Manifest, Pod, Role
 from jobgen.k8s.operators import name_last_pod
-from jobgen.k8s.pod_sets import list_claim_paths
-from jobgen.k8s.releases import Release, parse_release
+from jobgen.k8s.workloads import list_claim_paths
 from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import UNCHECKED, FixStep, Problem, Severity, drop_consequences, is_failed_evaluation
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
@@ -57,10 +55,9 @@ _ALSO_IN_SCHEMA = frozenset(("invalid-quantity", "missing-pod-field"))
 _NOT_SERVED = frozenset(("old-api-version", "unknown-kind"))
 # Rules rely on the types of a schema, so they do not run on an object with such a problem.
 _PRECLUDES_RULES = frozenset(("wrong-type",))
-# Kinds of one group often share most of their letters.
-_CLOSE_KIND = 0.8
 # The stages of the validation by number; each pod is a stage of its own.
 _SCHEMA, _METADATA, _OBJECT, _PODS = range(4)
+_VALIDATION = "the validation of the object and its pods"
 # Rules about objects that users apply and queue themselves, not about those inside them.
 _ABOUT_APPLIED_OBJECTS = frozenset(("gitops", "scheduling", "team"))
 
@@ -71,9 +68,7 @@ class Reporting(NamedTuple):
     validation: frozenset[int] | None = None
     """The numbers of stages of the validation; None means all."""
     rules: frozenset[str] | None = None
-    """The names of rules; None means all."""
     policies: frozenset[str] | None = None
-    """The names of policies; None means all."""
     evaluations: tuple[Evaluation, ...] = ()
     """The evaluation of the policies, which is not repeated."""
 
@@ -239,15 +234,13 @@ class Checker:
 
     def name_schema_file(self, manifest: Manifest) -> str:
         """The path, in a schema folder of the repository, of the schema that the cluster has for an object."""
-        name = manifest.kind.name if manifest.kind else manifest.kind_name
-        group, _, version = as_text(manifest.object.get("apiVersion")).rpartition("/")
-        return f"{group}/{name.lower()}_{version}{self._schema_suffix(manifest.kind)}.json"
-
-    def _schema_suffix(self, kind: Kind | None) -> str:
-        """The suffix of the schema for the declared version of a kind's operator."""
+        api_version, name = _name_kind(manifest)
+        group, _, version = api_version.rpartition("/")
+        kind = manifest.kind
         declared = self.cluster.operators.get(kind.operator, "") if kind else ""
         older = [span for span in kind.older if declared and span.contains(declared)] if kind else []
-        return f"-until-{older[0].until}" if older else ""
+        suffix = f"-until-{older[0].until}" if older else ""
+        return f"{group}/{name.lower()}_{version}{suffix}.json"
 
     def _validate(self, manifest: Manifest, only: frozenset[int] | None, reporting: set[int]) -> list[Problem]:
         """Why the API server refuses the object, or the pods that its operator creates.
@@ -273,9 +266,11 @@ class Checker:
         own = run(_OBJECT, lambda: validate_object(obj, self._release, self._read_catalog))
         hidden = _ALSO_IN_SCHEMA if (problems or own) and not is_workload(obj) else frozenset()
         if only is None or max(only) >= _PODS:
-            count = len(own)
-            pods = _list_pods(manifest, own)
-            if len(own) > count:
+            pods: Sequence[Pod] = ()
+            try:
+                pods = manifest.pods
+            except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
+                own.append(report_exception(_VALIDATION, error, obj))
                 reporting.add(_PODS)
             for number, pod in enumerate(pods, _PODS):
                 found = run(number, partial(_validate_pod, pod, self._release))
@@ -287,7 +282,11 @@ class Checker:
 
     def _check_schema(self, manifest: Manifest) -> list[Problem]:
         check = self._schema_check(manifest)
-        return self._check_without_schema(manifest) if check is None else check(fill_in_defaults(manifest.object))
+        if check is not None:
+            return check(fill_in_defaults(manifest.object))
+        missing = self._report_missing_schema(manifest)
+        # An object of an old version is not served at all, so this is enough to say.
+        return [missing] if missing.rule == "old-api-version" else [missing, *_check_metadata()(manifest.object)]
 
     def evaluate_policies(
         self,
@@ -320,11 +319,13 @@ class Checker:
         written = as_text(obj.get("apiVersion")), as_text(obj.get("kind"))
         if written not in self._admissions:
             manifest = self.manifest(obj)
-            name = _name_kind(manifest)
             own = self._read_own_schema(manifest)
-            self._admissions[written] = (
-                _compile_own_admission(own, name) if own else find_shipped_admission(*name, self.cluster)
-            )
+            if own:
+                from jobgen.check.schema.untrusted import compile_untrusted_admission
+
+                self._admissions[written] = compile_untrusted_admission(own.content, *_name_kind(manifest))
+            else:
+                self._admissions[written] = find_shipped_admission(*_name_kind(manifest), self.cluster)
         return self._admissions[written]
 
     def _read_own_schema(self, manifest: Manifest) -> File | None:
@@ -343,19 +344,17 @@ class Checker:
         # Asked for each object: the results of its file depend on the definitions.
         definitions = () if group in BUILTIN_GROUPS else self._find_definitions(group)
         if name not in self._tree_kinds:
+            found: TreeKind | None = None
             same = [definition for definition in definitions if definition.kind == kind]
-            is_declared = bool(same and select_releases(*name, self.cluster)[1])
-            self._tree_kinds[name] = self._read_tree_kind(manifest, same) if same and not is_declared else None
+            if same and not select_releases(*name, self.cluster)[1]:
+                # Imported late: most files define no kinds.
+                from jobgen.check.schema.tree_definitions import TreeKind
+
+                shipped = find_shipped_schema(*name, self.cluster, any_release=manifest.kind is not None)
+                found = TreeKind(api_version, same, self._release, shipped)
+                found = None if found.is_open and shipped is not None and not shipped.missing else found
+            self._tree_kinds[name] = found
         return self._tree_kinds[name]
-
-    def _read_tree_kind(self, manifest: Manifest, definitions: Sequence[Definition]) -> TreeKind | None:
-        # Imported late: most files define no kinds.
-        from jobgen.check.schema.tree_definitions import TreeKind
-
-        name = _name_kind(manifest)
-        shipped = find_shipped_schema(*name, self.cluster, any_release=manifest.kind is not None)
-        found = TreeKind(name[0], definitions, self._release, shipped)
-        return None if found.is_open and shipped is not None and not shipped.missing else found
 
     def _schema_check(self, manifest: Manifest) -> _SchemaCheck | None:
         defined = self._find_tree_kind(manifest)
@@ -369,67 +368,47 @@ class Checker:
             self._schemas[name] = _compile_own_schema(own, self._release) if own else shipped.check if shipped else None
         return self._schemas[name]
 
-    def _check_without_schema(self, manifest: Manifest) -> list[Problem]:
-        """Check what all kinds share. An object of an old version is not served at all, so this is enough to say."""
-        missing = self._report_missing_schema(manifest)
-        return [missing] if missing.rule == "old-api-version" else [missing, *_check_metadata()(manifest.object)]
-
     def _report_missing_schema(self, manifest: Manifest) -> Problem:
         """An object without a schema was not checked, and the user must know."""
-        obj, name = manifest.object, manifest.kind_name
+        obj, name, node = manifest.object, manifest.kind_name, manifest.object.get("kind")
         api_version = as_text(obj.get("apiVersion"))
         group = api_version.rpartition("/")[0]
         for (known, kind), described in self.kinds.items():
             if kind == name and known != api_version and known.rpartition("/")[0] == group:
                 message = f"`{api_version}` is an old version of {described.name}; use `{known}`"
-                node = obj.get("apiVersion")
-                newer = (FixStep("set", node, known),)
-                return Problem("old-api-version", message, node, category="schema", fix_steps=newer, safe=False)
+                written = obj.get("apiVersion")
+                newer = (FixStep("set", written, known),)
+                return Problem("old-api-version", message, written, category="schema", fix_steps=newer, safe=False)
         if name[:1].islower():
             message = f"`{name}` is not a kind: kinds start with a capital letter; write `{name[0].upper()}{name[1:]}`"
-            return Problem("unknown-kind", message, obj.get("kind"), category="schema", severity=Severity.WARNING)
+            return Problem("unknown-kind", message, node, category="schema", severity=Severity.WARNING)
         defined = sorted({definition.kind for definition in self._find_definitions(group)})
         if defined:
-            return _report_undefined_kind(obj, name, group, defined)
+            # Kinds of one group often share most of their letters.
+            close = find_closest(name, defined, 0.8)
+            hint = f"did you mean `{close}`?" if close else "add its CRD, or check that the kind still exists"
+            message = f"no CRD in these files defines `{name}` of `{group}`, so {UNCHECKED}; {hint}"
+            return Problem("kind-without-crd", message, node, category="schema", severity=Severity.WARNING)
         message = f"there is no schema for `{name}` of `{api_version}`, so {UNCHECKED}"
-        message += _suggest_version(api_version, name) + _suggest_import(group, name)
-        return Problem(
-            "missing-schema",
-            message,
-            obj.get("kind"),
-            category="meta",
-            severity=Severity.WARNING,
-        )
-
-
-def _report_undefined_kind(obj: Mapping[str, Node], name: str, group: str, defined: list[str]) -> Problem:
-    """Report a kind that no CRD of the run defines, although others define kinds of its group."""
-    close = find_closest(name, defined, _CLOSE_KIND)
-    hint = f"did you mean `{close}`?" if close else "add its CRD, or check that the kind still exists"
-    message = f"no CRD in these files defines `{name}` of `{group}`, so {UNCHECKED}; {hint}"
-    return Problem("kind-without-crd", message, obj.get("kind"), category="schema", severity=Severity.WARNING)
-
-
-def _suggest_version(api_version: str, kind: str) -> str:
-    """The version of a kind that is known, if its operator may have this one too."""
-    known = find_known_version(api_version, kind)
-    return f"; use `{known}`, which jobgen knows, or add the schema of this version" if known else ""
+        known_version = find_known_version(api_version, name)
+        if known_version:
+            message += f"; use `{known_version}`, which jobgen knows, or add the schema of this version"
+        message += _suggest_import(group, name)
+        return Problem("missing-schema", message, node, category="meta", severity=Severity.WARNING)
 
 
 def _suggest_import(group: str, kind: str) -> str:
     """The commands that add the schema of a kind, unless its names cannot be those of a CRD."""
-    name = f"{_guess_plural(kind.lower())}.{group}"
-    if not is_dns_subdomain(name) or "." not in group:
+    lower = kind.lower()
+    if lower.endswith(("s", "x", "z", "ch", "sh")):
+        plural = f"{lower}es"
+    elif lower.endswith("y") and not lower.endswith(("ay", "ey", "oy", "uy")):
+        plural = f"{lower[:-1]}ies"
+    else:
+        plural = f"{lower}s"
+    if not is_dns_subdomain(f"{plural}.{group}") or "." not in group:
         return "; add its CRD with `jobgen schema import CRD.yaml`"
-    file = f"{kind.lower()}.yaml"
-    return f"; run `kubectl get crd {name} -o yaml > {file}` and `jobgen schema import {file}`"
-
-
-def _guess_plural(kind: str) -> str:
-    """The name of a kind's resource, as authors of CRDs form it."""
-    if kind.endswith(("s", "x", "z", "ch", "sh")):
-        return f"{kind}es"
-    return f"{kind[:-1]}ies" if kind.endswith("y") and not kind.endswith(("ay", "ey", "oy", "uy")) else f"{kind}s"
+    return f"; run `kubectl get crd {plural}.{group} -o yaml > {lower}.yaml` and `jobgen schema import {lower}.yaml`"
 
 
 @cache
@@ -439,15 +418,8 @@ def _check_metadata() -> _SchemaCheck:
 
 
 def _name_kind(manifest: Manifest) -> tuple[str, str]:
-    """The apiVersion and the kind of an object, by the kind's first name."""
     name = manifest.kind.name if manifest.kind else manifest.kind_name
     return as_text(manifest.object.get("apiVersion")), name
-
-
-def _compile_own_admission(schema: File, name: tuple[str, str]) -> Admission:
-    from jobgen.check.schema.untrusted import compile_untrusted_admission
-
-    return compile_untrusted_admission(schema.content, *name)
 
 
 def _compile_own_schema(schema: File, release: Release) -> _SchemaCheck:
@@ -456,33 +428,30 @@ def _compile_own_schema(schema: File, release: Release) -> _SchemaCheck:
     from jobgen.check.schema.untrusted import BrokenSchemaError, compile_untrusted, list_ignored_keywords
 
     path, content, finding = schema
+
+    def report_broken(reason: str, obj: Mapping[str, Node]) -> list[Problem]:
+        message = f"the schema `{path}` cannot be used: {reason}"
+        return [Problem("broken-schema", message, obj.get("kind"), category="meta")]
+
     try:
         check = compile_untrusted(content, release)
     except BrokenSchemaError as error:
-        reason = finding.message if finding else str(error)
-        return lambda obj: [_report_broken_schema(path, reason, obj)]
-    ignored = list_ignored_keywords(content)
+        return partial(report_broken, finding.message if finding else str(error))
+    words = ", ".join(f"`{word}`" for word in list_ignored_keywords(content))
+    ignored = f"the schema `{path}` has {words}, which is not evaluated, because a CRD cannot have it"
+    ignored += "; write an `x-kubernetes-validations` rule instead"
 
     def check_or_report(obj: Mapping[str, Node]) -> list[Problem]:
         try:
             found = check(obj)
-            return [_report_ignored_keywords(path, ignored, obj), *found] if ignored else found
         except BrokenSchemaError as error:
-            return [_report_broken_schema(path, str(error), obj)]
+            return report_broken(str(error), obj)
+        if words:
+            rule, node = "ignored-schema-keyword", obj.get("kind")
+            found = [Problem(rule, ignored, node, category="meta", severity=Severity.WARNING), *found]
+        return found
 
     return check_or_report
-
-
-def _report_broken_schema(path: str, reason: str, obj: Mapping[str, Node]) -> Problem:
-    message = f"the schema `{path}` cannot be used: {reason}"
-    return Problem("broken-schema", message, obj.get("kind"), category="meta")
-
-
-def _report_ignored_keywords(path: str, ignored: Sequence[str], obj: Mapping[str, Node]) -> Problem:
-    words = ", ".join(f"`{word}`" for word in ignored)
-    message = f"the schema `{path}` has {words}, which is not evaluated, because a CRD cannot have it"
-    message += "; write an `x-kubernetes-validations` rule instead"
-    return Problem("ignored-schema-keyword", message, obj.get("kind"), category="meta", severity=Severity.WARNING)
 
 
 def _run_stage(obj: Mapping[str, Node], find: Callable[[], Iterable[Problem]]) -> list[Problem]:
@@ -491,16 +460,8 @@ def _run_stage(obj: Mapping[str, Node], find: Callable[[], Iterable[Problem]]) -
     try:
         problems += find()
     except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
-        problems.append(report_exception("the validation of the object and its pods", error, obj))
+        problems.append(report_exception(_VALIDATION, error, obj))
     return problems
-
-
-def _list_pods(manifest: Manifest, problems: list[Problem]) -> Iterable[Pod]:
-    try:
-        return manifest.pods
-    except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
-        problems.append(report_exception("the validation of the object and its pods", error, manifest.object))
-        return ()
 
 
 def _validate_pod(pod: Pod, release: Release) -> list[Problem]:
@@ -521,11 +482,9 @@ def _validate_pod(pod: Pod, release: Release) -> list[Problem]:
     if pod.role is None:
         needs_images = pod.part == "whole"
         return validate_pod_template(pod.template, added_volumes=volumes, needs_images=needs_images, release=release)
-    if kind is None or find_template(pod.role.replica_spec, kind.replicas) is not pod.template:
-        # The role has no template.
-        return []
-    if pod.part == "base" and not pod.containers:
-        # The operator adds them.
+    has_template = kind is not None and find_template(pod.role.replica_spec, kind.replicas) is pod.template
+    # The operator adds the containers of a base without any.
+    if kind is None or not has_template or (pod.part == "base" and not pod.containers):
         return []
     if kind.replicas.keeps_restart_policy:
         return validate_pod_template(pod.template, added_volumes=volumes, count=pod.role.count, release=release)
@@ -554,16 +513,12 @@ def _validate_pod_of_role(pod: Pod, role: Role, volumes: list[str], release: Rel
         release=release,
     )
     if not pod.template:
-        problems = [_locate_in_role(problem, role) for problem in problems]
+        # An empty template has no location itself.
+        key = next((key for key in role.replica_spec if key == "template"), role.key)
+        prefix = f"role `{role.replica_type}`: "
+        problems = [problem._replace(node=key, message=prefix + problem.message) for problem in problems]
     # Rules report names that are too long.
     if name and not is_valid_name and len(name) < MAX_SUBDOMAIN and is_dns_subdomain(pod.manifest.name):
         message = f"role `{role.replica_type}` makes `{name}` the name of a pod, which is not valid; {DNS_SUBDOMAIN}"
         problems.append(Problem("invalid-name", message, role.key, category="pod"))
     return problems
-
-
-def _locate_in_role(problem: Problem, role: Role) -> Problem:
-    """Point at the key of an empty template, which has no location itself, and name the role."""
-    node = next((key for key in role.replica_spec if key == "template"), role.key)
-    message = f"role `{role.replica_type}`: {problem.message}"
-    return problem._replace(node=node, message=message)

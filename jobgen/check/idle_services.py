@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from jobgen.k8s.kinds import BUILTIN_GROUPS
 from jobgen.k8s.nodes import as_mapping, as_text, find_nodes, get_path
-from jobgen.k8s.pod_sets import list_template_paths
+from jobgen.k8s.workloads import list_template_paths
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.suggest import find_key
@@ -44,9 +44,11 @@ def find_idle_services(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[
     workloads = [workload for obj in objects for workload in _list_workloads(obj)]
     for number in services:
         selector = _read_labels(get_path(objects[number], "spec", "selector"))
-        near = [each for each in workloads if _shares_namespace(each, objects[number])]
+        # A namespace that is not set is that of the command.
+        namespace = as_text(get_path(objects[number], "metadata", "namespace"))
+        near = [each for each in workloads if not namespace or each.namespace in ("", namespace)]
         is_unclear = any(name in _ADDED_LABELS for name in selector) or _is_unfilled(selector, near)
-        if not selector or is_unclear or any(_matches(selector, each.labels) for each in near):
+        if not selector or is_unclear or any(selector.items() <= each.labels.items() for each in near):
             continue
         meant = _find_meant(selector, near, is_only=len(services) == 1)
         if meant:
@@ -54,7 +56,6 @@ def find_idle_services(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[
 
 
 def _names_kind(obj: Mapping[str, Node]) -> tuple[str, str]:
-    """The group and the kind of an object."""
     return as_text(obj.get("apiVersion")).rpartition("/")[0], as_text(obj.get("kind"))
 
 
@@ -71,47 +72,28 @@ def _read_labels(node: Node) -> dict[str, str]:
     return {str(name): str(value_of(value)) for name, value in as_mapping(node).items()}
 
 
-def _shares_namespace(workload: _Workload, service: Mapping[str, Node]) -> bool:
-    """Return True if both may be in one namespace: one that is not set is that of the command."""
-    namespace = as_text(get_path(service, "metadata", "namespace"))
-    return not namespace or not workload.namespace or namespace == workload.namespace
-
-
 def _is_unfilled(selector: Labels, workloads: Sequence[_Workload]) -> bool:
     """Return True if labels have placeholders, so that they may be equal later."""
-    texts = [
-        text for labels in (selector, *(each.labels for each in workloads)) for pair in labels.items() for text in pair
-    ]
+    every = (selector, *(each.labels for each in workloads))
+    texts = [text for labels in every for pair in labels.items() for text in pair]
     return any(mark in text for text in texts for mark in _UNFILLED)
-
-
-def _matches(selector: Labels, labels: Labels) -> bool:
-    return all(labels.get(name) == value for name, value in selector.items())
 
 
 def _find_meant(selector: Labels, workloads: Sequence[_Workload], *, is_only: bool) -> _Workload | None:
     """The workload that a Service is evidently for: that with most of its labels, or the only one beside it."""
-    best = max(workloads, key=lambda each: _count_equal(selector, each.labels), default=None)
+    best = max(workloads, key=lambda each: len(selector.items() & each.labels.items()), default=None)
     if best is None:
         return None
     is_single = is_only and len(workloads) == 1 and not selector.keys().isdisjoint(best.labels)
-    return best if _count_equal(selector, best.labels) or is_single else None
-
-
-def _count_equal(selector: Labels, labels: Labels) -> int:
-    return sum(labels.get(name) == value for name, value in selector.items())
+    return best if selector.items() & best.labels.items() or is_single else None
 
 
 def _report(service: Mapping[str, Node], selector: Labels, workload: _Workload) -> Problem:
     spec = as_mapping(service.get("spec"))
-    wrong = [f"`{name}: {value}`" for name, value in selector.items() if workload.labels.get(name) != value]
-    found = [
-        f"`{name}: {workload.labels[name]}`"
-        for name in selector
-        if workload.labels.get(name, selector[name]) != selector[name]
-    ]
+    labels = workload.labels
+    wrong = [f"`{name}: {value}`" for name, value in selector.items() if labels.get(name) != value]
+    found = [f"`{name}: {labels[name]}`" for name in selector if labels.get(name, selector[name]) != selector[name]]
     has = f"has {' and '.join(found)}" if found else "does not have it" if len(wrong) == 1 else "does not have them"
     message = f"no pod of these objects has {' and '.join(wrong)}: the template of `{workload.name}` {has}"
     message += "; use the same labels in both"
-    node = find_key(spec, "selector")
-    return Problem(RULE, message, node, category="fleet", severity=Severity.WARNING)
+    return Problem(RULE, message, find_key(spec, "selector"), category="fleet", severity=Severity.WARNING)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 from jobgen.check.rules import all_rules
-from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.model.builtin_rules import BUILTIN_RULES, POD_RULES
 from jobgen.model.data import Node
 from jobgen.model.finding import Severity
@@ -24,11 +23,8 @@ EXPECTATION = lazy_pattern(r" *# expect: .*$", re.MULTILINE)
 """The comment on a line of a case that names the findings expected there."""
 
 _DESCRIPTION = "jobgen.dev/description"
-_BINDING = "ValidatingAdmissionPolicyBinding"
 _MUTATION_FAILED = "It reports objects that it cannot change, which the API server refuses. Correct its expression."
 _SEVERITIES = {"Deny": Severity.ERROR, "Warn": Severity.WARNING, "Audit": Severity.INFO}
-# Objects that cases need and that are no examples themselves: params, and namespaces with labels.
-_SUPPORTING_KINDS = ("ConfigMap", "Namespace")
 _KIND = lazy_pattern(r"^kind: *(\S+)", re.MULTILINE)
 _SEPARATOR = lazy_pattern(r"^---.*\n", re.MULTILINE)
 _LEADING_COMMENTS = lazy_pattern(r"\A(?:#.*\n)+")
@@ -158,10 +154,6 @@ def all_docs(root: Folder | None) -> dict[str, RuleDoc]:
     return {**policy_docs(root), **all_rule_docs()}
 
 
-def _find_reason(doc: RuleDoc) -> str:
-    return _OWN_REASONS.get(doc.name) or _REASONS.get((doc.category, doc.severity), "")
-
-
 @cache
 def all_rule_docs() -> dict[str, RuleDoc]:
     """Every rule by name, ordered by category and name."""
@@ -170,7 +162,8 @@ def all_rule_docs() -> dict[str, RuleDoc]:
 
     docs = [RuleDoc(*rule) for rule in BUILTIN_RULES]
     docs += [RuleDoc(name, "pod", Severity.ERROR, _to_sentence(summary)) for name, summary in POD_RULES.items()]
-    docs = [doc._replace(text=doc.text or fill(_find_reason(doc), 110)) for doc in docs]
+    reasons = [_OWN_REASONS.get(doc.name) or _REASONS.get((doc.category, doc.severity), "") for doc in docs]
+    docs = [doc._replace(text=doc.text or fill(why, 110)) for doc, why in zip(docs, reasons, strict=True)]
     for rule in all_rules():
         summary, _, text = (rule.check.__doc__ or "").strip().partition("\n")
         docs.append(RuleDoc(rule.name, rule.category, rule.severity, summary, dedent(text).strip()))
@@ -182,9 +175,10 @@ def all_rule_docs() -> dict[str, RuleDoc]:
 def policy_docs(root: Folder | None) -> dict[str, RuleDoc]:
     """The policies that come with jobgen, and those of a repository if there is one, by name."""
     documents = list(read_policy_files(root))
-    bindings = [as_mapping(document.get("spec")) for document in documents if document.get("kind") == _BINDING]
-    found = [_document_mutation(document) for document in documents if document.get("kind") == MUTATING]
-    found += [_document_policy(document, bindings) for document in documents if document.get("kind") == VALIDATING]
+    bindings = [as_mapping(each.get("spec")) for each in documents if each.get("kind") == f"{VALIDATING}Binding"]
+    # Of a mutating and a validating policy with one name, the validating one counts.
+    kinds = (MUTATING, VALIDATING)
+    found = [_document_policy(each, bindings) for kind in kinds for each in documents if each.get("kind") == kind]
     return {doc.name: doc for doc in sorted(found, key=lambda doc: doc.name)}
 
 
@@ -201,10 +195,15 @@ def rule_example(name: str) -> tuple[str, str] | None:
 def policy_example(root: Folder | None, name: str) -> tuple[str, str] | None:
     """The shortest case that a policy refuses, and the shortest that it accepts, of the same kind if possible."""
     # A policy of the repository may have the name of one that comes with jobgen, whose cases are not about it.
-    homes = [root] if root and _is_own_policy(root, name) else [home for home in (root, _shipped_root()) if home]
+    own = (data for file in layout.read_own_policies(root) for data in read_policy_file(file)) if root else ()
+    is_own = any(name_policy(data) == name for data in own if data.get("kind") in (VALIDATING, MUTATING))
+    shipped = find_shipped("policies").parent
+    homes = [root] if root and is_own else [home for home in (root, shipped) if home]
     documents = sorted((text for home in homes for text in _read_cases(home, name)), key=len)
-    refused = [text for text in documents if _is_refused(text, name)]
-    accepted = [text for text in documents if not EXPECTATION.search(text) and _kind(text) not in _SUPPORTING_KINDS]
+    expected = [(text, EXPECTATION.findall(text)) for text in documents]
+    refused = [text for text, found in expected if any(name in re.split(r"[:,] *", each.strip()) for each in found)]
+    # Params, and namespaces with labels, are no examples themselves.
+    accepted = [text for text, found in expected if not found and _kind(text) not in ("ConfigMap", "Namespace")]
     if not refused:
         return None
     pairs = [(bad, good) for bad in refused for good in accepted if _kind(bad) == _kind(good)]
@@ -212,48 +211,22 @@ def policy_example(root: Folder | None, name: str) -> tuple[str, str] | None:
     return EXPECTATION.sub("", bad), good
 
 
-def _is_own_policy(root: Folder, name: str) -> bool:
-    """Return True if a repository has a policy of this name."""
-    documents = (data for file in layout.read_own_policies(root) for data in read_policy_file(file))
-    return any(name_policy(data) == name for data in documents if data.get("kind") in (VALIDATING, MUTATING))
-
-
-def _shipped_root() -> Path:
-    return find_shipped("policies").parent
-
-
 def _document_policy(document: Mapping[str, Node], bindings: Iterable[Mapping[str, Node]]) -> RuleDoc:
-    name, described = _describe_policy(document)
-    summary, _, text = (described or "\n".join(dict.fromkeys(_messages(document)))).strip().partition("\n")
-    return RuleDoc(name, "policy", _severity(name, bindings), f"{summary.rstrip('.')}.", text.strip())
-
-
-def _document_mutation(document: Mapping[str, Node]) -> RuleDoc:
-    name, described = _describe_policy(document)
-    summary, _, text = (described or "Changes objects when they are created").strip().partition("\n")
-    return RuleDoc(name, "policy", Severity.ERROR, f"{summary.rstrip('.')}.", text.strip() or _MUTATION_FAILED)
-
-
-def _describe_policy(document: Mapping[str, Node]) -> tuple[str, str]:
-    """The name of a policy, and its description if it has one."""
-    annotations = as_mapping(as_mapping(document.get("metadata")).get("annotations"))
-    return name_policy(document), as_text(annotations.get(_DESCRIPTION))
-
-
-def _severity(name: str, bindings: Iterable[Mapping[str, Node]]) -> Severity:
-    """The highest severity that a binding gives a policy; without a binding, it has no effect."""
-    actions = {
-        as_text(action)
-        for spec in bindings
-        if spec.get("policyName") == name
-        for action in as_list(spec.get("validationActions"))
-    }
-    return next((severity for action, severity in _SEVERITIES.items() if action in actions), Severity.INFO)
-
-
-def _messages(document: Mapping[str, Node]) -> Iterator[str]:
-    for validation in map(as_mapping, as_list(as_mapping(document.get("spec")).get("validations"))):
-        yield _to_sentence(str(validation.get("message") or validation.get("expression") or "").rstrip("."))
+    name, described = name_policy(document), as_text(get_path(document, "metadata", "annotations", _DESCRIPTION))
+    if document.get("kind") == MUTATING:
+        described = described or "Changes objects when they are created"
+        severity, default_text = Severity.ERROR, _MUTATION_FAILED
+    else:
+        validations = map(as_mapping, as_list(get_path(document, "spec", "validations")))
+        texts = (str(each.get("message") or each.get("expression") or "").rstrip(".") for each in validations)
+        described = described or "\n".join(dict.fromkeys(map(_to_sentence, texts)))
+        own = (spec for spec in bindings if spec.get("policyName") == name)
+        actions = {as_text(action) for spec in own for action in as_list(spec.get("validationActions"))}
+        # The highest severity that a binding gives the policy; without a binding, it has no effect.
+        severities = (severity for action, severity in _SEVERITIES.items() if action in actions)
+        severity, default_text = next(severities, Severity.INFO), ""
+    summary, _, text = described.strip().partition("\n")
+    return RuleDoc(name, "policy", severity, f"{summary.rstrip('.')}.", text.strip() or default_text)
 
 
 def _to_sentence(phrase: str) -> str:
@@ -270,7 +243,3 @@ def _read_cases(root: Folder, name: str) -> Iterator[str]:
 def _kind(text: str) -> str:
     found = _KIND.search(text)
     return found[1] if found else ""
-
-
-def _is_refused(text: str, name: str) -> bool:
-    return any(name in re.split(r"[:,] *", found.strip()) for found in EXPECTATION.findall(text))

@@ -11,7 +11,6 @@ from jobgen.model.data import Node
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FINDINGS
 
-_TEAM = "team"
 INTERNAL_ERROR = "internal-error"
 """The rule of a problem that says that a check failed."""
 
@@ -102,7 +101,7 @@ class RuleRunner:
         if table is None:
             rules = [rule for rule in self._rules if not rule.kinds or name in rule.kinds]
             # What a team may use is asked about the objects of teams only.
-            rules = [rule for rule in rules if manifest.team is not None or rule.category != _TEAM]
+            rules = [rule for rule in rules if manifest.team is not None or rule.category != "team"]
             table = self._tables[key] = _sort_by_scope(rules, is_known=manifest.kind is not None)
         return table
 

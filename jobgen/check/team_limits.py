@@ -10,10 +10,9 @@ from jobgen.k8s.kinds import CLUSTER_SCOPED
 from jobgen.k8s.kueue import find_suspend_path, is_suspended, stays_suspended
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
-from jobgen.k8s.pod_sets import RAY_CLUSTERS
-from jobgen.k8s.requested_amounts import list_amounts
-from jobgen.k8s.resources import count_gpus, find_shared_devices, list_counted_pods
+from jobgen.k8s.resources import count_gpus, find_shared_devices, list_amounts, list_counted_pods
 from jobgen.k8s.team_uses import Use
+from jobgen.k8s.workloads import RAY_CLUSTERS
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.spec.teams import Budget, DeviceLimit, TeamScope
@@ -28,14 +27,9 @@ def find_foreign_uses(manifest: Manifest, what: str, noun: str, *, always: tuple
         return
     for use in manifest.uses:
         if use.what == what and use.value not in always and not team.allows(what, use.value):
-            yield Violation(use.node, describe_foreign(team, use, noun), evidence=(use.value,))
-
-
-def describe_foreign(team: TeamScope, use: Use, noun: str) -> str:
-    """State whose a name is, and which ones the team may use."""
-    owner = team.find_owner(use.what, use.value)
-    whose = f"belongs to team `{owner}`" if owner else f"is none that team `{team.team}` may use"
-    return f"{noun} `{use.value}` {whose}; {advise(team, use.what)}"
+            owner = team.find_owner(what, use.value)
+            whose = f"belongs to team `{owner}`" if owner else f"is none that team `{team.team}` may use"
+            yield Violation(use.node, f"{noun} `{use.value}` {whose}; {advise(team, what)}", evidence=(use.value,))
 
 
 def advise(team: TeamScope, what: str) -> str:
@@ -121,16 +115,14 @@ def _start(manifest: Manifest) -> Manifest:
     clusters = RAY_CLUSTERS.get(manifest.kind_name, ()) if manifest.group == "ray.io" else ()
     cluster = as_mapping(get_path(obj, *clusters)) if clusters else {}
     if value_of(cluster.get("enableInTreeAutoscaling")) is True:
-        groups = [_scale_up(each) for each in as_list(cluster.get("workerGroupSpecs"))]
+        groups: list[Node] = []
+        for group in as_list(cluster.get("workerGroupSpecs")):
+            most = as_mapping(group).get("maxReplicas")
+            groups.append({**as_mapping(group), "replicas": most} if as_integer(most) is not None else group)
         obj = _set_at(obj, (*clusters, "workerGroupSpecs"), value=groups)
     if obj is manifest.object:
         return manifest
     return Manifest(obj, manifest.kind, manifest.cluster, manifest.read_catalog, manifest.team)
-
-
-def _scale_up(group: Node) -> Node:
-    most = as_mapping(group).get("maxReplicas")
-    return {**as_mapping(group), "replicas": most} if as_integer(most) is not None else group
 
 
 def _set_at(node: Mapping[str, Node], path: Sequence[str], *, value: Node) -> dict[str, Node]:
@@ -140,12 +132,8 @@ def _set_at(node: Mapping[str, Node], path: Sequence[str], *, value: Node) -> di
 
 def _count_devices(manifest: Manifest, limit: DeviceLimit) -> int:
     wanted = dict(limit.labels)
-    amounts = (
-        each.amount
-        for each in list_amounts(manifest)
-        if each.resource == limit.resource and _selects(each.pod.spec, wanted)
-    )
-    return int(sum(amounts))
+    amounts = (each for each in list_amounts(manifest) if each.resource == limit.resource)
+    return int(sum(each.amount for each in amounts if _selects(each.pod.spec, wanted)))
 
 
 def _selects(spec: Mapping[str, Node], wanted: Mapping[str, str]) -> bool:
@@ -166,12 +154,8 @@ def _selects(spec: Mapping[str, Node], wanted: Mapping[str, str]) -> bool:
 def _permits(expressions: Sequence[Mapping[str, Node]], key: str, value: str) -> bool:
     """Return True if expressions are about a label, and permit a value of it."""
     own = [each for each in expressions if as_text(each.get("key")) == key]
-    return bool(own) and all(_matches(each, value) for each in own)
-
-
-def _matches(expression: Mapping[str, Node], value: str) -> bool:
-    values = {as_text(each) for each in as_list(expression.get("values"))}
-    operator = as_text(expression.get("operator"))
-    return (
-        operator == "Exists" or (operator == "In" and value in values) or (operator == "NotIn" and value not in values)
-    )
+    for each in own:
+        is_listed = value in map(as_text, as_list(each.get("values")))
+        if not {"Exists": True, "In": is_listed, "NotIn": not is_listed}.get(as_text(each.get("operator")), False):
+            return False
+    return bool(own)

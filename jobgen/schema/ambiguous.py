@@ -80,7 +80,6 @@ def _is_same(written: str, value: Any, types: list[str]) -> bool:
 
 
 _MAX_NAME = 253
-_MAX_WORDS = 10
 _PLAIN_TEXT = lazy_pattern(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[A-Za-z_/][A-Za-z0-9_@./-]{0,62}")
 """Text that YAML reads as it is written, without quotes."""
 _QUOTED_TEXT = lazy_pattern(r"[^\x00-\x1f\"\\`]{0,63}")
@@ -92,7 +91,10 @@ def advise_shape(name: str, text: str, expected: str) -> str:
     if text[:1] in _WIDE_BRACKETS:
         return f"; `{text[0]}` is not the `{_WIDE_BRACKETS[text[0]]}` of YAML"
     if name in ("command", "args") and expected == "a list":
-        return _list_words(text)
+        words = text.split()
+        is_plain = 0 < len(words) <= 10 and not re.search(r"""["'\\$|&;<>()`*?#~=%!\[\]{},]""", text)
+        listed = ", ".join(f'"{word}"' for word in words)
+        return f": `[{listed}]`" if is_plain else ""
     key, sign, rest = text.partition("=")
     if name == "env" and expected == "a mapping" and sign and _PLAIN_TEXT.fullmatch(key):
         written = rest if _PLAIN_TEXT.fullmatch(rest) else f'"{rest}"'
@@ -103,14 +105,6 @@ def advise_shape(name: str, text: str, expected: str) -> str:
 def write_as_list(text: str) -> str:
     """Return text as the only item of a list; empty if it needs quotes."""
     return f": `[{text}]`" if _PLAIN_TEXT.fullmatch(text) else ""
-
-
-def _list_words(command: str) -> str:
-    """Return a command as a list, if it needs no shell and is short."""
-    words = command.split()
-    is_plain = 0 < len(words) <= _MAX_WORDS and not re.search(r"""["'\\$|&;<>()`*?#~=%!\[\]{},]""", command)
-    listed = ", ".join(f'"{word}"' for word in words)
-    return f": `[{listed}]`" if is_plain else ""
 
 
 def write_as_name(text: str) -> str:

@@ -6,13 +6,12 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jobgen.k8s.accelerators import is_device
+from jobgen.k8s.devices import is_device
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.path import InvalidPathError, Step, format_dotted, parse_dotted
 from jobgen.model.suggest import did_you_mean
-from jobgen.schema.history import contains
-from jobgen.schema.types_of_release import read_types
+from jobgen.schema.types_of_release import contains, read_types
 from jobgen.spec.overlay import name_field
 
 JOB, ROLE, OVERLAY, PATCH, MATCH = "a job", "a role", "an overlay", "a patch", "a match"
@@ -47,8 +46,6 @@ _JOB_WORDS = {
 _ROLE_NAMES = frozenset(
     ("chief", "evaluator", "head", "launcher", "master", "node", "ps", "scheduler", "server", "worker")
 )
-"""The roles of the shipped kinds."""
-_DEFAULTS = "`defaults`"
 _OVERLAY_WORDS = {
     "bases": "`extends` for overlays",
     "commonAnnotations": "`defaults.annotations`",
@@ -75,20 +72,13 @@ _PATCH_WORDS = {
     "target": "`match`",
     "when": "`match`",
 }
-_VOLUME_WORDS = {
-    "claim": "`pvc`",
-    "claimName": "`pvc`",
-    "mount": "`mountPath`",
-    "path": "`mountPath`",
-}
 _FOREIGN_WORDS: Mapping[str, Mapping[str, str]] = {
-    "a volume": _VOLUME_WORDS,
+    "a volume": {"claim": "`pvc`", "claimName": "`pvc`", "mount": "`mountPath`", "path": "`mountPath`"},
     JOB: _JOB_WORDS,
     ROLE: _JOB_WORDS,
     OVERLAY: _OVERLAY_WORDS,
     PATCH: _PATCH_WORDS,
 }
-_MOST_PLACES = 2
 
 
 def find_foreign_word(title: str, key: str, value: Any) -> str:
@@ -138,7 +128,7 @@ def _find_in_job(title: str, key: str, schemas: Mapping[str, Any], framework: st
         return f"{_ROLES}, or `manifest.spec.{key}`"
     places = _list_job_places(key, schemas, framework)
     if places:
-        return _join(places) if len(places) <= _MOST_PLACES else ""
+        return _join(places) if len(places) <= 2 else ""
     if key in _pod_fields("PodSpec"):
         return f"`podTemplate.spec.{key}`"
     return f"`podTemplate.spec.containers[].{key}`" if key in _pod_fields("Container") else ""
@@ -151,11 +141,8 @@ def _find_in_overlay(title: str, key: str, schemas: Mapping[str, Any]) -> str:
     places = _list_places({"properties": {"cluster": cluster}}, key)
     if title == OVERLAY and len(places) == 1:
         return _join(places)
-    return (
-        _find_in_job(JOB, key, schemas, "")
-        .replace("`podTemplate", "`defaults.podTemplate")
-        .replace("`runPolicy", "`defaults.runPolicy")
-    )
+    found = _find_in_job(JOB, key, schemas, "")
+    return found.replace("`podTemplate", "`defaults.podTemplate").replace("`runPolicy", "`defaults.runPolicy")
 
 
 def _job_fields(schemas: Mapping[str, Any]) -> Any:
@@ -185,21 +172,17 @@ def _iterate(schema: Mapping[str, Any], path: str) -> Iterator[str]:
 
 @functools.cache
 def _pod_fields(type_name: str) -> frozenset[str]:
-    """The fields of a type of Kubernetes in the newest release."""
     fields = read_types("core_v1")["types"][type_name]["properties"]
     return frozenset(name for name, field in fields.items() if contains(field, ""))
 
 
-_JOB = "trainingjob_v1.json"
 # The schema accepts any resource. Other resources have a domain, which is written in brackets.
 _RESOURCES = ("cpu", "memory", "ephemeral-storage", "gpu")
-_FREE_RESOURCE = ("hugepages-", "/")
-_RESOURCE_BLOCKS = ("resources", "requests", "limits")
 
 
 def find_lock_errors(document: Any, schemas: Mapping[str, Any]) -> Iterator[Problem]:
     """Report locked paths that are not a field of a job. Roles depend on the platform and are checked later."""
-    job = schemas[_JOB]
+    job = schemas["trainingjob_v1.json"]
     for entry in document["spec"].get("locked", ()):
         node = name_field(entry)
         try:
@@ -219,15 +202,17 @@ def _check_path(path: tuple[Step, ...], node: Node, job: Any) -> Iterator[Proble
         mappings = [option for option in options if _is_mapping(option)]
         known = sorted({name for option in mappings for name in option.get("properties", ())} - {"$patch"})
         found = [each for option in mappings for each in _child(option, step)]
-        if depth and str(path[depth - 1]) in _RESOURCE_BLOCKS and not _is_resource(step, known):
-            known, found = sorted({*known, *_RESOURCES}), []
+        if depth and str(path[depth - 1]) in ("resources", "requests", "limits"):
+            known = sorted({*known, *_RESOURCES})
+            if step not in known and not any(part in str(step) for part in ("hugepages-", "/")):
+                found = []
         if not found:
             yield _report(path, depth, node, known)
             return
-        if {} in found:
-            return
         options = [option for each in found for option in _resolve(each, job)]
-        if any(_is_free(option) for option in options):
+        # A mapping may have any fields.
+        free = (option for option in options if not option.keys() & {"properties", "additionalProperties"})
+        if {} in found or any(map(_is_mapping, free)):
             return
 
 
@@ -239,9 +224,8 @@ def _report(path: tuple[Step, ...], depth: int, node: Node, known: list[str]) ->
     if depth == 0:
         return Problem("unknown-field", f"`{written}` is not a field of a job{did_you_mean(step, known)}", node)
     holder = format_dotted(path[:depth])
-    hint = did_you_mean(step, known) or (
-        f"; it has {', '.join(f'`{name}`' for name in known)}" if known else f"; lock `{holder}`"
-    )
+    listed = f"; it has {', '.join(f'`{name}`' for name in known)}" if known else f"; lock `{holder}`"
+    hint = did_you_mean(step, known) or listed
     return Problem("unknown-field", f"`{written}` locks nothing: `{holder}` has no field `{step}`{hint}", node)
 
 
@@ -259,19 +243,9 @@ def _is_mapping(schema: Any) -> bool:
     return "object" in schema.get("type", "object") and "enum" not in schema
 
 
-def _is_free(schema: Any) -> bool:
-    """Return True if a mapping may have any fields."""
-    return _is_mapping(schema) and not schema.keys() & {"properties", "additionalProperties"}
-
-
 def _child(schema: Any, step: Step) -> list[Any]:
     if not isinstance(step, str):
         return []
     fields = schema.get("properties", {})
     other = schema.get("additionalProperties", {})
     return [fields[step]] if step in fields else [other] if isinstance(other, dict) else []
-
-
-def _is_resource(step: Step, known: list[str]) -> bool:
-    name = str(step)
-    return name in known or name in _RESOURCES or any(part in name for part in _FREE_RESOURCE)

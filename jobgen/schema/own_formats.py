@@ -51,9 +51,6 @@ TYPE_NAMES = {
 _Field = TypeVar("_Field")
 
 
-_INDENT = "; indent what belongs to `{}` below it"
-
-
 class LazyFields(dict[str, _Field | None], Generic[_Field]):
     """The checks of a mapping's fields, each compiled when first used, because most documents use few of them."""
 
@@ -90,7 +87,10 @@ class _Compiler:
             return _any_of([(self.types(option, file), self.compile(option, file)) for option in schema["anyOf"]])
         if "enum" in schema:
             return _enum(schema["enum"])
-        checks = [_type(schema["type"], is_list_of_text=_is_list_of_text(schema))] if "type" in schema else []
+        checks = []
+        if "type" in schema:
+            is_list_of_text = schema["type"] == "array" and schema.get("items", {}).get("type") == "string"
+            checks.append(_type(schema["type"], is_list_of_text=is_list_of_text))
         if "properties" in schema or "additionalProperties" in schema or "required" in schema:
             checks.append(self.mapping(schema, file))
         if "items" in schema:
@@ -100,8 +100,8 @@ class _Compiler:
         if schema.keys() & {"pattern", "minLength", "maxLength"}:
             checks.append(_text(schema))
         if schema.keys() & {"minimum", "maximum"}:
-            checks.append(_range(schema.get("minimum"), schema.get("maximum")))
-        return checks[0] if len(checks) == 1 else _all(checks)
+            checks.append(_range(schema.get("minimum", -math.inf), schema.get("maximum", math.inf)))
+        return join_checks(checks)
 
     def ref(self, ref: str, file: str) -> Check:
         where, _, pointer = ref.partition("#")
@@ -138,26 +138,20 @@ class _Compiler:
             key: partial(self.compile, value, file) for key, value in properties.items()
         }
         fields = LazyFields(known, other)
-        report = partial(_report_unknown, fields.known, title, self.schemas)
-        if "apiVersion" in properties and "spec" in properties:
-            report = partial(_report_unknown_of_document, partial(self.find_fields, properties["spec"], file), report)
+
+        def report(key: str, name: str, value: Any) -> Problem:
+            problem = _report_unknown(known, title, self.schemas, key, name, value)
+            if "apiVersion" not in properties or "spec" not in properties:
+                return problem
+            # A field that a document does not have at its top level may belong to `spec`.
+            spec = properties["spec"]
+            where, _, pointer = spec.get("$ref", "").partition("#")
+            inner = self.target(where or file, pointer) if pointer else spec
+            if key not in inner.get("properties", {}):
+                return problem
+            return Problem("unknown-field", f"{problem.message.partition(';')[0]}; put it below `spec`", key)
+
         return _mapping(fields, schema.get("required", ()), title, schema.get("minProperties", 0), report)
-
-    def find_fields(self, schema: Any, file: str) -> Any:
-        """The fields that a schema names."""
-        where, _, pointer = schema.get("$ref", "").partition("#")
-        return (self.target(where or file, pointer) if pointer else schema).get("properties", {})
-
-
-def _report_unknown_of_document(
-    find_fields: Callable[[], Any], report: Callable[[str, str, Any], Problem], key: str, name: str, value: Any
-) -> Problem:
-    """Report a field that a document does not have at its top level; one of `spec` belongs there."""
-    problem = report(key, name, value)
-    if key not in find_fields():
-        return problem
-    message = f"{problem.message.partition(';')[0]}; put it below `spec`"
-    return Problem("unknown-field", message, key)
 
 
 def _report_unknown(
@@ -182,11 +176,7 @@ def _report_unknown(
 
 
 def _mapping(
-    fields: LazyFields[Check],
-    required: Any,
-    title: str,
-    least: int,
-    report: Callable[[str, str, Any], Problem],
+    fields: LazyFields[Check], required: Any, title: str, least: int, report: Callable[[str, str, Any], Problem]
 ) -> Check:
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         if not isinstance(value, dict):
@@ -196,9 +186,8 @@ def _mapping(
             return
         for key in required:
             if key not in value:
-                problems.append(
-                    Problem("missing-field", f"{title or f'`{name}`'} needs `{key}`", locatable(value, parent))
-                )
+                message = f"{title or f'`{name}`'} needs `{key}`"
+                problems.append(Problem("missing-field", message, locatable(value, parent)))
         if len(value) < least:
             problems.append(Problem("missing-field", f"{title} is empty", parent))
 
@@ -226,7 +215,12 @@ def _check_fields(
             # Others are reported as ambiguous keys.
             problem = report(key, name, value)
             if empty and not problem.fix_steps and _fits_below(fields[empty[0]], empty[0], key, child):
-                _report_indentation(problem, key, empty, problems)
+                # Fields that stand beside the field that they belong to are reported once.
+                above, start, end = empty
+                hint = f"; indent what belongs to `{above}` below it"
+                if len(problems) <= start or not problems[start].message.endswith(hint):
+                    message = f"`{key}` belongs to `{above}`, which has no value{hint}"
+                    problems[start:end] = [problem._replace(message=message)]
             else:
                 problems.append(problem)
 
@@ -239,15 +233,6 @@ def _fits_below(check_value: Check | None, name: str, key: str, child: Node) -> 
     return check_value is not None and not found
 
 
-def _report_indentation(problem: Problem, key: str, empty: tuple[str, int, int], problems: list[Problem]) -> None:
-    """Report fields that stand beside the field that they belong to, once, in place of what follows from that."""
-    above, start, end = empty
-    if len(problems) > start and problems[start].message.endswith(_INDENT.format(above)):
-        return
-    message = f"`{key}` belongs to `{above}`, which has no value{_INDENT.format(above)}"
-    problems[start:end] = [problem._replace(message=message)]
-
-
 def _items(check_value: Check) -> Check:
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         if isinstance(value, list):
@@ -256,8 +241,11 @@ def _items(check_value: Check) -> Check:
                     return
                 before = len(problems)
                 check_value(item, name, parent, problems)
-                if len(problems) > before:
-                    _name_items(problems, before, name, index)
+                for number in range(before, len(problems)):
+                    message = problems[number].message
+                    if message.startswith(f"`{name}` is "):
+                        message = message.replace(f"`{name}`", f"`{name}[{index}]`", 1)
+                        problems[number] = problems[number]._replace(message=message)
 
     return check
 
@@ -272,21 +260,7 @@ def _count_items(least: int, most: float) -> Check:
     return check
 
 
-def _name_items(problems: list[Problem], start: int, name: str, index: int) -> None:
-    """Add the index of an item to the messages about it."""
-    for number in range(start, len(problems)):
-        message = problems[number].message
-        if message.startswith(f"`{name}` is "):
-            problems[number] = problems[number]._replace(
-                message=message.replace(f"`{name}`", f"`{name}[{index}]`", 1),
-            )
-
-
-def _is_list_of_text(schema: Any) -> bool:
-    return bool(schema["type"] == "array" and schema.get("items", {}).get("type") == "string")
-
-
-def _type(wanted: str | list[str], *, is_list_of_text: bool = False) -> Check:
+def _type(wanted: str | list[str], *, is_list_of_text: bool) -> Check:
     names = wanted if isinstance(wanted, list) else [wanted]
     types = frozenset(kind for name in names for kind in TYPES[name])
     implied = {"null", "integer"} if "number" in names else {"null"}
@@ -294,8 +268,13 @@ def _type(wanted: str | list[str], *, is_list_of_text: bool = False) -> Check:
 
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         if type(value) not in types and _type_of(value) not in types:
-            problem = _report_type(value, name, parent, expected, names)
-            problems.append(_show_list(problem, value) if is_list_of_text else problem)
+            problem, text = _report_type(value, name, parent, expected, names), value_of(value)
+            if is_list_of_text and isinstance(text, str) and problem.message.endswith("must be a list"):
+                # It is shown as the only item of the list that was meant.
+                from jobgen.schema.ambiguous import write_as_list
+
+                problem = problem._replace(message=problem.message + write_as_list(text))
+            problems.append(problem)
         elif type(value) is TracedScalar and value.written and "string" in names:
             problems.extend(filter(None, [check_text(value, name, names)]))
 
@@ -322,17 +301,7 @@ def _report_type(value: Node, name: str, parent: Node, expected: str, types: lis
 
         hint = advise_shape(str(name), str(value_of(value)), expected) or hint
     message = f"`{key}` is {shown}, and must be {expected}{hint}"
-    node = reported_node(value, parent)
-    return Problem("wrong-type", message, node, fix_steps=fix_steps, safe=safe)
-
-
-def _show_list(problem: Problem, value: Node) -> Problem:
-    """Show text as the only item of the list that was meant."""
-    from jobgen.schema.ambiguous import write_as_list
-
-    text = value_of(value)
-    is_text = isinstance(text, str) and problem.message.endswith("must be a list")
-    return problem._replace(message=problem.message + write_as_list(text)) if is_text else problem
+    return Problem("wrong-type", message, reported_node(value, parent), fix_steps=fix_steps, safe=safe)
 
 
 def _any_of(options: list[tuple[frozenset[type], Check]]) -> Check:
@@ -380,14 +349,9 @@ def _text(schema: Any) -> Check:
         if not isinstance(found, str):
             return
         if len(found) < least or len(found) > most:
-            limit = f"at most {most} characters long" if len(found) > most else "not be empty"
-            problems.append(
-                Problem(
-                    "invalid-value",
-                    f"`{name}` is {format_value(value)}, and must be {limit}".replace("be not be", "not be"),
-                    reported_node(value, parent),
-                )
-            )
+            limit = f"be at most {most} characters long" if len(found) > most else "not be empty"
+            message = f"`{name}` is {format_value(value)}, and must {limit}"
+            problems.append(Problem("invalid-value", message, reported_node(value, parent)))
         elif pattern and not pattern.search(found):
             message = f"`{name}` is {format_value(value)}, and must {must}"
             # Imported late: most names are valid.
@@ -400,30 +364,24 @@ def _text(schema: Any) -> Check:
     return check
 
 
-def _range(least: int | None, most: int | None) -> Check:
+def _range(least: float, most: float) -> Check:
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         found = value.value if type(value) is TracedScalar else value
         if not isinstance(found, (int, float)) or isinstance(found, bool):
             return
-        if least is not None and found < least:
-            problems.append(
-                Problem(
-                    "invalid-value",
-                    f"`{name}` is `{found}`, and must be at least {least}",
-                    reported_node(value, parent),
-                )
-            )
-        if most is not None and found > most:
-            problems.append(
-                Problem(
-                    "invalid-value", f"`{name}` is `{found}`, and must be at most {most}", reported_node(value, parent)
-                )
-            )
+        if found < least or found > most:
+            bound = f"at least {least}" if found < least else f"at most {most}"
+            message = f"`{name}` is `{found}`, and must be {bound}"
+            problems.append(Problem("invalid-value", message, reported_node(value, parent)))
 
     return check
 
 
-def _all(checks: list[Check]) -> Check:
+def join_checks(checks: list[Check]) -> Check:
+    """One check that runs several; without any, it accepts all values."""
+    if len(checks) == 1:
+        return checks[0]
+
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         for check_value in checks:
             check_value(value, name, parent, problems)
@@ -449,12 +407,9 @@ def format_value(value: Node) -> str:
         return "a mapping"
     if isinstance(found, list):
         return "a list"
-    text = (
-        {True: "true", False: "false", None: "null"}.get(found)
-        if found is None or isinstance(found, bool)
-        else str(found)
-    )
-    return f"`{text}`"
+    if found is None or isinstance(found, bool):
+        return {True: "`true`", False: "`false`", None: "`null`"}[found]
+    return f"`{found}`"
 
 
 def _join_alternatives(words: list[str]) -> str:

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from jobgen.k8s.releases import format_release, parse_release
+from jobgen.k8s.kinds import format_release, parse_release
 from jobgen.repo.shipped import list_shipped_schemas, read_shipped_schema
-from jobgen.schema.history import Schema, contains
-from jobgen.schema.types_of_release import read_types
+from jobgen.schema.types_of_release import Schema, contains, read_types
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 
@@ -18,8 +17,6 @@ FOLDERS = ("crds", "foreign")
 """The folders of custom resources: of the operators that run jobs, and of other operators."""
 PLAIN_GROUPS = frozenset(("", "apps", "autoscaling", "batch", "policy", "extensions"))
 """The groups of Kubernetes without a dot in their names."""
-_INTERNAL = "internal.apiserver.k8s.io"
-_GROUP_DOMAIN = ".k8s.io"
 
 
 def is_shipped_kind(api_version: str, kind: str) -> bool:
@@ -88,27 +85,21 @@ def find_custom_versions(group: str, plural: str) -> frozenset[str]:
 
 
 @cache
-def _read_operators() -> dict[str, dict[str, str]]:
-    """Read the release of Kubernetes whose pods each release of an operator embeds."""
-    found: dict[str, dict[str, str]] = json.loads(read_shipped_schema("operators.json") or b"{}")
-    return found
-
-
 def find_pod_release(operator: str, release: str) -> str:
     """Return the release of Kubernetes whose pods a release of an operator embeds."""
-    minors = _read_operators().get(operator, {})
+    minors: dict[str, str] = json.loads(read_shipped_schema("operators.json") or b"{}").get(operator, {})
     known = [minor for since, minor in minors.items() if not release or parse_version(since) <= parse_version(release)]
     return (known or [*minors.values()][:1] or [""])[-1] if release else (known or [""])[-1]
 
 
 def is_of_kubernetes(group: str) -> bool:
     """Return True if a group is one of Kubernetes itself, by its name."""
-    return group in PLAIN_GROUPS or group.endswith(_GROUP_DOMAIN)
+    return group in PLAIN_GROUPS or group.endswith(".k8s.io")
 
 
 def name_place(group: str) -> str:
     """The name of a group in the names of the files of types."""
-    return "apiserverinternal" if group == _INTERNAL else group.partition(".")[0] or "core"
+    return "apiserverinternal" if group == "internal.apiserver.k8s.io" else group.partition(".")[0] or "core"
 
 
 def find_versions(group: str) -> list[str]:
@@ -132,22 +123,18 @@ class ShippedKind(NamedTuple):
     since: str = ""
     """The first release of its source that has it; empty if all known ones before `until` do."""
     until: str = ""
-    """The first release that does not have it anymore."""
 
     @property
     def is_stable(self) -> bool:
         """Whether its version is neither alpha nor beta."""
         return all(_rank_version(self.api_version)[:2])
 
-    def find_release(self, cluster: Cluster) -> str:
-        """Return the release of its source that a cluster has; empty for the newest."""
-        own = format_release(parse_release(cluster.kubernetes))
-        return own if self.source == "kubernetes" else str(cluster.operators.get(self.source, ""))
-
     def is_served(self, cluster: Cluster) -> bool:
         """Return True if a cluster has it."""
         range_ = {word: value for word, value in (("since", self.since), ("until", self.until)) if value}
-        return contains(range_, self.find_release(cluster))
+        if self.source == "kubernetes":
+            return contains(range_, format_release(parse_release(cluster.kubernetes)))
+        return contains(range_, cluster.operators.get(self.source, ""))
 
 
 def list_shipped_kinds() -> Iterator[ShippedKind]:

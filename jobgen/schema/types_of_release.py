@@ -7,19 +7,133 @@ what is required. In a CRD the type is a part of the schema: required fields, ke
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from jobgen.repo.shipped import read_shipped_schema
-from jobgen.schema.history import Schema, select_release
+from jobgen.spec.kinds import parse_version
+
+# Schemas of several releases in one: what differs between releases says since when it applies, and until when.
+
+Schema = dict[str, Any]
+
+OTHER_RELEASES = "x-jobgen-other-releases"
+"""The keyword of a selected schema that lists the fields of other releases, each with its range in words."""
+
+RANGE = ("since", "until")
+CHILDREN = ("items", "additionalProperties")
+"""The keywords whose value is a schema."""
+
+
+class RecurringSchemaError(Exception):
+    """A field that a release removes and a later one has again, which a range cannot express."""
+
+
+def merge_history(history: Sequence[tuple[str, Schema | None]], *, bridge: bool = False) -> Schema:
+    """Merge the schemas of a node in all releases, oldest first; None is a release without it.
+
+    With `bridge`, a field that releases remove and a later one has again counts as present in all of them.
+    """
+    merge = partial(merge_history, bridge=bridge)
+    present = [(release, node) for release, node in history if node is not None]
+    presence = [(release, node is not None) for release, node in history]
+    spans = [range_ for range_, value in _find_spans(presence) if value]
+    if len(spans) > 1 and not bridge:
+        raise RecurringSchemaError(spans)
+    merged: Schema = _write_range((spans[0][0], spans[-1][1]))
+    ranges: dict[tuple[str, str], Schema] = {}
+    for word in sorted({word for _, node in present for word in node}):
+        values = [(release, node.get(word)) for release, node in present]
+        if word == "properties" and all(value is not None for _, value in values):
+            fields = [(at, value or {}) for at, value in values]
+            names = sorted({name for _, field in fields for name in field})
+            merged[word] = {name: merge([(at, field.get(name)) for at, field in fields]) for name in names}
+        elif word in CHILDREN and all(isinstance(value, dict) for _, value in values):
+            merged[word] = merge(values)
+        elif all(value == values[0][1] for _, value in values):
+            merged[word] = values[0][1]
+        else:
+            for range_, value in _find_spans(values):
+                ranges.setdefault(range_, {})[word] = value
+    if ranges:
+        merged["releases"] = [{**_write_range(range_), **words} for range_, words in sorted(ranges.items())]
+    return merged
+
+
+def _find_spans(values: Sequence[tuple[str, Any]]) -> Iterator[tuple[tuple[str, str], Any]]:
+    """The ranges of consecutive releases with equal values that are not None."""
+    start = 0
+    for index in range(1, len(values) + 1):
+        if index < len(values) and values[index][1] == values[start][1]:
+            continue
+        until = values[index][0] if index < len(values) else ""
+        if values[start][1] is not None:
+            yield (values[start][0] if start else "", until), values[start][1]
+        start = index
+
+
+def _write_range(range_: tuple[str, str]) -> Schema:
+    return {word: release for word, release in zip(RANGE, range_, strict=True) if release}
+
+
+def select_release(node: Schema, release: str, product: str = "") -> Schema:
+    """The schema of one release; an empty release is the newest. The product is named in hints about other releases."""
+    selected = {word: value for word, value in node.items() if word not in (*RANGE, "releases", "properties")}
+    selected = select_words(selected, node.get("releases", ()), release)
+    for word in CHILDREN:
+        if isinstance(selected.get(word), dict):
+            selected[word] = select_release(selected[word], release, product)
+    if "properties" in node:
+        fields = node["properties"]
+        selected["properties"] = {
+            name: select_release(child, release, product) for name, child in fields.items() if contains(child, release)
+        }
+        others = {
+            name: describe_range(child, product) for name, child in fields.items() if not contains(child, release)
+        }
+        if others:
+            selected[OTHER_RELEASES] = others
+    return selected
+
+
+def select_words(own: Schema, entries: Sequence[Schema], release: str) -> Schema:
+    """The keywords of a node in a release: its own, and those of entries that have the release."""
+    words = dict(own)
+    for entry in entries:
+        if contains(entry, release):
+            words |= {word: value for word, value in entry.items() if word not in RANGE}
+    return words
+
+
+def contains(range_: Mapping[str, Any], release: str) -> bool:
+    """Return True if a release is in the range of a node; the newest release has everything that was not removed."""
+    if "since" not in range_ and "until" not in range_:
+        return True
+    if not release:
+        return "until" not in range_
+    at = _parse(release)
+    return not ("since" in range_ and at < _parse(range_["since"])) and not (
+        "until" in range_ and at >= _parse(range_["until"])
+    )
+
+
+_parse = lru_cache(maxsize=1024)(parse_version)
+
+
+def describe_range(range_: Mapping[str, Any], product: str) -> str:
+    """Since when something exists and when it was removed, in words."""
+    since = f"exists since {product} {range_['since']}" if "since" in range_ else ""
+    removed_by = range_.get("until", "") if since else f"{product} {range_.get('until', '')}"
+    until = f"was removed in {removed_by}" if "until" in range_ else ""
+    return " and ".join(filter(None, (since, until)))
+
 
 QUANTITY = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
     r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
 )
 METADATA = "meta_v1.ObjectMeta"
-_PRODUCT = "Kubernetes"
 DECODED = "decoded:"
 """Marks the name of a type that is decoded although the schema around it is that of a CRD."""
 _INT_OR_STRING: Schema = {"type": ["integer", "string"], "x-kubernetes-int-or-string": True}
@@ -101,13 +215,10 @@ class Types(Mapping[str, Schema]):
         if decoded in scalars:
             return scalars[decoded]
         place, _, short = decoded.rpartition(".")
-        node = select_release(read_types(place)["types"][short], self.release, _PRODUCT)
+        node = select_release(read_types(place)["types"][short], self.release, "Kubernetes")
         if is_decoded:
             return _as_decoded(node, mark)
         return as_crd(node) if self.has_list_keys else _without_list_keys(as_crd(node))
-
-
-_BYTE: Schema = {"type": "integer", "minimum": 0, "maximum": 255, "nullable": True}
 
 
 def _as_decoded(node: Schema, mark: str) -> Schema:
@@ -117,39 +228,33 @@ def _as_decoded(node: Schema, mark: str) -> Schema:
     kept = {word: value for word, value in node.items() if word not in (*_LIST_MARKS, "required")}
     if kept.get("format") == "byte":
         # Go also reads a list of bytes.
-        kept |= {"type": ["string", "array"], "items": _BYTE, "x-jobgen-form": "base64"}
+        byte = {"type": "integer", "minimum": 0, "maximum": 255, "nullable": True}
+        kept |= {"type": ["string", "array"], "items": byte, "x-jobgen-form": "base64"}
         del kept["format"]
-    for word in ("items", "additionalProperties"):
-        if isinstance(kept.get(word), dict):
-            kept[word] = _as_decoded(kept[word], mark)
+    kept = _convert_children(kept, lambda child: _as_decoded(child, mark))
     if "properties" in kept:
-        kept["properties"] = {name: _as_decoded(child, mark) for name, child in kept["properties"].items()}
         kept.setdefault("additionalProperties", False)
     return {**kept, "nullable": True}
+
+
+def _convert_children(node: Schema, convert: Callable[[Schema], Schema]) -> Schema:
+    # Alternatives restrict the fields of the mapping around them; they do not list all of them.
+    kept = {**node, **{word: convert(node[word]) for word in CHILDREN if isinstance(node.get(word), dict)}}
+    if "properties" in node:
+        kept["properties"] = {name: convert(child) for name, child in node["properties"].items()}
+    return kept
 
 
 def _without_list_keys(node: Schema) -> Schema:
     """A type whose lists may repeat their items."""
     kept = {word: value for word, value in node.items() if word not in _LIST_MARKS}
-    for word in ("items", "additionalProperties"):
-        if isinstance(kept.get(word), dict):
-            kept[word] = _without_list_keys(kept[word])
-    if "properties" in kept:
-        kept["properties"] = {name: _without_list_keys(child) for name, child in kept["properties"].items()}
-    return kept
+    return _convert_children(kept, _without_list_keys)
 
 
 def as_crd(node: Schema) -> Schema:
     """A type as a part of a CRD: fields that it does not list are unknown."""
     if "$ref" in node:
         return {"$ref": "TemplateMetadata"} if node["$ref"] == METADATA else node
-    kept = dict(node)
-    # Alternatives restrict the fields of the mapping around them; they do not list all of them.
-    for word in ("items", "additionalProperties"):
-        if isinstance(kept.get(word), dict):
-            kept[word] = as_crd(kept[word])
-    if "properties" in kept:
-        kept["properties"] = {name: as_crd(child) for name, child in kept["properties"].items()}
-        if not (kept.get("x-kubernetes-preserve-unknown-fields") or "additionalProperties" in kept):
-            kept["additionalProperties"] = False
-    return kept
+    kept = _convert_children(node, as_crd)
+    is_open = kept.get("x-kubernetes-preserve-unknown-fields") or "additionalProperties" in kept
+    return {**kept, "additionalProperties": False} if "properties" in kept and not is_open else kept

@@ -8,7 +8,7 @@ validators, so that only the fields of a template cost time.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from jobgen.check.admission.containers import (
@@ -20,8 +20,8 @@ from jobgen.check.admission.containers import (
 from jobgen.check.admission.fields import (
     POD,
     Fields,
+    Table,
     Validation,
-    ValidatorTable,
     all_of,
     dns_label,
     dns_subdomain,
@@ -32,7 +32,6 @@ from jobgen.check.admission.fields import (
     mapping,
     number,
     one_of,
-    report_missing,
     text,
     validate_fields,
 )
@@ -44,10 +43,12 @@ from jobgen.check.admission.metadata import (
     validate_labels,
 )
 from jobgen.check.admission.names import has_backsteps, is_dns_subdomain, is_ip_address, is_search_domain
-from jobgen.check.admission.resources import validate_overhead, validate_pod_resources, validate_resource_claims
 from jobgen.check.admission.scheduling import (
     validate_affinity,
+    validate_overhead,
+    validate_pod_resources,
     validate_readiness_gates,
+    validate_resource_claims,
     validate_scheduling_gates,
     validate_tolerations,
     validate_topology_spread,
@@ -59,20 +60,31 @@ from jobgen.check.admission.security import (
     validate_process_namespace,
 )
 from jobgen.check.admission.volumes import index_volumes, validate_volumes
-from jobgen.k8s.device_claims import no_catalog
+from jobgen.k8s.devices import no_catalog
+from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
-from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem, quoted_values
 
 _ANNOTATION_RULE = "invalid-annotation"
 _LOCALHOST = "localhost/"
-_MAX_PROFILE = 4096
 _SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
 _SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 _APPARMOR_CONTAINER = "container.apparmor.security.beta.kubernetes.io/"
 # The values of the annotations for each type of profile in `securityContext`.
 _PROFILE_VALUES = {"RuntimeDefault": ("runtime/default", "docker/default"), "Unconfined": ("unconfined",)}
+_TOLERATION_FIELDS = {field.lower(): field for field in ("key", "operator", "value", "effect", "tolerationSeconds")}
+_DNS_RULE = "invalid-dns-config"
+_HOST_RULE = "invalid-host-name"
+_MAX_NAMESERVERS = 3
+_MAX_SEARCHES = 32
+_MAX_SEARCH_LENGTH = 2048
+_IP_ADDRESS = "write it like `10.9.8.7` or `2001:db8::1`"
+_validate_host_domain = dns_subdomain(_HOST_RULE, "host name", allow_empty=False)
+_validate_hostname = dns_label(_HOST_RULE, "host name")
+_validate_object_name = dns_subdomain("invalid-object-name", "object name")
+# The API server drops these fields before the release whose feature gate is on by default.
+_SINCE = {"hostUsers": (1, 33), "hostnameOverride": (1, 35), "resourceClaims": (1, 34), "resources": (1, 34)}
 
 
 def _validate_pod_annotations(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -93,28 +105,28 @@ def _validate_pod_annotations(key: str, value: Node, owner: Fields, pod: Validat
 
 
 def _validate_annotation_values(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    """Validate the values of annotations that Kubernetes reads."""
     for name, node in value.items() if isinstance(value, dict) else ():
         found = value_of(node)
-        if "kubernetes.io/" in name and type(found) is str:
-            _ANNOTATION_VALIDATORS.get(name, _validate_profile)(name, found, node, pod)
+        if "kubernetes.io/" not in name or type(found) is not str:
+            continue
+        if name == "controller.kubernetes.io/pod-deletion-cost":
+            digits = found.removeprefix("-")
+            is_integer = digits.isascii() and digits.isdigit() and len(digits) < 20
+            # Kubernetes accepts leading zeros only after a minus.
+            if not is_integer or (found[0] == "0" and found != "0") or not -(2**31) <= int(found) < 2**31:
+                _report_value(name, found, "a 32-bit integer", node, pod)
+        elif name == "scheduler.alpha.kubernetes.io/tolerations":
+            _validate_tolerations_annotation(name, found, node, pod)
+        elif name == "kubernetes.io/config.mirror" and not as_text(pod.spec.get("nodeName")):
+            pod.report(_ANNOTATION_RULE, f"`{name}` requires `nodeName` in the pod spec; delete the annotation", name)
+        elif name.startswith(_APPARMOR_CONTAINER):
+            _validate_apparmor(name, found, node, pod)
+        elif name == _SECCOMP_POD or name.startswith(_SECCOMP_CONTAINER):
+            _validate_seccomp(name, found, node, pod)
 
 
 def _report_value(name: str, found: str, wanted: str, node: Node, pod: Validation) -> None:
     pod.report(_ANNOTATION_RULE, f"`{name}` is `{found}`, but must be {wanted}", node)
-
-
-def _validate_deletion_cost(name: str, found: str, node: Node, pod: Validation) -> None:
-    digits = found.removeprefix("-")
-    is_integer = digits.isascii() and digits.isdigit() and len(digits) < 20
-    # Kubernetes accepts leading zeros only after a minus.
-    if not is_integer or (found[0] == "0" and found != "0") or not -(2**31) <= int(found) < 2**31:
-        _report_value(name, found, "a 32-bit integer", node, pod)
-
-
-def _validate_mirror(name: str, found: str, node: Node, pod: Validation) -> None:
-    if not as_text(pod.spec.get("nodeName")):
-        pod.report(_ANNOTATION_RULE, f"`{name}` requires `nodeName` in the pod spec; delete the annotation", name)
 
 
 def _validate_tolerations_annotation(name: str, found: str, node: Node, pod: Validation) -> None:
@@ -132,8 +144,12 @@ def _validate_tolerations_annotation(name: str, found: str, node: Node, pod: Val
 
 def _read_tolerations(text: str) -> list[Node] | None:
     """Read tolerations as Go does: the case of keys does not count, null is empty. None if they cannot be read."""
+
+    def reject_constant(name: str) -> None:
+        raise ValueError(name)
+
     try:
-        items = json.loads(text, parse_constant=_reject_constant) if text else []
+        items = json.loads(text, parse_constant=reject_constant) if text else []
     except (ValueError, RecursionError):
         return None
     found: list[Node] = []
@@ -151,60 +167,38 @@ def _read_tolerations(text: str) -> list[Node] | None:
     return found
 
 
-def _reject_constant(name: str) -> None:
-    raise ValueError(name)
-
-
-_TOLERATION_FIELDS = {field.lower(): field for field in ("key", "operator", "value", "effect", "tolerationSeconds")}
-_ANNOTATION_VALIDATORS: dict[str, Callable[[str, str, Node, Validation], None]] = {
-    "controller.kubernetes.io/pod-deletion-cost": _validate_deletion_cost,
-    "kubernetes.io/config.mirror": _validate_mirror,
-    "scheduler.alpha.kubernetes.io/tolerations": _validate_tolerations_annotation,
-}
-
-
-def _validate_profile(name: str, found: str, node: Node, pod: Validation) -> None:
-    """Validate a seccomp or AppArmor annotation, which predate the fields in `securityContext`."""
-    if name == _SECCOMP_POD:
-        _validate_seccomp(name, found, node, pod)
-        _validate_same_profile(name, found, node, _get_profile(pod.spec, "seccompProfile"), pod)
-    elif name.startswith(_SECCOMP_CONTAINER):
-        _validate_seccomp(name, found, node, pod)
-        container = _find_container(name.removeprefix(_SECCOMP_CONTAINER), pod)
-        _validate_same_profile(name, found, node, _get_profile(container, "seccompProfile"), pod)
-    elif name.startswith(_APPARMOR_CONTAINER):
-        _validate_apparmor(name, found, node, pod)
-
-
 def _validate_seccomp(name: str, found: str, node: Node, pod: Validation) -> None:
+    """Validate a seccomp annotation of the pod or a container, which predates the field in `securityContext`."""
     path = found.removeprefix(_LOCALHOST)
     is_local = found.startswith(_LOCALHOST) and not path.startswith("/") and not has_backsteps(path)
     if found not in ("runtime/default", "docker/default", "unconfined") and not is_local:
         _report_value(name, found, "`runtime/default`, `unconfined` or `localhost/` and a relative path", node, pod)
+    owner = pod.spec if name == _SECCOMP_POD else _find_container(name.removeprefix(_SECCOMP_CONTAINER), pod)
+    _validate_same_profile(name, found, node, get_path(owner, "securityContext", "seccompProfile"), pod)
 
 
 def _validate_apparmor(name: str, found: str, node: Node, pod: Validation) -> None:
+    """Validate an AppArmor annotation, which predates the field in `securityContext`."""
     container = _find_container(name.removeprefix(_APPARMOR_CONTAINER), pod)
     if not container:
         message = f"`{name}` does not name a container of the pod; end it with the name of one"
         pod.report(_ANNOTATION_RULE, message, name)
-    if found not in ("", "runtime/default", "unconfined") and not found.startswith(_LOCALHOST):
+    path = found.removeprefix(_LOCALHOST)
+    if found not in ("", "runtime/default", "unconfined") and path == found:
         _report_value(name, found, "`runtime/default`, `unconfined` or `localhost/…`", node, pod)
     elif container and as_text(get_path(pod.spec, "os", "name")) != "windows":
-        profile = _get_profile(container, "appArmorProfile")
-        if not profile and (pod.is_template or not _is_apparmor_profile(found)):
-            # Otherwise the API server makes the annotation the profile of the container.
-            profile = _get_profile(pod.spec, "appArmorProfile")
+        profile = as_mapping(get_path(container, "securityContext", "appArmorProfile"))
+        # The API server makes a valid annotation the profile of the container.
+        is_local = path != "" and path.strip() == path and len(path) < 4096
+        is_profile = bool(found) and (path == found or is_local)
+        if not profile and (pod.is_template or not is_profile):
+            profile = as_mapping(get_path(pod.spec, "securityContext", "appArmorProfile"))
         _validate_same_profile(name, found, node, profile, pod)
 
 
-def _is_apparmor_profile(found: str) -> bool:
-    path = found.removeprefix(_LOCALHOST)
-    return bool(found) and (path == found or (path != "" and path.strip() == path and len(path) < _MAX_PROFILE))
-
-
-def _validate_same_profile(name: str, found: str, node: Node, profile: Fields, pod: Validation) -> None:
+def _validate_same_profile(name: str, found: str, node: Node, context: Node, pod: Validation) -> None:
     """Validate that the annotation agrees with the profile in `securityContext`, if there is one."""
+    profile = as_mapping(context)
     profile_type = as_text(profile.get("type"))
     values = _PROFILE_VALUES.get(profile_type, (f"{_LOCALHOST}{as_text(profile.get('localhostProfile'))}",))
     if name.startswith(_APPARMOR_CONTAINER):
@@ -213,52 +207,14 @@ def _validate_same_profile(name: str, found: str, node: Node, profile: Fields, p
         _report_value(name, found, f"`{values[0]}` as in the security context", node, pod)
 
 
-def _get_profile(owner: Fields, field: str) -> Fields:
-    return as_mapping(get_path(owner, "securityContext", field))
-
-
 def _find_container(name: str, pod: Validation) -> Fields:
     containers = pod.iter_containers("containers", "initContainers")
     return next((one for one in containers if as_text(one.get("name")) == name), {})
 
 
-_DNS_RULE = "invalid-dns-config"
-_HOST_RULE = "invalid-host-name"
-_MAX_NAMESERVERS = 3
-_MAX_SEARCHES = 32
-_MAX_SEARCH_LENGTH = 2048
-_IP_ADDRESS = "write it like `10.9.8.7` or `2001:db8::1`"
-
-_validate_relaxed_domain, _validate_strict_domain = (
-    text(_DNS_RULE, "search domain", is_valid, "use a name like `example.com`", allow_empty=False)
-    for is_valid in (is_search_domain, is_dns_subdomain)
-)
-_RELAXED_SINCE = (1, 33)
-
-
-def _validate_search_domain(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    validate = _validate_relaxed_domain if pod.release >= _RELAXED_SINCE else _validate_strict_domain
-    validate(key, value, owner, pod)
-
-
-_validate_nameserver = text(_DNS_RULE, "IP address", is_ip_address, _IP_ADDRESS, allow_empty=False)
-_validate_host_domain = dns_subdomain(_HOST_RULE, "host name", allow_empty=False)
-_validate_hostname = dns_label(_HOST_RULE, "host name")
-_validate_host_aliases = each(
-    mapping(
-        {"ip": text(_HOST_RULE, "IP address", is_ip_address, _IP_ADDRESS), "hostnames": each(_validate_host_domain)},
-        "ip",
-    )
-)
-
-
 def _validate_nameservers(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    if isinstance(value, list):
-        if len(value) > _MAX_NAMESERVERS:
-            message = f"there are `{len(value)}` nameservers; the maximum is {_MAX_NAMESERVERS}"
-            pod.report(_DNS_RULE, message, key)
-        for item in value:
-            _validate_nameserver(key, item, owner, pod)
+    if isinstance(value, list) and len(value) > _MAX_NAMESERVERS:
+        pod.report(_DNS_RULE, f"there are `{len(value)}` nameservers; the maximum is {_MAX_NAMESERVERS}", key)
 
 
 def _validate_searches(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -268,13 +224,10 @@ def _validate_searches(key: str, value: Node, owner: Fields, pod: Validation) ->
     if len(value) > _MAX_SEARCHES or length > _MAX_SEARCH_LENGTH:
         maximum = f"the maximum is {_MAX_SEARCHES} with {_MAX_SEARCH_LENGTH} characters"
         pod.report(_DNS_RULE, f"there are `{len(value)}` searches with `{length}` characters; {maximum}", key)
-    for item in value:
-        _validate_search_domain(key, item, owner, pod)
-
-
-_validate_dns_config = mapping(
-    {"nameservers": _validate_nameservers, "searches": _validate_searches, "options": each(mapping({}, "name"))}
-)
+    is_valid = is_search_domain if pod.release >= (1, 33) else is_dns_subdomain
+    for found, node in iter_strings(value):
+        if not is_valid(found):
+            pod.report(_DNS_RULE, f"`{found}` is not a valid search domain; use a name like `example.com`", node)
 
 
 def _validate_dns_policy(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -283,9 +236,9 @@ def _validate_dns_policy(key: str, value: Node, owner: Fields, pod: Validation) 
         return
     config = pod.spec.get("dnsConfig")
     if not isinstance(config, dict):
-        report_missing("`dnsPolicy: None`", {}, "dnsConfig", value, pod)
+        pod.report_missing("`dnsPolicy: None`", {}, "dnsConfig", value)
     elif is_empty(config.get("nameservers")):
-        report_missing("`dnsPolicy: None`", config, "nameservers", value, pod)
+        pod.report_missing("`dnsPolicy: None`", config, "nameservers", value)
 
 
 def _validate_hostname_override(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -301,69 +254,10 @@ def _validate_hostname_override(key: str, value: Node, owner: Fields, pod: Valid
             pod.report(_HOST_RULE, f"`{key}` cannot be set if `{flag}` is true; delete one of them", value)
 
 
-_DNS_POLICIES = ("", "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
-_validate_object_name = dns_subdomain("invalid-object-name", "object name")
-_validate_class_name = dns_subdomain("invalid-object-name", "object name", allow_empty=False)
-
-
 def _validate_service_account(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the old name of `serviceAccountName`, which Kubernetes reads if that is not set."""
     if not as_text(owner.get("serviceAccountName")):
         _validate_object_name(key, value, owner, pod)
-
-
-# Without fields of feature gates that are off by default: the API server drops those fields before it validates.
-_SPEC: ValidatorTable = {
-    "activeDeadlineSeconds": number(1, 2**31 - 1),
-    "affinity": validate_affinity,
-    "containers": validate_containers,
-    "dnsConfig": _validate_dns_config,
-    "dnsPolicy": all_of(one_of(*_DNS_POLICIES), _validate_dns_policy),
-    "ephemeralContainers": validate_ephemeral_containers,
-    "hostAliases": _validate_host_aliases,
-    "hostUsers": validate_host_users,
-    "hostname": _validate_hostname,
-    "hostnameOverride": _validate_hostname_override,
-    "initContainers": validate_init_containers,
-    "nodeName": _validate_object_name,
-    "nodeSelector": validate_labels,
-    "os": validate_os,
-    "overhead": validate_overhead,
-    "preemptionPolicy": one_of("PreemptLowerPriority", "Never"),
-    "priorityClassName": _validate_object_name,
-    "readinessGates": validate_readiness_gates,
-    "resourceClaims": validate_resource_claims,
-    "resources": validate_pod_resources,
-    "runtimeClassName": _validate_class_name,
-    "schedulingGates": validate_scheduling_gates,
-    "securityContext": validate_pod_security,
-    "serviceAccount": _validate_service_account,
-    "serviceAccountName": _validate_object_name,
-    "shareProcessNamespace": validate_process_namespace,
-    "subdomain": _validate_hostname,
-    "tolerations": validate_tolerations,
-    "topologySpreadConstraints": validate_topology_spread,
-    "volumes": validate_volumes,
-}
-_METADATA: ValidatorTable = {
-    "labels": validate_labels,
-    "annotations": _validate_pod_annotations,
-    "finalizers": validate_finalizers,
-}
-_validate_metadata = mapping(_METADATA)
-
-
-# The API server drops these fields before the release whose feature gate is on by default.
-_SINCE: Mapping[str, Release] = {
-    "hostUsers": (1, 33),
-    "hostnameOverride": (1, 35),
-    "resourceClaims": (1, 34),
-    "resources": (1, 34),
-}
-
-
-def _drop_newer_fields(spec: Fields, release: Release) -> Fields:
-    return {key: value for key, value in spec.items() if release >= _SINCE.get(key, release)}
 
 
 def validate_pod_template(
@@ -403,7 +297,64 @@ def validate_pod_template(
     elif metadata:
         _validate_metadata("metadata", metadata, template, pod)
     if not value_of(spec.get("containers")) and (spec or is_empty(template.get("spec"))):
-        report_missing("a pod", spec, "containers", find_key(template, "spec", template), pod)
-    validate_fields(spec if release >= NEWEST_RELEASE else _drop_newer_fields(spec, release), _SPEC, pod)
+        pod.report_missing("a pod", spec, "containers", find_key(template, "spec", template))
+    if release < NEWEST_RELEASE:
+        spec = {key: value for key, value in spec.items() if release >= _SINCE.get(key, release)}
+    validate_fields(spec, _SPEC, pod)
     validate_pod_restart_policy(pod, tuple(restart_policies))
     return pod.problems
+
+
+# Without fields of feature gates that are off by default: the API server drops those fields before it validates.
+_SPEC: Table = {
+    "activeDeadlineSeconds": number(1, 2**31 - 1),
+    "affinity": validate_affinity,
+    "containers": validate_containers,
+    "dnsConfig": mapping(
+        {
+            "nameservers": all_of(
+                _validate_nameservers,
+                each(text(_DNS_RULE, "IP address", is_ip_address, _IP_ADDRESS, allow_empty=False)),
+            ),
+            "searches": _validate_searches,
+            "options": each(mapping({}, "name")),
+        }
+    ),
+    "dnsPolicy": all_of(one_of("", "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"), _validate_dns_policy),
+    "ephemeralContainers": validate_ephemeral_containers,
+    "hostAliases": each(
+        mapping(
+            {
+                "ip": text(_HOST_RULE, "IP address", is_ip_address, _IP_ADDRESS),
+                "hostnames": each(_validate_host_domain),
+            },
+            "ip",
+        )
+    ),
+    "hostUsers": validate_host_users,
+    "hostname": _validate_hostname,
+    "hostnameOverride": _validate_hostname_override,
+    "initContainers": validate_init_containers,
+    "nodeName": _validate_object_name,
+    "nodeSelector": validate_labels,
+    "os": validate_os,
+    "overhead": validate_overhead,
+    "preemptionPolicy": one_of("PreemptLowerPriority", "Never"),
+    "priorityClassName": _validate_object_name,
+    "readinessGates": validate_readiness_gates,
+    "resourceClaims": validate_resource_claims,
+    "resources": validate_pod_resources,
+    "runtimeClassName": dns_subdomain("invalid-object-name", "object name", allow_empty=False),
+    "schedulingGates": validate_scheduling_gates,
+    "securityContext": validate_pod_security,
+    "serviceAccount": _validate_service_account,
+    "serviceAccountName": _validate_object_name,
+    "shareProcessNamespace": validate_process_namespace,
+    "subdomain": _validate_hostname,
+    "tolerations": validate_tolerations,
+    "topologySpreadConstraints": validate_topology_spread,
+    "volumes": validate_volumes,
+}
+_validate_metadata = mapping(
+    {"labels": validate_labels, "annotations": _validate_pod_annotations, "finalizers": validate_finalizers}
+)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from jobgen.check.admission.fields import (
     Fields,
+    Table,
     Validation,
     Validator,
-    ValidatorTable,
     dns_subdomain,
+    each,
     is_set,
+    iter_mappings,
     join_names,
     list_set_keys,
     mapping,
-    report_missing,
     text,
+    valid_text,
     validate_fields,
 )
 from jobgen.check.admission.names import (
@@ -24,10 +26,11 @@ from jobgen.check.admission.names import (
     has_backsteps,
     is_annotation_key,
     is_config_key,
+    is_dns_subdomain,
     is_env_name,
     is_label_key,
-    is_name_prefix,
     is_strict_env_name,
+    mask_trailing_dash,
 )
 from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node, locatable, value_of
@@ -42,69 +45,62 @@ _ENV_FIELD_PATHS = tuple(
 )
 _FILE_FIELD_PATHS = ("metadata.name", "metadata.namespace", "metadata.labels", "metadata.annotations", "metadata.uid")
 _RESOURCES = tuple(
-    "limits.cpu limits.memory limits.ephemeral-storage requests.cpu requests.memory requests.ephemeral-storage".split()
+    f"{part}.{name}" for part in ("limits", "requests") for name in ("cpu", "memory", "ephemeral-storage")
 )
-_HUGEPAGES = ("limits.hugepages-", "requests.hugepages-")
 _CPU_DIVISORS = frozenset(("1m", "1"))
 _BYTE_DIVISORS = frozenset("1 1k 1M 1G 1T 1P 1E 1Ki 1Mi 1Gi 1Ti 1Pi 1Ei".split())
 
 _validate_object_name = dns_subdomain("invalid-object-name", "object name")
-_validate_source_name = text("invalid-object-name", "object name", is_name_prefix, DNS_SUBDOMAIN)
+# Kubernetes validates a name in `envFrom` as the prefix of a name.
+_validate_source_name = text(
+    "invalid-object-name", "object name", lambda name: is_dns_subdomain(mask_trailing_dash(name)), DNS_SUBDOMAIN
+)
 _validate_config_key = text("invalid-config-key", "ConfigMap or Secret key", is_config_key, CONFIG_KEY)
 _validate_relaxed_name = text("invalid-env-name", "variable name", is_env_name, ENV_NAME)
 _validate_strict_name = text("invalid-env-name", "variable name", is_strict_env_name, STRICT_ENV_NAME)
-_RELAXED_SINCE = (1, 32)
+_validate_key_ref = mapping({"name": _validate_object_name, "key": _validate_config_key}, "name", "key")
 
 
 def _validate_env_name(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    validate = _validate_relaxed_name if pod.release >= _RELAXED_SINCE else _validate_strict_name
+    validate = _validate_relaxed_name if pod.release >= (1, 32) else _validate_strict_name
     validate(key, value, owner, pod)
 
 
 def validate_env(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the variables of one container."""
-    if not isinstance(value, list):
-        return
-    for item in value:
-        if isinstance(item, dict):
-            name = value_of(item.get("name"))
-            if name is None or name == "":
-                report_missing("a variable", item, "name", key, pod)
-            else:
-                _validate_env_name("name", item["name"], item, pod)
-            if "valueFrom" in item and isinstance(item["valueFrom"], dict):
-                _validate_value_from(item, item["valueFrom"], pod)
-
-
-def _validate_value_from(item: Fields, source: Fields, pod: Validation) -> None:
-    validate_fields(source, _SOURCES, pod)
-    given = list_set_keys(source, _SOURCES)
-    name = as_text(item.get("name"))
-    if not given:
-        message = f"`valueFrom` of `{name}` has no source; set one of {join_names(list(_SOURCES), 'or')}"
-        pod.report(_SOURCE_RULE, message, locatable(source, item))
-    elif as_text(item.get("value")):
-        pod.report(_SOURCE_RULE, f"`{name}` has both `value` and `valueFrom`; delete one of them", item["value"])
-    elif len(given) > 1:
-        message = f"`{name}` has {len(given)} sources: {join_names(given, 'and')}; keep one of them"
-        pod.report(_SOURCE_RULE, message, given[-1])
+    for item in iter_mappings(value):
+        name, source = as_text(item.get("name")), item.get("valueFrom")
+        if value_of(item.get("name")) in (None, ""):
+            pod.report_missing("a variable", item, "name", key)
+        else:
+            _validate_env_name("name", item["name"], item, pod)
+        if not isinstance(source, dict):
+            continue
+        validate_fields(source, _SOURCES, pod)
+        given = list_set_keys(source, _SOURCES)
+        if not given:
+            message = f"`valueFrom` of `{name}` has no source; set one of {join_names(list(_SOURCES), 'or')}"
+            pod.report(_SOURCE_RULE, message, locatable(source, item))
+        elif as_text(item.get("value")):
+            pod.report(_SOURCE_RULE, f"`{name}` has both `value` and `valueFrom`; delete one of them", item["value"])
+        elif len(given) > 1:
+            message = f"`{name}` has {len(given)} sources: {join_names(given, 'and')}; keep one of them"
+            pod.report(_SOURCE_RULE, message, given[-1])
 
 
 def _validate_field_ref(paths: tuple[str, ...]) -> Validator:
     """Return a validator for a reference to a field of the pod: one of the paths, or a label or an annotation."""
 
-    def validate(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-        if not isinstance(value, dict):
-            return
-        version, path = as_text(value.get("apiVersion")), as_text(value.get("fieldPath"))
+    def check(reference: Fields, key: Node, pod: Validation) -> None:
+        version, path = as_text(reference.get("apiVersion")), as_text(reference.get("fieldPath"))
         if version not in ("", "v1"):
-            pod.report(_REF_RULE, f"`apiVersion` is `{version}`, but must be `v1`", value["apiVersion"])
+            pod.report(_REF_RULE, f"`apiVersion` is `{version}`, but must be `v1`", reference["apiVersion"])
         elif not path:
-            report_missing(f"`{key}`", value, "fieldPath", key, pod)
+            pod.report_missing(f"`{key}`", reference, "fieldPath", key)
         elif path not in paths and not (path == "spec.host" and "spec.nodeName" in paths):
-            _validate_subscripted_path(path, value["fieldPath"], paths, pod)
+            _validate_subscripted_path(path, reference["fieldPath"], paths, pod)
 
-    return validate
+    return mapping({}, check)
 
 
 def _validate_subscripted_path(path: str, node: Node, paths: tuple[str, ...], pod: Validation) -> None:
@@ -113,14 +109,11 @@ def _validate_subscripted_path(path: str, node: Node, paths: tuple[str, ...], po
     if not (field and rest.endswith("']")):
         _report_unsupported_ref("fieldPath", path, paths, node, pod)
         return
-    is_valid = {"metadata.labels": is_label_key, "metadata.annotations": is_annotation_key}.get(field)
+    key, is_valid = rest[:-2], {"metadata.labels": is_label_key, "metadata.annotations": is_annotation_key}.get(field)
     if is_valid is None:
-        message = f"`{field}` cannot have a key in brackets; only labels and annotations can"
-        pod.report(_REF_RULE, message, node)
-    elif not is_valid(rest[:-2]):
-        pod.report(
-            _REF_RULE, f"`{rest[:-2]}` is not a valid key of `{field}`; write a domain and a name, or a name", node
-        )
+        pod.report(_REF_RULE, f"`{field}` cannot have a key in brackets; only labels and annotations can", node)
+    elif not is_valid(key):
+        pod.report(_REF_RULE, f"`{key}` is not a valid key of `{field}`; write a domain and a name, or a name", node)
 
 
 def _report_unsupported_ref(key: str, found: str, known: tuple[str, ...], node: Node, pod: Validation) -> None:
@@ -130,40 +123,25 @@ def _report_unsupported_ref(key: str, found: str, known: tuple[str, ...], node: 
     pod.report(_REF_RULE, message + (hint or f"; use {join_names(list(known), 'or')}"), node, values=values)
 
 
-def _validate_resource_ref(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    if not isinstance(value, dict):
-        return
-    resource = as_text(value.get("resource"))
+def _check_resource_ref(reference: Fields, key: Node, pod: Validation) -> None:
+    resource, divisor = as_text(reference.get("resource")), reference.get("divisor")
     if not resource:
-        report_missing(f"`{key}`", value, "resource", key, pod)
-    elif resource not in _RESOURCES and not resource.startswith(_HUGEPAGES):
-        _report_unsupported_ref("resource", resource, _RESOURCES, value["resource"], pod)
-    elif "divisor" in value and to_milli(value["divisor"]):
-        _validate_divisor(resource, value["divisor"], pod)
+        pod.report_missing(f"`{key}`", reference, "resource", key)
+    elif resource not in _RESOURCES and not resource.startswith(("limits.hugepages-", "requests.hugepages-")):
+        _report_unsupported_ref("resource", resource, _RESOURCES, reference["resource"], pod)
+    elif to_milli(divisor):
+        known, found = _CPU_DIVISORS if resource.endswith(".cpu") else _BYTE_DIVISORS, str(value_of(divisor))
+        if canonicalize_quantity(found) not in known:
+            wanted = "`1` or `1m`" if known is _CPU_DIVISORS else "`1`, `1k`, `1Ki`, `1M`, `1Mi` or a larger unit"
+            pod.report(_REF_RULE, f"`divisor` of `{resource}` is `{found}`, but must be {wanted}", divisor)
 
 
-def _validate_divisor(resource: str, node: Node, pod: Validation) -> None:
-    known = _CPU_DIVISORS if resource.endswith(".cpu") else _BYTE_DIVISORS
-    found = str(value_of(node))
-    if canonicalize_quantity(found) not in known:
-        wanted = "`1` or `1m`" if known is _CPU_DIVISORS else "`1`, `1k`, `1Ki`, `1M`, `1Mi` or a larger unit"
-        pod.report(_REF_RULE, f"`divisor` of `{resource}` is `{found}`, but must be {wanted}", node)
-
-
-validate_file_field_ref = _validate_field_ref(_FILE_FIELD_PATHS)
-
-
-def validate_file_resource_ref(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    """Validate a reference to a resource in a file, which has to name the container."""
-    if isinstance(value, dict) and not as_text(value.get("containerName")):
-        report_missing(f"`{key}`", value, "containerName", key, pod)
+def _check_file_resource_ref(reference: Fields, key: Node, pod: Validation) -> None:
+    """Check a reference to a resource in a file, which has to name the container."""
+    if not as_text(reference.get("containerName")):
+        pod.report_missing(f"`{key}`", reference, "containerName", key)
     else:
-        _validate_resource_ref(key, value, owner, pod)
-
-
-def _validate_file_path(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    if has_backsteps(as_text(value)):
-        pod.report("invalid-volume-path", f"`{value_of(value)}` contains `..`; write a path inside the volume", value)
+        _check_resource_ref(reference, key, pod)
 
 
 def _validate_file_volume(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -174,41 +152,38 @@ def _validate_file_volume(key: str, value: Node, owner: Fields, pod: Validation)
             message = f"the pod has no volume `{name}`{did_you_mean(name, list(pod.volumes)) or '; add it to the pod'}"
             pod.report("unknown-volume", message, value)
     elif any(is_set(source) for kind, source in volume.items() if kind not in ("name", "emptyDir")):
-        message = f"volume `{name}` is not an `emptyDir`; `fileKeyRef` requires one"
-        pod.report(_SOURCE_RULE, message, value)
+        pod.report(_SOURCE_RULE, f"volume `{name}` is not an `emptyDir`; `fileKeyRef` requires one", value)
 
 
-_FILE_KEY_REF: ValidatorTable = {
+def _check_env_from(item: Fields, key: Node, pod: Validation) -> None:
+    if len(list_set_keys(item, ("configMapRef", "secretRef"))) != 1:
+        message = "an item of `envFrom` requires exactly one of `configMapRef` and `secretRef`"
+        pod.report(_SOURCE_RULE, message, locatable(item, key))
+
+
+validate_file_resource_ref = mapping({}, _check_file_resource_ref)
+validate_file_field_ref = _validate_field_ref(_FILE_FIELD_PATHS)
+_FILE_KEY_REF: Table = {
     "key": _validate_env_name,
     "volumeName": _validate_file_volume,
-    "path": _validate_file_path,
+    "path": valid_text(
+        "invalid-volume-path",
+        "`{found}` contains `..`; write a path inside the volume",
+        lambda path: not has_backsteps(path),
+    ),
 }
-_validate_key_ref = mapping({"name": _validate_object_name, "key": _validate_config_key}, "name", "key")
-
-_SOURCES: ValidatorTable = {
+_SOURCES: Table = {
     "fieldRef": _validate_field_ref(_ENV_FIELD_PATHS),
-    "resourceFieldRef": _validate_resource_ref,
+    "resourceFieldRef": mapping({}, _check_resource_ref),
     "configMapKeyRef": _validate_key_ref,
     "secretKeyRef": _validate_key_ref,
     "fileKeyRef": mapping(_FILE_KEY_REF, "key", "volumeName", "path"),
 }
 
-
-def validate_env_from(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    """Validate the ConfigMaps and Secrets that become variables as a whole."""
-    if not isinstance(value, list):
-        return
-    for item in value:
-        if isinstance(item, dict):
-            validate_fields(item, _ENV_FROM, pod)
-            if len(list_set_keys(item, ("configMapRef", "secretRef"))) != 1:
-                message = "an item of `envFrom` requires exactly one of `configMapRef` and `secretRef`"
-                pod.report(_SOURCE_RULE, message, locatable(item, key))
-
-
 _validate_source_ref = mapping({"name": _validate_source_name}, "name")
-_ENV_FROM: ValidatorTable = {
-    "prefix": _validate_env_name,
-    "configMapRef": _validate_source_ref,
-    "secretRef": _validate_source_ref,
-}
+validate_env_from = each(
+    mapping(
+        {"prefix": _validate_env_name, "configMapRef": _validate_source_ref, "secretRef": _validate_source_ref},
+        _check_env_from,
+    )
+)

@@ -7,23 +7,26 @@ wrong type are skipped, because the schema reports them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from jobgen.check.admission.names import (
     DNS_LABEL,
     DNS_SUBDOMAIN,
     LABEL_KEY,
     PATH_SEGMENT,
+    SUBDOMAIN_NAME,
+    NameFormat,
     is_dns_label,
     is_dns_subdomain,
     is_label_key,
     is_path_segment,
 )
-from jobgen.k8s.device_claims import CatalogSource, no_catalog
-from jobgen.k8s.nodes import as_mapping, as_text
-from jobgen.k8s.releases import NEWEST_RELEASE, Release
+from jobgen.k8s.devices import CatalogSource, no_catalog
+from jobgen.k8s.kinds import NEWEST_RELEASE, Release
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.model.data import Node, TracedList, TracedScalar, locatable, value_of
 from jobgen.model.finding import Problem, quoted_values
 from jobgen.model.suggest import NO_FIX, SuggestedFix, did_you_mean, suggest_value
@@ -88,6 +91,37 @@ class Validation(NamedTuple):
         problem = Problem(rule, message, node, category=category, fix_steps=fix[0], safe=fix[1], evidence=values)
         self.problems.append(problem._replace(at=at) if at is not None else problem)
 
+    def invalid(self, message: str, node: Node) -> None:
+        """Report a value that is not valid, or not beside others."""
+        self.report("invalid-value", message, node)
+
+    def report_missing(self, what: str, owner: Fields, name: str, place: Node) -> None:
+        """Report a missing field, at its empty value if there is one."""
+        value = owner.get(name)
+        node = owner or place if value is None or value == {} else value
+        self.report(self.subject.missing, f"{what} requires `{name}`; set it", node, at=locatable(value, owner, place))
+
+    def require_fields(self, what: str, owner: Fields, names: tuple[str, ...], place: Node) -> None:
+        """Report fields that are missing, null or empty."""
+        for name in names:
+            if is_empty(owner.get(name)):
+                self.report_missing(what, owner, name, place)
+
+    def report_unsupported(
+        self, key: str, value: Node, values: tuple[str, ...], original_values: tuple[str, ...] = ()
+    ) -> None:
+        """Report a value that is not one of the supported values, with the closest of them.
+
+        `original_values` are those of the first release, which are in fingerprints.
+        """
+        found, known = as_text(value), [one for one in values if one]
+
+        def describe(names: list[str]) -> str:
+            return f"`{key}` is `{found}`, but must be {join_names(names, 'or')}{did_you_mean(found, names)}"
+
+        evidence = quoted_values(describe(list(original_values))) if original_values else None
+        self.report(self.subject.unsupported, describe(known), value, suggest_value(value, known), evidence)
+
     def has_name(self, name: str) -> bool:
         """Return whether a pod of the template has this name."""
         base, _, index = name.rpartition("-")
@@ -108,21 +142,14 @@ class Validation(NamedTuple):
 Validator: TypeAlias = Callable[[str, Node, Fields, Validation], None]
 """Validates a field: its key, its value, the mapping that contains it. Items of a list get the list's key."""
 
-ValidatorTable: TypeAlias = Mapping[str, Validator]
-
-
-class TextFormat(Protocol):
-    """Makes validators for strings of one format; the rule and the noun are those of their messages."""
-
-    def __call__(self, rule: str, noun: str, *, allow_empty: bool = True) -> Validator:
-        """Return a validator; where `allow_empty`, an empty string means that the field is not set."""
+Table: TypeAlias = Mapping[str, Validator]
 
 
 Check: TypeAlias = Callable[[Fields, Node, Validation], None]
 """Validates a mapping; a problem of an empty one is shown at the node: its key, or its place in a list."""
 
 
-def validate_fields(owner: Fields, table: ValidatorTable, run: Validation) -> None:
+def validate_fields(owner: Fields, table: Table, run: Validation) -> None:
     """Validate every field of the mapping that is in the table."""
     for key, value in owner.items():
         validate = table.get(key)
@@ -130,41 +157,37 @@ def validate_fields(owner: Fields, table: ValidatorTable, run: Validation) -> No
             validate(key, value, owner, run)
 
 
-def mapping(table: ValidatorTable, *also: str | Check) -> Validator:
+def mapping(table: Table, *also: str | Check) -> Validator:
     """Return a validator for a mapping: its fields by the table, the names of required fields, and checks."""
-    required, checks = _split(also)
+    check = fields("", table, *also)
 
     def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
         if isinstance(value, dict):
-            validate_fields(value, table, run)
-            if required:
-                require_fields(f"`{key}`", value, required, key, run)
-            for check in checks:
-                check(value, key, run)
+            check(value, key, run)
 
     return validate
 
 
-def fields(what: str, table: ValidatorTable, *also: str | Check) -> Check:
-    """Return a check of a mapping: its fields by the table, the names of fields that `what` requires, and checks."""
-    required, checks = _split(also)
+def fields(what: str, table: Table, *also: str | Check) -> Check:
+    """Return a check of a mapping: its fields by the table, the names of fields that `what` requires, and checks.
+
+    Without `what`, messages name the mapping by its key.
+    """
+    required = tuple(one for one in also if isinstance(one, str))
+    checks = tuple(one for one in also if not isinstance(one, str))
 
     def check_all(owner: Fields, place: Node, run: Validation) -> None:
         if table:
             validate_fields(owner, table, run)
         if required:
-            require_fields(what, owner, required, place, run)
+            run.require_fields(what or f"`{place}`", owner, required, place)
         for check in checks:
             check(owner, place, run)
 
     return check_all
 
 
-def _split(also: tuple[str | Check, ...]) -> tuple[tuple[str, ...], tuple[Check, ...]]:
-    return tuple(one for one in also if isinstance(one, str)), tuple(one for one in also if not isinstance(one, str))
-
-
-def inside(field: str, what: str, table: ValidatorTable, *also: str | Check) -> Check:
+def inside(field: str, what: str, table: Table, *also: str | Check) -> Check:
     """Return a check of the mapping in a field, which counts as empty if it is missing."""
     check = fields(what, table, *also)
 
@@ -174,7 +197,7 @@ def inside(field: str, what: str, table: ValidatorTable, *also: str | Check) -> 
     return check_inside
 
 
-def items(what: str, table: ValidatorTable, *also: str | Check, unique: tuple[str, str] | None = None) -> Validator:
+def items(what: str, table: Table, *also: str | Check, unique: tuple[str, str] | None = None) -> Validator:
     """Return a validator for a list of mappings, where null is an empty one.
 
     `unique` is a field by which items differ, and the message if two are equal.
@@ -223,7 +246,7 @@ def texts(
         seen: set[str] = set()
         for found, node in iter_texts(value):
             if known and found not in known:
-                report_unsupported(key, node, known, run)
+                run.report_unsupported(key, node, known)
             elif is_valid and not is_valid(found):
                 run.report(rule, message.format(found), node)
             elif twice and found in seen:
@@ -271,51 +294,31 @@ def one_of(*values: str) -> Validator:
     def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
         found = value_of(value)
         if type(found) is str and found not in known:
-            report_unsupported(key, value, values, run)
+            run.report_unsupported(key, value, values)
 
     return validate
-
-
-def report_unsupported(
-    key: str, value: Node, values: tuple[str, ...], run: Validation, original_values: tuple[str, ...] = ()
-) -> None:
-    """Report a value that is not one of the supported values, with the closest of them.
-
-    `original_values` are those of the first release, which are in fingerprints.
-    """
-    known = [one for one in values if one]
-    evidence = quoted_values(_describe_unsupported(key, value, original_values)) if original_values else None
-    message = _describe_unsupported(key, value, known)
-    run.report(run.subject.unsupported, message, value, suggest_value(value, known), evidence)
-
-
-def _describe_unsupported(key: str, value: Node, known: Sequence[str]) -> str:
-    found = as_text(value)
-    return f"`{key}` is `{found}`, but must be {join_names(list(known), 'or')}{did_you_mean(found, list(known))}"
 
 
 def text(rule: str, noun: str, is_valid: Callable[[str], bool], hint: str, *, allow_empty: bool = True) -> Validator:
     """Return a validator for a string; where `allow_empty`, an empty string means that the field is not set."""
+    return valid_text(rule, f"`{{found}}` is not a valid {noun}; {hint}", is_valid, allow_empty=allow_empty)
+
+
+def valid_text(rule: str, message: str, is_valid: Callable[[str], bool], *, allow_empty: bool = True) -> Validator:
+    """Return a validator like `text` with a message of its own, for `{key}` and `{found}`."""
 
     def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
         found = value_of(value)
         if type(found) is str and (found or not allow_empty) and not is_valid(found):
-            run.report(rule, f"`{found}` is not a valid {noun}; {hint}", value)
+            run.report(rule, message.format(key=key, found=found), value)
 
     return validate
 
 
-def _text_format(is_valid: Callable[[str], bool], hint: str) -> TextFormat:
-    def make(rule: str, noun: str, *, allow_empty: bool = True) -> Validator:
-        return text(rule, noun, is_valid, hint, allow_empty=allow_empty)
-
-    return make
-
-
-dns_subdomain = _text_format(is_dns_subdomain, DNS_SUBDOMAIN)
-dns_label = _text_format(is_dns_label, DNS_LABEL)
-qualified_name = _text_format(is_label_key, LABEL_KEY)
-path_segment = _text_format(is_path_segment, PATH_SEGMENT)
+dns_subdomain = partial(text, is_valid=is_dns_subdomain, hint=DNS_SUBDOMAIN)
+dns_label = partial(text, is_valid=is_dns_label, hint=DNS_LABEL)
+qualified_name = partial(text, is_valid=is_label_key, hint=LABEL_KEY)
+path_segment = partial(text, is_valid=is_path_segment, hint=PATH_SEGMENT)
 
 
 def number(low: int, high: int | None = None, *, allow_zero: bool = False, rule: str = "out-of-range") -> Validator:
@@ -332,20 +335,13 @@ def number(low: int, high: int | None = None, *, allow_zero: bool = False, rule:
     return validate
 
 
-def require_fields(what: str, owner: Fields, names: tuple[str, ...], place: Node, run: Validation) -> None:
-    """Report fields that are missing, null or empty."""
-    for name in names:
-        if is_empty(owner.get(name)):
-            report_missing(what, owner, name, place, run)
-
-
 def require_set(what: str, *names: str) -> Check:
     """Return a check that reports fields that are missing or null; without `what`, by the mapping's key."""
 
     def check(owner: Fields, place: Node, run: Validation) -> None:
         for name in names:
             if not is_set(owner.get(name)):
-                report_missing(what or f"`{place}`", owner, name, place, run)
+                run.report_missing(what or f"`{place}`", owner, name, place)
 
     return check
 
@@ -356,18 +352,11 @@ def choice(what: str, field: str, *values: str) -> Check:
     def check(owner: Fields, place: Node, run: Validation) -> None:
         found = as_text(owner.get(field))
         if is_empty(owner.get(field)):
-            report_missing(what, owner, field, place, run)
+            run.report_missing(what, owner, field, place)
         elif found and found not in values:
-            report_unsupported(field, owner[field], values, run)
+            run.report_unsupported(field, owner[field], values)
 
     return check
-
-
-def report_missing(what: str, owner: Fields, name: str, place: Node, run: Validation) -> None:
-    """Report a missing field, at its empty value if there is one."""
-    value = owner.get(name)
-    node = owner or place if value is None or value == {} else value
-    run.report(run.subject.missing, f"{what} requires `{name}`; set it", node, at=locatable(value, owner, place))
 
 
 def is_empty(value: Node) -> bool:
@@ -396,18 +385,13 @@ def iter_items(key: Node, value: Node) -> Iterator[tuple[Fields, Node]]:
 
     `key` is the list's key, in case that the location of an empty item is not known.
     """
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            if isinstance(item, dict):
-                yield item, locatable(item, locate_item(key, value, index))
-            elif value_of(item) is None:
-                yield {}, item or key
-
-
-def locate_item(key: Node, items: Sequence[Node], index: int) -> Node:
-    """Return a node at the location of an item that has none itself, such as an empty mapping."""
-    locations = items.item_locations if isinstance(items, TracedList) else []
-    return TracedScalar(None, locations[index]) if index < len(locations) else key
+    locations = value.item_locations if isinstance(value, TracedList) else []
+    for index, item in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(item, dict):
+            place: Node = TracedScalar(None, locations[index]) if index < len(locations) else key
+            yield item, locatable(item, place)
+        elif value_of(item) is None:
+            yield {}, item or key
 
 
 def find_key(owner: Fields, name: str, parent: Node) -> Node:
@@ -422,23 +406,62 @@ def get_key(owner: Fields, name: str) -> str:
 
 def iter_strings(value: Node) -> Iterator[tuple[str, Node]]:
     """Yield the strings in a list, each with its node."""
-    if isinstance(value, list):
-        for item in value:
-            found = value_of(item)
-            if type(found) is str:
-                yield found, item
+    nodes = value if isinstance(value, list) else ()
+    return ((found, node) for node in nodes if type(found := value_of(node)) is str)
 
 
 def iter_texts(value: Node) -> Iterator[tuple[str, Node]]:
     """Yield the strings in a list, each with its node; Kubernetes reads null as an empty string."""
-    if isinstance(value, list):
-        for item in value:
-            found = value_of(item)
-            if found is None or type(found) is str:
-                yield found or "", item
+    nodes = value if isinstance(value, list) else ()
+    return ((found or "", node) for node in nodes if (found := value_of(node)) is None or type(found) is str)
 
 
 def join_names(names: list[str], conjunction: str) -> str:
     """Return the names in backticks as one phrase: `a`, `b` and `c`."""
     quoted = [f"`{name}`" for name in names]
     return f" {conjunction} ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
+
+
+# What is known about validating one kind, and checks that many kinds share.
+
+
+class Kind(NamedTuple):
+    """How objects of a kind are validated; the check gets the whole object."""
+
+    check: Check
+    name_format: NameFormat = SUBDOMAIN_NAME
+    """The format of the names of its objects."""
+    older_name_format: tuple[Release, NameFormat] | None = None
+    """The format before a release, if it differs."""
+
+
+def spec(what: str, table: Table, *also: str | Check) -> Check:
+    """Return a check of the `spec` of an object, which counts as empty if it is missing."""
+    return inside("spec", what, table, *also)
+
+
+def required_spec(what: str, table: Table, *also: str | Check) -> Check:
+    """Return a check of the `spec` of an object that cannot be without one."""
+    check = spec(what, table, *also)
+
+    def check_spec(obj: Fields, place: Node, run: Validation) -> None:
+        if run.spec:
+            check(obj, place, run)
+        elif isinstance(obj.get("spec"), dict) or not is_set(obj.get("spec")):
+            run.report("missing-field", "the object requires `spec`; set it", find_key(obj, "spec", obj))
+
+    return check_spec
+
+
+def validate_port(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    """Validate the number of a port."""
+    found = as_integer(value)
+    if found is not None and not 0 < found < 65536:
+        run.report("invalid-port", f"`{key}` is `{found}`, but must be between 1 and 65535", value)
+
+
+count = number(0)
+object_name = dns_subdomain("invalid-object-name", "object name")
+namespace_name = dns_label("invalid-object-name", "namespace name")
+label_key = qualified_name("invalid-label", "label key")
+api_group = dns_subdomain("invalid-value", "API group", allow_empty=False)

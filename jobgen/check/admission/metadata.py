@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 from jobgen.check.admission.fields import (
     Fields,
+    Table,
     Validation,
-    ValidatorTable,
     each,
     iter_strings,
     iter_texts,
     mapping,
+    valid_text,
     validate_fields,
 )
 from jobgen.check.admission.names import (
@@ -31,8 +32,8 @@ from jobgen.model.finding import Problem
 from jobgen.model.times import TIME, is_time
 
 MAX_ANNOTATION_BYTES = 256 * 1024
+_NO_FINALIZER = "`{}` is not a valid finalizer; write a domain and a name, such as `example.com/name`"
 _DELETION_FINALIZERS = frozenset(("orphan", "foregroundDeletion"))
-_FINALIZERS = _DELETION_FINALIZERS | {"kubernetes"}
 
 
 def describe_label_key(name: str) -> str:
@@ -83,17 +84,13 @@ def validate_finalizers(key: str, value: Node, owner: Fields, pod: Validation) -
     """Validate finalizers: qualified names, or those of Kubernetes itself."""
     for found, node in iter_strings(value):
         if not _is_finalizer(found):
-            pod.report("invalid-finalizer", _describe_finalizer(found), node, values=(found, f"example.com/{found}"))
+            pod.report("invalid-finalizer", _NO_FINALIZER.format(found), node, values=(found, f"example.com/{found}"))
     _validate_deletion_finalizers(key, value, owner, pod)
 
 
 def _is_finalizer(text: str) -> bool:
     """Return whether a text can be a finalizer of Kubernetes' own kinds: a name with a domain, or a standard one."""
-    return is_label_key(text) and ("/" in text or text in _FINALIZERS)
-
-
-def _describe_finalizer(text: str) -> str:
-    return f"`{text}` is not a valid finalizer; write a domain and a name, such as `example.com/name`"
+    return is_label_key(text) and ("/" in text or text == "kubernetes" or text in _DELETION_FINALIZERS)
 
 
 def _validate_deletion_finalizers(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -132,7 +129,7 @@ def validate_object_metadata(metadata: Node, kind: MetadataFormat | None = None)
     # Go reads null as an empty string.
     for found, node in iter_texts(metadata.get("finalizers")):
         if not (_is_finalizer if kind.qualifies_finalizers else is_label_key)(found):
-            run.report("invalid-finalizer", _describe_finalizer(found), node)
+            run.report("invalid-finalizer", _NO_FINALIZER.format(found), node)
     generation = as_integer(metadata.get("generation"))
     if kind.keeps_generation and generation is not None and generation < 0:
         message = f"`generation` must be at least 0, got `{generation}`; remove it, because the API server sets it"
@@ -153,34 +150,27 @@ def _validate_owners(key: str, value: Node, owner: Fields, run: Validation) -> N
             run.report("missing-field", "an owner needs `apiVersion`, `kind`, `name` and `uid`", reference)
         if not isinstance(reference, dict):
             continue
-        _validate_owner(reference, run)
+        for field in ("apiVersion", "kind", "name", "uid"):
+            if value_of(reference.get(field)) == "":
+                run.report("missing-field", f"an owner needs `{field}`; set it", reference[field])
+        version = as_text(reference.get("apiVersion"))
+        if version.count("/") > 1 or version.endswith("/"):
+            message = f"`{version}` is not an apiVersion; write a group and a version, such as `apps/v1`"
+            run.invalid(message, reference["apiVersion"])
+        if as_text(reference.get("kind")) == "Event" and version in ("v1", "/v1"):
+            run.invalid("`Event` cannot be the kind of an owner", reference["kind"])
         if value_of(reference.get("controller")) is True:
             # The API server drops an owner that it has seen before.
             if controller is not None and untraced(reference) != controller:
                 message = "`controller: true` is set for two owners; an object has at most one controller"
-                run.report("invalid-value", message, reference["controller"])
+                run.invalid(message, reference["controller"])
             controller = untraced(reference) if controller is None else controller
 
 
-def _validate_owner(owner: Fields, run: Validation) -> None:
-    for field in ("apiVersion", "kind", "name", "uid"):
-        if value_of(owner.get(field)) == "":
-            run.report("missing-field", f"an owner needs `{field}`; set it", owner[field])
-    version, kind = as_text(owner.get("apiVersion")), as_text(owner.get("kind"))
-    if version.count("/") > 1 or version.endswith("/"):
-        message = f"`{version}` is not an apiVersion; write a group and a version, such as `apps/v1`"
-        run.report("invalid-value", message, owner["apiVersion"])
-    if kind == "Event" and version in ("v1", "/v1"):
-        run.report("invalid-value", "`Event` cannot be the kind of an owner", owner["kind"])
+_NO_TIME = f"`{{key}}` is `{{found}}`, which is not a time; {TIME}"
+_validate_time = valid_text("invalid-value", _NO_TIME, is_time, allow_empty=False)
 
-
-def _validate_time(key: str, value: Node, owner: Fields, run: Validation) -> None:
-    found = value_of(value)
-    if isinstance(found, str) and not is_time(found):
-        run.report("invalid-value", f"`{key}` is `{found}`, which is not a time; {TIME}", value)
-
-
-_OBJECT: ValidatorTable = {
+_OBJECT: Table = {
     "annotations": _validate_annotations,
     "creationTimestamp": _validate_time,
     "deletionTimestamp": _validate_time,

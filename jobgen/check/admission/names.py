@@ -27,48 +27,44 @@ CONFIG_KEY = (
     "use at most 253 letters, digits, `-`, `_` and `.`, but neither a single dot nor a name that starts with `..`"
 )
 
-# The API server cuts `generateName` here before it appends five characters.
-_MAX_PREFIX = 58
 MAX_SUBDOMAIN = 253
 """The maximum length of the names of most objects."""
 _cache_result = lru_cache(maxsize=8192)
 
 _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _SEARCH_LABEL = r"_?[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?"
-_SYSCTL_PART = r"[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?"
-_dns_label = lazy_pattern(_LABEL)
-_dns_subdomain = lazy_pattern(rf"{_LABEL}(?:\.{_LABEL})*")
 _search_domain = lazy_pattern(rf"{_SEARCH_LABEL}(?:\.{_SEARCH_LABEL})*")
-_sysctl = lazy_pattern(rf"(?:{_SYSCTL_PART}[./])*{_SYSCTL_PART}")
 _label_name = lazy_pattern(r"(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_port_name = lazy_pattern(r"[a-z0-9](?:-?[a-z0-9])*")
-_env_name = lazy_pattern(r"[ -<>-~]+")
-_config_key = lazy_pattern(r"[-._a-zA-Z0-9]+")
-_header_name = lazy_pattern(r"[-A-Za-z0-9]+")
 
 
-@_cache_result
-def is_dns_label(text: str) -> bool:
-    """Return whether a text can be the name of a container, a volume or a namespace."""
-    return len(text) <= 63 and _dns_label.fullmatch(text) is not None
+def _matcher(pattern: str, longest: int = 1 << 30) -> Callable[[str], bool]:
+    """Return a cached function that says whether a text matches a pattern as a whole and is not too long."""
+    compiled = lazy_pattern(pattern)
+    return _cache_result(lambda text: len(text) <= longest and compiled.fullmatch(text) is not None)
+
+
+is_dns_label = _matcher(_LABEL, 63)
+"""Whether a text can be the name of a container, a volume or a namespace."""
+is_dns_subdomain = _matcher(rf"{_LABEL}(?:\.{_LABEL})*", MAX_SUBDOMAIN)
+"""Whether a text can be the name of an object of most kinds."""
+is_path_segment = _matcher(r"(?!\.\.?\Z)[^/%]*")
+"""Whether a text can be the name of a role, which may have any character that a path segment may have."""
+is_env_name = _matcher(r"[ -<>-~]+")
+"""Whether a text can be the name of a variable, by the relaxed rule of Kubernetes 1.32 and later."""
+is_config_key = _matcher(r"(?!\.\.|\.\Z)[-._a-zA-Z0-9]+", 253)
+"""Whether a text can be a key of a ConfigMap or a Secret."""
+_is_service_name = _matcher(r"[a-z0-9](?:-?[a-z0-9])*", 15)
+_is_http_path = _matcher(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
+is_header_name = _matcher(r"[-A-Za-z0-9]+")
+"""Whether a text can be the name of an HTTP header."""
+is_sysctl_name = _matcher(r"(?:[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?", 253)
+"""Whether a text can be the name of a kernel parameter, with `.` or `/` between its parts."""
 
 
 @_cache_result
 def is_dns_label_1035(text: str) -> bool:
     """Return whether a text can be the name of a Service before Kubernetes 1.34: a label that starts with a letter."""
     return is_dns_label(text) and not text[0].isdigit()
-
-
-@_cache_result
-def is_path_segment(text: str) -> bool:
-    """Return whether a text can be the name of a role, which may have any character that a path segment may have."""
-    return text not in (".", "..") and "/" not in text and "%" not in text
-
-
-@_cache_result
-def is_dns_subdomain(text: str) -> bool:
-    """Return whether a text can be the name of an object of most kinds."""
-    return len(text) <= MAX_SUBDOMAIN and _dns_subdomain.fullmatch(text) is not None
 
 
 @_cache_result
@@ -97,16 +93,9 @@ def is_label_value(text: str) -> bool:
     return not text or (len(text) <= 63 and _label_name.fullmatch(text) is not None)
 
 
-@_cache_result
 def is_port_name(text: str) -> bool:
     """Return whether a text can be the name of a port, which is an IANA service name."""
-    return len(text) <= 15 and _port_name.fullmatch(text) is not None and not text.replace("-", "").isdigit()
-
-
-@_cache_result
-def is_env_name(text: str) -> bool:
-    """Return whether a text can be the name of a variable, by the relaxed rule of Kubernetes 1.32 and later."""
-    return _env_name.fullmatch(text) is not None
+    return _is_service_name(text) and not text.replace("-", "").isdigit()
 
 
 @_cache_result
@@ -115,32 +104,11 @@ def is_strict_env_name(text: str) -> bool:
     return is_config_key(text) and not text[0].isdigit()
 
 
-@_cache_result
-def is_config_key(text: str) -> bool:
-    """Return whether a text can be a key of a ConfigMap or a Secret."""
-    return len(text) <= 253 and text != "." and not text.startswith("..") and _config_key.fullmatch(text) is not None
-
-
-def is_name_prefix(text: str) -> bool:
-    """Return whether a text can be a name in `envFrom`, which Kubernetes validates as the prefix of a name."""
-    return is_dns_subdomain(_mask_trailing_dash(text))
-
-
-def _mask_trailing_dash(text: str) -> str:
+def mask_trailing_dash(text: str) -> str:
     """Replace the last two bytes by `a` if the last is a dash, as Kubernetes does before it validates a prefix."""
     if len(text) < 2 or not text.endswith("-"):
         return text
     return text.encode(errors="replace")[:-2].decode(errors="replace") + "a"
-
-
-def is_header_name(text: str) -> bool:
-    """Return whether a text can be the name of an HTTP header."""
-    return _header_name.fullmatch(text) is not None
-
-
-def is_sysctl_name(text: str) -> bool:
-    """Return whether a text can be the name of a kernel parameter, with `.` or `/` between its parts."""
-    return len(text) <= 253 and _sysctl.fullmatch(text) is not None
 
 
 def is_ip_address(text: str) -> bool:
@@ -152,9 +120,25 @@ def is_ip_address(text: str) -> bool:
     return not isinstance(address, IPv6Address) or (address.scope_id is None and address.ipv4_mapped is None)
 
 
+def is_driver_name(text: str) -> bool:
+    """Return whether a text can be the name of a driver of volumes or devices, which may have uppercase letters."""
+    return len(text.encode(errors="replace")) <= 63 and is_dns_subdomain(text.lower())
+
+
 def has_backsteps(path: str) -> bool:
     """Return whether a path contains a `..` step."""
     return ".." in path and ".." in path.split("/")
+
+
+def generate_name(prefix: str) -> str:
+    """Return a name as the API server generates it: the prefix, which it may cut, and five characters."""
+    return f"{prefix[:58]}aaaaa"
+
+
+def is_domain_prefixed_path(text: str) -> bool:
+    """Return whether a text is a domain and a path, such as `example.com/controller`."""
+    domain, _, path = text.partition("/")
+    return is_dns_subdomain(domain) and _is_http_path(path)
 
 
 class NameFormat(NamedTuple):
@@ -170,8 +154,8 @@ class NameFormat(NamedTuple):
 
     def accepts_prefix(self, text: str, *, named: bool = False) -> bool:
         """Return whether a text can be `generateName`, and without a name, whether the generated name is valid."""
-        is_prefix = self.is_prefix or (lambda prefix: self.is_valid(_mask_trailing_dash(prefix)))
-        return (self.names_only or is_prefix(text)) and (named or self.is_valid(f"{text[:_MAX_PREFIX]}aaaaa"))
+        is_prefix = self.is_prefix or (lambda prefix: self.is_valid(mask_trailing_dash(prefix)))
+        return (self.names_only or is_prefix(text)) and (named or self.is_valid(generate_name(text)))
 
 
 SUBDOMAIN_NAME = NameFormat(is_dns_subdomain, DNS_SUBDOMAIN)

@@ -2,56 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from enum import Enum
+from functools import lru_cache
+
 from jobgen.check.admission.fields import (
     Fields,
     Validation,
-    ValidatorTable,
-    all_of,
+    Validator,
     dns_label,
+    dns_subdomain,
     each,
+    fields,
     is_empty,
     is_set,
     iter_mappings,
     iter_strings,
+    list_set_keys,
     mapping,
     number,
     one_of,
     qualified_name,
-    report_missing,
-    report_unsupported,
-    require_fields,
-    validate_fields,
+    require_set,
 )
 from jobgen.check.admission.metadata import describe_label_key, validate_labels
 from jobgen.check.admission.names import (
+    DNS_LABEL,
     DNS_SUBDOMAIN,
     LABEL_KEY,
     LABEL_VALUE,
+    is_dns_label,
     is_dns_subdomain,
     is_label_key,
     is_label_value,
 )
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node, locatable, value_of
+from jobgen.model.finding import FixStep
+from jobgen.model.quantity import to_int64, to_milli
+from jobgen.model.suggest import (
+    describe_quantities,
+    did_you_mean,
+    quantity_evidence,
+    suggest_entry,
+    suggest_quantity,
+    suggest_rename,
+)
 
 _SELECTOR_RULE = "invalid-selector"
 _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
-_NODE_OPERATORS = (*_LABEL_OPERATORS, "Gt", "Lt")
 _FIELD_OPERATORS = ("In", "NotIn")
 _NONE, _ONE, _SOME = range(1), range(1, 2), range(1, 1 << 62)
 _VALUE_COUNTS = {"In": _SOME, "NotIn": _SOME, "Exists": _NONE, "DoesNotExist": _NONE, "Gt": _ONE, "Lt": _ONE}
 _COUNT_NAMES = {_NONE: "no values", _ONE: "exactly one value", _SOME: "at least one value"}
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_SPREAD_RULE = "invalid-topology-spread"
+_TOLERATION_RULE = "invalid-toleration"
+# `Lt` and `Gt` need a feature gate that is off by default.
+_TOLERATION_OPERATORS = ("Exists", "Equal")
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_GATE_RULE = "invalid-gate"
+_validate_gate_name = qualified_name(_GATE_RULE, "gate name")
+_check_scheduling_gate = fields("a scheduling gate", {"name": _validate_gate_name}, "name")
 
 
-def _validate_requirement(key: str, item: Fields, operators: tuple[str, ...], pod: Validation) -> None:
-    """Validate the operator of a requirement and the number of its values."""
+def _validate_requirement(key: Node, item: Fields, operators: tuple[str, ...], pod: Validation) -> None:
     operator = as_text(item.get("operator"))
     values = item.get("values")
     if operator not in operators:
         if operator:
-            report_unsupported("operator", item["operator"], operators, pod)
+            pod.report_unsupported("operator", item["operator"], operators)
         else:
-            report_missing("a selector", item, "operator", key, pod)
+            pod.report_missing("a selector", item, "operator", key)
         return
     if is_set(values) and not isinstance(values, list):
         # The schema reports it.
@@ -63,45 +87,31 @@ def _validate_requirement(key: str, item: Fields, operators: tuple[str, ...], po
         pod.report(_SELECTOR_RULE, message, item.get("operator") if count else locatable(values, item.get("operator")))
 
 
-def _validate_requirement_key(item: Fields, parent: str, pod: Validation) -> None:
-    found = as_text(item.get("key"))
-    if is_empty(item.get("key")):
-        report_missing("a selector", item, "key", parent, pod)
-    elif found and not is_label_key(found):
-        pod.report("invalid-label", describe_label_key(found), item["key"])
+def _requirements(operators: tuple[str, ...], *, has_label_values: bool) -> Validator:
+    """Return a validator for requirements of labels; Kubernetes does not validate the values of a preference."""
 
+    def check(item: Fields, key: Node, pod: Validation) -> None:
+        _validate_requirement(key, item, operators, pod)
+        found = as_text(item.get("key"))
+        if is_empty(item.get("key")):
+            pod.report_missing("a selector", item, "key", key)
+        elif found and not is_label_key(found):
+            pod.report("invalid-label", describe_label_key(found), item["key"])
+        for label, node in iter_strings(item.get("values")) if has_label_values else ():
+            if not is_label_value(label):
+                pod.report("invalid-label", f"`{label}` is not a valid label value; {LABEL_VALUE}", node)
 
-def _validate_label_values(item: Fields, pod: Validation) -> None:
-    for found, node in iter_strings(item.get("values")):
-        if not is_label_value(found):
-            pod.report("invalid-label", f"`{found}` is not a valid label value; {LABEL_VALUE}", node)
+    return mapping({}, check)
 
 
 def _validate_label_requirement(key: str, item: Node, owner: Fields, pod: Validation) -> None:
     if value_of(item) is None and not pod.drops_nulls:
         # Kubernetes reads it as an empty requirement.
-        require_fields("a selector", {}, ("operator", "key"), item or key, pod)
-    if isinstance(item, dict):
-        _validate_requirement(key, item, _LABEL_OPERATORS, pod)
-        _validate_requirement_key(item, key, pod)
-        _validate_label_values(item, pod)
+        pod.require_fields("a selector", {}, ("operator", "key"), item or key)
+    _validate_labels_of_object(key, item, owner, pod)
 
 
-def _validate_preferred_node_labels(key: str, item: Node, owner: Fields, pod: Validation) -> None:
-    if isinstance(item, dict):
-        _validate_requirement(key, item, _NODE_OPERATORS, pod)
-        _validate_requirement_key(item, key, pod)
-
-
-def _validate_required_node_labels(key: str, item: Node, owner: Fields, pod: Validation) -> None:
-    if isinstance(item, dict):
-        _validate_preferred_node_labels(key, item, owner, pod)
-        _validate_label_values(item, pod)
-
-
-def _validate_node_fields(key: str, item: Node, owner: Fields, pod: Validation) -> None:
-    if not isinstance(item, dict):
-        return
+def _check_node_fields(item: Fields, key: Node, pod: Validation) -> None:
     _validate_requirement(key, item, _FIELD_OPERATORS, pod)
     field = value_of(item.get("key"))
     if field != "metadata.name":
@@ -113,21 +123,13 @@ def _validate_node_fields(key: str, item: Node, owner: Fields, pod: Validation) 
             pod.report("invalid-object-name", f"`{found}` is not a valid node name; {DNS_SUBDOMAIN}", node)
 
 
-validate_label_selector = mapping(
-    {"matchLabels": validate_labels, "matchExpressions": each(_validate_label_requirement)}
-)
-_validate_required_node_term = mapping(
-    {"matchExpressions": each(_validate_required_node_labels), "matchFields": each(_validate_node_fields)}
-)
-validate_node_selector = mapping({"nodeSelectorTerms": each(_validate_required_node_term)}, "nodeSelectorTerms")
-# Kubernetes does not validate the label values of a preference.
-_validate_preferred_node_term = mapping(
-    {"matchExpressions": each(_validate_preferred_node_labels), "matchFields": each(_validate_node_fields)}
-)
+def _node_term(*, is_required: bool) -> Validator:
+    labels = _requirements((*_LABEL_OPERATORS, "Gt", "Lt"), has_label_values=is_required)
+    return mapping({"matchExpressions": each(labels), "matchFields": each(mapping({}, _check_node_fields))})
 
 
-def _validate_match_label_keys(term: Fields, pod: Validation) -> None:
-    """Validate the label keys whose values Kubernetes takes from the pod and adds to the selector."""
+def _check_match_label_keys(term: Fields, place: Node, pod: Validation) -> None:
+    """Check the label keys whose values Kubernetes takes from the pod and adds to the selector."""
     selector = term.get("labelSelector")
     for field in ("matchLabelKeys", "mismatchLabelKeys"):
         if is_empty(term.get(field)):
@@ -138,11 +140,8 @@ def _validate_match_label_keys(term: Fields, pod: Validation) -> None:
         for found, node in iter_strings(term[field]):
             if not is_label_key(found):
                 pod.report("invalid-label", describe_label_key(found), node)
-    if isinstance(selector, dict) and "matchLabelKeys" in term:
-        _validate_unique_keys(term, selector, pod)
-
-
-def _validate_unique_keys(term: Fields, selector: Fields, pod: Validation) -> None:
+    if not isinstance(selector, dict) or "matchLabelKeys" not in term:
+        return
     pod_labels = as_mapping(pod.metadata.get("labels"))
     mismatched = {found for found, _ in iter_strings(term.get("mismatchLabelKeys"))}
     selected = [*as_mapping(selector.get("matchLabels"))]
@@ -151,67 +150,20 @@ def _validate_unique_keys(term: Fields, selector: Fields, pod: Validation) -> No
     # The API server adds a requirement for each key that the pod has as a label.
     selected += [found for found, _ in matched if found in pod_labels]
     for found, node in matched:
-        if found in mismatched:
-            message = f"`{found}` is in both `matchLabelKeys` and `mismatchLabelKeys`; delete one of them"
-            pod.report(_SELECTOR_RULE, message, node)
-        elif selected.count(found) > 1:
-            message = f"`{found}` is in both `matchLabelKeys` and `labelSelector`; delete one of them"
-            pod.report(_SELECTOR_RULE, message, node)
+        if found in mismatched or selected.count(found) > 1:
+            other = "mismatchLabelKeys" if found in mismatched else "labelSelector"
+            pod.report(_SELECTOR_RULE, f"`{found}` is in both `matchLabelKeys` and `{other}`; delete one of them", node)
 
 
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-_validate_weight = number(1, 100)
-_validate_namespace = dns_label("invalid-object-name", "namespace name", allow_empty=False)
-_validate_topology_key = qualified_name("invalid-label", "label key")
-
-
-def _require_weight(key: str, item: Node, owner: Fields, pod: Validation) -> None:
-    if isinstance(item, dict) and not is_set(item.get("weight")):
-        report_missing("a preference", item, "weight", key, pod)
-
-
-def _validate_pod_affinity_term(key: str, term: Node, owner: Fields, pod: Validation) -> None:
-    if isinstance(term, dict):
-        validate_fields(term, _POD_AFFINITY_TERM, pod)
-        _validate_match_label_keys(term, pod)
-        require_fields("an affinity term", term, ("topologyKey",), key, pod)
-
-
-_POD_AFFINITY_TERM: ValidatorTable = {
-    "labelSelector": validate_label_selector,
-    "namespaceSelector": validate_label_selector,
-    "namespaces": each(_validate_namespace),
-    "topologyKey": _validate_topology_key,
-}
-_POD_PREFERENCE: ValidatorTable = {"weight": _validate_weight, "podAffinityTerm": _validate_pod_affinity_term}
-_NODE_PREFERENCE: ValidatorTable = {"weight": _validate_weight, "preference": _validate_preferred_node_term}
-_validate_pod_affinity = mapping(
-    {_REQUIRED: each(_validate_pod_affinity_term), _PREFERRED: each(all_of(mapping(_POD_PREFERENCE), _require_weight))}
-)
-_validate_node_affinity = mapping(
-    {_REQUIRED: validate_node_selector, _PREFERRED: each(all_of(mapping(_NODE_PREFERENCE), _require_weight))}
-)
-validate_affinity = mapping(
-    {
-        "nodeAffinity": _validate_node_affinity,
-        "podAffinity": _validate_pod_affinity,
-        "podAntiAffinity": _validate_pod_affinity,
-    }
-)
-
-
-_SPREAD_RULE = "invalid-topology-spread"
+def _preferences(field: str, validate_term: Validator) -> Validator:
+    return each(mapping({"weight": number(1, 100), field: validate_term}, require_set("a preference", "weight")))
 
 
 def validate_topology_spread(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate topology spread constraints; no two may have the same key and action."""
     pairs: set[tuple[str, str]] = set()
     for constraint in iter_mappings(value):
-        validate_fields(constraint, _SPREAD_CONSTRAINT, pod)
-        required = ("maxSkew", "topologyKey", "whenUnsatisfiable")
-        require_fields("a topology spread constraint", constraint, required, key, pod)
-        _validate_match_label_keys(constraint, pod)
+        _check_spread_constraint(constraint, key, pod)
         pair = (as_text(constraint.get("topologyKey")), as_text(constraint.get("whenUnsatisfiable")))
         if all(pair) and pair in pairs:
             message = f"two constraints have the key `{pair[0]}` with `{pair[1]}`; delete one of them"
@@ -222,31 +174,7 @@ def validate_topology_spread(key: str, value: Node, owner: Fields, pod: Validati
             pod.report(_SPREAD_RULE, message, constraint["minDomains"])
 
 
-_SPREAD_CONSTRAINT: ValidatorTable = {
-    "maxSkew": number(1),
-    "minDomains": number(1),
-    "whenUnsatisfiable": one_of("", "DoNotSchedule", "ScheduleAnyway"),
-    "nodeAffinityPolicy": one_of("Honor", "Ignore"),
-    "nodeTaintsPolicy": one_of("Honor", "Ignore"),
-    "labelSelector": validate_label_selector,
-}
-
-
-_TOLERATION_RULE = "invalid-toleration"
-# `Lt` and `Gt` need a feature gate that is off by default.
-_TOLERATION_OPERATORS = ("Exists", "Equal")
-_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-
-
-def validate_tolerations(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    """Validate a list of tolerations."""
-    if isinstance(value, list):
-        for item in value:
-            if isinstance(item, dict):
-                _validate_toleration(item, key, pod)
-
-
-def _validate_toleration(item: Fields, parent: str, pod: Validation) -> None:
+def _check_toleration(item: Fields, parent: Node, pod: Validation) -> None:
     key, operator, effect = as_text(item.get("key")), as_text(item.get("operator")), as_text(item.get("effect"))
     if key:
         if not is_label_key(key):
@@ -254,47 +182,339 @@ def _validate_toleration(item: Fields, parent: str, pod: Validation) -> None:
     elif operator != "Exists":
         message = "a toleration without `key` requires `operator: Exists`; set one of them"
         pod.report(_TOLERATION_RULE, message, locatable(item.get("key"), item.get("operator"), item, parent))
+    value = as_text(item.get("value"))
     if operator not in _TOLERATION_OPERATORS and operator:
-        report_unsupported("operator", item["operator"], _TOLERATION_OPERATORS, pod)
-    elif "value" in item:
-        _validate_toleration_value(operator, item["value"], pod)
+        pod.report_unsupported("operator", item["operator"], _TOLERATION_OPERATORS)
+    elif operator == "Exists" and value:
+        message = f"`operator: Exists` cannot have a `value`, got `{value}`; delete it"
+        pod.report(_TOLERATION_RULE, message, item["value"])
+    elif operator != "Exists" and not is_label_value(value):
+        pod.report(_TOLERATION_RULE, f"`{value}` is not a valid taint value; {LABEL_VALUE}", item["value"])
     if effect and effect not in _EFFECTS:
-        report_unsupported("effect", item["effect"], _EFFECTS, pod)
+        pod.report_unsupported("effect", item["effect"], _EFFECTS)
     if "tolerationSeconds" in item and effect != "NoExecute" and is_set(item["tolerationSeconds"]):
         message = f"`tolerationSeconds` requires `effect: NoExecute`, got `{effect}`"
         pod.report(_TOLERATION_RULE, message, item.get("effect") or item["tolerationSeconds"])
-
-
-def _validate_toleration_value(operator: str, value: Node, pod: Validation) -> None:
-    found = as_text(value)
-    if operator == "Exists":
-        if found:
-            message = f"`operator: Exists` cannot have a `value`, got `{found}`; delete it"
-            pod.report(_TOLERATION_RULE, message, value)
-    elif not is_label_value(found):
-        pod.report(_TOLERATION_RULE, f"`{found}` is not a valid taint value; {LABEL_VALUE}", value)
-
-
-_GATE_RULE = "invalid-gate"
-_validate_gate_name = qualified_name(_GATE_RULE, "gate name")
-_SCHEDULING_GATE: ValidatorTable = {"name": _validate_gate_name}
 
 
 def validate_scheduling_gates(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the gates that delay scheduling; the pod cannot have a node already."""
     names: set[str] = set()
     for gate in iter_mappings(value):
-        validate_fields(gate, _SCHEDULING_GATE, pod)
-        require_fields("a scheduling gate", gate, ("name",), key, pod)
+        _check_scheduling_gate(gate, key, pod)
         name = as_text(gate.get("name"))
         if name and name in names:
             pod.report(_GATE_RULE, f"two scheduling gates are named `{name}`; delete one of them", gate["name"])
         names.add(name)
     if not is_empty(value) and (node_name := as_text(pod.spec.get("nodeName"))):
-        message = (
-            f"`nodeName` is `{node_name}`, but a pod with `schedulingGates` cannot have a node; delete one of them"
-        )
-        pod.report(_GATE_RULE, message, pod.spec["nodeName"])
+        message = f"`nodeName` is `{node_name}`, but a pod with `schedulingGates` cannot have a node"
+        pod.report(_GATE_RULE, f"{message}; delete one of them", pod.spec["nodeName"])
 
+
+_validate_labels_of_object = _requirements(_LABEL_OPERATORS, has_label_values=True)
+validate_label_selector = mapping(
+    {"matchLabels": validate_labels, "matchExpressions": each(_validate_label_requirement)}
+)
+validate_node_selector = mapping({"nodeSelectorTerms": each(_node_term(is_required=True))}, "nodeSelectorTerms")
+_validate_pod_affinity_term = mapping(
+    {
+        "labelSelector": validate_label_selector,
+        "namespaceSelector": validate_label_selector,
+        "namespaces": each(dns_label("invalid-object-name", "namespace name", allow_empty=False)),
+        "topologyKey": qualified_name("invalid-label", "label key"),
+    },
+    _check_match_label_keys,
+    fields("an affinity term", {}, "topologyKey"),
+)
+_validate_pod_affinity = mapping(
+    {
+        _REQUIRED: each(_validate_pod_affinity_term),
+        _PREFERRED: _preferences("podAffinityTerm", _validate_pod_affinity_term),
+    }
+)
+validate_affinity = mapping(
+    {
+        "nodeAffinity": mapping(
+            {_REQUIRED: validate_node_selector, _PREFERRED: _preferences("preference", _node_term(is_required=False))}
+        ),
+        "podAffinity": _validate_pod_affinity,
+        "podAntiAffinity": _validate_pod_affinity,
+    }
+)
+_check_spread_constraint = fields(
+    "a topology spread constraint",
+    {
+        "maxSkew": number(1),
+        "minDomains": number(1),
+        "whenUnsatisfiable": one_of("", "DoNotSchedule", "ScheduleAnyway"),
+        "nodeAffinityPolicy": one_of("Honor", "Ignore"),
+        "nodeTaintsPolicy": one_of("Honor", "Ignore"),
+        "labelSelector": validate_label_selector,
+    },
+    "maxSkew",
+    "topologyKey",
+    "whenUnsatisfiable",
+    _check_match_label_keys,
+)
+validate_tolerations = each(mapping({}, _check_toleration))
 
 validate_readiness_gates = each(mapping({"conditionType": _validate_gate_name}, "conditionType"))
+
+
+# Validate resources: requests and limits of containers and of the pod, and claims for devices.
+
+_STANDARD = ("cpu", "memory", "ephemeral-storage")
+_HUGEPAGES_PREFIX = "hugepages-"
+_HUGEPAGES_RULE = "invalid-hugepages"
+_EMPTY: dict[str, Node] = {}
+_POD_RULE = "inconsistent-pod-resources"
+_CLAIM_RULE = "invalid-resource-claim"
+_validate_claim_object_name = dns_subdomain("invalid-object-name", "object name", allow_empty=False)
+_check_resource_claim = fields(
+    "a resource claim",
+    {
+        "name": dns_label(_CLAIM_RULE, "claim name"),
+        "resourceClaimName": _validate_claim_object_name,
+        "resourceClaimTemplateName": _validate_claim_object_name,
+    },
+    "name",
+)
+
+
+class ResourceClass(Enum):
+    """How Kubernetes counts a resource."""
+
+    NATIVE = "may be overcommitted"
+    EXTENDED = "whole and never overcommitted"
+    HUGEPAGES = "in pages and never overcommitted"
+    UNKNOWN = "not a resource of containers"
+
+
+@lru_cache(maxsize=1024)
+def _classify_resource(name: str) -> ResourceClass:
+    if name.startswith(_HUGEPAGES_PREFIX):
+        return _HUGEPAGES if is_label_key(name) else _UNKNOWN
+    if "/" not in name:
+        return _NATIVE if name in _STANDARD else _UNKNOWN
+    if not is_label_key(name):
+        return _UNKNOWN
+    if "kubernetes.io/" in name:
+        return _NATIVE
+    # The name has to be valid with the prefix that it has in a quota.
+    is_valid = not name.startswith("requests.") and is_label_key(f"requests.{name}")
+    return _EXTENDED if is_valid else _UNKNOWN
+
+
+def is_container_resource(name: str) -> bool:
+    """Return whether containers can request a resource."""
+    return _classify_resource(name) is not _UNKNOWN
+
+
+def validate_container_resources(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+    """Validate the requests and limits of one container, and the claims of the pod that it uses."""
+    _validate_requirements(value, pod)
+    if not isinstance(value, dict) or "claims" not in value:
+        return
+    known = {as_text(claim.get("name")) for claim in iter_mappings(pod.spec.get("resourceClaims"))} - {""}
+    used: set[tuple[str, str]] = set()
+    for claim in iter_mappings(value["claims"]):
+        name, request = as_text(claim.get("name")), as_text(claim.get("request"))
+        if not name:
+            pod.report_missing("a claim", claim, "name", key)
+            continue
+        if name not in known:
+            hint = did_you_mean(name, sorted(known)) or "; add it there"
+            pod.report(_CLAIM_RULE, f"`resourceClaims` of the pod has no `{name}`{hint}", claim["name"])
+        if request and not is_dns_label(request):
+            pod.report(_CLAIM_RULE, f"`{request}` is not a valid request name; {DNS_LABEL}", claim["request"])
+        # A claim without a request contains all its requests.
+        if (name, request) in used or (name, "") in used or (not request and any(name == one for one, _ in used)):
+            pod.report(_CLAIM_RULE, f"the container uses claim `{name}` twice; delete one of them", claim["name"])
+        used.add((name, request))
+
+
+def _validate_requirements(value: Node, pod: Validation, defaulted: AbstractSet[str] = frozenset()) -> None:
+    """Validate requests and limits, alone and against each other; `defaulted` resources get a default request."""
+    if not isinstance(value, dict):
+        return
+    limits, requests = value.get("limits"), value.get("requests")
+    limits = limits if isinstance(limits, dict) else _EMPTY
+    requests = requests if isinstance(requests, dict) else _EMPTY
+    has_hugepages = _validate_resource_list(limits, pod) | _validate_resource_list(requests, pod)
+    for name, request in requests.items():
+        _validate_request(name, request, limits.get(name), value, pod)
+    if has_hugepages and not (limits.keys() | requests.keys() | defaulted) & {"cpu", "memory"}:
+        _report_hugepages_alone(value, pod)
+
+
+def validate_overhead(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+    """Validate the overhead of the pod."""
+    if isinstance(value, dict) and _validate_resource_list(value, pod) and not value.keys() & {"cpu", "memory"}:
+        _report_hugepages_alone(value, pod)
+
+
+def _report_hugepages_alone(node: Node, pod: Validation) -> None:
+    pod.report(_HUGEPAGES_RULE, "huge pages require `cpu` or `memory` as well; set one of them", node)
+
+
+def validate_quantity(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+    """Validate a quantity, which cannot be negative."""
+    found = value_of(value)
+    milli = to_milli(value)
+    if milli is None:
+        if type(found) is str:
+            message = f"`{key}` is `{found}`, and must be {describe_quantities(key, value)}"
+            pod.report("invalid-quantity", message, value, suggest_quantity(value), quantity_evidence(key, found))
+    elif milli < 0:
+        pod.report("negative-quantity", f"`{key}` must be at least 0, got `{found}`", value)
+
+
+def _validate_resource_list(resources: Fields, pod: Validation) -> bool:
+    """Validate requests or limits and return whether they contain huge pages."""
+    has_hugepages = False
+    for name, value in resources.items():
+        if not is_set(value):
+            continue
+        resource_class = _classify_resource(name)
+        milli = to_milli(value)
+        if milli is None or milli < 0:
+            validate_quantity(name, value, resources, pod)
+        if resource_class is _UNKNOWN:
+            known = [*_STANDARD, "hugepages-2Mi", "nvidia.com/gpu"]
+            hint = (
+                did_you_mean(name, known) or "; use a standard resource such as cpu, or an extended one with a domain"
+            )
+            message = f"containers cannot request the resource `{name}`{hint}"
+            pod.report("unknown-resource", message, name, suggest_rename(name, known, resources))
+        elif resource_class is _EXTENDED and milli is not None and (to_int64(value, -3) or 0) % 1000:
+            # A rendered object has `500m` where `0.5` was written, so the message shows no value.
+            message = f"`{name}` must be a whole number; a container gets whole devices"
+            pod.report("fractional-device", message, value, values=(name, str(value_of(value))))
+        elif resource_class is _HUGEPAGES:
+            has_hugepages = True
+            size = to_milli(name[len(_HUGEPAGES_PREFIX) :])
+            if size is None or size <= 0 or size % 1000:
+                message = f"`{name}` does not contain a page size; write it like `hugepages-2Mi`"
+                pod.report(_HUGEPAGES_RULE, message, name)
+            # Kubernetes rounds up to whole bytes.
+            elif milli is not None and (-(-milli // 1000)) % (size // 1000):
+                message = f"`{name}` is `{value_of(value)}`, but must be a whole number of pages"
+                pod.report(_HUGEPAGES_RULE, message, value)
+    return has_hugepages
+
+
+def _validate_request(name: str, request: Node, limit: Node, resources: Fields, pod: Validation) -> None:
+    resource_class = _classify_resource(name)
+    is_native = resource_class is _NATIVE
+    if resource_class is _UNKNOWN or not is_set(request):
+        return
+    if not is_set(limit):
+        if not is_native:
+            message = f"`{name}` has a request but no limit, and cannot be overcommitted"
+            limits = resources.get("limits")
+            if isinstance(limits, dict) and limits:
+                steps = suggest_entry(name, request, limits)
+            else:
+                steps = suggest_entry("limits", {name: request}, resources)
+            pod.report("missing-resource-limit", f"{message}; set a limit equal to the request", name, (steps, True))
+        return
+    requested, limited = to_milli(request), to_milli(limit)
+    if requested is None or limited is None or requested == limited:
+        return
+    if pod.drops_nulls and float in (type(value_of(request)), type(value_of(limit))):
+        # The schema of the custom resource refuses floats.
+        return
+    subject = f"the request for `{name}` is `{value_of(request)}`"
+    if not is_native:
+        message = f"{subject}, but its limit is `{value_of(limit)}`; they must be equal"
+        if resource_class is _HUGEPAGES:
+            pod.report(_HUGEPAGES_RULE, message, request)
+        else:
+            # Unsafe: either of the two numbers may be the one that was meant.
+            pod.report("gpu-request-limit-mismatch", message, request, ((FixStep("set", request, limit),), False))
+    elif requested > limited:
+        message = f"{subject}, more than its limit `{value_of(limit)}`; lower the request"
+        pod.report("request-exceeds-limit", message, request, ((FixStep("set", request, limit),), False))
+
+
+def _check_pod_resources(resources: Fields, key: Node, pod: Validation) -> None:
+    """Check the requests and limits of the whole pod against those of its containers."""
+    if is_set(resources.get("claims")):
+        pod.report(_POD_RULE, "`claims` cannot be set for the pod; move them to containers", resources["claims"])
+    limits, requests = as_mapping(resources.get("limits")), as_mapping(resources.get("requests"))
+    # A pod with limits also requests what its containers do; templates get no such default.
+    containers = pod.iter_containers("containers", "initContainers") if limits and not pod.is_template else ()
+    amounts = (_iter_amounts(one, field) for one in containers for field in ("limits", "requests"))
+    defaulted = {name for found in amounts for name, _ in found}
+    _validate_requirements(resources, pod, defaulted)
+    for name, node in limits.items():
+        _validate_pod_resource_name(name, pod)
+        limit = to_milli(node)
+        if limit is None:
+            continue
+        subject = f"the pod limits `{name}` to `{value_of(node)}`"
+        for container in pod.iter_containers("containers"):
+            if dict(_iter_amounts(container, "limits")).get(name, 0) > limit:
+                pod.report(_POD_RULE, f"{subject}, less than the limit of a container; raise it", node)
+        # Without a request of its own, the pod requests what its containers request together.
+        if name not in requests and _sum_requests(name, pod) > limit:
+            pod.report(_POD_RULE, f"{subject}, less than its containers request together; raise it", node)
+    for name, node in requests.items():
+        _validate_pod_resource_name(name, pod)
+        requested = to_milli(node)
+        if requested is not None and _sum_requests(name, pod) > requested:
+            message = f"the pod's request for `{name}` is `{value_of(node)}`, less than its containers together"
+            pod.report(_POD_RULE, f"{message}; raise it", node)
+
+
+def _validate_pod_resource_name(name: str, pod: Validation) -> None:
+    if name not in ("cpu", "memory") and not name.startswith(_HUGEPAGES_PREFIX):
+        pod.report("unknown-resource", f"`{name}` cannot be set for the pod; move it to containers", name)
+
+
+def _sum_requests(name: str, pod: Validation) -> int:
+    """Return what the containers request together, or what the largest init container needs, if that is more."""
+
+    def get_request(container: Fields) -> int:
+        # The default is the limit.
+        return {**dict(_iter_amounts(container, "limits")), **dict(_iter_amounts(container, "requests"))}.get(name, 0)
+
+    total = sum(map(get_request, pod.iter_containers("containers")))
+    sidecars = largest = 0
+    for container in pod.iter_containers("initContainers"):
+        request = get_request(container)
+        if as_text(container.get("restartPolicy")) == "Always":
+            sidecars += request
+            total += request
+            largest = max(largest, sidecars)
+        else:
+            largest = max(largest, sidecars + request)
+    return max(total, largest)
+
+
+def _iter_amounts(container: Fields, field: str) -> Iterator[tuple[str, int]]:
+    resources = as_mapping(container.get("resources"))
+    for name, node in as_mapping(resources.get(field)).items():
+        milli = to_milli(node)
+        if milli is not None:
+            yield name, milli
+
+
+def validate_resource_claims(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+    """Validate the claims for devices that the pod shares with its containers."""
+    names: set[str] = set()
+    for claim in iter_mappings(value):
+        _check_resource_claim(claim, key, pod)
+        name = as_text(claim.get("name"))
+        if name and name in names:
+            pod.report(_CLAIM_RULE, f"two resource claims are named `{name}`; rename one of them", claim["name"])
+        names.add(name)
+        given = list_set_keys(claim, ("resourceClaimName", "resourceClaimTemplateName"))
+        if len(given) != 1:
+            message = "a resource claim requires exactly one of `resourceClaimName` and `resourceClaimTemplateName`"
+            pod.report(_CLAIM_RULE, message, given[-1] if given else locatable(claim, key))
+
+
+# Global names, because the lookup of an enum member is slower than the rest of the check.
+_NATIVE, _EXTENDED, _HUGEPAGES, _UNKNOWN = ResourceClass
+validate_pod_resources = mapping({}, _check_pod_resources)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from jobgen.check.admission.fields import (
     Fields,
+    Table,
     Validation,
-    ValidatorTable,
+    all_of,
     dns_subdomain,
     each,
     is_set,
@@ -16,14 +15,11 @@ from jobgen.check.admission.fields import (
     mapping,
     number,
     one_of,
-    report_missing,
-    report_unsupported,
     text,
-    validate_fields,
 )
 from jobgen.check.admission.names import is_dns_subdomain, is_sysctl_name
 from jobgen.check.admission.volumes import validate_local_path
-from jobgen.k8s.nodes import as_text, get_path
+from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 
@@ -36,43 +32,39 @@ _IPC_SYSCTLS = frozenset(
 )
 
 _validate_id = number(0, 2**31 - 1)
-_validate_proc_mount_type = one_of("Default", "Unmasked")
+_WINDOWS_RULE = "invalid-os-option"
+_WINDOWS_DOMAIN = lazy_pattern(r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}')
+_WINDOWS_USER = lazy_pattern(r'(?![. ]+\Z)[^"/\\:;|=,+*?<>@\[\]]{1,104}')
+_CONTROL_CHARACTER = lazy_pattern(r"[\x00-\x1f\x7f]")
+_MAX_CREDENTIAL_BYTES = 64 * 1024
+_LINUX_CONTEXT = frozenset(
+    "appArmorProfile seLinuxOptions seccompProfile fsGroup fsGroupChangePolicy runAsUser runAsGroup "
+    "supplementalGroups supplementalGroupsPolicy seLinuxChangePolicy sysctls "
+    "capabilities readOnlyRootFilesystem privileged allowPrivilegeEscalation procMount".split()
+)
+_LINUX_POD = frozenset(("hostUsers", "hostPID", "hostIPC", "shareProcessNamespace", "resources"))
+# False is the same as not set for these fields of the pod.
+_FLAGS = ("hostPID", "hostIPC")
 
 
-def _validate_profile_type(key: str, value: Fields, pod: Validation) -> str:
-    """Validate the type of a profile, which decides whether it has a path, and return the type."""
-    profile_type = as_text(value.get("type"))
-    path = value.get("localhostProfile")
+def _check_profile(profile: Fields, key: Node, pod: Validation) -> None:
+    """Check the type of a profile, which decides whether it has a path, and the path."""
+    profile_type, path = as_text(profile.get("type")), profile.get("localhostProfile")
     if not profile_type:
-        report_missing(f"`{key}`", value, "type", key, pod)
+        pod.report_missing(f"`{key}`", profile, "type", key)
     elif profile_type not in _PROFILE_TYPES:
-        report_unsupported("type", value["type"], _PROFILE_TYPES, pod)
-    if profile_type == "Localhost" and not is_set(path):
-        report_missing(f"`{key}` of type `Localhost`", value, "localhostProfile", key, pod)
-    elif profile_type != "Localhost" and profile_type in _PROFILE_TYPES and is_set(path):
-        message = f"`localhostProfile` requires type `Localhost`, got `{profile_type}`"
-        pod.report(_PROFILE_RULE, message, path)
-    return profile_type
-
-
-def _validate_seccomp_profile(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    if isinstance(value, dict) and _validate_profile_type(key, value, pod) == "Localhost":
-        validate_local_path("localhostProfile", value.get("localhostProfile"), value, pod)
-
-
-def _validate_apparmor_profile(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    if not isinstance(value, dict) or _validate_profile_type(key, value, pod) != "Localhost":
-        return
-    path = value_of(value.get("localhostProfile"))
-    if type(path) is str:
-        if path == "":
-            report_missing(f"`{key}` of type `Localhost`", value, "localhostProfile", key, pod)
-        elif path != path.strip():
-            message = f"the profile `{path}` starts or ends with whitespace; delete the whitespace"
-            pod.report(_PROFILE_RULE, message, value["localhostProfile"])
-        elif len(path) > 4095:
-            message = f"`localhostProfile` must have at most 4095 characters, got {len(path)}"
-            pod.report(_PROFILE_RULE, message, value["localhostProfile"])
+        pod.report_unsupported("type", profile["type"], _PROFILE_TYPES)
+    if profile_type != "Localhost":
+        if profile_type in _PROFILE_TYPES and is_set(path):
+            pod.report(_PROFILE_RULE, f"`localhostProfile` requires type `Localhost`, got `{profile_type}`", path)
+    elif not is_set(path) or (key == "appArmorProfile" and value_of(path) == ""):
+        pod.report_missing(f"`{key}` of type `Localhost`", profile, "localhostProfile", key)
+    elif key == "seccompProfile":
+        validate_local_path("localhostProfile", path, profile, pod)
+    elif type(found := value_of(path)) is str and found != found.strip():
+        pod.report(_PROFILE_RULE, f"the profile `{found}` starts or ends with whitespace; delete the whitespace", path)
+    elif type(found) is str and len(found) > 4095:
+        pod.report(_PROFILE_RULE, f"`localhostProfile` must have at most 4095 characters, got {len(found)}", path)
 
 
 def _validate_sysctls(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -80,34 +72,26 @@ def _validate_sysctls(key: str, value: Node, owner: Fields, pod: Validation) -> 
     for item in iter_mappings(value):
         name = as_text(item.get("name"))
         if not name:
-            report_missing("a sysctl", item, "name", key, pod)
+            pod.report_missing("a sysctl", item, "name", key)
         elif not is_sysctl_name(name):
-            message = (
-                f"`{name}` is not a valid sysctl name; use `a-z`, `0-9`, `-`, `_` in parts separated by `.` or `/`"
-            )
-            pod.report(_SYSCTL_RULE, message, item["name"])
+            message = f"`{name}` is not a valid sysctl name; use `a-z`, `0-9`, `-`, `_` in parts separated by"
+            pod.report(_SYSCTL_RULE, f"{message} `.` or `/`", item["name"])
         elif name in names:
             pod.report(_SYSCTL_RULE, f"`{name}` is set twice; delete one of them", item["name"])
         else:
-            _validate_namespaced_sysctl(name, item["name"], pod)
+            # The first separator decides which of `.` and `/` separates the parts.
+            has_slashes = name.find("/") != -1 and (name.find(".") == -1 or name.find("/") < name.find("."))
+            dotted = name.translate(str.maketrans("/.", "./")) if has_slashes else name
+            is_ipc = dotted.startswith("fs.mqueue.") or dotted in _IPC_SYSCTLS
+            for flag, is_namespaced in (("hostNetwork", dotted.startswith("net.")), ("hostIPC", is_ipc)):
+                # A pod in a namespace of the host cannot set a sysctl of that namespace.
+                if is_namespaced and pod.is_true(flag):
+                    message = f"`{name}` cannot be set if `{flag}` is true; delete one of them"
+                    pod.report(_SYSCTL_RULE, message, item["name"])
         names.add(name)
 
 
-def _validate_namespaced_sysctl(name: str, node: Node, pod: Validation) -> None:
-    """Validate that a pod in a namespace of the host does not set a sysctl of that namespace."""
-    # The first separator decides which of `.` and `/` separates the parts.
-    has_slashes = name.find("/") != -1 and (name.find(".") == -1 or name.find("/") < name.find("."))
-    dotted = name.translate(str.maketrans("/.", "./")) if has_slashes else name
-    for flag, is_namespaced in (
-        ("hostNetwork", dotted.startswith("net.")),
-        ("hostIPC", dotted.startswith("fs.mqueue.") or dotted in _IPC_SYSCTLS),
-    ):
-        if is_namespaced and pod.is_true(flag):
-            pod.report(_SYSCTL_RULE, f"`{name}` cannot be set if `{flag}` is true; delete one of them", node)
-
-
 def _validate_proc_mount(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    _validate_proc_mount_type(key, value, owner, pod)
     if value_of(value) == "Unmasked" and value_of(pod.spec.get("hostUsers")) is not False:
         pod.report(_CONFLICT_RULE, "`procMount: Unmasked` requires `hostUsers: false` in the pod spec", value)
 
@@ -122,13 +106,6 @@ def _validate_escalation(key: str, value: Node, owner: Fields, pod: Validation) 
     for name, node in iter_strings(get_path(owner, "capabilities", "add")):
         if name == "CAP_SYS_ADMIN":
             pod.report(_CONFLICT_RULE, f"{conflict} the capability `{name}` is added; delete one of them", node)
-
-
-_WINDOWS_RULE = "invalid-os-option"
-_WINDOWS_DOMAIN = lazy_pattern(r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}')
-_WINDOWS_USER = lazy_pattern(r'(?![. ]+\Z)[^"/\\:;|=,+*?<>@\[\]]{1,104}')
-_CONTROL_CHARACTER = lazy_pattern(r"[\x00-\x1f\x7f]")
-_MAX_CREDENTIAL_BYTES = 64 * 1024
 
 
 def _is_windows_user(name: str) -> bool:
@@ -163,53 +140,6 @@ def _get_host_process(owner: Fields) -> bool | None:
     return found if isinstance(found, bool) else None
 
 
-_validate_windows_options = mapping(
-    {
-        "gmsaCredentialSpecName": dns_subdomain(_WINDOWS_RULE, "object name", allow_empty=False),
-        "gmsaCredentialSpec": _validate_credential_spec,
-        "hostProcess": _validate_host_process,
-        "runAsUserName": text(
-            _WINDOWS_RULE, "Windows user", _is_windows_user, "write it as `DOMAIN\\user` or `user`", allow_empty=False
-        ),
-    }
-)
-
-_SHARED: ValidatorTable = {
-    "runAsUser": _validate_id,
-    "runAsGroup": _validate_id,
-    "seccompProfile": _validate_seccomp_profile,
-    "appArmorProfile": _validate_apparmor_profile,
-    "windowsOptions": _validate_windows_options,
-}
-_CONTAINER: ValidatorTable = {
-    **_SHARED,
-    "procMount": _validate_proc_mount,
-    "allowPrivilegeEscalation": _validate_escalation,
-}
-_POD: ValidatorTable = {
-    **_SHARED,
-    "fsGroup": _validate_id,
-    "supplementalGroups": each(_validate_id),
-    "supplementalGroupsPolicy": one_of("Merge", "Strict"),
-    "fsGroupChangePolicy": one_of("OnRootMismatch", "Always"),
-    # `MountOption` needs a feature gate that is off by default.
-    "seLinuxChangePolicy": one_of("Recursive"),
-    "sysctls": _validate_sysctls,
-}
-
-
-def validate_container_security(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    """Validate the security context of one container."""
-    if isinstance(value, dict):
-        validate_fields(value, _CONTAINER, pod)
-
-
-def validate_pod_security(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    """Validate the security context of the pod."""
-    if isinstance(value, dict):
-        validate_fields(value, _POD, pod)
-
-
 def validate_process_namespace(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate that the containers share either a process namespace of their own or that of the host."""
     if value_of(value) is True and pod.is_true("hostPID"):
@@ -232,40 +162,62 @@ def validate_host_users(key: str, value: Node, owner: Fields, pod: Validation) -
             pod.report(_CONFLICT_RULE, message, devices)
 
 
-_LINUX_CONTEXT = frozenset(
-    "appArmorProfile seLinuxOptions seccompProfile fsGroup fsGroupChangePolicy runAsUser runAsGroup "
-    "supplementalGroups supplementalGroupsPolicy seLinuxChangePolicy sysctls "
-    "capabilities readOnlyRootFilesystem privileged allowPrivilegeEscalation procMount".split()
-)
-_LINUX_POD = frozenset(("hostUsers", "hostPID", "hostIPC", "shareProcessNamespace", "resources"))
-# False is the same as not set for these fields of the pod.
-_FLAGS = ("hostPID", "hostIPC")
-
-
-def validate_os(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    """Validate the operating system of the pod, and that no fields of the other are set."""
-    if not isinstance(value, dict):
-        return
-    name = as_text(value.get("name"))
+def _check_os(system: Fields, key: Node, pod: Validation) -> None:
+    """Check the operating system of the pod, and that no fields of the other are set."""
+    name = as_text(system.get("name"))
     if not name:
-        report_missing("`os`", value, "name", key, pod)
-    elif name == "linux":
-        _forbid_fields(frozenset(("windowsOptions",)), _list_security_contexts(pod), name, pod)
-    elif name == "windows":
-        _forbid_fields(_LINUX_CONTEXT, _list_security_contexts(pod), name, pod)
-        _forbid_fields(_LINUX_POD, (pod.spec,), name, pod)
+        pod.report_missing("`os`", system, "name", key)
+    elif name not in ("linux", "windows"):
+        pod.report_unsupported("name", system["name"], ("linux", "windows"))
     else:
-        report_unsupported("name", value["name"], ("linux", "windows"), pod)
+        forbidden = _LINUX_CONTEXT if name == "windows" else frozenset(("windowsOptions",))
+        owners = (pod.spec, *pod.iter_containers("containers", "initContainers"))
+        contexts = [(forbidden, as_mapping(owner.get("securityContext"))) for owner in owners]
+        for fields, owner in (*contexts, (_LINUX_POD if name == "windows" else frozenset(), pod.spec)):
+            for field, value in owner.items():
+                if field in fields and is_set(value) and not (field in _FLAGS and not value_of(value)):
+                    pod.report(_WINDOWS_RULE, f"`{field}` cannot be set with `os: {name}`; delete it", field)
 
 
-def _list_security_contexts(pod: Validation) -> list[Fields]:
-    owners = (pod.spec, *pod.iter_containers("containers", "initContainers"))
-    contexts = (owner.get("securityContext") for owner in owners)
-    return [context for context in contexts if isinstance(context, dict)]
+_validate_profile = mapping({}, _check_profile)
+_SHARED: Table = {
+    "runAsUser": _validate_id,
+    "runAsGroup": _validate_id,
+    "seccompProfile": _validate_profile,
+    "appArmorProfile": _validate_profile,
+    "windowsOptions": mapping(
+        {
+            "gmsaCredentialSpecName": dns_subdomain(_WINDOWS_RULE, "object name", allow_empty=False),
+            "gmsaCredentialSpec": _validate_credential_spec,
+            "hostProcess": _validate_host_process,
+            "runAsUserName": text(
+                _WINDOWS_RULE,
+                "Windows user",
+                _is_windows_user,
+                "write it as `DOMAIN\\user` or `user`",
+                allow_empty=False,
+            ),
+        }
+    ),
+}
+validate_container_security = mapping(
+    {
+        **_SHARED,
+        "procMount": all_of(one_of("Default", "Unmasked"), _validate_proc_mount),
+        "allowPrivilegeEscalation": _validate_escalation,
+    }
+)
+validate_pod_security = mapping(
+    {
+        **_SHARED,
+        "fsGroup": _validate_id,
+        "supplementalGroups": each(_validate_id),
+        "supplementalGroupsPolicy": one_of("Merge", "Strict"),
+        "fsGroupChangePolicy": one_of("OnRootMismatch", "Always"),
+        # `MountOption` needs a feature gate that is off by default.
+        "seLinuxChangePolicy": one_of("Recursive"),
+        "sysctls": _validate_sysctls,
+    }
+)
 
-
-def _forbid_fields(fields: frozenset[str], owners: Iterable[Fields], os_name: str, pod: Validation) -> None:
-    for owner in owners:
-        for key, value in owner.items():
-            if key in fields and is_set(value) and not (key in _FLAGS and not value_of(value)):
-                pod.report(_WINDOWS_RULE, f"`{key}` cannot be set with `os: {os_name}`; delete it", key)
+validate_os = mapping({}, _check_os)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TypeAlias
 
 from jobgen.check.admission.env import validate_file_field_ref, validate_file_resource_ref
 from jobgen.check.admission.fields import (
     Fields,
+    Table,
     Validation,
-    Validator,
-    ValidatorTable,
     all_of,
     dns_label,
     dns_subdomain,
     each,
+    fields,
     find_key,
     is_empty,
     is_set,
@@ -26,26 +24,47 @@ from jobgen.check.admission.fields import (
     mapping,
     number,
     one_of,
-    report_missing,
-    report_unsupported,
-    require_fields,
     text,
-    validate_fields,
+    valid_text,
 )
 from jobgen.check.admission.metadata import validate_annotation_keys, validate_labels
-from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, has_backsteps, is_dns_label, is_dns_subdomain
-from jobgen.check.admission.resources import validate_quantity
-from jobgen.check.admission.scheduling import validate_label_selector
+from jobgen.check.admission.names import (
+    DNS_LABEL,
+    DNS_SUBDOMAIN,
+    has_backsteps,
+    is_dns_label,
+    is_dns_subdomain,
+    is_driver_name,
+)
+from jobgen.check.admission.scheduling import validate_label_selector, validate_quantity
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import did_you_mean
 
-_PROPAGATION_MODES = ("None", "HostToContainer", "Bidirectional")
-_RECURSIVE_MODES = ("Disabled", "IfPossible", "Enabled")
 _MOUNT_RULE = "conflicting-mount"
 _PATH_RULE = "invalid-volume-path"
+_validate_propagation_mode = one_of("None", "HostToContainer", "Bidirectional")
+_validate_recursive_mode = one_of("Disabled", "IfPossible", "Enabled")
+_SOURCE_RULE = "invalid-volume-source"
+_validate_mode = number(0, 0o777)
+_validate_byte = number(0, 255)
+_validate_object_name = dns_subdomain("invalid-object-name", "object name")
+_validate_named_secret = mapping({}, "name")
+validate_host_path = valid_text(
+    _PATH_RULE, "`{key}` is `{found}`, but must not contain `..`", lambda path: not has_backsteps(path)
+)
+_validate_absolute_path = valid_text(
+    _PATH_RULE, "`{key}` must be an absolute path, got `{found}`", lambda path: path.startswith("/")
+)
+validate_driver = text(_SOURCE_RULE, "driver name", is_driver_name, "use a domain name with at most 63 characters")
+_ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
+_STORAGE = "resources.requests.storage"
+_IQN = lazy_pattern(r"iqn\.[0-9]{4}-[0-9]{2}\.[-.A-Za-z0-9]+:[^,;*&$|\t\n\f\r ]+\Z")
+_EUI_OR_NAA = lazy_pattern(r"(?:eui.[A-Za-z0-9]{16}|naa.[A-Za-z0-9]{32})\Z")
+_IQN_HINT = "use the `iqn.`, `eui.` or `naa.` format"
+validate_storageos_name = dns_label(_SOURCE_RULE, "StorageOS name")
 
 
 def validate_local_path(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -76,7 +95,7 @@ def validate_volume_mounts(key: str, value: Node, owner: Fields, pod: Validation
             if type(name) is not str or name not in pod.volumes:
                 _validate_volume_reference("a mount", mount, key, pod)
             if path is None or path == "":
-                report_missing("a mount", mount, "mountPath", key, pod)
+                pod.report_missing("a mount", mount, "mountPath", key)
             elif type(path) is str:
                 if path in paths:
                     message = f"two mounts of the container have the path `{path}`; change one of them"
@@ -89,7 +108,7 @@ def validate_volume_mounts(key: str, value: Node, owner: Fields, pod: Validation
 def _validate_volume_reference(what: str, mount: Fields, parent: str, pod: Validation) -> None:
     name = value_of(mount.get("name"))
     if name is None or name == "":
-        report_missing(what, mount, "name", parent, pod)
+        pod.report_missing(what, mount, "name", parent)
     elif type(name) is str and name not in pod.volumes:
         message = f"the pod has no volume `{name}`{did_you_mean(name, list(pod.volumes)) or '; add it to the pod'}"
         pod.report("unknown-volume", message, mount["name"])
@@ -102,37 +121,19 @@ def _validate_mount_options(mount: Fields, container: Fields, pod: Validation) -
     if as_text(mount.get("subPathExpr")) and as_text(mount.get("subPath")):
         message = "`subPath` and `subPathExpr` are mutually exclusive; delete one of them"
         pod.report(_MOUNT_RULE, message, mount["subPathExpr"])
-    if "mountPropagation" in mount:
-        _validate_propagation(mount["mountPropagation"], container, pod)
-    if "recursiveReadOnly" in mount:
-        _validate_recursive_read_only(mount["recursiveReadOnly"], mount, pod)
-
-
-def _validate_propagation(value: Node, container: Fields, pod: Validation) -> None:
-    found = value_of(value)
-    if type(found) is str and found not in _PROPAGATION_MODES:
-        report_unsupported("mountPropagation", value, _PROPAGATION_MODES, pod)
+    propagation, recursive = mount.get("mountPropagation"), mount.get("recursiveReadOnly")
+    _validate_propagation_mode("mountPropagation", propagation, mount, pod)
     is_privileged = value_of(get_path(container, "securityContext", "privileged")) is True
-    if found == "Bidirectional" and not is_privileged:
+    if value_of(propagation) == "Bidirectional" and not is_privileged:
         message = "`mountPropagation` is `Bidirectional`, which requires a privileged container"
-        pod.report(_MOUNT_RULE, message, value)
-
-
-def _validate_recursive_read_only(value: Node, mount: Fields, pod: Validation) -> None:
-    found = value_of(value)
-    if type(found) is not str or found == "Disabled":
-        return
-    if found not in _RECURSIVE_MODES:
-        report_unsupported("recursiveReadOnly", value, _RECURSIVE_MODES, pod)
-        return
-    if value_of(mount.get("readOnly")) is not True:
-        pod.report(_MOUNT_RULE, f"`recursiveReadOnly` is `{found}`, which requires `readOnly` to be true", value)
-    if as_text(mount.get("mountPropagation")) not in ("", "None"):
-        pod.report(
-            _MOUNT_RULE,
-            f"`recursiveReadOnly` is `{found}`, which excludes `mountPropagation`; delete one of them",
-            value,
-        )
+        pod.report(_MOUNT_RULE, message, propagation)
+    _validate_recursive_mode("recursiveReadOnly", recursive, mount, pod)
+    if (mode := value_of(recursive)) in ("IfPossible", "Enabled"):
+        if value_of(mount.get("readOnly")) is not True:
+            pod.report(_MOUNT_RULE, f"`recursiveReadOnly` is `{mode}`, which requires `readOnly` to be true", recursive)
+        if as_text(propagation) not in ("", "None"):
+            message = f"`recursiveReadOnly` is `{mode}`, which excludes `mountPropagation`; delete one of them"
+            pod.report(_MOUNT_RULE, message, recursive)
 
 
 def validate_volume_devices(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -144,22 +145,17 @@ def validate_volume_devices(key: str, value: Node, owner: Fields, pod: Validatio
     paths = {as_text(mount.get("mountPath")) for mount in mounts} - {""}
     for device in iter_mappings(value):
         _validate_volume_reference("a device", device, key, pod)
-        _validate_block_volume(device, pod)
+        name = as_text(device.get("name"))
+        volume = pod.volumes.get(name, {})
+        if volume and not any(is_set(volume.get(source)) for source in ("persistentVolumeClaim", "ephemeral")):
+            pod.report(_MOUNT_RULE, f"volume `{name}` cannot be a device; use a volume that is a claim", device["name"])
         _validate_unique("name", device, names, pod)
         path = as_text(device.get("devicePath"))
         if not path:
-            report_missing("a device", device, "devicePath", key, pod)
+            pod.report_missing("a device", device, "devicePath", key)
         elif has_backsteps(path):
             pod.report(_PATH_RULE, f"`devicePath` is `{path}`, but must not contain `..`", device["devicePath"])
         _validate_unique("devicePath", device, paths, pod)
-
-
-def _validate_block_volume(device: Fields, pod: Validation) -> None:
-    name = as_text(device.get("name"))
-    volume = pod.volumes.get(name, {})
-    if volume and not any(is_set(volume.get(source)) for source in ("persistentVolumeClaim", "ephemeral")):
-        message = f"volume `{name}` cannot be a device; use a volume that is a claim"
-        pod.report(_MOUNT_RULE, message, device["name"])
 
 
 def _validate_unique(field: str, device: Fields, used: set[str], pod: Validation) -> None:
@@ -171,43 +167,27 @@ def _validate_unique(field: str, device: Fields, used: set[str], pod: Validation
         used.add(found)
 
 
-_SOURCE_RULE = "invalid-volume-source"
-
-
 def index_volumes(value: Node) -> dict[str, Fields]:
     """Return the volumes of the pod by name."""
-    volumes: dict[str, Fields] = {}
-    for volume in value if isinstance(value, list) else ():
-        if isinstance(volume, dict):
-            name = value_of(volume.get("name"))
-            if type(name) is str:
-                volumes[name] = volume
-    return volumes
+    return {name: volume for volume in iter_mappings(value) if type(name := value_of(volume.get("name"))) is str}
 
 
 def validate_volumes(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the volumes of the pod."""
-    if not isinstance(value, list):
-        return
     names: set[str] = set()
-    for volume in value:
-        if isinstance(volume, dict):
-            _validate_volume_name(volume, names, key, pod)
-            _validate_volume_source(volume, pod)
-            if "ephemeral" in volume and is_set(volume["ephemeral"]):
-                _validate_ephemeral_claim_name(as_text(volume.get("name")), volume, pod)
-
-
-def _validate_volume_name(volume: Fields, names: set[str], parent: str, pod: Validation) -> None:
-    name = value_of(volume.get("name"))
-    if name is None or name == "":
-        report_missing("a volume", volume, "name", parent, pod)
-    elif type(name) is str:
-        if not is_dns_label(name):
-            pod.report("invalid-volume-name", f"`{name}` is not a valid volume name; {DNS_LABEL}", volume["name"])
-        if name in names:
-            pod.report("duplicate-volume", f"two volumes are named `{name}`; rename one of them", volume["name"])
-        names.add(name)
+    for volume in iter_mappings(value):
+        name = value_of(volume.get("name"))
+        if name is None or name == "":
+            pod.report_missing("a volume", volume, "name", key)
+        elif type(name) is str:
+            if not is_dns_label(name):
+                pod.report("invalid-volume-name", f"`{name}` is not a valid volume name; {DNS_LABEL}", volume["name"])
+            if name in names:
+                pod.report("duplicate-volume", f"two volumes are named `{name}`; rename one of them", volume["name"])
+            names.add(name)
+        _validate_volume_source(volume, pod)
+        if pod.name and "ephemeral" in volume and is_set(volume["ephemeral"]):
+            _validate_ephemeral_claim_name(as_text(volume.get("name")), volume, pod)
 
 
 def _validate_volume_source(volume: Fields, pod: Validation) -> None:
@@ -227,9 +207,6 @@ def _validate_volume_source(volume: Fields, pod: Validation) -> None:
 
 
 def _validate_ephemeral_claim_name(name: str, volume: Fields, pod: Validation) -> None:
-    """Validate the name of the claim for an ephemeral volume: that of the pod and that of the volume."""
-    if not pod.name:
-        return
     claim_name = f"{pod.name}-{name}"
     if is_dns_label(name) and not is_dns_subdomain(claim_name):
         message = f"`{claim_name}`, the claim of this volume, is not a valid object name; {DNS_SUBDOMAIN}"
@@ -242,55 +219,15 @@ def _validate_ephemeral_claim_name(name: str, volume: Fields, pod: Validation) -
             pod.report(_SOURCE_RULE, message, claim["claimName"])
 
 
-_validate_mode = number(0, 0o777)
-_validate_byte = number(0, 255)
-_validate_object_name = dns_subdomain("invalid-object-name", "object name")
-_validate_named_secret = mapping({}, "name")
-
-
-def validate_host_path(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    """Validate a path on the node."""
-    if has_backsteps(as_text(value)):
-        pod.report(_PATH_RULE, f"`{key}` is `{value_of(value)}`, but must not contain `..`", value)
-
-
-def _validate_absolute_path(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    path = as_text(value)
-    if path and not path.startswith("/"):
-        pod.report(_PATH_RULE, f"`{key}` must be an absolute path, got `{path}`", value)
-
-
-def _validate_key_to_path(key: str, item: Node, owner: Fields, pod: Validation) -> None:
-    """Validate an item that projects a key of a ConfigMap or a Secret to a file."""
-    if isinstance(item, dict):
-        validate_fields(item, _KEY_TO_PATH, pod)
-        require_fields("an item", item, ("key", "path"), key, pod)
-
-
-def _validate_downward_file(key: str, item: Node, owner: Fields, pod: Validation) -> None:
-    """Validate an item that projects a field of the pod to a file."""
-    if not isinstance(item, dict):
-        return
-    validate_fields(item, _DOWNWARD_FILE, pod)
-    require_fields("an item", item, ("path",), key, pod)
+def _check_downward_source(item: Fields, place: Node, pod: Validation) -> None:
     given = list_set_keys(item, ("fieldRef", "resourceFieldRef"))
     if len(given) != 1:
         message = "an item requires exactly one of `fieldRef` and `resourceFieldRef`"
-        pod.report(_SOURCE_RULE, message, given[-1] if given else locatable(item, key))
+        pod.report(_SOURCE_RULE, message, given[-1] if given else locatable(item, place))
 
 
-_KEY_TO_PATH: ValidatorTable = {"path": validate_unreserved_local_path, "mode": _validate_mode}
-_DOWNWARD_FILE: ValidatorTable = {
-    **_KEY_TO_PATH,
-    "fieldRef": validate_file_field_ref,
-    "resourceFieldRef": validate_file_resource_ref,
-}
-_validate_items = each(_validate_key_to_path)
-_validate_downward_items = each(_validate_downward_file)
-
-
-def _validate_projected(key: str, value: Fields, owner: Fields, pod: Validation) -> None:
-    """Validate that each projection has one source and no two write the same file."""
+def _check_projections(value: Fields, place: Node, pod: Validation) -> None:
+    """Check that each projection has one source and no two write the same file."""
     paths: set[str] = set()
     for projection in iter_mappings(value.get("sources")):
         given = list_set_keys(projection, _PROJECTIONS)
@@ -301,65 +238,38 @@ def _validate_projected(key: str, value: Fields, owner: Fields, pod: Validation)
             for item in iter_mappings(get_path(source, "items")):
                 path = as_text(item.get("path"))
                 if path and path in paths:
-                    pod.report(
-                        _SOURCE_RULE, f"two items of the volume write `{path}`; change one of them", item["path"]
-                    )
+                    message = f"two items of the volume write `{path}`; change one of them"
+                    pod.report(_SOURCE_RULE, message, item["path"])
                 paths.add(path)
 
 
-_PROJECTIONS: ValidatorTable = {
-    "secret": mapping({"items": _validate_items}, "name"),
-    "configMap": mapping({"items": _validate_items}, "name"),
-    "downwardAPI": mapping({"items": _validate_downward_items}),
-    "serviceAccountToken": mapping(
-        {"expirationSeconds": number(600, 1 << 32), "path": validate_unreserved_local_path}, "path"
-    ),
-}
+def _check_claim_template(template: Fields, place: Node, pod: Validation) -> None:
+    if not isinstance(template.get("spec"), dict):
+        pod.require_fields("a volume claim", {}, ("accessModes", _STORAGE), place)
 
 
-def validate_driver(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    """Validate the name of a CSI driver."""
-    name = as_text(value)
-    if name and not (len(name) <= 63 and is_dns_subdomain(name.lower())):
-        message = f"`{name}` is not a valid driver name; use a domain name with at most 63 characters"
-        pod.report(_SOURCE_RULE, message, value)
+def _check_claim_metadata(metadata: Fields, place: Node, pod: Validation) -> None:
+    for name, part in metadata.items():
+        if name not in ("labels", "annotations") and not is_empty(part):
+            message = f"`{name}` cannot be set in the template of a claim; only labels and annotations can"
+            pod.report(_SOURCE_RULE, message, name)
 
 
-_ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
-_STORAGE = "resources.requests.storage"
-_validate_namespace = dns_label("invalid-object-name", "namespace name")
-
-
-def _validate_claim_template(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    """Validate the template of the claim that Kubernetes creates for an ephemeral volume."""
-    if not isinstance(value, dict):
-        return
-    validate_fields(value, _CLAIM_TEMPLATE, pod)
-    if not isinstance(value.get("spec"), dict):
-        require_fields("a volume claim", {}, ("accessModes", _STORAGE), key, pod)
-
-
-def _validate_claim_metadata(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    if isinstance(value, dict):
-        validate_fields(value, _CLAIM_METADATA, pod)
-        for name, part in value.items():
-            if name not in _CLAIM_METADATA and not is_empty(part):
-                message = f"`{name}` cannot be set in the template of a claim; only labels and annotations can"
-                pod.report(_SOURCE_RULE, message, name)
-
-
-def validate_claim_spec(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    """Validate the spec of a claim, or of the template of one."""
-    if not isinstance(value, dict):
-        return
-    validate_fields(value, _CLAIM_SPEC, pod)
-    require_fields("a volume claim", value, ("accessModes",), key, pod)
-    storage = get_path(value, *_STORAGE.split("."))
+def _check_claim_spec(claim: Fields, place: Node, pod: Validation) -> None:
+    storage = get_path(claim, *_STORAGE.split("."))
     if not is_set(storage):
-        report_missing("a volume claim", {}, _STORAGE, _find_deepest(value, _STORAGE.split("."), key), pod)
+        pod.report_missing("a volume claim", {}, _STORAGE, _find_deepest(claim, _STORAGE.split("."), place))
     elif (milli := to_milli(storage)) is not None and milli <= 0:
         pod.report(_SOURCE_RULE, f"`storage` must be more than 0, got `{value_of(storage)}`", storage)
-    _validate_data_sources(value, pod)
+    source, reference = claim.get("dataSource"), claim.get("dataSourceRef")
+    if not isinstance(source, dict) or not isinstance(reference, dict):
+        return
+    if as_text(reference.get("namespace")):
+        message = "`dataSource` cannot be set with a `dataSourceRef` that has a namespace; delete one of them"
+        pod.report(_SOURCE_RULE, message, source)
+    elif any(value_of(source.get(name)) != value_of(reference.get(name)) for name in ("apiGroup", "kind", "name")):
+        message = "`dataSource` and `dataSourceRef` refer to different objects; delete one of them"
+        pod.report(_SOURCE_RULE, message, reference)
 
 
 def _find_deepest(owner: Fields, steps: list[str], parent: Node) -> Node:
@@ -374,62 +284,22 @@ def validate_access_modes(key: str, value: Node, owner: Fields, pod: Validation)
     modes = list(iter_texts(value))
     for mode, node in modes:
         if mode not in _ACCESS_MODES:
-            report_unsupported(key, node, _ACCESS_MODES, pod)
+            pod.report_unsupported(key, node, _ACCESS_MODES)
     known = {mode for mode, _ in modes} & set(_ACCESS_MODES)
     if "ReadWriteOncePod" in known and len(known) > 1:
         message = "`ReadWriteOncePod` cannot be combined with other access modes; delete it or the others"
         pod.report(_SOURCE_RULE, message, key)
 
 
-def _validate_data_sources(spec: Fields, pod: Validation) -> None:
-    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
-    if not isinstance(source, dict) or not isinstance(reference, dict):
-        return
-    if as_text(reference.get("namespace")):
-        message = "`dataSource` cannot be set with a `dataSourceRef` that has a namespace; delete one of them"
-        pod.report(_SOURCE_RULE, message, source)
-    elif any(value_of(source.get(name)) != value_of(reference.get(name)) for name in ("apiGroup", "kind", "name")):
-        message = "`dataSource` and `dataSourceRef` refer to different objects; delete one of them"
-        pod.report(_SOURCE_RULE, message, reference)
-
-
-def _validate_data_source(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    if not isinstance(value, dict):
-        return
-    validate_fields(value, _DATA_SOURCE, pod)
-    require_fields(f"`{key}`", value, ("name", "kind"), key, pod)
-    kind = as_text(value.get("kind"))
-    if kind not in ("", "PersistentVolumeClaim") and not as_text(value.get("apiGroup")):
+def _check_data_source(source: Fields, place: Node, pod: Validation) -> None:
+    kind = as_text(source.get("kind"))
+    if kind not in ("", "PersistentVolumeClaim") and not as_text(source.get("apiGroup")):
         message = f"`{kind}` requires `apiGroup`; without it only `PersistentVolumeClaim` is valid"
-        pod.report(_SOURCE_RULE, message, value["kind"])
-
-
-_DATA_SOURCE: ValidatorTable = {"apiGroup": _validate_object_name, "namespace": _validate_namespace}
-_CLAIM_METADATA: ValidatorTable = {"labels": validate_labels, "annotations": validate_annotation_keys}
-_CLAIM_SPEC: ValidatorTable = {
-    "accessModes": validate_access_modes,
-    "selector": validate_label_selector,
-    "storageClassName": _validate_object_name,
-    "volumeAttributesClassName": _validate_object_name,
-    "volumeMode": one_of("Filesystem", "Block"),
-    "dataSource": _validate_data_source,
-    "dataSourceRef": _validate_data_source,
-}
-_CLAIM_TEMPLATE: ValidatorTable = {"metadata": _validate_claim_metadata, "spec": validate_claim_spec}
-
-
-_IQN = lazy_pattern(r"iqn\.[0-9]{4}-[0-9]{2}\.[-.A-Za-z0-9]+:[^,;*&$|\t\n\f\r ]+\Z")
-_EUI_OR_NAA = lazy_pattern(r"(?:eui.[A-Za-z0-9]{16}|naa.[A-Za-z0-9]{32})\Z")
-_IQN_HINT = "use the `iqn.`, `eui.` or `naa.` format"
+        pod.report(_SOURCE_RULE, message, source["kind"])
 
 
 def _is_iqn(name: str) -> bool:
     return bool(_IQN.match(name) or _EUI_OR_NAA.match(name))
-
-
-_validate_iqn = text(_SOURCE_RULE, "iSCSI qualified name", _is_iqn, _IQN_HINT)
-_validate_initiator = text(_SOURCE_RULE, "iSCSI qualified name", _is_iqn, _IQN_HINT, allow_empty=False)
-validate_storageos_name = dns_label(_SOURCE_RULE, "StorageOS name")
 
 
 def _validate_flex_options(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -440,7 +310,9 @@ def _validate_flex_options(key: str, value: Node, owner: Fields, pod: Validation
             pod.report(_SOURCE_RULE, message, option)
 
 
-def _validate_iscsi(key: str, value: Fields, owner: Fields, pod: Validation) -> None:
+def _validate_iscsi(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+    if not isinstance(value, dict):
+        return
     chap = [name for name in ("chapAuthDiscovery", "chapAuthSession") if value_of(value.get(name)) is True]
     if chap and not is_set(value.get("secretRef")):
         pod.report(_SOURCE_RULE, f"`{chap[0]}` requires `secretRef`; set it", value[chap[0]])
@@ -450,16 +322,16 @@ def _validate_iscsi(key: str, value: Fields, owner: Fields, pod: Validation) -> 
         pod.report(_SOURCE_RULE, message, owner.get("name") or key)
 
 
-def _validate_fc(key: str, value: Fields, owner: Fields, pod: Validation) -> None:
+def _check_fc(value: Fields, key: Node, pod: Validation) -> None:
     targets, wwids = (not is_empty(value.get(name)) for name in ("targetWWNs", "wwids"))
     if targets == wwids:
         pod.report(_SOURCE_RULE, "`fc` requires exactly one of `targetWWNs` and `wwids`", key)
     if targets:
-        require_fields("`fc` with `targetWWNs`", value, ("lun",), key, pod)
+        pod.require_fields("`fc` with `targetWWNs`", value, ("lun",), key)
         _validate_byte("lun", value.get("lun"), value, pod)
 
 
-def _validate_flocker(key: str, value: Fields, owner: Fields, pod: Validation) -> None:
+def _check_flocker(value: Fields, key: Node, pod: Validation) -> None:
     name, uuid = as_text(value.get("datasetName")), as_text(value.get("datasetUUID"))
     if bool(name) == bool(uuid):
         pod.report(_SOURCE_RULE, "`flocker` requires exactly one of `datasetName` and `datasetUUID`", key)
@@ -467,7 +339,7 @@ def _validate_flocker(key: str, value: Fields, owner: Fields, pod: Validation) -
         pod.report(_SOURCE_RULE, f"`datasetName` is `{name}`, but must not contain `/`", value["datasetName"])
 
 
-def _validate_quobyte(key: str, value: Fields, owner: Fields, pod: Validation) -> None:
+def _check_quobyte(value: Fields, key: Node, pod: Validation) -> None:
     registry, tenant = as_text(value.get("registry")), as_text(value.get("tenant"))
     if registry and len(tenant) > 64:
         pod.report(_SOURCE_RULE, f"`tenant` must have at most 64 characters, got {len(tenant)}", value["tenant"])
@@ -476,87 +348,104 @@ def _validate_quobyte(key: str, value: Fields, owner: Fields, pod: Validation) -
         pod.report(_SOURCE_RULE, message, value["registry"])
 
 
-def _validate_azure_disk(key: str, value: Fields, owner: Fields, pod: Validation) -> None:
+def _check_azure_disk(value: Fields, key: Node, pod: Validation) -> None:
     # The default of `kind` is `Shared`, a blob.
     prefix = "/subscriptions/" if as_text(value.get("kind")) == "Managed" else "https://"
     uri = as_text(value.get("diskURI"))
     if uri and not uri.startswith(prefix):
-        pod.report(
-            _SOURCE_RULE,
-            f"`diskURI` is `{uri}`, but must start with `{prefix}` for this kind of disk",
-            value["diskURI"],
-        )
+        message = f"`diskURI` is `{uri}`, but must start with `{prefix}` for this kind of disk"
+        pod.report(_SOURCE_RULE, message, value["diskURI"])
 
 
-_SourceValidator: TypeAlias = Callable[[str, Fields, Fields, Validation], None]
-
-
-def validate_source(table: ValidatorTable, *required: str, also: _SourceValidator | None = None) -> Validator:
-    """Return a validator for a volume source: fields by the table, required fields, and their combination by `also`."""
-    validate_each_field = mapping(table, *required)
-    if also is None:
-        return validate_each_field
-
-    def validate_combination(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-        if isinstance(value, dict):
-            also(key, value, owner, pod)
-
-    return all_of(validate_each_field, validate_combination)
-
+_FILE: Table = {"path": validate_unreserved_local_path, "mode": _validate_mode}
+_FIELD_FILE: Table = {**_FILE, "fieldRef": validate_file_field_ref, "resourceFieldRef": validate_file_resource_ref}
+_validate_items = each(mapping({}, fields("an item", _FILE, "key", "path")))
+_validate_downward_items = each(mapping({}, fields("an item", _FIELD_FILE, "path", _check_downward_source)))
+_PROJECTIONS: Table = {
+    "secret": mapping({"items": _validate_items}, "name"),
+    "configMap": mapping({"items": _validate_items}, "name"),
+    "downwardAPI": mapping({"items": _validate_downward_items}),
+    "serviceAccountToken": mapping(
+        {"expirationSeconds": number(600, 1 << 32), "path": validate_unreserved_local_path}, "path"
+    ),
+}
+_validate_data_source = mapping(
+    {"apiGroup": _validate_object_name, "namespace": dns_label("invalid-object-name", "namespace name")},
+    "name",
+    "kind",
+    _check_data_source,
+)
+_CLAIM_SPEC: Table = {
+    "accessModes": validate_access_modes,
+    "selector": validate_label_selector,
+    "storageClassName": _validate_object_name,
+    "volumeAttributesClassName": _validate_object_name,
+    "volumeMode": one_of("Filesystem", "Block"),
+    "dataSource": _validate_data_source,
+    "dataSourceRef": _validate_data_source,
+}
+validate_claim_spec = mapping({}, fields("a volume claim", _CLAIM_SPEC, "accessModes", _check_claim_spec))
+_validate_claim_template = mapping(
+    {
+        "metadata": mapping(
+            {"labels": validate_labels, "annotations": validate_annotation_keys}, _check_claim_metadata
+        ),
+        "spec": validate_claim_spec,
+    },
+    _check_claim_template,
+)
+_validate_iqn = text(_SOURCE_RULE, "iSCSI qualified name", _is_iqn, _IQN_HINT)
+_validate_initiator = text(_SOURCE_RULE, "iSCSI qualified name", _is_iqn, _IQN_HINT, allow_empty=False)
 
 _HOST_PATH_TYPES = tuple("DirectoryOrCreate Directory FileOrCreate File Socket CharDevice BlockDevice".split())
-_FILES: ValidatorTable = {"items": _validate_items, "defaultMode": _validate_mode}
-_DOWNWARD_FILES: ValidatorTable = {"items": _validate_downward_items, "defaultMode": _validate_mode}
-_PROJECTED: ValidatorTable = {"sources": each(mapping(_PROJECTIONS)), "defaultMode": _validate_mode}
-_CSI: ValidatorTable = {
-    "driver": validate_driver,
-    "nodePublishSecretRef": mapping({"name": _validate_object_name}, "name"),
-}
-_ISCSI: ValidatorTable = {"iqn": _validate_iqn, "initiatorName": _validate_initiator, "lun": _validate_byte}
-validate_iscsi = validate_source(_ISCSI, "targetPortal", "iqn", also=_validate_iscsi)
-_AZURE_DISK: ValidatorTable = {
+_FILES: Table = {"items": _validate_items, "defaultMode": _validate_mode}
+_ISCSI: Table = {"iqn": _validate_iqn, "initiatorName": _validate_initiator, "lun": _validate_byte}
+validate_iscsi = all_of(mapping(_ISCSI, "targetPortal", "iqn"), _validate_iscsi)
+_AZURE_DISK: Table = {
     "cachingMode": one_of("None", "ReadOnly", "ReadWrite"),
     "kind": one_of("Shared", "Dedicated", "Managed"),
 }
-_STORAGEOS: ValidatorTable = {
+_STORAGEOS: Table = {
     "volumeName": validate_storageos_name,
     "volumeNamespace": validate_storageos_name,
     "secretRef": _validate_named_secret,
 }
-SHARED_SOURCES: ValidatorTable = {
-    "hostPath": validate_source({"path": validate_host_path, "type": one_of("", *_HOST_PATH_TYPES)}, "path"),
-    "nfs": validate_source({"path": _validate_absolute_path}, "server", "path"),
-    "fc": validate_source({}, also=_validate_fc),
-    "rbd": validate_source({}, "monitors", "image"),
-    "cephfs": validate_source({}, "monitors"),
-    "flocker": validate_source({}, also=_validate_flocker),
-    "quobyte": validate_source({}, "registry", "volume", also=_validate_quobyte),
-    "flexVolume": validate_source({"options": _validate_flex_options}, "driver"),
-    "gcePersistentDisk": validate_source({"partition": _validate_byte}, "pdName"),
-    "awsElasticBlockStore": validate_source({"partition": _validate_byte}, "volumeID"),
-    "azureDisk": validate_source(_AZURE_DISK, "diskName", "diskURI", also=_validate_azure_disk),
-    "vsphereVolume": validate_source({}, "volumePath"),
-    "photonPersistentDisk": validate_source({}, "pdID"),
-    "portworxVolume": validate_source({}, "volumeID"),
-    "scaleIO": validate_source({}, "gateway", "system", "volumeName"),
+SHARED_SOURCES: Table = {
+    "hostPath": mapping({"path": validate_host_path, "type": one_of("", *_HOST_PATH_TYPES)}, "path"),
+    "nfs": mapping({"path": _validate_absolute_path}, "server", "path"),
+    "fc": mapping({}, _check_fc),
+    "rbd": mapping({}, "monitors", "image"),
+    "cephfs": mapping({}, "monitors"),
+    "flocker": mapping({}, _check_flocker),
+    "quobyte": mapping({}, "registry", "volume", _check_quobyte),
+    "flexVolume": mapping({"options": _validate_flex_options}, "driver"),
+    "gcePersistentDisk": mapping({"partition": _validate_byte}, "pdName"),
+    "awsElasticBlockStore": mapping({"partition": _validate_byte}, "volumeID"),
+    "azureDisk": mapping(_AZURE_DISK, "diskName", "diskURI", _check_azure_disk),
+    "vsphereVolume": mapping({}, "volumePath"),
+    "photonPersistentDisk": mapping({}, "pdID"),
+    "portworxVolume": mapping({}, "volumeID"),
+    "scaleIO": mapping({}, "gateway", "system", "volumeName"),
 }
 """The sources that pods and PersistentVolumes have in common."""
 
-_SOURCES: ValidatorTable = {
+_SOURCES: Table = {
     **SHARED_SOURCES,
-    "emptyDir": validate_source({"sizeLimit": validate_quantity}),
-    "persistentVolumeClaim": validate_source({}, "claimName"),
-    "configMap": validate_source(_FILES, "name"),
-    "secret": validate_source(_FILES, "secretName"),
-    "downwardAPI": validate_source(_DOWNWARD_FILES),
-    "projected": validate_source(_PROJECTED, also=_validate_projected),
-    "ephemeral": validate_source({"volumeClaimTemplate": _validate_claim_template}, "volumeClaimTemplate"),
-    "csi": validate_source(_CSI, "driver"),
-    "image": validate_source({"pullPolicy": one_of("", "Always", "IfNotPresent", "Never")}, "reference"),
-    "gitRepo": validate_source({"directory": validate_local_path}, "repository"),
+    "emptyDir": mapping({"sizeLimit": validate_quantity}),
+    "persistentVolumeClaim": mapping({}, "claimName"),
+    "configMap": mapping(_FILES, "name"),
+    "secret": mapping(_FILES, "secretName"),
+    "downwardAPI": mapping({"items": _validate_downward_items, "defaultMode": _validate_mode}),
+    "projected": mapping({"sources": each(mapping(_PROJECTIONS)), "defaultMode": _validate_mode}, _check_projections),
+    "ephemeral": mapping({"volumeClaimTemplate": _validate_claim_template}, "volumeClaimTemplate"),
+    "csi": mapping(
+        {"driver": validate_driver, "nodePublishSecretRef": mapping({"name": _validate_object_name}, "name")}, "driver"
+    ),
+    "image": mapping({"pullPolicy": one_of("", "Always", "IfNotPresent", "Never")}, "reference"),
+    "gitRepo": mapping({"directory": validate_local_path}, "repository"),
     "iscsi": validate_iscsi,
-    "glusterfs": validate_source({}, "endpoints", "path"),
-    "cinder": validate_source({"secretRef": _validate_named_secret}, "volumeID"),
-    "azureFile": validate_source({}, "secretName", "shareName"),
-    "storageos": validate_source(_STORAGEOS, "volumeName"),
+    "glusterfs": mapping({}, "endpoints", "path"),
+    "cinder": mapping({"secretRef": _validate_named_secret}, "volumeID"),
+    "azureFile": mapping({}, "secretName", "shareName"),
+    "storageos": mapping(_STORAGEOS, "volumeName"),
 }

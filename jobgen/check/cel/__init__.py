@@ -20,7 +20,7 @@ from jobgen.repo import ready
 if TYPE_CHECKING:
     from jobgen.check.cel.fields import ObjectTypes
 
-__all__ = ["Bound", "CompileError", "Expression", "Failed", "available", "bind", "compile_cel", "mentions"]
+__all__ = ["Bound", "CompileError", "Expression", "Failed", "available", "compile_cel", "mentions"]
 
 # The steps of loops are limited, so on data of this size no expression of the engine's own functions takes long.
 _CHEAP_NATIVE = 40_000
@@ -74,34 +74,29 @@ class Bound:
 class Expression:
     """A compiled expression; call it with plain data."""
 
-    __slots__ = ("_cheap", "_is_interpreted", "_program", "_root", "_serialized", "text")
+    __slots__ = ("_cheap", "_program", "_root", "is_interpreted", "serialized", "text")
 
     def __init__(self, text: str, program: engine.Native, serialized: bytes, cheap: int = -1) -> None:
         self.text = text
         self._program = program
-        self._is_interpreted = program is None
-        self._serialized = serialized
+        self.is_interpreted = program is None
+        self.serialized = serialized
         self._root: Any = None
         self._cheap = cheap
 
     def __call__(self, bindings: Mapping[str, Any] | Bound) -> Any:
         """The value for these variables, or why there is none."""
         bound = bindings if isinstance(bindings, Bound) else Bound(bindings)
-        if self._is_too_expensive(bound):
+        # On small data only the constants in it can take too long, which is known once.
+        if bound.measure() >= self.cheap_size and not self._is_affordable(bound):
             return self._count(bound)
-        if self._is_interpreted:
+        if self.is_interpreted:
             return self._interpret(bound, MAX_CALL_COST)
         result = engine.run(self._program, bound.native)
         if not (isinstance(result, Failed) and engine.TOO_MANY_STEPS in result.message):
             return result
         bound.is_slow = True
         return self._interpret(bound, MAX_CALL_COST) if self._is_affordable(bound) else self._count(bound)
-
-    def evaluate_fast(self, bound: Bound) -> Any:
-        """The value if the engine can compute it in little time; else a failure, whatever the value is."""
-        if self._is_interpreted or self._is_too_expensive(bound):
-            return Failed(engine.TOO_MANY_STEPS)
-        return engine.run(self._program, bound.native)
 
     def _count(self, bound: Bound) -> Any:
         """Evaluate what may cost too much, but not for long: estimates of nested loops are too high by far at times."""
@@ -112,14 +107,9 @@ class Expression:
         return result
 
     def _interpret(self, bound: Bound, limit: int) -> Any:
-        """Evaluate it slowly, with the costs that the API server counts."""
         from jobgen.check.cel.interpreter import interpret
 
         return interpret(self._tree(), bound.values, limit)
-
-    def _is_too_expensive(self, bound: Bound) -> bool:
-        """True if evaluating it may take too long. On small data only the constants in it can, which is known once."""
-        return bound.measure() >= self.cheap_size and not self._is_affordable(bound)
 
     def _is_affordable(self, bound: Bound) -> bool:
         from jobgen.check.cel import cost
@@ -130,18 +120,8 @@ class Expression:
     def cheap_size(self) -> int:
         """The size of data on which it cannot take too long; 0 if it takes too long on any data."""
         if self._cheap < 0:
-            self._cheap = _find_cheap_size(self.text, self._serialized)
+            self._cheap = _find_cheap_size(self.text, self.serialized)
         return self._cheap
-
-    @property
-    def is_interpreted(self) -> bool:
-        """Whether the engine cannot run it."""
-        return self._is_interpreted
-
-    @property
-    def serialized(self) -> bytes:
-        """Its checked tree."""
-        return self._serialized
 
     @property
     def type_name(self) -> str:
@@ -150,16 +130,8 @@ class Expression:
 
     def _tree(self) -> Any:
         if self._root is None:
-            self._root = _read_tree(self._serialized)
+            self._root = _read_tree(self.serialized)
         return self._root
-
-    def __repr__(self) -> str:
-        return f"Expression({self.text!r})"
-
-
-def bind(bindings: Mapping[str, Any]) -> Bound:
-    """Bind variables once for many expressions."""
-    return Bound(bindings)
 
 
 def available() -> str:
@@ -235,10 +207,35 @@ def check_expression(
     types: ObjectTypes | None = None,
 ) -> bytes | CompileError:
     """An expression as it is stored, the size of data on which it cannot take long before its tree; or its error."""
-    checked = _checked(text, names, returns, absent, types)
+    from jobgen.check.cel import checks, fields, lists, rewrite, tree
+    from jobgen.check.cel.cost import grows_too_much
+
+    fault = checks.refused(text)
+    if fault is not None:
+        return fault
+    if types is not None:
+        checked = fields.check(text, types)
+    else:
+        variables = tuple((name, "optional_type<dyn>" if name in absent else "dyn") for name in names)
+        untyped = engine.check(text, variables)
+        checked = untyped if isinstance(untyped, CompileError) else tree.read(untyped)
     if isinstance(checked, CompileError):
         return checked
-    return b"%d:%b" % (_find_cheap_size(text, checked.removeprefix(_INTERPRETED)), checked)
+    fault = checks.fault(checked, text, returns)
+    if fault is not None:
+        return fault
+    mark = b""
+    if types is None:
+        mark = _INTERPRETED if checks.needs_interpreter(checked) else b""
+    elif grows_too_much(checked.root):
+        return CompileError("its values could grow beyond what the API server allows")
+    elif checks.has_optional_values(checked):
+        return CompileError(f"an optional that is used as a value {OFFLINE}")
+    if types is not None and types.shapes:
+        checked = lists.with_shapes(checked, dict(types.shapes))
+    is_ordered = types is None and returns in ("string", "any")
+    serialized = tree.write(rewrite.rewrite(checked, absent, is_ordered=is_ordered))
+    return b"%d:%b%b" % (_find_cheap_size(text, serialized), mark, serialized)
 
 
 def _find_cheap_size(text: str, serialized: bytes) -> int:
@@ -259,41 +256,3 @@ def _read_tree(serialized: bytes) -> Any:
     from jobgen.check.cel import tree
 
     return tree.read_root(serialized)
-
-
-def _checked(
-    text: str, names: tuple[str, ...], returns: str, absent: tuple[str, ...], types: ObjectTypes | None
-) -> bytes | CompileError:
-    """The serialized tree of an expression as it is run, or why there is none."""
-    from jobgen.check.cel import checks, rewrite, tree
-
-    fault = checks.refused(text)
-    if fault is not None:
-        return fault
-    if types is not None:
-        return _checked_with_types(text, types, returns, absent)
-    serialized = engine.check(text, names, absent)
-    if isinstance(serialized, CompileError):
-        return serialized
-    checked = tree.read(serialized)
-    fault = checks.fault(checked, text, returns)
-    if fault is not None:
-        return fault
-    mark = _INTERPRETED if checks.needs_interpreter(checked) else b""
-    return mark + tree.write(rewrite.rewrite(checked, absent, is_ordered=returns in ("string", "any")))
-
-
-def _checked_with_types(text: str, types: ObjectTypes, returns: str, absent: tuple[str, ...]) -> bytes | CompileError:
-    from jobgen.check.cel import checks, fields, lists, rewrite, tree
-
-    checked = fields.check(text, types)
-    if isinstance(checked, CompileError):
-        return checked
-    fault = checks.fault(checked, text, returns) or checks.growth_fault(checked)
-    if fault is not None:
-        return fault
-    if checks.has_optional_values(checked):
-        return CompileError(f"an optional that is used as a value {OFFLINE}")
-    if types.shapes:
-        checked = lists.with_shapes(checked, dict(types.shapes))
-    return tree.write(rewrite.rewrite(checked, absent))

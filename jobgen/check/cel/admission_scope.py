@@ -11,27 +11,11 @@ from typing import NamedTuple
 from jobgen.check.cel import Expression, checks, engine, fields, rewrite, tree
 from jobgen.check.cel.fields import ObjectTypes
 from jobgen.check.cel.rewrite import TABLE
-from jobgen.check.cel.tree import (
-    Call,
-    Checked,
-    Const,
-    Ident,
-    MapEntry,
-    Node,
-    Select,
-    Sequence,
-    Struct,
-    map_children,
-    read,
-    walk,
-    write,
-    written,
-)
 from jobgen.check.cel.values import DYNAMIC_OPTIONAL, OFFLINE, CompileError, blank_strings, line_and_column
 from jobgen.engine.store import keep
 from jobgen.model.lazy_re import lazy_pattern
 
-_NEW_VALUE, _SET_FIELD, _SET_OPTIONAL = "jobgen_new_", "jobgen_set_", "jobgen_maybe_"
+_NEW, _SET, _SET_PATCH, _MAYBE = "jobgen_new_", "jobgen_set_", "jobgen_set_patch_", "jobgen_maybe_"
 _TOKEN = lazy_pattern(r"(?<![\w.])(JSONPatch|Object(?:\s*\.\s*[A-Za-z_]\w*)*)\s*\{|[()\[\]{},]", re.ASCII)
 _FIELD = lazy_pattern(r"\s*+(\??)\s*+([A-Za-z_]\w*+)\s*+:", re.ASCII)
 _PATCH_FIELDS = {"op": "string", "path": "string", "from": "string", "value": "dyn"}
@@ -54,7 +38,7 @@ def replace_literals(text: str) -> str:
         if token[1]:
             name = re.sub(r"\s", "", token[1])
             opened.append(name)
-            last = add(token.start(), f"{_NEW_VALUE}{name.replace('.', '_')}([", token.end())
+            last = add(token.start(), f"{_NEW}{name.replace('.', '_')}([", token.end())
         elif token[0] in "([{":
             opened.append("")
             continue
@@ -69,18 +53,18 @@ def replace_literals(text: str) -> str:
             continue
         field = _FIELD.match(blank, last)
         if field and opened[-1]:
-            owner = f"{_SET_FIELD}patch_" if opened[-1] == "JSONPatch" else _SET_OPTIONAL if field[1] else _SET_FIELD
+            owner = _SET_PATCH if opened[-1] == "JSONPatch" else _MAYBE if field[1] else _SET
             last = add(field.start(), f"{owner}{field[2]}(", field.end())
     return "".join(pieces) + text[last:]
 
 
 def list_patch_functions(text: str) -> tuple[tuple[str, str], ...]:
     """The functions in a text without literals, with their signatures."""
-    found = [(f"{_SET_FIELD}patch_{name}", f"({kind}) dyn") for name, kind in _PATCH_FIELDS.items()]
-    for name in sorted(set(re.findall(rf"(?:{_SET_FIELD}(?!patch_)|{_SET_OPTIONAL})\w+", text))):
+    found = [(f"{_SET_PATCH}{name}", f"({kind}) dyn") for name, kind in _PATCH_FIELDS.items()]
+    for name in sorted(set(re.findall(rf"(?:{_SET}(?!patch_)|{_MAYBE})\w+", text))):
         found.append((name, "(dyn) dyn"))
-    for name in sorted(set(re.findall(rf"{_NEW_VALUE}\w+", text))):
-        kind = name.removeprefix(_NEW_VALUE).replace("_", ".")
+    for name in sorted(set(re.findall(rf"{_NEW}\w+", text))):
+        kind = name.removeprefix(_NEW).replace("_", ".")
         found.append((name, f"(list<dyn>) {kind}"))
     return (*found, ("jsonpatch.escapeKey", "(string) string"))
 
@@ -109,8 +93,8 @@ _HINTS = {
 }
 _TYPED = frozenset(("request", "namespaceObject", "variables", "authorizer"))
 _VARIABLES_TYPE = f"{_GROUP}.variables"
-# Types that cannot be declared; the checker treats values of other types as dynamic.
-_DECLARABLE = frozenset("bool int uint double string bytes timestamp duration dyn".split())
+# Types that the notation of signatures has; the checker treats values of other types as dynamic.
+_DECLARABLE = frozenset("bool int uint double string bytes timestamp duration dyn list map optional_type".split())
 
 
 class AdmissionScope:
@@ -142,7 +126,9 @@ class AdmissionScope:
     def add_variable(self, name: str, text: str) -> str:
         """Declare a variable of the policy; return why the API server refuses its expression."""
         kind, error = self._check(text, has_patches=False)
-        self._policy_variables[name] = kind if _is_declarable(kind) else "dyn"
+        words = kind.replace("<", " ").replace(">", " ").replace(",", " ").split()
+        is_declarable = all(word in _DECLARABLE or word.startswith((f"{_GROUP}.", "net.")) for word in words)
+        self._policy_variables[name] = kind if words and is_declarable else "dyn"
         return error
 
     def find_error(self, text: str, *results: str) -> str:
@@ -159,7 +145,6 @@ class AdmissionScope:
         return self._check(text, has_patches=False)[1]
 
     def _check(self, text: str, *, has_patches: bool) -> tuple[str, str]:
-        """The type of an expression, or the error in it; neither if it is not known offline."""
         if engine.missing():
             return "", ""
         return _check_cached(text, self._declare(text), has_patches)
@@ -202,7 +187,7 @@ def _check_text(text: str, types: ObjectTypes, *, has_patches: bool) -> tuple[st
         if "?" in types.names and not has_patches:
             checked = _check_optionals(text, types, checked)
         if not isinstance(checked, CompileError):
-            fault = checks.literal_fault(checked, edited)
+            fault = checks.fault(checked, edited)
             if fault is None:
                 return checked.types.get(checked.root.id, "dyn"), ""
         else:
@@ -213,22 +198,15 @@ def _check_text(text: str, types: ObjectTypes, *, has_patches: bool) -> tuple[st
     return "", f"{_HINTS.get(fault.message, fault.message)}{where}"
 
 
-def _check_optionals(text: str, types: ObjectTypes, typed: Checked | CompileError) -> Checked | CompileError:
+def _check_optionals(text: str, types: ObjectTypes, typed: tree.Checked | CompileError) -> tree.Checked | CompileError:
     """Check an expression with optionals without types, too: those of dynamic data are optionals of dynamic data."""
-    serialized = engine.check(text, tuple(name for name, _ in types.variables), ())
+    serialized = engine.check(text, tuple((name, "dyn") for name, _ in types.variables))
     if isinstance(serialized, CompileError):
         return typed if isinstance(typed, CompileError) else serialized
-    untyped = read(serialized)
+    untyped = tree.read(serialized)
     if isinstance(typed, CompileError):
         return untyped if "optional" in typed.message else typed
     return typed if _TYPED.intersection(types.names) else untyped
-
-
-def _is_declarable(kind: str) -> bool:
-    """Return True if the notation of signatures has a type."""
-    words = kind.replace("<", " ").replace(">", " ").replace(",", " ").split()
-    known = {*_DECLARABLE, "list", "map", "optional_type"}
-    return bool(words) and all(word in known or word.startswith((f"{_GROUP}.", "net.")) for word in words)
 
 
 _VARIABLE = "device"
@@ -240,7 +218,6 @@ _FIELDS = (
     ("allowMultipleAllocations", "bool"),
 )
 _has_field = lazy_pattern(rf"\bhas\(\s*{_VARIABLE}\s*\.\s*({'|'.join(name for name, _ in _FIELDS)})\s*\)")
-_RESULTS = ("bool", "any")
 
 
 @lru_cache(maxsize=1024)
@@ -257,37 +234,29 @@ def find_selector_fault(text: str, *, has_allow_multiple: bool = True) -> Compil
         text = text[: found.start()] + "true".ljust(found.end() - found.start()) + text[found.end() :]
     fields = _FIELDS if has_allow_multiple else _FIELDS[:-1]
     typed = ((_VARIABLE, "dyn"), *((f"{_VARIABLE}.{name}", kind) for name, kind in fields))
-    serialized = engine.check_typed(text, typed, ("bindings",))
+    serialized = engine.check(text, typed, ("bindings",))
     if isinstance(serialized, CompileError):
         return serialized
     checked = tree.read(serialized)
-    return (
-        _find_unknown_field(checked, text, [name for name, _ in fields])
-        or checks.literal_fault(checked, text)
-        or _find_wrong_result(checked)
-    )
+    fault = _find_unknown_field(checked, text, [name for name, _ in fields]) or checks.fault(checked, text)
+    kind = checked.types.get(checked.root.id, "dyn")
+    if fault is None and kind not in ("bool", "any"):
+        return CompileError(f"must evaluate to bool but got {kind}")
+    return fault
 
 
-def _find_unknown_field(checked: Checked, text: str, fields: list[str]) -> CompileError | None:
-    for node in walk(checked.root):
-        parts = node.args if isinstance(node, Call) and node.name == "_[_]" else ()
-        operand = node.operand if isinstance(node, Select) else parts[0] if parts else None
-        if not (isinstance(operand, Ident) and operand.name == _VARIABLE):
+def _find_unknown_field(checked: tree.Checked, text: str, fields: list[str]) -> CompileError | None:
+    for node in tree.walk(checked.root):
+        parts = node.args if isinstance(node, tree.Call) and node.name == "_[_]" else ()
+        operand = node.operand if isinstance(node, tree.Select) else parts[0] if parts else None
+        if not (isinstance(operand, tree.Ident) and operand.name == _VARIABLE):
             continue
         place = line_and_column(text, checked.places.get(node.id, 0))
-        if isinstance(node, Select) and node.field not in fields:
+        if isinstance(node, tree.Select) and node.field not in fields:
             return CompileError(f"`{_VARIABLE}` has no field `{node.field}`", *place)
         if parts:
             return CompileError(f"`{_VARIABLE}` has fields, such as `{_VARIABLE}.driver`, and no keys", *place)
     return None
-
-
-def _find_wrong_result(checked: Checked) -> CompileError | None:
-    kind = checked.types.get(checked.root.id, "dyn")
-    return None if kind in _RESULTS else CompileError(f"must evaluate to bool but got {kind}")
-
-
-_NEW, _SET, _SET_PATCH, _MAYBE = "jobgen_new_", "jobgen_set_", "jobgen_set_patch_", "jobgen_maybe_"
 
 
 class CompiledMutation(NamedTuple):
@@ -308,7 +277,7 @@ def compile_mutation(text: str, names: tuple[str, ...]) -> CompiledMutation | Co
         return checked
     converter = _Converter(checked)
     plain = rewrite.rewrite(checked._replace(root=converter.convert(checked.root)), ())
-    serialized = write(plain)
+    serialized = tree.write(plain)
     is_interpreted = checks.needs_interpreter(checked)
     expression = Expression(text, None if is_interpreted else engine.program(serialized, TABLE), serialized)
     return CompiledMutation(expression, converter.mismatch)
@@ -317,29 +286,25 @@ def compile_mutation(text: str, names: tuple[str, ...]) -> CompiledMutation | Co
 class _Converter:
     """Rebuilds a tree with mappings in the place of the functions that were checked."""
 
-    def __init__(self, checked: Checked) -> None:
-        self.last = max(node.id for node in walk(checked.root)) + 10_000_000
+    def __init__(self, checked: tree.Checked) -> None:
+        self.last = max(node.id for node in tree.walk(checked.root)) + 10_000_000
         self.mismatch = ""
 
-    def convert(self, node: Node) -> Node:
-        if isinstance(node, Call) and node.name.startswith(_NEW) and isinstance(node.args[0], Sequence):
-            return Struct(node.id, "", tuple(self._to_entry(each, node.name) for each in node.args[0].items))
-        return map_children(node, self.convert)
+    def convert(self, node: tree.Node) -> tree.Node:
+        if isinstance(node, tree.Call) and node.name.startswith(_NEW) and isinstance(node.args[0], tree.Sequence):
+            return tree.Struct(node.id, "", tuple(self._to_entry(each, node.name) for each in node.args[0].items))
+        return tree.map_children(node, self.convert)
 
-    def _to_entry(self, node: Node, owner: str) -> MapEntry:
-        assert isinstance(node, Call), "each field of a literal is a call"
+    def _to_entry(self, node: tree.Node, owner: str) -> tree.MapEntry:
+        assert isinstance(node, tree.Call), "each field of a literal is a call"
         prefix = next(each for each in (_SET_PATCH, _SET, _MAYBE) if node.name.startswith(each))
-        name = node.name.removeprefix(prefix)
-        if prefix != _SET_PATCH:
-            self._check_type(node.args[0], f"{owner}_{name}")
+        name, value = node.name.removeprefix(prefix), node.args[0]
+        expected = f"{owner}_{name}"
+        for each in value.items if isinstance(value, tree.Sequence) else (value,):
+            literal = each.name if isinstance(each, tree.Call) and each.name.startswith(_NEW) else expected
+            if prefix != _SET_PATCH and literal != expected and not self.mismatch:
+                found, wanted = (kind.removeprefix(_NEW).replace("_", ".") for kind in (literal, expected))
+                self.mismatch = f"`{found}` is not the type of this field; use `{wanted}`"
         self.last += 2
-        return MapEntry(
-            self.last, "", Const(self.last + 1, written(6, name)), self.convert(node.args[0]), optional=prefix == _MAYBE
-        )
-
-    def _check_type(self, value: Node, expected: str) -> None:
-        """Note a literal, or an item of a list, whose type is not that of its field."""
-        for each in value.items if isinstance(value, Sequence) else (value,):
-            if isinstance(each, Call) and each.name.startswith(_NEW) and each.name != expected:
-                found, wanted = (name.removeprefix(_NEW).replace("_", ".") for name in (each.name, expected))
-                self.mismatch = self.mismatch or f"`{found}` is not the type of this field; use `{wanted}`"
+        key = tree.Const(self.last + 1, tree.written(6, name))
+        return tree.MapEntry(self.last, "", key, self.convert(value), optional=prefix == _MAYBE)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jobgen.check.cel import engine, text_format
 from jobgen.check.cel.cost import grows_too_much
-from jobgen.check.cel.tree import Call, Checked, Const, Ident, MapEntry, Node, Sequence, Struct, children, walk, write
+from jobgen.check.cel.tree import Call, Checked, Const, Ident, Node, Sequence, Struct, children, walk, write
 from jobgen.check.cel.values import OFFLINE, CompileError, Failed, blank_strings, line_and_column
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.times import parse_duration
@@ -31,11 +31,9 @@ def refused(text: str) -> CompileError | None:
     if len(_DOUBLES.findall(bare)) > _MOST_DOUBLED:
         return CompileError(f"more than {_MOST_DOUBLED} `optMap` and `optFlatMap` in one expression {OFFLINE}")
     offset = bare.find("`")
-    return (
-        None
-        if offset < 0
-        else CompileError("identifiers in backticks are not supported", *line_and_column(text, offset))
-    )
+    if offset < 0:
+        return None
+    return CompileError("identifiers in backticks are not supported", *line_and_column(text, offset))
 
 
 def mentions(text: str, name: str) -> bool:
@@ -43,23 +41,10 @@ def mentions(text: str, name: str) -> bool:
     return re.search(rf"(?<![\w.]){name}\b", blank_strings(text)) is not None
 
 
-def fault(checked: Checked, text: str, returns: str) -> CompileError | None:
-    """The first error of a checked expression."""
+def fault(checked: Checked, text: str, returns: str = "") -> CompileError | None:
+    """The first error of a checked expression: of its literals, and of the type of its result if one is expected."""
     found = next(_faults(checked, returns), None)
     return None if found is None else CompileError(found[1], *line_and_column(text, checked.places.get(found[0], 0)))
-
-
-def literal_fault(checked: Checked, text: str) -> CompileError | None:
-    """The first error of the literals in a checked expression."""
-    found = next(_literal_faults(checked), None)
-    return None if found is None else CompileError(found[1], *line_and_column(text, checked.places.get(found[0], 0)))
-
-
-def growth_fault(checked: Checked) -> CompileError | None:
-    """Report an expression of a CRD whose values could grow so much that the API server refuses it."""
-    if not grows_too_much(checked.root):
-        return None
-    return CompileError("its values could grow beyond what the API server allows")
 
 
 def needs_interpreter(checked: Checked) -> bool:
@@ -72,24 +57,20 @@ def needs_interpreter(checked: Checked) -> bool:
     return grows_too_much(checked.root) or has_optional_values(checked)
 
 
-def _literal_faults(checked: Checked) -> Iterator[tuple[int, str]]:
+def _faults(checked: Checked, returns: str) -> Iterator[tuple[int, str]]:
     yield from _mixed(checked.root, checked.types)
     yield from _literals(checked)
     yield from _misused(checked.root)
-
-
-def _faults(checked: Checked, returns: str) -> Iterator[tuple[int, str]]:
-    yield from _literal_faults(checked)
+    if not returns:
+        return
     kind = checked.types.get(checked.root.id, "dyn").replace(f"wrapper<{returns}>", returns)
     if kind.startswith(_OPTIONAL):
         yield checked.root.id, f"an optional as result {OFFLINE}; ask it for its value"
-    if returns not in ("any", "unordered", kind) and not (kind == "dyn" and _may_be_typed(checked.root)):
-        yield checked.root.id, f"must evaluate to {returns} but got {kind}"
-
-
-def _may_be_typed(root: Node) -> bool:
-    """Return True if a result that is dynamic here may have a type in the API server, as a variable has."""
-    return not {node.name for node in walk(root) if isinstance(node, Ident)} <= _UNTYPED
+    if returns not in ("any", "unordered", kind):
+        names = {node.name for node in walk(checked.root) if isinstance(node, Ident)}
+        # A result that is dynamic here may have a type in the API server, as a variable has.
+        if kind != "dyn" or names <= _UNTYPED:
+            yield checked.root.id, f"must evaluate to {returns} but got {kind}"
 
 
 def _misused(root: Node) -> Iterator[tuple[int, str]]:
@@ -136,8 +117,8 @@ def _literals(checked: Checked) -> Iterator[tuple[int, str]]:
     for node in walk(checked.root):
         if not isinstance(node, Call) or not node.args:
             continue
-        if node.name == "format" and (wrong := _find_format_fault(node, checked)):
-            yield node.id, wrong
+        if node.name == "format":
+            yield from _format_faults(node, checked)
         literal = node.args[1 if node.target is None and len(node.args) > 1 else 0]
         if not isinstance(literal, Const):
             continue
@@ -151,16 +132,16 @@ def _literals(checked: Checked) -> Iterator[tuple[int, str]]:
             yield literal.id, f"`{written}` is not a {node.name}" if is_time else failed
 
 
-def _find_format_fault(call: Call, checked: Checked) -> str:
-    """Why a literal format does not fit the arguments in a literal list."""
+def _format_faults(call: Call, checked: Checked) -> Iterator[tuple[int, str]]:
+    """Report a literal format that does not fit the arguments in a literal list."""
     form, arguments = call.target, call.args[0]
-    if not isinstance(form, Const) or form.text is None or not isinstance(arguments, Sequence):
-        return ""
-    return text_format.find_fault(form.text, [checked.types.get(item.id, "dyn") for item in arguments.items])
+    if isinstance(form, Const) and form.text is not None and isinstance(arguments, Sequence):
+        wrong = text_format.find_fault(form.text, [checked.types.get(item.id, "dyn") for item in arguments.items])
+        if wrong:
+            yield call.id, wrong
 
 
 def _find_failure(call: Call, literal: Const, checked: Checked) -> str:
-    """Why a literal cannot be converted; empty if it can."""
     if call.name == "duration" and literal.text is not None and parse_duration(literal.text) is None:
         return "it is not a duration"
     if call.name in ("int", "uint") and literal.text is not None and literal.text != literal.text.strip():
@@ -172,28 +153,25 @@ def _find_failure(call: Call, literal: Const, checked: Checked) -> str:
 def has_optional_values(checked: Checked) -> bool:
     """Return True if optionals are used as values, as in a list: the library crashes when it passes them to Python."""
     has_optionals = any(_OPTIONAL in known for known in checked.types.values())
-    return has_optionals and next(_hidden(checked.root, checked.types), None) is not None
+    return has_optionals and _hides_optionals(checked.root, checked.types)
 
 
-def _hidden(node: Node, types: dict[int, str]) -> Iterator[tuple[int, str]]:
-    """Report optionals whose value is never read: the library crashes when it passes them to Python."""
+def _hides_optionals(node: Node, types: dict[int, str]) -> bool:
     kind = types.get(node.id, "")
     inner = kind
     while inner.startswith(_OPTIONAL):
         inner = inner.removeprefix(_OPTIONAL)
     if _OPTIONAL in inner:
-        yield node.id, f"an optional inside of `{kind}` {OFFLINE}"
+        return True
     asks = kind.startswith(_OPTIONAL) or (isinstance(node, Call) and node.name in _ASKS_OPTIONALS)
-    unwrapped = _unwrapped(node)
-    for child in children(node):
-        if not asks and child.id not in unwrapped and types.get(child.id, "").startswith(_OPTIONAL):
-            yield child.id, f"an optional that is used as a value {OFFLINE}"
-        yield from _hidden(child, types)
-
-
-def _unwrapped(node: Node) -> set[int]:
-    """Optional items and entries of literals."""
+    # Optional items and entries of literals.
+    unwrapped: set[int] = set()
     if isinstance(node, Sequence):
-        return {node.items[index].id for index in node.optional}
-    entries: tuple[MapEntry, ...] = node.entries if isinstance(node, Struct) else ()
-    return {entry.value.id for entry in entries if entry.optional}
+        unwrapped = {node.items[index].id for index in node.optional}
+    elif isinstance(node, Struct):
+        unwrapped = {entry.value.id for entry in node.entries if entry.optional}
+    return any(
+        (not asks and child.id not in unwrapped and types.get(child.id, "").startswith(_OPTIONAL))
+        or _hides_optionals(child, types)
+        for child in children(node)
+    )

@@ -56,7 +56,6 @@ def _has_one_step(fold: Fold) -> bool:
 
 
 def _builds_numbers(node: Node) -> bool:
-    """Return True if a value is a list of numbers that a loop builds."""
     gathered = find_gathered(node) if isinstance(node, Fold) else None
     return gathered is not None and _is_number(gathered)
 
@@ -307,19 +306,15 @@ def _size(node: Node, known: dict[str, int]) -> int:
         case Select():
             return _size(node.operand, known)
         case Fold():
-            return _folded(node, known)
+            # The items of a range are together as large as the range, so one step represents all.
+            size = _size(node.range, known)
+            inner = {**known, node.variable: size, node.second_variable: size, node.result_name: 0}
+            gathered = _size(node.start, known) + _size(node.step, inner)
+            return _size(node.result, {**known, node.result_name: gathered})
         case Call():
             return _called(node, known)
         case Sequence() | Struct():
             return min(sum(_size(child, known) for child in children(node)), 2 * _MOST)
-
-
-def _folded(fold: Fold, known: dict[str, int]) -> int:
-    """The items of a range are together as large as the range, so one step represents all."""
-    size = _size(fold.range, known)
-    inner = {**known, fold.variable: size, fold.second_variable: size, fold.result_name: 0}
-    gathered = _size(fold.start, known) + _size(fold.step, inner)
-    return _size(fold.result, {**known, fold.result_name: gathered})
 
 
 def _called(call: Call, known: dict[str, int]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -31,8 +31,6 @@ _WORDS = (
     (lazy_pattern(r"Iteration budget exceeded"), f"{TOO_MANY_STEPS} {THAN_ALLOWED}, or more than 10000"),
     (lazy_pattern(r"Index error: index=(\S+) size=(\S+)"), r"index out of bounds: `\1` of `\2`"),
 )
-# Names of types that are values, as in `type(x) == net.IP`.
-_TYPE_CONSTANTS = [{"name": name, **type_named(f"type<{name}>")} for name in TYPE_CONSTANTS]
 _LOOPS = ("optional", "sets", "lists", "two-var-comprehensions")
 
 
@@ -45,48 +43,38 @@ def missing() -> str:
     return ""
 
 
-def check(text: str, names: tuple[str, ...], optionals: tuple[str, ...]) -> bytes | CompileError:
-    """The serialized tree of a text that the type checker accepts."""
-    return _check(text, lambda: _checker(names, optionals))
-
-
-def check_typed(
+def check(
     text: str,
     variables: tuple[tuple[str, str], ...],
     extensions: tuple[str, ...] = (),
     functions: str = "[]",
     named: frozenset[str] | None = None,
 ) -> bytes | CompileError:
-    """The same for variables with types, in the notation of signatures, with more extensions and functions, as JSON.
+    """The serialized tree of a text that the type checker accepts.
 
-    If the names that can occur in the text are given, only their functions are declared, which takes less time.
+    Variables have types in the notation of signatures; more functions are JSON. If the names that can occur in the text
+    are given, only their functions are declared, which takes less time.
     """
-    return _check(text, lambda: _typed_checker(variables, extensions, functions, named))
-
-
-def _check(text: str, checker: Callable[[], Native]) -> bytes | CompileError:
-    found = _check_once(text, checker)
-    if isinstance(found, CompileError) and found.message == TOO_DEEP:
-        shorter = drop_repeated_parentheses(text)
-        return _check_once(shorter, checker) if shorter != text else found
-    return found
-
-
-def _check_once(text: str, checker: Callable[[], Native]) -> bytes | CompileError:
     try:
-        return bytes(checker().compile(text).serialize())
+        return bytes(_checker(variables, extensions, functions, named).compile(text).serialize())
     except TypeError:
         # Half of a surrogate pair.
         return CompileError("the expression is not text in UTF-8")
     except (RuntimeError, MemoryError) as error:
-        return _fault(str(error))
+        fault = _fault(str(error))
+    if fault.message == TOO_DEEP:
+        shorter = drop_repeated_parentheses(text)
+        if shorter != text:
+            return check(shorter, variables, extensions, functions, named)
+    return fault
 
 
 def program(serialized: bytes, functions: Functions) -> Native:
     """Build a program from a tree; our functions take their arguments in one list."""
-    return _runtime(functions).deserialize(serialized)
+    return _runtime_of(tuple(functions.items())).deserialize(serialized)
 
 
+@lru_cache(maxsize=8)
 def question(text: str, names: tuple[str, ...]) -> Callable[[dict[str, str]], Any]:
     """Evaluate an expression of our own over strings."""
     from cel_expr_python import cel
@@ -109,15 +97,9 @@ def run(compiled: Native, bound: Native) -> Any:
         result = value.plain_value()
     except (RuntimeError, TypeError, ValueError, OverflowError, MemoryError) as error:
         return Failed(_words(str(error)))
-    kind = type(result)
-    if kind is bool:
+    if type(result) is bool:
         return result
-    return (
-        Failed(_words(str(result))) if value.type() == _error_type() else _hashable(result) if kind in _HELD else result
-    )
-
-
-_HELD = (bytearray, list, dict)
+    return Failed(_words(str(result))) if value.type() == _error_type() else _hashable(result)
 
 
 def _hashable(value: Any) -> Any:
@@ -136,38 +118,19 @@ def _error_type() -> Native:
     return cel.Type.ERROR
 
 
-@lru_cache(maxsize=64)
-def _checker(names: tuple[str, ...], optionals: tuple[str, ...]) -> Native:
-    """The environment for type checks: exactly the functions of the API server, without implementations."""
-    dynamic = [{"name": name, "type_name": "dyn"} for name in names if name not in optionals]
-    optional = [
-        {"name": name, "type_name": "optional_type", "params": [{"type_name": "dyn"}]}
-        for name in names
-        if name in optionals
-    ]
-    return _declare([*dynamic, *optional], ())
-
-
-@lru_cache(maxsize=32)
-def _typed_checker(
+@lru_cache(maxsize=96)
+def _checker(
     variables: tuple[tuple[str, str], ...], extensions: tuple[str, ...], functions: str, named: frozenset[str] | None
 ) -> Native:
-    typed = [{"name": name, **type_named(text)} for name, text in variables]
-    return _declare(typed, extensions, json.loads(functions), named)
-
-
-def _declare(
-    variables: list[dict[str, Any]],
-    extensions: tuple[str, ...],
-    functions: Iterable[dict[str, Any]] = (),
-    named: frozenset[str] | None = None,
-) -> Native:
+    """The environment for type checks: exactly the functions of the API server, without implementations."""
     from cel_expr_python import cel
 
+    # Names of types are values, too, as in `type(x) == net.IP`.
+    typed = [*variables, *((name, f"type<{name}>") for name in TYPE_CONSTANTS)]
     more = {
         "stdlib": {"exclude_functions": [{"name": name} for name in WIDENED if _may_occur(name, named)]},
-        "functions": [*(each for each in declarations() if _may_occur(each["name"], named)), *functions],
-        "variables": [*variables, *_TYPE_CONSTANTS],
+        "functions": [*(each for each in declarations() if _may_occur(each["name"], named)), *json.loads(functions)],
+        "variables": [{"name": name, **type_named(text)} for name, text in typed],
     }
     return cel.NewEnv(config=_config((*_LOOPS, *extensions), more))
 
@@ -175,10 +138,6 @@ def _declare(
 def _may_occur(name: str, named: frozenset[str] | None) -> bool:
     """Return True if a function can occur in a text with these names; an operator is named by its first character."""
     return named is None or (name[1] if name.startswith("_") else name.rpartition(".")[2]) in named
-
-
-def _runtime(functions: Functions) -> Native:
-    return _runtime_of(tuple(functions.items()))
 
 
 @lru_cache(maxsize=4)

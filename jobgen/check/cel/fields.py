@@ -10,24 +10,10 @@ import json
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from jobgen.check.cel import engine
+from jobgen.check.cel import engine, tree
 from jobgen.check.cel.signatures import list_overloads
-from jobgen.check.cel.tree import (
-    Call,
-    Checked,
-    Const,
-    Fold,
-    Ident,
-    Node,
-    Select,
-    Sequence,
-    map_children,
-    read,
-    walk,
-    written,
-)
 from jobgen.check.cel.values import CompileError, blank_strings, line_and_column
 from jobgen.model.lazy_re import lazy_pattern
 
@@ -41,7 +27,7 @@ class ObjectTypes(NamedTuple):
     names: tuple[str, ...]
     """What occurs in the expressions; see `find_names`."""
     shapes: tuple[tuple[str, str], ...] = ()
-    """For variables with sets or with lists that have keys, where in them these are, as JSON; see `shapes.py`."""
+    """For variables with sets or with lists that have keys, where in them these are, as JSON; see `lists.py`."""
 
 
 _FIELD, _OPTIONAL, _HAS = "jobgen_field_", "jobgen_optional_", "jobgen_has"
@@ -54,15 +40,11 @@ _UNDEFINED = lazy_pattern(
 )
 _TIMES = ("timestamp", "duration")
 _DATA_NAMES = frozenset(("self", "oldSelf"))
-_TRUE = written(2, 1)
+_TRUE = tree.written(2, 1)
 
 
-class _Edit(NamedTuple):
-    """A part of a text and what replaces it."""
-
-    start: int
-    end: int
-    text: str
+_Edit = tuple[int, int, str]
+"""The start and the end of a part of a text, and what replaces it."""
 
 
 def find_names(text: str) -> frozenset[str]:
@@ -71,24 +53,31 @@ def find_names(text: str) -> frozenset[str]:
     return frozenset((*(re.sub(r"[\s?]", "", name) for name in found), *("?" for name in found if "?" in name))) - {""}
 
 
-def check(text: str, types: ObjectTypes, functions: tuple[tuple[str, str], ...] = ()) -> Checked | CompileError:
+def check(text: str, types: ObjectTypes, functions: tuple[tuple[str, str], ...] = ()) -> tree.Checked | CompileError:
     """Check an expression with typed variables; return its tree, in which times are converted from strings.
 
     `functions` are more functions with their signatures.
     """
     edits = sorted(_find_edits(text))
-    serialized = engine.check_typed(
+    serialized = engine.check(
         _apply(text, edits),
         types.variables,
         functions=_declare(types, functions),
         named=frozenset(name.removeprefix(".") for name in types.names),
     )
     if isinstance(serialized, CompileError):
-        return _restore_error(serialized, text, edits)
-    restored = _FieldRestorer(read(serialized)).restore()
-    if isinstance(restored, CompileError):
-        return restored
-    return restored._replace(places={id_: _original_offset(place, edits) for id_, place in restored.places.items()})
+        message = _UNDEFINED.sub(r"undefined field `\1`", serialized.message).replace(_HAS, "has")
+        edited = _apply(text, edits).split("\n")
+        offset = sum(len(line) + 1 for line in edited[: serialized.line - 1]) + serialized.column - 1
+        return CompileError(message, *line_and_column(text, _original_offset(offset, edits)))
+    checked = tree.read(serialized)
+    restorer = _FieldRestorer(checked)
+    try:
+        root = restorer.restore(checked.root)
+    except _NotAFieldError:
+        return CompileError("invalid argument to has() macro")
+    places = {id_: _original_offset(place, edits) for id_, place in restorer.places.items()}
+    return checked._replace(root=root, types=restorer.types, places=places)
 
 
 def _find_edits(text: str) -> Iterator[_Edit]:
@@ -97,34 +86,26 @@ def _find_edits(text: str) -> Iterator[_Edit]:
     for match in _SELECTION.finditer(blank):
         if not any(start <= match.start() < end for start, end in names):
             prefix = _OPTIONAL if match[1] else _FIELD
-            yield _Edit(match.start(), match.end(), f".{prefix}{match[2]}()")
+            yield match.start(), match.end(), f".{prefix}{match[2]}()"
     for match in _HAS_MACRO.finditer(blank):
-        yield _Edit(match.start(), match.end(), _HAS)
+        yield match.start(), match.end(), _HAS
 
 
 def _apply(text: str, edits: list[_Edit]) -> str:
-    for edit in reversed(edits):
-        text = text[: edit.start] + edit.text + text[edit.end :]
+    for start, end, replacement in reversed(edits):
+        text = text[:start] + replacement + text[end:]
     return text
 
 
 def _original_offset(offset: int, edits: list[_Edit]) -> int:
-    """The offset in the original text of an offset in the edited one."""
     shift = 0
-    for edit in edits:
-        if offset < edit.start + shift:
+    for start, end, replacement in edits:
+        if offset < start + shift:
             break
-        if offset < edit.start + shift + len(edit.text):
-            return edit.start
-        shift += len(edit.text) - (edit.end - edit.start)
+        if offset < start + shift + len(replacement):
+            return start
+        shift += len(replacement) - (end - start)
     return offset - shift
-
-
-def _restore_error(error: CompileError, text: str, edits: list[_Edit]) -> CompileError:
-    message = _UNDEFINED.sub(r"undefined field `\1`", error.message).replace(_HAS, "has")
-    edited = _apply(text, edits).split("\n")
-    offset = sum(len(line) + 1 for line in edited[: error.line - 1]) + error.column - 1
-    return CompileError(message, *line_and_column(text, _original_offset(offset, edits)))
 
 
 @lru_cache(maxsize=256)
@@ -135,23 +116,17 @@ def _declare(types: ObjectTypes, more: tuple[tuple[str, str], ...]) -> str:
         by_name.setdefault(name, []).append((owner, kind))
     kinds = [kind for _, kind in types.variables] + [kind for _, _, kind in types.fields]
     has_optionals = "?" in types.names or any("opt" in word for word in (*types.names, *kinds))
-    functions = [{"name": _HAS, "overloads": list_overloads(_HAS, "(dyn) bool")}]
-    functions += [{"name": name, "overloads": list_overloads(name, text)} for name, text in more]
+    functions = [(_HAS, "(dyn) bool"), *more]
     for name, found in sorted(by_name.items()):
         owners = [*found, ("map<string, ~V>", "~V")]
         of_optional = [f"optional_type<{owner}>.() {_to_optional(kind)}" for owner, kind in owners]
         plain = [f"{owner}.() {kind}" for owner, kind in owners]
-        functions.append(
-            _declare_function(f"{_FIELD}{name}", plain + (of_optional if has_optionals else of_optional[-1:]))
-        )
+        plain += of_optional if has_optionals else of_optional[-1:]
+        functions.append((f"{_FIELD}{name}", "; ".join(plain)))
         if has_optionals:
             optional = [f"{owner}.() {_to_optional(kind)}" for owner, kind in owners]
-            functions.append(_declare_function(f"{_OPTIONAL}{name}", optional + of_optional))
-    return json.dumps(functions)
-
-
-def _declare_function(name: str, signatures: list[str]) -> dict[str, Any]:
-    return {"name": name, "overloads": list_overloads(name, "; ".join(signatures))}
+            functions.append((f"{_OPTIONAL}{name}", "; ".join(optional + of_optional)))
+    return json.dumps([{"name": name, "overloads": list_overloads(name, text)} for name, text in functions])
 
 
 def _to_optional(kind: str) -> str:
@@ -161,68 +136,57 @@ def _to_optional(kind: str) -> str:
 class _FieldRestorer:
     """Rebuilds a tree with fields in the place of the functions that were declared for them."""
 
-    def __init__(self, checked: Checked) -> None:
-        self.checked = checked
+    def __init__(self, checked: tree.Checked) -> None:
         self.types = dict(checked.types)
         self.places = dict(checked.places)
-        self.last = max(node.id for node in walk(checked.root)) + 1_000
+        self.last = max(node.id for node in tree.walk(checked.root)) + 1_000
 
-    def restore(self) -> Checked | CompileError:
-        try:
-            root = self._node(self.checked.root)
-        except _NotAFieldError:
-            return CompileError("invalid argument to has() macro")
-        return self.checked._replace(root=root, types=self.types, places=self.places)
-
-    def _node(self, node: Node) -> Node:
-        if isinstance(node, Call) and node.name == _HAS:
-            return self._test(node)
-        if isinstance(node, Call) and node.target is not None and node.name.startswith((_FIELD, _OPTIONAL)):
+    def restore(self, node: tree.Node) -> tree.Node:
+        if isinstance(node, tree.Call) and node.name == _HAS:
+            inner = node.args[0]
+            if not (isinstance(inner, tree.Call) and inner.target is not None and inner.name.startswith(_FIELD)):
+                raise _NotAFieldError
+            selected = self._select(inner)
+            assert isinstance(selected, tree.Select), "its name has the prefix of a field"
+            return selected._replace(id=self._new(inner, "bool"), test=True)
+        if isinstance(node, tree.Call) and node.target is not None and node.name.startswith((_FIELD, _OPTIONAL)):
             return self._convert(self._select(node), self.types.get(node.id, "dyn"))
-        restored = map_children(node, self._node)
-        if isinstance(node, Ident):
+        restored = tree.map_children(node, self.restore)
+        if isinstance(node, tree.Ident):
             return self._convert(restored, self.types.get(node.id, "dyn")) if node.name in _DATA_NAMES else restored
         return restored
 
-    def _select(self, call: Call) -> Node:
+    def _select(self, call: tree.Call) -> tree.Node:
         assert call.target is not None, "it is a method"
-        target = self._node(call.target)
+        target = self.restore(call.target)
         if call.name.startswith(_OPTIONAL):
-            name = Const(self._new(call, "string"), written(6, call.name.removeprefix(_OPTIONAL)))
-            return Call(self._new(call), None, "_?._", (target, name))
-        return Select(self._new(call), target, call.name.removeprefix(_FIELD))
+            name = tree.Const(self._new(call, "string"), tree.written(6, call.name.removeprefix(_OPTIONAL)))
+            return tree.Call(self._new(call), None, "_?._", (target, name))
+        return tree.Select(self._new(call), target, call.name.removeprefix(_FIELD))
 
-    def _test(self, call: Call) -> Node:
-        inner = call.args[0]
-        if not (isinstance(inner, Call) and inner.target is not None and inner.name.startswith(_FIELD)):
-            raise _NotAFieldError
-        selected = self._select(inner)
-        assert isinstance(selected, Select), "its name has the prefix of a field"
-        return selected._replace(id=self._new(inner, "bool"), test=True)
-
-    def _convert(self, node: Node, kind: str) -> Node:
+    def _convert(self, node: tree.Node, kind: str) -> tree.Node:
         """The value of a node whose times are strings in the data."""
         if kind in _TIMES:
-            return Call(self._new(node, kind), None, kind, (node,))
+            return tree.Call(self._new(node, kind), None, kind, (node,))
         if not any(name in kind for name in _TIMES):
             return node
         name, _, inner = kind.partition("<")
         if name == "list":
-            item = Ident(self._new(node, "dyn"), "@item")
-            result = Ident(self._new(node, "dyn"), "@result")
-            added = Sequence(self._new(node, kind), (self._convert(item, inner[:-1]),))
-            step = Call(self._new(node, kind), None, "_+_", (result, added))
-            start, always = Sequence(self._new(node, kind), ()), Const(self._new(node, "bool"), _TRUE)
-            return Fold(self._new(node, kind), "@item", node, "@result", start, always, step, result)
+            item = tree.Ident(self._new(node, "dyn"), "@item")
+            result = tree.Ident(self._new(node, "dyn"), "@result")
+            added = tree.Sequence(self._new(node, kind), (self._convert(item, inner[:-1]),))
+            step = tree.Call(self._new(node, kind), None, "_+_", (result, added))
+            start, always = tree.Sequence(self._new(node, kind), ()), tree.Const(self._new(node, "bool"), _TRUE)
+            return tree.Fold(self._new(node, kind), "@item", node, "@result", start, always, step, result)
         if name == "optional_type":
-            value = self._convert(Call(self._new(node, "dyn"), node, "value", ()), inner[:-1])
-            wrapped = Call(self._new(node, kind), None, "optional.of", (value,))
-            has_value = Call(self._new(node, "bool"), node, "hasValue", ())
-            nothing = Call(self._new(node, kind), None, "optional.none", ())
-            return Call(self._new(node, kind), None, "_?_:_", (has_value, wrapped, nothing))
+            value = self._convert(tree.Call(self._new(node, "dyn"), node, "value", ()), inner[:-1])
+            wrapped = tree.Call(self._new(node, kind), None, "optional.of", (value,))
+            has_value = tree.Call(self._new(node, "bool"), node, "hasValue", ())
+            nothing = tree.Call(self._new(node, kind), None, "optional.none", ())
+            return tree.Call(self._new(node, kind), None, "_?_:_", (has_value, wrapped, nothing))
         return node
 
-    def _new(self, like: Node, kind: str = "") -> int:
+    def _new(self, like: tree.Node, kind: str = "") -> int:
         """An unused id, with the position of a node, and with its type if there is no other."""
         self.last += 1
         self.types[self.last] = kind or self.types.get(like.id, "dyn")

@@ -7,6 +7,7 @@ import binascii
 import re
 from collections.abc import Callable
 from datetime import date, datetime
+from typing import Any
 
 from jobgen.check.cel import networks
 from jobgen.check.cel.values import strings, tagged, untagged
@@ -21,13 +22,13 @@ _DATETIME = re.compile(
 )
 
 
-def named(name: object) -> list[bytes]:
+def _named(name: object) -> list[bytes]:
     """`format.named(string)`: the format if there is one, in a list."""
     (found,) = strings(name)
     return [tagged(TAG, found)] if found in _FAULTS else []
 
 
-def validate(form: object, text: object) -> list[list[str]]:
+def _validate(form: object, text: object) -> list[list[str]]:
     """`format.validate(string)`: the errors, in a list."""
     faults = _FAULTS[untagged(form, TAG)](*strings(text))
     return [faults] if faults else []
@@ -49,7 +50,6 @@ def _name(
 
 
 def _describe(words: str, pattern: str, examples: tuple[str, ...]) -> str:
-    """The error as Kubernetes writes it."""
     shown = " or ".join(f"'{example}', " for example in examples)
     return f"{words} (e.g. {shown}regex used for validation is '{pattern}')"
 
@@ -123,3 +123,5 @@ _FAULTS: dict[str, Callable[[str], list[str]]] = {
     "date": _one_of(_is_date, "invalid date"),
     "datetime": _one_of(_is_datetime, "invalid datetime"),
 }
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {"format.named": _named, "validate": _validate}

@@ -64,7 +64,6 @@ def count_call(name: str, args: list[Any] | tuple[Any, ...], result: Any) -> int
 
 
 def _count_reading(name: str, sizes: list[int]) -> int:
-    """The cost of a search, or of the parsing of a selector."""
     if name in _SELECTORS:
         return LIST + _traverse(sizes[1]) + math.ceil(sizes[1] / _CHARACTERS_PER_REQUIREMENT) * _REQUIREMENT
     if name == "contains":
@@ -92,7 +91,6 @@ _MAX_ITEMS = 1_000_000
 _GROWING = frozenset(("_+_", "replace", "join"))
 _TYPES = {bool: "bool", int: "int", float: "double", str: "string", bytes: "bytes", list: "list", dict: "map"}
 _TYPE_NAMES = frozenset("bool int uint double string bytes list map null_type type optional_type".split())
-_MICROSECOND = timedelta(microseconds=1)
 
 
 class Optional(NamedTuple):
@@ -125,11 +123,7 @@ def interpret(root: Node, bindings: Mapping[str, Any], limit: int) -> Any:
         return Failed(str(error))
     except RecursionError:
         return Failed("it is nested too deeply")
-    return _without_optionals(value)
-
-
-def _without_optionals(value: Any) -> Any:
-    """A result as plain data: an optional is the mapping of its value, as the policies read it."""
+    # A result as plain data: an optional is the mapping of its value, as the policies read it.
     if isinstance(value, Optional):
         return {"value": value.values[0]} if value.values else {}
     return value.name if isinstance(value, TypeName) else value
@@ -152,7 +146,12 @@ class _Evaluation:
             case Const():
                 return _read_constant(node.raw)
             case Ident():
-                return self._read(node.name, scope)
+                self.spend(1)
+                if node.name in scope:
+                    return scope[node.name]
+                if node.name in _TYPE_NAMES:
+                    return TypeName(node.name)
+                raise _EvaluationError(f"no such attribute: {node.name}")
             case Select():
                 return self._select(node, scope)
             case Call():
@@ -163,14 +162,6 @@ class _Evaluation:
                 return self._struct(node, scope)
             case Fold():
                 return self._fold(node, scope)
-
-    def _read(self, name: str, scope: _Scope) -> Any:
-        self.spend(1)
-        if name in scope:
-            return scope[name]
-        if name in _TYPE_NAMES:
-            return TypeName(name)
-        raise _EvaluationError(f"no such attribute: {name}")
 
     def _select(self, node: Select, scope: _Scope) -> Any:
         value = self.evaluate(node.operand, scope)
@@ -224,21 +215,12 @@ class _Evaluation:
                 inner[fold.second_variable] = second
             if self._attempt(fold.condition, inner) is False:
                 break
-            inner[fold.result_name] = self._attempt_step(fold, inner)
-        result = {**scope, fold.result_name: inner[fold.result_name]}
-        if isinstance(result[fold.result_name], _EvaluationError):
-            raise result[fold.result_name]
-        return self.evaluate(fold.result, result)
-
-    def _attempt_step(self, fold: Fold, scope: _Scope) -> Any:
-        """The result of a step; one that fails may be overruled by a later one, as in `all` and `exists`."""
-        try:
-            return self.evaluate(fold.step, scope)
-        except _EvaluationError as error:
+            # A step that fails may be overruled by a later one, as in `all` and `exists`.
             is_logical = isinstance(fold.step, Call) and fold.step.name in ("_&&_", "_||_")
-            if not is_logical:
-                raise
-            return error
+            attempt = self._attempt if is_logical else self.evaluate
+            inner[fold.result_name] = attempt(fold.step, inner)
+        result = self._check(inner[fold.result_name])
+        return self.evaluate(fold.result, {**scope, fold.result_name: result})
 
     def _attempt(self, node: Node, scope: _Scope) -> Any:
         try:
@@ -323,7 +305,6 @@ _SPECIAL: Mapping[str, Callable[[_Evaluation, Call, _Scope], Any]] = {
 
 
 def _look_up(value: Any, key: Any) -> Optional:
-    """`x.?key` and `x[?key]`."""
     if isinstance(value, Optional):
         return _look_up(value.values[0], key) if value.values else value
     if isinstance(value, dict):
@@ -350,28 +331,33 @@ _OPTIONALS: Mapping[str, Callable[..., Any]] = {
 
 
 def _apply(call: Call, args: list[Any]) -> Any:
-    """The result of a function or an operator."""
     name = call.name
     if name in _DIRECT:
         return _DIRECT[name](*args)
     if name.startswith(PREFIX):
-        return _apply_own(name.removeprefix(PREFIX), args[0])
+        try:
+            return TABLE[name.removeprefix(PREFIX)](*args[0])
+        except (TypeError, ValueError, OverflowError) as error:
+            raise _EvaluationError(str(error)) from error
     if name in ("_==_", "_!=_") and any(map(_is_special, args)):
         return (args[0] == args[1]) is (name == "_==_")
     if name == "_[_]" and _has_item(*args):
         return args[0][args[1]]
     if name in _GROWING and _estimate_size(name, args) > (_MAX_ITEMS if isinstance(args[0], list) else _MAX_TEXT):
         raise _CostExceededError
-    if name in _OPERATORS and type(args[0]) is type(args[1]) and type(args[0]) in _OPERATORS[name].kinds:
-        return _OPERATORS[name].apply(args[0], args[1])
-    result = engine.run(_compile_call(name, call.target is not None, _describe(args)), _bind(args))
+    # For these types, the operator of Python does the same as that of CEL.
+    kinds = (list,) if name == "_+_" else (str, int, bool)
+    if name in _OPERATORS and type(args[0]) is type(args[1]) and type(args[0]) in kinds:
+        return _OPERATORS[name](*args)
+    converted = [_to_argument(arg) for arg in args]
+    compiled = _compile_call(name, call.target is not None, tuple(conversion for conversion, _ in converted))
+    result = engine.run(compiled, engine.asked_of({f"a{index}": arg for index, (_, arg) in enumerate(converted)}))
     if isinstance(result, Failed):
         raise _EvaluationError(result.message)
     return result
 
 
 def _estimate_size(name: str, args: list[Any]) -> int:
-    """The size of the text or list that a function makes of its arguments."""
     if name == "_+_":
         return sum(map(measure, args))
     if not all(isinstance(arg, str) for arg in args[: 3 if name == "replace" else 0]):
@@ -411,29 +397,15 @@ _DIRECT: Mapping[str, Callable[..., Any]] = {
 }
 
 
-class _Operator(NamedTuple):
-    """An operator of Python that does the same as one of CEL, for two values of one of some types."""
-
-    apply: Callable[[Any, Any], Any]
-    kinds: tuple[type, ...] = (str, int, bool)
-
-
-_OPERATORS: Mapping[str, _Operator] = {
-    "_==_": _Operator(operator.eq),
-    "_!=_": _Operator(operator.ne),
-    "_<_": _Operator(operator.lt),
-    "_<=_": _Operator(operator.le),
-    "_>_": _Operator(operator.gt),
-    "_>=_": _Operator(operator.ge),
-    "_+_": _Operator(operator.add, (list,)),
+_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "_==_": operator.eq,
+    "_!=_": operator.ne,
+    "_<_": operator.lt,
+    "_<=_": operator.le,
+    "_>_": operator.gt,
+    "_>=_": operator.ge,
+    "_+_": operator.add,
 }
-
-
-def _apply_own(name: str, args: list[Any]) -> Any:
-    try:
-        return TABLE[name](*args)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise _EvaluationError(str(error)) from error
 
 
 def _is_special(value: Any) -> bool:
@@ -464,20 +436,13 @@ def _list_steps(value: Any, *, has_two: bool) -> Iterator[tuple[Any, Any]]:
         raise _EvaluationError(f"{NO_OVERLOAD}: `<iter_range>`")
 
 
-def _describe(args: list[Any]) -> tuple[str, ...]:
-    return tuple(
-        "timestamp" if isinstance(x, datetime) else "duration" if isinstance(x, timedelta) else "" for x in args
-    )
-
-
-def _bind(args: list[Any]) -> engine.Native:
-    return engine.asked_of({f"a{index}": _to_argument(arg) for index, arg in enumerate(args)})
-
-
-def _to_argument(value: Any) -> Any:
+def _to_argument(value: Any) -> tuple[str, Any]:
+    """What converts an argument in the engine, which takes times and durations as text; and the argument."""
     if isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
-    return f"{value / _MICROSECOND / 1e6:.6f}s" if isinstance(value, timedelta) else value
+        return "timestamp", value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, timedelta):
+        return "duration", f"{value / timedelta(microseconds=1) / 1e6:.6f}s"
+    return "", value
 
 
 @lru_cache(maxsize=512)

@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 from jobgen.check.cel.tree import Call, Checked, Const, Fold, Ident, Node, Select, map_children, walk, written
 from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, strings
 
 _LONGEST = 100_000
-_LARGEST = 2**63 - 1
 
 
-def is_sorted(items: object) -> bool:
-    """`list.isSorted()`."""
-    found = _alike(items)
-    return all(before <= after for before, after in pairwise(found))
-
-
-def in_order(value: object) -> object:
-    """What a loop goes through: the keys of a mapping in order, or the items of a list."""
-    return sorted(value, key=str) if isinstance(value, dict) else value
-
-
-def total(items: object) -> Any:
-    """`list.sum()`."""
-    return _given(_total(items))
-
-
-def total_as_text(items: object) -> str:
-    """The sum of durations."""
-    return _to_text(_total(items) or timedelta())
+def _alike(items: object) -> list[Any]:
+    """The items of a list that can be compared with each other."""
+    if not isinstance(items, list):
+        raise TypeError(NO_OVERLOAD)
+    kinds = {float if type(item) is int else type(item) for item in items}
+    if len(kinds) > 1 or kinds & {dict, list, type(None)}:
+        raise TypeError(NO_OVERLOAD)
+    return items
 
 
 def _total(items: object) -> Any:
@@ -43,36 +31,29 @@ def _total(items: object) -> Any:
     if type(found[0]) not in (int, float, timedelta):
         raise TypeError(NO_OVERLOAD)
     result = sum(found[1:], found[0])
-    if type(result) is int and abs(result) > _LARGEST:
+    if type(result) is int and abs(result) > (2**63 - 1):
         raise ValueError("integer overflow")
     return result
 
 
-def least(items: object) -> Any:
-    """`list.min()`."""
-    return _given(min(_filled(items, "min")))
+def _extreme(choose: Callable[[list[Any]], Any]) -> Callable[[object], Any]:
+    def find(items: object) -> Any:
+        found = _alike(items)
+        if not found:
+            raise ValueError(f"{choose.__name__} called on empty list")
+        return choose(found)
+
+    return find
 
 
-def least_as_text(items: object) -> str:
-    """The first of times or durations."""
-    return _to_text(min(_filled(items, "min")))
+_least, _most = _extreme(min), _extreme(max)
 
 
-def most(items: object) -> Any:
-    """`list.max()`."""
-    return _given(max(_filled(items, "max")))
-
-
-def most_as_text(items: object) -> str:
-    """The last of times or durations."""
-    return _to_text(max(_filled(items, "max")))
-
-
-def _filled(items: object, name: str) -> list[Any]:
-    found = _alike(items)
-    if not found:
-        raise ValueError(f"{name} called on empty list")
-    return found
+def _given(result: Any) -> Any:
+    if isinstance(result, (datetime, timedelta)):
+        # The library passes timestamps and durations to Python but does not accept them back.
+        raise ValueError(f"a time or duration out of a list {OFFLINE}")  # noqa: TRY004
+    return result
 
 
 def _to_text(value: datetime | timedelta) -> str:
@@ -83,22 +64,43 @@ def _to_text(value: datetime | timedelta) -> str:
     return value.isoformat() if value.tzinfo else f"{value.isoformat()}Z"
 
 
-def index_of(items: object, item: object, start: object = None) -> int:
+def _index_of(items: object, item: object, start: object = None) -> int:
     """`list.indexOf(item)`, and what strings have of that name."""
-    if type(items) is str:
-        return _found(items, item, 0 if start is None else start)
-    return next(_places(items, item, start), -1)
+    if type(items) is not str:
+        return next(_places(items, item, start), -1)
+    wanted, first = _read_search(item, 0 if start is None else start)
+    return items.find(wanted, first) if wanted else first
 
 
-def last_index_of(items: object, item: object, end: object = None) -> int:
+def _last_index_of(items: object, item: object, end: object = None) -> int:
     """`list.lastIndexOf(item)`, and what strings have of that name."""
-    if type(items) is str:
-        return items.rfind(strings(item)[0]) if end is None else _found_last(items, item, end)
-    return max(_places(items, item, end), default=-1)
+    if type(items) is not str:
+        return max(_places(items, item, end), default=-1)
+    if end is None:
+        return items.rfind(strings(item)[0])
+    wanted, last = _read_search(item, end)
+    if not wanted:
+        return last
+    return items.rfind(wanted, 0, last + len(wanted)) if last < len(items) else -1
 
 
-def count_up(size: object) -> list[int]:
-    """`lists.range(int)`."""
+def _places(items: object, item: object, extra: object) -> Iterator[int]:
+    if not isinstance(items, list) or extra is not None:
+        raise TypeError(NO_OVERLOAD)
+    return (index for index, found in enumerate(items) if same(found, item))
+
+
+def _read_search(part: object, index: object) -> tuple[str, int]:
+    """What is searched in a text, and where the search begins or ends; the index of nothing can be any."""
+    (wanted,) = strings(part)
+    if type(index) is not int:
+        raise TypeError(NO_OVERLOAD)
+    if wanted and index < 0:
+        raise ValueError(f"index out of range: {index}")
+    return wanted, index
+
+
+def _count_up(size: object) -> list[int]:
     if type(size) is not int:
         raise TypeError(NO_OVERLOAD)
     if size > _LONGEST:
@@ -106,14 +108,14 @@ def count_up(size: object) -> list[int]:
     return list(range(size))
 
 
-def count_milliseconds(value: object) -> int:
+def _count_milliseconds(value: object) -> int:
     """`duration.getMilliseconds()`: of the whole duration, as in Go."""
     if not isinstance(value, timedelta):
         raise TypeError(NO_OVERLOAD)
     return value // timedelta(milliseconds=1)
 
 
-def insert(mapping: object, *entry: object) -> dict[Any, Any]:
+def _insert(mapping: object, *entry: object) -> dict[Any, Any]:
     """Add an entry, or those of another mapping, for `transformMap` and `transformMapEntry`."""
     assert isinstance(mapping, dict), "macros begin with an empty mapping"
     if len(mapping) > _LONGEST // 20:
@@ -138,63 +140,12 @@ def same(one: object, other: object) -> bool:
     return one == other
 
 
-def _given(result: Any) -> Any:
-    if isinstance(result, (datetime, timedelta)):
-        # The library passes timestamps and durations to Python but does not accept them back.
-        raise ValueError(f"a time or duration out of a list {OFFLINE}")  # noqa: TRY004
-    return result
-
-
-def _alike(items: object) -> list[Any]:
-    """The items of a list that can be compared with each other."""
-    if not isinstance(items, list):
-        raise TypeError(NO_OVERLOAD)
-    kinds = {float if type(item) is int else type(item) for item in items}
-    if len(kinds) > 1 or kinds & {dict, list, type(None)}:
-        raise TypeError(NO_OVERLOAD)
-    return items
-
-
-def _places(items: object, item: object, extra: object) -> Iterator[int]:
-    if not isinstance(items, list) or extra is not None:
-        raise TypeError(NO_OVERLOAD)
-    return (index for index, found in enumerate(items) if same(found, item))
-
-
-def _found(text: str, part: object, start: object) -> int:
-    (wanted,) = strings(part)
-    if type(start) is not int:
-        raise TypeError(NO_OVERLOAD)
-    if not wanted:
-        return start
-    if start < 0:
-        raise ValueError(f"index out of range: {start}")
-    return text.find(wanted, start)
-
-
-def _found_last(text: str, part: object, end: object) -> int:
-    (wanted,) = strings(part)
-    if type(end) is not int:
-        raise TypeError(NO_OVERLOAD)
-    if not wanted:
-        return end
-    if end < 0:
-        raise ValueError(f"index out of range: {end}")
-    return text.rfind(wanted, 0, end + len(wanted)) if end < len(text) else -1
-
-
 Shape = dict[str, Any]
 
-SAME, JOIN = "@sameShape", "@joinShape"
+_SAME, _JOIN = "@sameShape", "@joinShape"
 
 
-def same_shape(shape: object, one: object, other: object) -> bool:
-    """Return True if a value with a shape is equal to another value."""
-    (text,) = strings(shape)
-    return _same(json.loads(text), one, other)
-
-
-def join(shape: object, one: object, other: object) -> list[Any]:
+def _join(shape: object, one: object, other: object) -> list[Any]:
     """The union of a set and a list, or a list with keys in which another list replaces and adds items."""
     (text,) = strings(shape)
     if not isinstance(one, list) or not isinstance(other, list):
@@ -211,27 +162,25 @@ def join(shape: object, one: object, other: object) -> list[Any]:
 
 
 def _same(shape: Shape, one: Any, other: Any) -> bool:
+    inner = shape.get("items", {})
     if isinstance(one, list) and isinstance(other, list):
         if len(one) != len(other):
             return False
         if "list" in shape:
-            return all(any(_is_equal_item(shape, known, item) for known in one) for item in other)
-        inner = shape.get("items", {})
+            return all(
+                any(_is_same_item(shape["list"], known, item) and _same(inner, known, item) for known in one)
+                for item in other
+            )
         return all(_same(inner, *pair) for pair in zip(one, other, strict=True))
     if isinstance(one, dict) and isinstance(other, dict):
-        fields, inner = shape.get("fields", {}), shape.get("items", {})
+        fields = shape.get("fields", {})
         return one.keys() == other.keys() and all(
             _same(fields.get(key, inner), value, other[key]) for key, value in one.items()
         )
     return same(one, other)
 
 
-def _is_equal_item(shape: Shape, one: Any, other: Any) -> bool:
-    return _is_same_item(shape["list"], one, other) and _same(shape.get("items", {}), one, other)
-
-
 def _is_same_item(keys: str | list[str], one: Any, other: Any) -> bool:
-    """Return True if two items of a list are the same to Kubernetes."""
     if keys == "set":
         return same(one, other)
     if not isinstance(one, dict) or not isinstance(other, dict):
@@ -239,43 +188,58 @@ def _is_same_item(keys: str | list[str], one: Any, other: Any) -> bool:
     return all(same(one.get(key), other.get(key)) for key in keys)
 
 
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "isSorted": lambda items: all(before <= after for before, after in pairwise(_alike(items))),
+    "sum": lambda items: _given(_total(items)),
+    "min": lambda items: _given(_least(items)),
+    "max": lambda items: _given(_most(items)),
+    # The same for times and durations, which the library accepts as text.
+    "sum@text": lambda items: _to_text(_total(items) or timedelta()),
+    "min@text": lambda items: _to_text(_least(items)),
+    "max@text": lambda items: _to_text(_most(items)),
+    "getMilliseconds": _count_milliseconds,
+    "indexOf": _index_of,
+    "lastIndexOf": _last_index_of,
+    "lists.range": _count_up,
+    "cel.@mapInsert": _insert,
+    # What a loop goes through: the keys of a mapping in order, or the items of a list.
+    "@inOrder": lambda value: sorted(value, key=str) if isinstance(value, dict) else value,
+    _SAME: lambda shape, one, other: _same(json.loads(strings(shape)[0]), one, other),
+    _JOIN: _join,
+}
+
+
 def with_shapes(checked: Checked, shapes: Mapping[str, str]) -> Checked:
-    """The expression with comparisons and sums that follow the shapes of its variables."""
-    known = {name: json.loads(text) for name, text in shapes.items()}
-    return checked._replace(root=_ShapeRewriter(checked).rewrite(checked.root, known))
+    """The expression with comparisons and sums that follow the shapes of its variables.
 
+    The shape of the left operand decides, as in the API server.
+    """
+    ids = count(max(node.id for node in walk(checked.root)) + 100_001)
 
-class _ShapeRewriter:
-    """Rewrites a tree; the shape of the left operand decides, as in the API server."""
-
-    def __init__(self, checked: Checked) -> None:
-        self.last = max(node.id for node in walk(checked.root)) + 100_000
-
-    def rewrite(self, node: Node, known: Mapping[str, Shape]) -> Node:
+    def rewrite(node: Node, known: Mapping[str, Shape]) -> Node:
         if isinstance(node, Fold):
             shape = _find_shape(node.range, known).get("items", {})
             inner = {**known, node.variable: shape, node.second_variable: shape}
             return node._replace(
-                range=self.rewrite(node.range, known),
-                start=self.rewrite(node.start, known),
-                condition=self.rewrite(node.condition, inner),
-                step=self.rewrite(node.step, inner),
-                result=self.rewrite(node.result, inner),
+                range=rewrite(node.range, known),
+                start=rewrite(node.start, known),
+                condition=rewrite(node.condition, inner),
+                step=rewrite(node.step, inner),
+                result=rewrite(node.result, inner),
             )
         if isinstance(node, Call) and node.name in ("_==_", "_!=_", "_+_"):
             shape = _find_shape(node.args[0], known)
-            args = tuple(self.rewrite(arg, known) for arg in node.args)
+            args = tuple(rewrite(arg, known) for arg in node.args)
             if shape and (node.name != "_+_" or "list" in shape):
-                return self._call(node, shape, args)
+                text = Const(next(ids), written(6, json.dumps(shape)))
+                name = _JOIN if node.name == "_+_" else _SAME
+                call = Call(node.id if node.name != "_!=_" else next(ids), None, name, (text, *args))
+                return Call(node.id, None, "!_", (call,)) if node.name == "_!=_" else call
             return node._replace(args=args)
-        return map_children(node, lambda child: self.rewrite(child, known))
+        return map_children(node, lambda child: rewrite(child, known))
 
-    def _call(self, node: Call, shape: Shape, args: tuple[Node, ...]) -> Node:
-        self.last += 2
-        text = Const(self.last, written(6, json.dumps(shape)))
-        name = JOIN if node.name == "_+_" else SAME
-        call = Call(node.id if node.name != "_!=_" else self.last - 1, None, name, (text, *args))
-        return Call(node.id, None, "!_", (call,)) if node.name == "_!=_" else call
+    known = {name: json.loads(text) for name, text in shapes.items()}
+    return checked._replace(root=rewrite(checked.root, known))
 
 
 def _find_shape(node: Node, known: Mapping[str, Shape]) -> Shape:

@@ -1,117 +1,62 @@
-"""IP addresses and networks in CEL, as Go's `net/netip` reads them."""
+"""IP addresses, networks and URLs in CEL, as Go's `net/netip` reads them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes
 
 from jobgen.check.cel.values import NO_OVERLOAD, strings, tag_of, tagged, untagged
 from jobgen.model.lazy_re import lazy_pattern
 
-IP, CIDR = "ip", "cidr"
+_IP, _CIDR = "ip", "cidr"
 _BITS = lazy_pattern(r"0|[1-9][0-9]{0,2}")
 _LINK_LOCAL_GROUP = IPv4Network("224.0.0.0/24")
 
 
-def ip(value: object) -> bytes:
+def _ip(value: object) -> bytes:
     """`ip(string)`, and `cidr.ip()`."""
-    if tag_of(value) == CIDR:
-        return tagged(IP, untagged(value, CIDR).partition("/")[0])
-    return tagged(IP, str(_parsed(*strings(value))))
+    if tag_of(value) == _CIDR:
+        return tagged(_IP, untagged(value, _CIDR).partition("/")[0])
+    return tagged(_IP, str(_parsed(*strings(value))))
 
 
-def is_ip(text: object) -> bool:
-    """`isIP(string)`."""
-    return _holds(_parsed, *strings(text))
-
-
-def is_canonical(text: object) -> bool:
-    """`ip.isCanonical(string)`."""
-    return str(_parsed(*strings(text))) == text
-
-
-def family(value: object) -> int:
-    """`ip.family()`."""
-    return _address(value).version
-
-
-def is_unspecified(value: object) -> bool:
-    """`ip.isUnspecified()`."""
-    return _address(value).is_unspecified
-
-
-def is_loopback(value: object) -> bool:
-    """`ip.isLoopback()`."""
-    return _address(value).is_loopback
-
-
-def is_link_local_multicast(value: object) -> bool:
-    """`ip.isLinkLocalMulticast()`."""
+def _is_link_local_multicast(value: object) -> bool:
     address = _address(value)
     if isinstance(address, IPv4Address):
         return address in _LINK_LOCAL_GROUP
     return address.packed[0] == 0xFF and address.packed[1] & 0x0F == 2
 
 
-def is_link_local_unicast(value: object) -> bool:
-    """`ip.isLinkLocalUnicast()`."""
-    return _address(value).is_link_local
-
-
-def is_global_unicast(value: object) -> bool:
-    """`ip.isGlobalUnicast()`."""
+def _is_global_unicast(value: object) -> bool:
     found = _address(value)
     local = found.is_unspecified or found.is_loopback or found.is_multicast or found.is_link_local
     return not local and str(found) != "255.255.255.255"
 
 
-def cidr(text: object) -> bytes:
-    """`cidr(string)`."""
-    return tagged(CIDR, _prefix(*strings(text)))
+def _cidr(text: object) -> bytes:
+    return tagged(_CIDR, _prefix(*strings(text)))
 
 
-def is_cidr(text: object) -> bool:
-    """`isCIDR(string)`."""
-    return _holds(_prefix, *strings(text))
-
-
-def contains_ip(network: object, other: object) -> bool:
-    """`cidr.containsIP(string|ip)`."""
-    address = _address(ip(other) if type(other) is str else other)
-    return address in _network(network)
-
-
-def contains_cidr(network: object, other: object) -> bool:
-    """`cidr.containsCIDR(string|cidr)`."""
-    ours, theirs = _network(network), _network(cidr(other) if type(other) is str else other)
+def _contains_cidr(network: object, other: object) -> bool:
+    ours, theirs = _network(network), _network(_cidr(other) if type(other) is str else other)
     return ours.version == theirs.version and ours.overlaps(theirs) and ours.prefixlen <= theirs.prefixlen
 
 
-def prefix_length(network: object) -> int:
-    """`cidr.prefixLength()`."""
-    return _network(network).prefixlen
-
-
-def masked(network: object) -> bytes:
-    """`cidr.masked()`."""
-    return tagged(CIDR, str(_network(network)))
-
-
-def shown(value: object) -> str:
-    """`string(ip)` and `string(cidr)`."""
-    if tag_of(value) not in (IP, CIDR):
+def _shown(value: object) -> str:
+    if tag_of(value) not in (_IP, _CIDR):
         raise TypeError(NO_OVERLOAD)
     return untagged(value, tag_of(value))
 
 
-def _holds(parse: object, text: str) -> bool:
+def _find_fault(parse: Callable[[str], object], text: str) -> str:
     try:
-        parse(text)  # type: ignore[operator]
-    except ValueError:
-        return False
-    return True
+        parse(text)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 @lru_cache(maxsize=1024)
@@ -134,14 +79,14 @@ def _prefix(text: str) -> str:
 
 
 def _address(value: object) -> IPv4Address | IPv6Address:
-    return _parsed(untagged(value, IP))
+    return _parsed(untagged(value, _IP))
 
 
 def _network(value: object) -> IPv4Network | IPv6Network:
-    return ip_network(untagged(value, CIDR), strict=False)
+    return ip_network(untagged(value, _CIDR), strict=False)
 
 
-TAG = "url"
+_URL = "url"
 _SCHEME = lazy_pattern(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _ESCAPE = lazy_pattern(r"%(?![0-9A-Fa-f]{2})")
 _ESCAPED_PATH = lazy_pattern(r"[A-Za-z0-9\-_.~!$&'()*+,;=:@\[\]%/]*")
@@ -162,60 +107,37 @@ class Url(NamedTuple):
     query: str
 
 
-def url(text: object) -> bytes:
-    """`url(string)`."""
-    (found,) = strings(text)
-    parse(found)
-    return tagged(TAG, found)
-
-
-def is_url(text: object) -> bool:
-    """`isURL(string)`."""
-    return not fault(*strings(text))
-
-
 def fault(text: str) -> str:
     """Why a text is not a URL; empty if it is."""
-    try:
-        parse(text)
-    except ValueError as error:
-        return str(error)
-    return ""
+    return _find_fault(parse, text)
 
 
-def scheme(value: object) -> str:
-    """`url.getScheme()`."""
-    return parse(untagged(value, TAG)).scheme
+def _url(text: object) -> bytes:
+    (found,) = strings(text)
+    parse(found)
+    return tagged(_URL, found)
 
 
-def host(value: object) -> str:
-    """`url.getHost()`: with its port."""
-    return parse(untagged(value, TAG)).host
+def _read_url(value: object) -> Url:
+    return parse(untagged(value, _URL))
 
 
-def hostname(value: object) -> str:
+def _hostname(value: object) -> str:
     """`url.getHostname()`: without port and brackets."""
-    found = host(value)
+    found = _read_url(value).host
     if found.startswith("["):
         return found[1:].partition("]")[0]
     return found.rpartition(":")[0] if ":" in found else found
 
 
-def port(value: object) -> str:
-    """`url.getPort()`."""
-    found = host(value)
+def _port(value: object) -> str:
+    found = _read_url(value).host
     return found.rpartition(":")[2] if ":" in found.rpartition("]")[2] else ""
 
 
-def path(value: object) -> str:
-    """`url.getEscapedPath()`."""
-    return parse(untagged(value, TAG)).path
-
-
-def query(value: object) -> dict[str, list[str]]:
-    """`url.getQuery()`."""
+def _query(value: object) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for key, item in parse_qsl(parse(untagged(value, TAG)).query, keep_blank_values=True):
+    for key, item in parse_qsl(_read_url(value).query, keep_blank_values=True):
         found.setdefault(key, []).append(item)
     return found
 
@@ -232,11 +154,7 @@ def parse(text: str) -> Url:
 
 def request_fault(text: str) -> str:
     """Why a text is not the URL of a request, as in the format `uri`; empty if it is."""
-    try:
-        _parse(text, is_request=True)
-    except ValueError as error:
-        return str(error)
-    return ""
+    return _find_fault(lambda asked: _parse(asked, is_request=True), text)
 
 
 def _parse(text: str, *, is_request: bool) -> Url:
@@ -258,7 +176,9 @@ def _parse(text: str, *, is_request: bool) -> Url:
     where, path = _authority(rest) if may_have_host and rest.startswith("//") else ("", rest)
     if _ESCAPE.search(path):
         raise ValueError(f"`{text}` is not a URL: a `%` in it begins no escape")
-    return Url(scheme, where, _escaped_path(path), asked)
+    if not _ESCAPED_PATH.fullmatch(path):
+        path = quote(unquote_to_bytes(path), safe="$&+,/:;=@~")
+    return Url(scheme, where, path, asked)
 
 
 def _authority(rest: str) -> tuple[str, str]:
@@ -281,8 +201,29 @@ def _is_ipv6(host: str) -> bool:
     return bool(zone) or not percent
 
 
-def _escaped_path(path: str) -> str:
-    """The path as it is if it is escaped correctly, else escaped."""
-    if _ESCAPED_PATH.fullmatch(path):
-        return path
-    return quote(unquote_to_bytes(path), safe="$&+,/:;=@~")
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "ip": _ip,
+    "isIP": lambda text: not _find_fault(_parsed, *strings(text)),
+    "ip.isCanonical": lambda text: str(_parsed(*strings(text))) == text,
+    "family": lambda value: _address(value).version,
+    "isUnspecified": lambda value: _address(value).is_unspecified,
+    "isLoopback": lambda value: _address(value).is_loopback,
+    "isLinkLocalMulticast": _is_link_local_multicast,
+    "isLinkLocalUnicast": lambda value: _address(value).is_link_local,
+    "isGlobalUnicast": _is_global_unicast,
+    "cidr": _cidr,
+    "isCIDR": lambda text: not _find_fault(_prefix, *strings(text)),
+    "containsIP": lambda network, other: _address(_ip(other) if type(other) is str else other) in _network(network),
+    "containsCIDR": _contains_cidr,
+    "prefixLength": lambda network: _network(network).prefixlen,
+    "masked": lambda network: tagged(_CIDR, str(_network(network))),
+    "string": _shown,
+    "url": _url,
+    "isURL": lambda text: not fault(*strings(text)),
+    "getScheme": lambda value: _read_url(value).scheme,
+    "getHost": lambda value: _read_url(value).host,
+    "getHostname": _hostname,
+    "getPort": _port,
+    "getEscapedPath": lambda value: _read_url(value).path,
+    "getQuery": _query,
+}

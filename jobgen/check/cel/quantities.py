@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, strings, tagged, untagged
+from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, strings, tag_of, tagged, untagged
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import MAX_POWER, parse_quantity
 
-TAG = "quantity"
+_TAG = "quantity"
 _LARGEST = 2**63 - 1
 
 
@@ -27,63 +28,30 @@ class Amount(NamedTuple):
         return int(self.value) if whole else None
 
 
-def quantity(text: object) -> bytes:
-    """`quantity(string)`."""
-    if type(text) is not str:
-        raise TypeError(NO_OVERLOAD)
-    return _canonical_form(text)
-
-
-def is_quantity(text: object) -> bool:
-    """`isQuantity(string)`."""
-    if type(text) is not str:
-        raise TypeError(NO_OVERLOAD)
-    return _is_quantity(text)
-
-
-def sign(amount: object) -> int:
-    """`sign(quantity)`."""
-    value = _amount(amount).value
-    return (value > 0) - (value < 0)
-
-
-def is_integer(amount: object) -> bool:
-    """`quantity.isInteger()`."""
-    return _amount(amount).integer is not None
-
-
-def as_integer(amount: object) -> int:
-    """`quantity.asInteger()`."""
+def _as_integer(amount: object) -> int:
     whole = _amount(amount).integer
     if whole is None:
         raise ValueError("cannot convert value to integer")
     return whole
 
 
-def as_float(amount: object) -> float:
-    """`quantity.asApproximateFloat()`."""
-    return float(_amount(amount).value)
-
-
-def add(amount: object, other: object) -> bytes:
-    """`quantity.add(quantity|int)`."""
-    return _sum(_amount(amount), _amount(other))
-
-
-def sub(amount: object, other: object) -> bytes:
-    """`quantity.sub(quantity|int)`."""
+def _subtract(amount: object, other: object) -> bytes:
     less = _amount(other)
     return _sum(_amount(amount), Amount(-less.value, less.scale))
 
 
-def compare(amount: object, other: object) -> int:
-    """`quantity.compareTo(quantity)`."""
+def _compare(amount: object, other: object) -> int:
+    if tag_of(amount) == _VERSION_TAG:
+        return _compare_numbers(_order(amount), _order(other))
     if type(other) is int:
         raise TypeError(NO_OVERLOAD)
     ours, theirs = _amount(amount).value, _amount(other).value
     # Integers compare much faster than fractions.
-    difference = ours.numerator * theirs.denominator - theirs.numerator * ours.denominator
-    return (difference > 0) - (difference < 0)
+    return _compare_numbers(ours.numerator * theirs.denominator, theirs.numerator * ours.denominator)
+
+
+def _compare_numbers(ours: Any, theirs: Any) -> int:
+    return bool(ours > theirs) - bool(ours < theirs)
 
 
 def _amount(value: object) -> Amount:
@@ -103,22 +71,13 @@ def _sum(ours: Amount, theirs: Amount) -> bytes:
 
 
 @lru_cache(maxsize=4096)
-def _is_quantity(text: str) -> bool:
-    return parse_quantity(text) is not None
-
-
-@lru_cache(maxsize=4096)
-def _canonical_form(text: str) -> bytes:
-    return _tagged(_parsed(text))
-
-
-def _parsed(text: str) -> Amount:
+def _quantity(text: str) -> bytes:
     parsed = parse_quantity(text)
     if parsed is None:
         raise ValueError(f"`{text}` is not a quantity")
     if parsed.power > MAX_POWER:
         raise ValueError(f"a quantity with the power `{parsed.power}` {OFFLINE}")
-    return Amount(parsed.amount * _ten(parsed.power), parsed.scale)
+    return _tagged(Amount(parsed.amount * _ten(parsed.power), parsed.scale))
 
 
 def _ten(power: int) -> Fraction:
@@ -127,71 +86,38 @@ def _ten(power: int) -> Fraction:
 
 def _tagged(amount: Amount) -> bytes:
     scale = "" if amount.scale is None else amount.scale
-    return tagged(TAG, f"{amount.value.numerator}/{amount.value.denominator}/{scale}")
+    return tagged(_TAG, f"{amount.value.numerator}/{amount.value.denominator}/{scale}")
 
 
 @lru_cache(maxsize=4096)
 def _read(value: bytes) -> Amount:
-    over, under, scale = untagged(value, TAG).split("/")
+    over, under, scale = untagged(value, _TAG).split("/")
     return Amount(Fraction(int(over), int(under)), int(scale) if scale else None)
 
 
-VERSION_TAG = "semver"
+_VERSION_TAG = "semver"
 _NUMBER = r"0|[1-9][0-9]*"
 _LABEL = rf"(?:{_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _VERSION = lazy_pattern(
     rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER})(?:-({_LABEL}(?:\.{_LABEL})*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
 )
-_LARGEST_PART = 2**64 - 1
 
 
-def semver(text: object, normalize: object = False) -> bytes:  # noqa: FBT002
+def _semver(text: object, normalize: object = False) -> bytes:  # noqa: FBT002
     """`semver(string)`, and `semver(string, bool)`, which reads `v1.2` as `1.2.0`."""
-    return tagged(VERSION_TAG, _parse_version(_text(text, normalize)))
-
-
-def is_semver(text: object, normalize: object = False) -> bool:  # noqa: FBT002
-    """`isSemver(string)` and `isSemver(string, bool)`."""
-    try:
-        semver(text, normalize)
-    except ValueError:
-        return False
-    return True
-
-
-def compare_versions(version: object, other: object) -> int:
-    """`semver.compareTo(semver)`."""
-    ours, theirs = _order(untagged(version, VERSION_TAG)), _order(untagged(other, VERSION_TAG))
-    return (ours > theirs) - (ours < theirs)
-
-
-def major(version: object) -> int:
-    """`semver.major()`."""
-    return int(_order(untagged(version, VERSION_TAG))[0])
-
-
-def minor(version: object) -> int:
-    """`semver.minor()`."""
-    return int(_order(untagged(version, VERSION_TAG))[1])
-
-
-def patch(version: object) -> int:
-    """`semver.patch()`."""
-    return int(_order(untagged(version, VERSION_TAG))[2])
-
-
-def _text(text: object, normalize: object) -> str:
     if type(normalize) is not bool:
         raise TypeError(NO_OVERLOAD)
     (found,) = strings(text)
-    return _normal(found) if normalize else found
-
-
-def _normal(text: str) -> str:
-    parts = [_unpadded(part) for part in text.removeprefix("v").split(".", 2)]
-    if len(parts) < 3 and set("+-") & set(parts[-1]):
-        raise ValueError("short version cannot contain PreRelease/Build meta data")
-    return ".".join([*parts, *["0"] * (3 - len(parts))])
+    if normalize:
+        parts = [_unpadded(part) for part in found.removeprefix("v").split(".", 2)]
+        if len(parts) < 3 and set("+-") & set(parts[-1]):
+            raise ValueError("short version cannot contain PreRelease/Build meta data")
+        found = ".".join([*parts, *["0"] * (3 - len(parts))])
+    match = _VERSION.fullmatch(found)
+    if match is None or any(int(part) > (2**64 - 1) for part in match.groups()[:3] if len(part) < 30):
+        raise ValueError(f"`{found}` is not a semantic version")
+    # Comparisons ignore build metadata.
+    return tagged(_VERSION_TAG, found.partition("+")[0])
 
 
 def _unpadded(part: str) -> str:
@@ -201,17 +127,41 @@ def _unpadded(part: str) -> str:
     return rest if rest[:1] in tuple("0123456789") else f"0{rest}"
 
 
-def _parse_version(text: str) -> str:
-    """The version without its build metadata, which comparisons ignore."""
-    match = _VERSION.fullmatch(text)
-    if match is None or any(int(part) > _LARGEST_PART for part in match.groups()[:3] if len(part) < 30):
-        raise ValueError(f"`{text}` is not a semantic version")
-    return text.partition("+")[0]
+def _is_semver(text: object, normalize: object = False) -> bool:  # noqa: FBT002
+    try:
+        _semver(text, normalize)
+    except ValueError:
+        return False
+    return True
+
+
+def _order(version: object) -> tuple[Any, ...]:
+    return _order_text(untagged(version, _VERSION_TAG))
 
 
 @lru_cache(maxsize=1024)
-def _order(text: str) -> tuple[Any, ...]:
+def _order_text(text: str) -> tuple[Any, ...]:
     """The sort key of a version: a release follows its prereleases, numbers precede words."""
     numbers, _, before = text.partition("-")
     labels = tuple((0, int(label), "") if label.isdigit() else (1, 0, label) for label in before.split("."))
     return (*(int(part) for part in numbers.split(".")), (0, labels) if before else (1, ()))
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "quantity": lambda text: _quantity(*strings(text)),
+    "isQuantity": lambda text: parse_quantity(*strings(text)) is not None,
+    "sign": lambda amount: _compare_numbers(_amount(amount).value, 0),
+    "isInteger": lambda amount: _amount(amount).integer is not None,
+    "asInteger": _as_integer,
+    "asApproximateFloat": lambda amount: float(_amount(amount).value),
+    "add": lambda amount, other: _sum(_amount(amount), _amount(other)),
+    "sub": _subtract,
+    "compareTo": _compare,
+    "isLessThan": lambda one, other: _compare(one, other) < 0,
+    "isGreaterThan": lambda one, other: _compare(one, other) > 0,
+    "semver": _semver,
+    "isSemver": _is_semver,
+    "major": lambda version: _order(version)[0],
+    "minor": lambda version: _order(version)[1],
+    "patch": lambda version: _order(version)[2],
+}

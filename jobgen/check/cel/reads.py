@@ -20,8 +20,6 @@ _ANY, _ITEM = "*", "[]"
 # Their value is one of their arguments, or a part of them that is read later.
 _PASSES = frozenset(("dyn", "_?_:_", "_+_", "or", "orValue", "value", "optional.of", "optional.ofNonZeroValue"))
 _LOGICAL = frozenset(("_&&_", "_||_", "!_", "@not_strictly_false", "hasValue", "optional.none"))
-_LOOKUPS = frozenset(("_[_]", "_[?_]", "_?._"))
-_ORDERED = f"{PREFIX}@inOrder"
 _MAX_ROUNDS = 8
 
 
@@ -45,7 +43,6 @@ class Reads:
     def __init__(self) -> None:
         self.steps: dict[str, Reads] = {}
         self.is_whole = False
-        """Whether everything below is read."""
         self._merged: dict[str, Reads] = {}
 
     def add(self, place: tuple[str, ...], *, is_whole: bool = False) -> None:
@@ -156,10 +153,10 @@ class _Reader:
             return reduce(Places.plus, values[1:] if call.name == "_?_:_" else values)
         if call.name in _LOGICAL:
             return Places()
-        if call.name == _ORDERED:
+        if call.name == f"{PREFIX}@inOrder":
             # Its argument is in a list.
             return values[0].inner or Places()
-        if call.name in _LOOKUPS:
+        if call.name in ("_[_]", "_[?_]", "_?._"):
             key = nodes[1].text if isinstance(nodes[1], Const) else None
             self._read_whole(values[1])
             return self._take(values[0], _ANY if key is None else key)

@@ -9,88 +9,12 @@ from jobgen.check.cel import formats, lists, networks, permissions, quantities, 
 from jobgen.check.cel.engine import PREFIX
 from jobgen.check.cel.signatures import FORMATS, TYPE_CONSTANTS
 from jobgen.check.cel.tree import Call, Checked, Const, Fold, Ident, Node, Select, Sequence, map_children, walk, written
-from jobgen.check.cel.values import tag_of, tagged
-
-
-def _compare(one: object, other: object) -> int:
-    compare = quantities.compare_versions if tag_of(one) == quantities.VERSION_TAG else quantities.compare
-    return compare(one, other)
-
+from jobgen.check.cel.values import tagged
 
 TABLE: dict[str, Callable[..., Any]] = {
-    "quantity": quantities.quantity,
-    "isQuantity": quantities.is_quantity,
-    "sign": quantities.sign,
-    "isInteger": quantities.is_integer,
-    "asInteger": quantities.as_integer,
-    "asApproximateFloat": quantities.as_float,
-    "add": quantities.add,
-    "sub": quantities.sub,
-    "compareTo": _compare,
-    "isLessThan": lambda one, other: _compare(one, other) < 0,
-    "isGreaterThan": lambda one, other: _compare(one, other) > 0,
-    "isSorted": lists.is_sorted,
-    "sum": lists.total,
-    "min": lists.least,
-    "max": lists.most,
-    "getMilliseconds": lists.count_milliseconds,
-    "min@text": lists.least_as_text,
-    "max@text": lists.most_as_text,
-    "sum@text": lists.total_as_text,
-    "@sameShape": lists.same_shape,
-    "@joinShape": lists.join,
-    "indexOf": lists.index_of,
-    "lastIndexOf": lists.last_index_of,
-    "lists.range": lists.count_up,
-    "cel.@mapInsert": lists.insert,
-    "matches": text_format.matches,
-    "find": text_format.find,
-    "findAll": text_format.find_all,
-    "url": networks.url,
-    "isURL": networks.is_url,
-    "getScheme": networks.scheme,
-    "getHost": networks.host,
-    "getHostname": networks.hostname,
-    "getPort": networks.port,
-    "getEscapedPath": networks.path,
-    "getQuery": networks.query,
-    "ip": networks.ip,
-    "isIP": networks.is_ip,
-    "ip.isCanonical": networks.is_canonical,
-    "family": networks.family,
-    "isUnspecified": networks.is_unspecified,
-    "isLoopback": networks.is_loopback,
-    "isLinkLocalMulticast": networks.is_link_local_multicast,
-    "isLinkLocalUnicast": networks.is_link_local_unicast,
-    "isGlobalUnicast": networks.is_global_unicast,
-    "cidr": networks.cidr,
-    "isCIDR": networks.is_cidr,
-    "containsIP": networks.contains_ip,
-    "containsCIDR": networks.contains_cidr,
-    "prefixLength": networks.prefix_length,
-    "masked": networks.masked,
-    "string": networks.shown,
-    "semver": quantities.semver,
-    "isSemver": quantities.is_semver,
-    "major": quantities.major,
-    "minor": quantities.minor,
-    "patch": quantities.patch,
-    "jsonpatch.escapeKey": text_format.escape_key,
-    "substring": text_format.substring,
-    "@inOrder": lists.in_order,
-    "@withType": text_format.with_type,
-    "format": text_format.format_text,
-    "format.named": formats.named,
-    "validate": formats.validate,
-    "path": permissions.ask_path,
-    "group": permissions.ask_group,
-    "serviceAccount": permissions.ask_account,
-    "resource": permissions.ask_resource,
-    **dict.fromkeys("subresource namespace name fieldSelector labelSelector".split(), permissions.narrow),
-    "check": permissions.check,
-    "allowed": permissions.is_allowed,
-    "errored": permissions.has_failed,
-    **dict.fromkeys(("reason", "error"), permissions.explain),
+    name: function
+    for module in (quantities, lists, text_format, networks, formats, permissions)
+    for name, function in module.FUNCTIONS.items()
 }
 
 
@@ -145,7 +69,12 @@ class _Rewriter:
         if name.removeprefix("format.") in FORMATS and name.startswith("format."):
             return Const(self._new(), written(7, tagged(formats.TAG, name.removeprefix("format."))))
         if name in _CONVERSIONS and call.target is None and len(call.args) == 1 and kinds[0] in _SCALARS:
-            return self._convert(before.args[0], call, kinds[0])
+            # A conversion of a value whose type is known to the checker, but may differ in the data.
+            operand = before.args[0]
+            if not (isinstance(operand, (Ident, Select)) or (isinstance(operand, Call) and operand.name in _INFERRED)):
+                return call
+            checked = self._ours("@withType", (self._text(kinds[0]), self._text(call.name), call.args[0]))
+            return call._replace(args=(checked,))
         if name not in TABLE or _is_native(name, kinds[0] if kinds else ""):
             return call
         kind = self.types.get(before.id, "")
@@ -153,13 +82,6 @@ class _Rewriter:
             return self._plain(kind, self._ours(f"{name}@text", (call.target,)))
         ours = self._ours(name, call.args if call.target is None else (call.target, *call.args))
         return self._plain("_[?_]", ours, Const(self._new(), _FIRST)) if name in _OPTIONAL else ours
-
-    def _convert(self, before: Node, call: Call, kind: str) -> Node:
-        """A conversion of a value whose type is known to the checker, but may differ in the data."""
-        if not _is_inferred(before):
-            return call
-        checked = self._ours("@withType", (self._text(kind), self._text(call.name), call.args[0]))
-        return call._replace(args=(checked,))
 
     def _ours(self, name: str, args: tuple[Node, ...]) -> Call:
         return self._plain(f"{PREFIX}{name}", Sequence(self._new(), args))
@@ -172,13 +94,7 @@ class _Rewriter:
         return self.last
 
 
-def _is_inferred(node: Node) -> bool:
-    """Return True if the checker derives the type of a value from what stands beside it, as that of `x.orValue(0)`."""
-    return isinstance(node, (Ident, Select)) or (isinstance(node, Call) and node.name in _INFERRED)
-
-
 def _is_native(name: str, kind: str) -> bool:
-    """Return True if the engine has a function of ours too, for these argument types."""
     if name == "getMilliseconds":
         return kind != "duration"
     return name == "string" and kind not in ("net.IP", "net.CIDR")

@@ -97,7 +97,6 @@ _TEXT = """
 """.replace("AUTHZ", "kubernetes.authorization")
 _OVERLOAD = lazy_pattern(r"(?:([\w.<>~, ]+)\.)?\(([^)]*)\) (.+)")
 TYPE_CONSTANTS = ("net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver", "kubernetes.URL")
-"""Types of Kubernetes whose names are values."""
 # Standard functions that Kubernetes has for more types than the engine: removed there and declared here.
 WIDENED = ("string", "_<_", "_<=_", "_>_", "_>=_")
 

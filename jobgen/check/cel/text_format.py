@@ -65,8 +65,7 @@ def find_fault(form: str, types: list[str]) -> str:
     return ""
 
 
-def format_text(form: object, arguments: object) -> str:
-    """`string.format(list)`."""
+def _format(form: object, arguments: object) -> str:
     (text,) = strings(form)
     values = arguments if isinstance(arguments, list) else []
     pieces, last, index = [], 0, 0
@@ -89,9 +88,9 @@ def _require(value: Any, clause: Clause, *types: type) -> None:
         raise TypeError(f"`%{clause.letter}` requires {_NEEDS[clause.letter][0]}")
 
 
-def _decimal(value: Any, clause: Clause) -> str:
-    _require(value, clause, int)
-    return str(value)
+def _integer(value: Any, clause: Clause) -> str:
+    _require(value, clause, int, *((bool,) if clause.letter == "b" else ()))
+    return format(value, clause.letter)
 
 
 def _to_double(value: Any, clause: Clause) -> float:
@@ -116,16 +115,6 @@ def _scientific(value: Any, clause: Clause) -> str:
 
 def _infinite(number: float) -> str:
     return "NaN" if isnan(number) else "∞" if number > 0 else "-∞"
-
-
-def _binary(value: Any, clause: Clause) -> str:
-    _require(value, clause, int, bool)
-    return f"{value:b}"
-
-
-def _octal(value: Any, clause: Clause) -> str:
-    _require(value, clause, int)
-    return f"{value:o}"
 
 
 def _hex(value: Any, clause: Clause) -> str:
@@ -168,7 +157,6 @@ def _double(value: float) -> str:
 
 
 def _literal(value: Any) -> str:
-    """A value inside of a list or mapping."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, (bytes, bytearray)):
@@ -182,17 +170,17 @@ def _literal(value: Any) -> str:
 
 _FORMATS: dict[str, Callable[[Any, Clause], str]] = {
     "s": _text,
-    "d": _decimal,
+    "d": _integer,
     "f": _fixed,
     "e": _scientific,
-    "b": _binary,
-    "o": _octal,
+    "b": _integer,
+    "o": _integer,
     "x": _hex,
     "X": _hex,
 }
 
 
-def substring(text: object, start: object, end: object = None) -> str:
+def _substring(text: object, start: object, end: object = None) -> str:
     """`string.substring(start)` and `string.substring(start, end)`; the end may be the size of the text."""
     (found,) = strings(text)
     last = len(found) if end is None else end
@@ -207,13 +195,7 @@ def substring(text: object, start: object, end: object = None) -> str:
     return found[start:last]
 
 
-def escape_key(text: object) -> str:
-    """`jsonpatch.escapeKey(string)`: a key as a step of a JSON pointer."""
-    (found,) = strings(text)
-    return found.replace("~", "~0").replace("/", "~1")
-
-
-def with_type(kind: object, name: object, value: object) -> object:
+def _with_type(kind: object, name: object, value: object) -> object:
     """A value that the type checker found to have a type; Go has no conversion from another one to call then."""
     if _TYPES.get(type(value)) not in (None, kind) and not (kind == "uint" and type(value) is int):
         raise TypeError(f"{NO_OVERLOAD}: {name}({_TYPES[type(value)]})")
@@ -243,13 +225,13 @@ def matches(text: object, pattern: object) -> bool:
     return bool(_matches(*strings(text, pattern)))
 
 
-def find(text: object, pattern: object) -> str:
+def _find(text: object, pattern: object) -> str:
     """`string.find(pattern)`: the first match, or nothing."""
     found, wanted = strings(text, pattern)
     return str(_native("regex.extract(text, pattern).orValue('')", found, uncaptured(wanted)))
 
 
-def find_all(text: object, pattern: object, most: object = -1) -> list[str]:
+def _find_all(text: object, pattern: object, most: object = -1) -> list[str]:
     """`string.findAll(pattern)`, and with the number of matches that is enough."""
     found, wanted = strings(text, pattern)
     if type(most) is not int:
@@ -289,13 +271,19 @@ def _matches(text: str, pattern: str) -> Any:
     return _native("text.matches(pattern)", text, _abbreviate_categories(pattern))
 
 
-@lru_cache(maxsize=8)
-def _question(text: str) -> Callable[[dict[str, str]], Any]:
-    return engine.question(text, ("text", "pattern"))
-
-
 def _native(asked: str, text: str, pattern: str) -> Any:
-    answer = _question(asked)({"text": text, "pattern": pattern})
+    answer = engine.question(asked, ("text", "pattern"))({"text": text, "pattern": pattern})
     if isinstance(answer, Failed):
         raise ValueError(answer.message)  # noqa: TRY004
     return answer
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "matches": matches,
+    "find": _find,
+    "findAll": _find_all,
+    "jsonpatch.escapeKey": lambda text: strings(text)[0].replace("~", "~0").replace("/", "~1"),
+    "substring": _substring,
+    "format": _format,
+    "@withType": _with_type,
+}

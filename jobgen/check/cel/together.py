@@ -1,7 +1,7 @@
 """Several expressions as one program: what they share is evaluated once, and none of them hides what the others say.
 
 What decides about an expression is everything that it reads: variables are part of it, so variables with the same text
-are one, also of several policies. `link.py` makes the programs.
+are one, also of several policies.
 """
 
 from __future__ import annotations
@@ -72,21 +72,18 @@ _REWRITTEN = 1_000_000
 _STRUCTURE = lazy_pattern(r"(?:LIST<|MAP<STRING, )*DYN>*")
 
 
-class Program:
-    """Expressions that are evaluated together."""
+class Program(NamedTuple):
+    """Expressions that are evaluated together, and the size of data on which that cannot take long."""
 
-    __slots__ = ("_cheap", "_native", "expressions")
-
-    def __init__(self, expressions: tuple[Shared, ...], native: engine.Native, cheap: int) -> None:
-        self.expressions = expressions
-        self._native = native
-        self._cheap = cheap
+    expressions: tuple[Shared, ...]
+    native: engine.Native
+    cheap: int
 
     def evaluate(self, bound: Bound) -> Any:
         """The value of the program; a failure says nothing about it."""
-        if bound.measure() >= self._cheap:
+        if bound.measure() >= self.cheap:
             return Failed(engine.TOO_MANY_STEPS)
-        return engine.run(self._native, bound.native)
+        return engine.run(self.native, bound.native)
 
 
 def evaluate_all(expressions: tuple[Shared, ...], bound: Bound) -> dict[Shared, bool]:
@@ -126,12 +123,6 @@ def list_groups(expressions: tuple[Shared, ...]) -> list[tuple[Shared, ...]]:
     return [tuple(group) for group in groups]
 
 
-def _link(expressions: tuple[Shared, ...], *, is_verdict: bool) -> bytes:
-    # Imported late: the programs of shipped policies are ready.
-
-    return link(expressions, is_verdict=is_verdict)
-
-
 def _load(expressions: tuple[Shared, ...], *, is_verdict: bool) -> Program | None:
     # Imported late: a run without CEL does not need it.
     from jobgen.check.cel.rewrite import TABLE
@@ -139,7 +130,7 @@ def _load(expressions: tuple[Shared, ...], *, is_verdict: bool) -> Program | Non
     description = describe_program(expressions, is_verdict=is_verdict)
     known = ready.find_expression(description)
     if known is None:
-        known = keep("cel", description, lambda: _link(expressions, is_verdict=is_verdict))
+        known = keep("cel", description, lambda: link(expressions, is_verdict=is_verdict))
     assert known is not None
     cheap, places, serialized = known.split(b":", 2)
     if not serialized:
@@ -154,14 +145,10 @@ def _load(expressions: tuple[Shared, ...], *, is_verdict: bool) -> Program | Non
 
 def describe_program(expressions: tuple[Shared, ...], *, is_verdict: bool) -> list[bytes]:
     """Everything that a program is made from."""
-    return [
-        b"verdicts" if is_verdict else b"value",
-        *(name_expression(expression).encode() for expression in expressions),
-    ]
+    return [b"verdicts" if is_verdict else b"value", *(name_expression(each).encode() for each in expressions)]
 
 
 @lru_cache(maxsize=4096)
-@lru_cache(maxsize=1024)
 def is_structure(variable: Shared) -> bool:
     """Return True if the type checker knows no more of a variable than that it holds data of the object.
 
@@ -175,15 +162,7 @@ def is_structure(variable: Shared) -> bool:
 
 # A part that may take long on smaller data than this is evaluated by itself.
 _MIN_CHEAP_SIZE = 10_000
-_FALSE = b"\x10\x00"
 _RESULT = "@result"
-
-
-class _Part(NamedTuple):
-    """An expression of a program: its tree, and the size of data on which it cannot take long."""
-
-    tree: bytes
-    cheap: int
 
 
 def link(expressions: tuple[Shared, ...], *, is_verdict: bool) -> bytes:
@@ -191,23 +170,26 @@ def link(expressions: tuple[Shared, ...], *, is_verdict: bool) -> bytes:
     parts = {
         place: part
         for place, expression in enumerate(expressions)
-        if (part := _make_part(expression)) and (part.cheap >= _MIN_CHEAP_SIZE or not is_verdict)
+        if (part := _make_part(expression)) and (part[1] >= _MIN_CHEAP_SIZE or not is_verdict)
     }
     if not parts:
         return b"0::"
-    body = _list([_ask(part.tree) for part in parts.values()]) if is_verdict else parts[0].tree
-    cheap = min(part.cheap for part in parts.values())
+    body = _list([_ask(tree) for tree, _ in parts.values()]) if is_verdict else parts[0][0]
+    cheap = min(size for _, size in parts.values())
     for variable in reversed(list_variables(tuple(expressions[place] for place in parts))):
         part = _make_part(variable)
         assert part is not None, "what reads it has been made"
-        body = _bind(name_expression(variable), part.tree, body)
-        cheap = min(cheap, part.cheap)
+        body = _bind(name_expression(variable), part[0], body)
+        cheap = min(cheap, part[1])
     return b"%d:%b:%b" % (cheap, ",".join(map(str, parts)).encode(), wrap(body))
 
 
 @lru_cache(maxsize=4096)
-def _make_part(expression: Shared) -> _Part | None:
-    """An expression with the names of its variables and params in a program; None if the engine cannot run it."""
+def _make_part(expression: Shared) -> tuple[bytes, int] | None:
+    """The tree of an expression in a program, and the size of data on which it cannot take long.
+
+    None if the engine cannot run it. Its variables and params have the names that they have in programs.
+    """
     compiled = compile_cel(expression.text, NAMES, returns=expression.returns)
     if not isinstance(compiled, Expression) or compiled.is_interpreted:
         return None
@@ -218,7 +200,7 @@ def _make_part(expression: Shared) -> _Part | None:
     renamed = _rename(root, {name: name_expression(value) for name, value in expression.variables}, expression.params)
     if None in parts or any(isinstance(node, Ident) and node.name == "variables" for node in walk(renamed)):
         return None
-    return _Part(serialize(renamed), compiled.cheap_size)
+    return serialize(renamed), compiled.cheap_size
 
 
 def _rename(node: Node, variables: dict[str, str], params: int) -> Node:
@@ -232,7 +214,7 @@ def _rename(node: Node, variables: dict[str, str], params: int) -> Node:
 
 def _bind(name: str, value: bytes, body: bytes) -> bytes:
     """`cel.bind(name, value, body)`, which evaluates the value when it is first read."""
-    step, never = _identify(name), written(3, _FALSE)
+    step, never = _identify(name), written(3, b"\x10\x00")
     parts: tuple[str | bytes, ...] = ("#unused", _list([]), name, value, never, step, body)
     return written(9, b"".join(written(number, part) for number, part in enumerate(parts, 1)))
 

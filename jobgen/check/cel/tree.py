@@ -99,9 +99,7 @@ def written(number: int, value: int | str | bytes) -> bytes:
     return varint(number << 3 | _BYTES) + varint(len(raw)) + raw
 
 
-_TYPE_URL = b"type.googleapis.com/cel.expr.CheckedExpr"
 _PRIMITIVES = ("", "bool", "int", "uint", "double", "string", "bytes")
-_WELL_KNOWN = ("", "any", "timestamp", "duration")
 
 
 class Const(NamedTuple):
@@ -224,17 +222,13 @@ def write(checked: Checked) -> bytes:
 
 def wrap(expression: bytes, rest: bytes = b"") -> bytes:
     """Make a serialized node the root of a tree for the engine."""
-    return written(1, _TYPE_URL) + written(2, rest + written(4, expression))
+    return written(1, b"type.googleapis.com/cel.expr.CheckedExpr") + written(2, rest + written(4, expression))
 
 
 def read_root(serialized: bytes) -> Node:
     """Read the nodes of a tree without their types and positions, which takes less time."""
-    return _node(_find_root(serialized))
-
-
-def _find_root(serialized: bytes) -> bytes:
     body = next(bytes(value) for number, value in fields(serialized) if number == 2 and isinstance(value, bytes))
-    return next(bytes(value) for number, value in fields(body) if number == 4 and isinstance(value, bytes))
+    return _node(next(bytes(value) for number, value in fields(body) if number == 4 and isinstance(value, bytes)))
 
 
 def children(node: Node) -> Iterator[Node]:
@@ -301,7 +295,7 @@ def type_name(raw: bytes) -> str:
     if number == 4 and isinstance(value, int):
         return f"wrapper<{_PRIMITIVES[value]}>"
     if number == 5 and isinstance(value, int):
-        return _WELL_KNOWN[value]
+        return ("", "any", "timestamp", "duration")[value]
     if not isinstance(value, bytes):
         return "null"
     if number in (6, 7):

@@ -6,20 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.check.admission.fields import is_set, iter_mappings
-from jobgen.check.cluster.state import ClusterState
+from jobgen.check.cluster.state import ClusterState, show_name
+from jobgen.k8s.kinds import Release
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
-from jobgen.k8s.pod_sets import POD_SETS, find_pods
-from jobgen.k8s.releases import Release
-from jobgen.k8s.resources import count_pods
+from jobgen.k8s.resources import count_pods, format_amount
+from jobgen.k8s.workloads import POD_SETS, find_pods
 from jobgen.model.data import Node, value_of
 from jobgen.model.quantity import to_milli
 
-_POD_LEVEL_RELEASE: Release = (1, 34)
-"""The first release that reads the resources of the pod itself."""
-
 _POD_LEVEL_RESOURCES = ("cpu", "memory")
-_HUGE_PAGES = "hugepages-"
 
 
 class Amount(NamedTuple):
@@ -71,53 +67,44 @@ class PodResources(NamedTuple):
 
 def resolve_pod_resources(pod: Pod, limit_ranges: Iterable[Mapping[str, Node]], release: Release) -> PodResources:
     """Return what a pod requests, with the defaults that the server and the limit ranges of its namespace set."""
-    defaults = _merge_defaults(limit_ranges)
+    # The defaults of containers, without nodes; the first of each resource counts.
+    default_limits: Amounts = {}
+    default_requests: Amounts = {}
+    for item in (item for one in limit_ranges for item in iter_mappings(get_path(one, "spec", "limits"))):
+        if as_text(item.get("type")) == "Container":
+            # The server completes a limit by the maximum, and a request by the default limit, else by the minimum.
+            most = {**parse_amounts(item.get("max")), **parse_amounts(item.get("default"))}
+            least = {**parse_amounts(item.get("min")), **most, **parse_amounts(item.get("defaultRequest"))}
+            for merged, added in ((default_limits, most), (default_requests, least)):
+                merged.update({name: Amount(amount.milli) for name, amount in added.items() if name not in merged})
+    defaults = default_limits, default_requests
     containers = [_resolve(data, defaults) for data in iter_mappings(pod.spec.get("containers"))]
     init = [_resolve(data, defaults, is_init=True) for data in iter_mappings(pod.spec.get("initContainers"))]
     requests = _sum([each.requests for each in containers], [(each.requests, each.is_sidecar) for each in init])
     limits = _sum([each.limits for each in containers], [(each.limits, each.is_sidecar) for each in init])
-    own = as_mapping(pod.spec.get("resources")) if release >= _POD_LEVEL_RELEASE else {}
-    own_requests, own_limits = _parse(own.get("requests")), _parse(own.get("limits"))
+    # The first release that reads the resources of the pod itself.
+    own = as_mapping(pod.spec.get("resources")) if release >= (1, 34) else {}
+    own_requests, own_limits = parse_amounts(own.get("requests")), parse_amounts(own.get("limits"))
     for name, amount in (*own_limits.items(), *own_requests.items()):
-        if name in _POD_LEVEL_RESOURCES or name.startswith(_HUGE_PAGES):
+        if name in _POD_LEVEL_RESOURCES or name.startswith("hugepages-"):
             requests[name] = own_requests.get(name, amount)
             limits.update({name: own_limits[name]} if name in own_limits else {})
     return PodResources((*init, *containers), requests, limits, bool(own_requests or own_limits))
-
-
-def list_defaults(limit_range: Mapping[str, Node]) -> Iterable[tuple[Amounts, Amounts]]:
-    """Yield the default limits and requests of containers.
-
-    The server completes them: a limit by the maximum, a request by the default limit, else by the minimum.
-    """
-    for item in iter_mappings(as_mapping(limit_range.get("spec")).get("limits")):
-        if as_text(item.get("type")) == "Container":
-            limits = {**_parse(item.get("max")), **_parse(item.get("default"))}
-            yield limits, {**_parse(item.get("min")), **limits, **_parse(item.get("defaultRequest"))}
-
-
-def _merge_defaults(limit_ranges: Iterable[Mapping[str, Node]]) -> tuple[Amounts, Amounts]:
-    """Return the default limits and requests of containers, without nodes; the first of each resource counts."""
-    limits: Amounts = {}
-    requests: Amounts = {}
-    for default_limits, default_requests in (each for one in limit_ranges for each in list_defaults(one)):
-        for merged, added in ((limits, default_limits), (requests, default_requests)):
-            merged.update({name: Amount(amount.milli) for name, amount in added.items() if name not in merged})
-    return limits, requests
 
 
 def _resolve(
     data: Mapping[str, Node], defaults: tuple[Amounts, Amounts], *, is_init: bool = False
 ) -> ContainerResources:
     resources = as_mapping(data.get("resources"))
-    own = _parse(resources.get("limits"))
-    limits, requests = {**defaults[0], **own}, {**defaults[1], **own, **_parse(resources.get("requests"))}
+    own = parse_amounts(resources.get("limits"))
+    limits, requests = {**defaults[0], **own}, {**defaults[1], **own, **parse_amounts(resources.get("requests"))}
     is_sidecar = is_init and value_of(data.get("restartPolicy")) == "Always"
     return ContainerResources(data, requests, limits, is_init, is_sidecar)
 
 
-def _parse(node: Node) -> Amounts:
-    amounts = ((str(name), to_milli(value), value) for name, value in as_mapping(node).items() if is_set(value))
+def parse_amounts(node: Node) -> Amounts:
+    """The amounts of resources, without those that are no quantities."""
+    amounts = ((str(name), to_milli(value), value) for name, value in as_mapping(node).items())
     return {name: Amount(milli, value) for name, milli, value in amounts if milli is not None}
 
 
@@ -148,10 +135,6 @@ def _add(total: dict[str, int], amounts: Amounts) -> None:
         total[name] = total.get(name, 0) + amount.milli
 
 
-_STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
-_CONTAINER = "node"
-
-
 def find_runtime(manifest: Manifest, state: ClusterState) -> Mapping[str, Node]:
     """Return the runtime that a TrainJob refers to; empty if it is not known, or if the object is no TrainJob."""
     if manifest.kind_name != "TrainJob":
@@ -171,25 +154,135 @@ def count_created_pods(manifest: Manifest, state: ClusterState) -> Iterator[tupl
     suspended = value_of(manifest.spec.get("suspend")) is True
     for found in find_pods(as_mapping(get_path(runtime, "spec", "template")), POD_SETS["jobset.x-k8s.io", "JobSet"]):
         template, count = as_mapping(found.template), found.total
-        if as_text(get_path(found.item, "template", "metadata", "labels", _STEP)) == "trainer":
-            count = _count_nodes(manifest, runtime)
+        labels = get_path(found.item, "template", "metadata", "labels")
+        if as_text(get_path(labels, "trainer.kubeflow.org/trainjob-ancestor-step")) == "trainer":
+            own = as_integer(get_path(manifest.spec, "trainer", "numNodes"))
+            shared = as_integer(get_path(runtime, "spec", "mlPolicy", "numNodes"))
+            count = max(own if own is not None else 1 if shared is None else shared, 0)
             template = _set_resources(template, get_path(manifest.spec, "trainer", "resourcesPerNode"))
         yield Pod(template, manifest), 0 if suspended else count
 
 
-def _count_nodes(manifest: Manifest, runtime: Mapping[str, Node]) -> int:
-    own = as_integer(get_path(manifest.spec, "trainer", "numNodes"))
-    shared = as_integer(get_path(runtime, "spec", "mlPolicy", "numNodes"))
-    return max(own if own is not None else 1 if shared is None else shared, 0)
-
-
 def _set_resources(template: Mapping[str, Node], resources: Node) -> Mapping[str, Node]:
-    """Give the container that trains the resources of the job."""
     if not is_set(resources):
         return template
     spec = as_mapping(template.get("spec"))
     containers: list[Node] = [
-        {**each, "resources": resources} if as_text(each.get("name")) == _CONTAINER else each
+        {**each, "resources": resources} if as_text(each.get("name")) == "node" else each
         for each in iter_mappings(spec.get("containers"))
     ]
     return {**template, "spec": {**spec, "containers": containers}}
+
+
+# What the limit ranges of a namespace refuse: containers, pods and claims outside of a minimum, maximum or ratio.
+
+
+class OutOfRange(NamedTuple):
+    """An amount that a limit range refuses: its node, a message, and the node of the limit range that it breaks."""
+
+    node: Node
+    message: str
+    bound: Node
+
+
+class _Subject(NamedTuple):
+    """A container, a pod or a claim: its name in messages, its amounts, and the node for one that is missing."""
+
+    name: str
+    requests: Amounts
+    limits: Amounts
+    place: Node
+
+
+def check_pod(pod: PodResources, limit_range: Mapping[str, Node], place: Node) -> Iterator[OutOfRange]:
+    """Yield what a limit range refuses in a pod."""
+    containers = [
+        _Subject(f"container `{each.name}`", each.requests, each.limits, each.place) for each in pod.containers
+    ]
+    subjects = {"Container": containers, "Pod": [_Subject("the pod", pod.requests, pod.limits, place)]}
+    owner = show_name(limit_range)
+    for item in _list_items(limit_range):
+        for subject in subjects.get(as_text(item.get("type")), ()):
+            for name, bound in parse_amounts(item.get("min")).items():
+                yield from _check_least(subject, name, bound, owner)
+            for name, bound in parse_amounts(item.get("max")).items():
+                yield from _check_most(subject, name, bound, owner, "limit")
+            for name, bound in parse_amounts(item.get("maxLimitRequestRatio")).items():
+                allowed = value_of(bound.node)
+                rule = f"LimitRange `{owner}` allows a limit of at most `{allowed}` times the request"
+                request, limit = subject.requests.get(name), subject.limits.get(name)
+                if request is None or limit is None or not request.milli or not limit.milli:
+                    message = f"{subject.name} has no request or no limit for `{name}`, but {rule}"
+                    yield _report_missing(subject, message, bound)
+                elif limit.milli * 1000 > bound.milli * request.milli:
+                    message = f"the limit for `{name}` of {subject.name} is too large for its request: {rule}"
+                    nodes = (node for node in (limit.node, request.node, subject.place) if node is not None)
+                    yield OutOfRange(next(nodes, None), f"{message}; lower the limit or request more", bound.node)
+    for item in _list_items(limit_range):
+        if as_text(item.get("type")) == "Container":
+            yield from _check_default_limits(containers, item, owner)
+
+
+def check_claim(requests: Node, place: Node, limit_range: Mapping[str, Node]) -> Iterator[OutOfRange]:
+    """Yield what a limit range refuses in the requests of a claim for storage."""
+    subject = _Subject("the claim", parse_amounts(requests), {}, place)
+    for item in _list_items(limit_range):
+        if as_text(item.get("type")) == "PersistentVolumeClaim":
+            for name, bound in parse_amounts(item.get("min")).items():
+                yield from _check_least(subject, name, bound, show_name(limit_range))
+            for name, bound in parse_amounts(item.get("max")).items():
+                yield from _check_most(subject, name, bound, show_name(limit_range), "request")
+
+
+def _list_items(limit_range: Mapping[str, Node]) -> Iterator[Mapping[str, Node]]:
+    return iter_mappings(as_mapping(limit_range.get("spec")).get("limits"))
+
+
+def _check_least(subject: _Subject, name: str, bound: Amount, owner: str) -> Iterator[OutOfRange]:
+    rule = f"LimitRange `{owner}` requires at least `{value_of(bound.node)}`"
+    request, limit = subject.requests.get(name), subject.limits.get(name)
+    if request is None:
+        yield _report_missing(subject, f"{subject.name} has no request for `{name}`, but {rule}", bound)
+    elif request.milli < bound.milli:
+        yield _report(subject, "requests", name, request, rule, "request more", bound)
+    elif limit is not None and limit.milli < bound.milli:
+        yield _report(subject, "limits", name, limit, rule, "raise the limit", bound)
+
+
+def _check_most(subject: _Subject, name: str, bound: Amount, owner: str, missing: str) -> Iterator[OutOfRange]:
+    """Check a maximum. A pod or container needs a limit, a claim a request, to stay below it."""
+    rule = f"LimitRange `{owner}` allows at most `{value_of(bound.node)}`"
+    request, limit = subject.requests.get(name), subject.limits.get(name)
+    if (limit if missing == "limit" else request) is None:
+        yield _report_missing(subject, f"{subject.name} has no {missing} for `{name}`, but {rule}", bound)
+    elif limit is not None and limit.milli > bound.milli:
+        yield _report(subject, "limits", name, limit, rule, "lower the limit", bound)
+    elif request is not None and request.milli > bound.milli:
+        yield _report(subject, "requests", name, request, rule, "request less", bound)
+
+
+def _check_default_limits(containers: Sequence[_Subject], item: Mapping[str, Node], owner: str) -> Iterator[OutOfRange]:
+    """Find requests above the limit that the limit range gives a container without one."""
+    most, defaults = parse_amounts(item.get("max")), parse_amounts(item.get("default"))
+    for subject in containers:
+        for name, bound in defaults.items():
+            request, limit = subject.requests.get(name), subject.limits.get(name)
+            if request is None or request.node is None or limit != Amount(bound.milli):
+                continue
+            if bound.milli < request.milli <= most.get(name, request).milli:
+                message = f"{subject.name} requests `{value_of(request.node)}` of `{name}` without a limit"
+                message += f", but LimitRange `{owner}` gives it the lower limit `{value_of(bound.node)}`; set a limit"
+                yield OutOfRange(request.node, message, bound.node)
+
+
+def _report(
+    subject: _Subject, field: str, name: str, amount: Amount, rule: str, remedy: str, bound: Amount
+) -> OutOfRange:
+    message = f"`{field}.{name}` of {subject.name} is `{format_amount(name, amount.milli)}`"
+    if amount.node is None:
+        return OutOfRange(subject.place, f"{message} by default, but {rule}; set it", bound.node)
+    return OutOfRange(amount.node, f"{message}, but {rule}; {remedy}", bound.node)
+
+
+def _report_missing(subject: _Subject, message: str, bound: Amount) -> OutOfRange:
+    return OutOfRange(subject.place, f"{message}; set it", bound.node)

@@ -6,24 +6,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.check.admission.fields import iter_mappings, iter_strings
-from jobgen.check.cluster.pod_resources import Amounts, PodResources, count_created_pods, resolve_pod_resources
+from jobgen.check.cluster.pod_resources import PodResources, count_created_pods, resolve_pod_resources
 from jobgen.check.cluster.state import CLUSTER_KINDS, ClusterState, name_object
 from jobgen.check.policy.match import pluralize_kind
-from jobgen.k8s.device_claims import CLASS_RESOURCE
-from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
+from jobgen.k8s.devices import CLASS_RESOURCE
+from jobgen.k8s.kinds import Release
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
-from jobgen.k8s.releases import Release
 from jobgen.k8s.resources import count_pods
 from jobgen.model.data import Node, value_of
 from jobgen.model.quantity import to_milli
 
-CLAIM_COUNT = "count/resourceclaims.resource.k8s.io"
-_BY_CLASS = ".deviceclass.resource.k8s.io/devices"
 _MOST_DEVICES = 32
 """The devices that a claim for all devices of a node may get."""
-
-_EXTENDED_RESOURCE_RELEASE: Release = (1, 36)
-"""The first release that counts claims as the extended resource of their class."""
 
 
 def measure_device_claim(spec: Node, resources: Mapping[str, str], release: Release) -> dict[str, int]:
@@ -32,37 +27,31 @@ def measure_device_claim(spec: Node, resources: Mapping[str, str], release: Rele
     `resources` are the extended resources of classes.
     """
     counts: dict[str, int] = {}
-    for request in iter_mappings(as_mapping(as_mapping(spec).get("devices")).get("requests")):
-        for name, count in _count_request(request).items():
-            counts[name] = counts.get(name, 0) + count
-    used = {f"{name}{_BY_CLASS}": count * _ONE for name, count in counts.items()}
-    if release >= _EXTENDED_RESOURCE_RELEASE:
-        for name, count in counts.items():
-            used[f"requests.{CLASS_RESOURCE}{name}"] = count * _ONE
+    for request in iter_mappings(get_path(spec, "devices", "requests")):
+        # Of alternatives, the most devices of each class that one of them requests.
+        most: dict[str, int] = {}
+        # Before `resource.k8s.io/v1beta2`, the fields of `exactly` were those of the request itself.
+        single = as_mapping(request.get("exactly", request))
+        for option in list(iter_mappings(request.get("firstAvailable"))) or [single]:
+            name = as_text(option.get("deviceClassName"))
+            count = as_integer(option.get("count"))
+            number = _MOST_DEVICES if as_text(option.get("allocationMode")) == "All" else 1 if count is None else count
+            most[name] = max(most.get(name, 0), number)
+        _add(counts, {name: count * _ONE for name, count in most.items() if name})
+    used = {f"{name}.deviceclass.resource.k8s.io/devices": milli for name, milli in counts.items()}
+    # The first release that counts claims as the extended resource of their class.
+    if release >= (1, 36):
+        for name, milli in counts.items():
+            used[f"requests.{CLASS_RESOURCE}{name}"] = milli
             if resources.get(name):
-                key = f"requests.{resources[name]}"
-                used[key] = used.get(key, 0) + count * _ONE
+                _add(used, {f"requests.{resources[name]}": milli})
     return used
-
-
-def _count_request(request: Mapping[str, Node]) -> dict[str, int]:
-    """The devices of each class; of alternatives, the most that one of them requests."""
-    most: dict[str, int] = {}
-    # Before `resource.k8s.io/v1beta2`, the fields of `exactly` were those of the request itself.
-    for option in list(iter_mappings(request.get("firstAvailable"))) or [as_mapping(request.get("exactly", request))]:
-        name = as_text(option.get("deviceClassName"))
-        count = as_integer(option.get("count"))
-        number = _MOST_DEVICES if as_text(option.get("allocationMode")) == "All" else 1 if count is None else count
-        most[name] = max(most.get(name, 0), number)
-    return {name: count for name, count in most.items() if name}
 
 
 _REQUIRED = frozenset(("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"))
 """Resources that every container must set if a quota has them."""
 
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
-_STORAGE_CLASS = ".storageclass.storage.k8s.io/"
-_HUGE_PAGES = "hugepages-"
 _ONE = 1000
 
 
@@ -116,7 +105,7 @@ def find_missing_amounts(manifest: Manifest, state: ClusterState) -> Iterator[Mi
     quotas = [quota for quota in state.quotas.get(manifest.namespace, ()) if not _REQUIRED.isdisjoint(_hard(quota))]
     seen: set[tuple[int, str]] = set()
     for pod, _ in count_pods(manifest) if quotas else ():
-        if pod.partial or not _creates_pods(manifest):
+        if pod.partial or manifest.kind_name == "PodTemplate":
             continue
         resources = _resolve(pod, manifest, state)
         for quota in quotas if not resources.has_own else ():
@@ -165,7 +154,6 @@ def find_largest_request(manifests: Sequence[Manifest], resource: str, state: Cl
 
 
 def _list_requests(manifest: Manifest, resource: str, state: ClusterState) -> Iterator[tuple[int, Node]]:
-    """Yield the nodes of an object that request a resource, each with its amount."""
     field, _, name = resource.partition(".") if resource.startswith(("requests.", "limits.")) else ("", "", resource)
     for pod, count in count_created_pods(manifest, state):
         resources = _resolve(pod, manifest, state)
@@ -179,10 +167,6 @@ def _list_requests(manifest: Manifest, resource: str, state: ClusterState) -> It
 
 def _hard(quota: Mapping[str, Node]) -> Mapping[str, Node]:
     return as_mapping(as_mapping(quota.get("spec")).get("hard"))
-
-
-def _creates_pods(manifest: Manifest) -> bool:
-    return manifest.kind_name != "PodTemplate"
 
 
 def _resolve(pod: Pod, manifest: Manifest, state: ClusterState) -> PodResources:
@@ -207,30 +191,35 @@ def _list_uses(manifest: Manifest, state: ClusterState) -> Iterator[tuple[dict[s
         for claim in iter_mappings(pod.spec.get("resourceClaims")):
             name = as_text(claim.get("resourceClaimTemplateName"))
             spec = as_mapping(state.claim_templates.get((manifest.namespace, name), {}).get("spec")).get("spec")
-            _add(own, {CLAIM_COUNT: _ONE} if name else {}, count)
+            _add(own, {"count/resourceclaims.resource.k8s.io": _ONE} if name else {}, count)
             _add(own, measure_device_claim(spec, state.device_resources, state.release), count)
     yield own, None
     for pod, count, resources in pods:
-        yield {name: milli * count for name, milli in _measure_pod(resources).items()}, (pod, resources)
+        used = {"pods": _ONE, "count/pods": _ONE}
+        for name, amount in resources.requests.items():
+            used[f"requests.{name}"] = amount.milli
+            if name in _COMPUTE or name.startswith("hugepages-"):
+                used[name] = amount.milli
+        used |= {f"limits.{name}": resources.limits[name].milli for name in _COMPUTE if name in resources.limits}
+        yield {name: milli * count for name, milli in used.items()}, (pod, resources)
 
 
 def _measure_object(manifest: Manifest, state: ClusterState) -> dict[str, int]:
-    """What an object of some kinds takes beside its count."""
     if manifest.kind_name == "PersistentVolumeClaim":
         return _measure_claim(manifest.spec, state)
     if manifest.kind_name == "Service":
-        return _measure_service(manifest.spec)
+        kind, ports = as_text(manifest.spec.get("type")), len(as_list(manifest.spec.get("ports")))
+        has_node_ports = kind == "NodePort" or (
+            kind == "LoadBalancer" and value_of(manifest.spec.get("allocateLoadBalancerNodePorts")) is not False
+        )
+        used = {"services.nodeports": _ONE * ports} if has_node_ports else {}
+        return {**used, "services.loadbalancers": _ONE} if kind == "LoadBalancer" else used
     if manifest.kind_name == "ResourceClaim":
         return measure_device_claim(manifest.spec, state.device_resources, state.release)
     if manifest.kind_name == "JobSet":
-        jobs = iter_mappings(manifest.spec.get("replicatedJobs"))
-        return {"count/jobs.batch": _ONE * sum(_number(job.get("replicas")) for job in jobs)}
+        counts = (value_of(job.get("replicas")) for job in iter_mappings(manifest.spec.get("replicatedJobs")))
+        return {"count/jobs.batch": _ONE * sum(n if type(n) is int and n >= 0 else 1 for n in counts)}
     return {"count/replicasets.apps": _ONE} if manifest.kind_name == "Deployment" else {}
-
-
-def _number(node: Node) -> int:
-    found = value_of(node)
-    return found if type(found) is int and found >= 0 else 1
 
 
 def _count_object(manifest: Manifest) -> dict[str, int]:
@@ -245,39 +234,13 @@ def _count_object(manifest: Manifest) -> dict[str, int]:
     return counts
 
 
-def _measure_pod(resources: PodResources) -> dict[str, int]:
-    used = {"pods": _ONE, "count/pods": _ONE}
-    used |= _measure_amounts(resources.requests, "requests.", with_plain=True)
-    used |= {f"limits.{name}": resources.limits[name].milli for name in _COMPUTE if name in resources.limits}
-    return used
-
-
-def _measure_amounts(amounts: Amounts, prefix: str, *, with_plain: bool) -> dict[str, int]:
-    used: dict[str, int] = {}
-    for name, amount in amounts.items():
-        used[prefix + name] = amount.milli
-        if with_plain and (name in _COMPUTE or name.startswith(_HUGE_PAGES)):
-            used[name] = amount.milli
-    return used
-
-
 def _measure_claim(spec: Mapping[str, Node], state: ClusterState) -> dict[str, int]:
-    """What a claim for storage takes: from the quota of all claims, and of its storage class."""
     storage = to_milli(as_mapping(as_mapping(spec.get("resources")).get("requests")).get("storage")) or 0
     used = {"persistentvolumeclaims": _ONE, "requests.storage": storage}
     named = as_text(spec.get("storageClassName")) if "storageClassName" in spec else state.default_storage
-    by_class = {f"{named}{_STORAGE_CLASS}{name}": milli for name, milli in used.items()} if named else {}
+    prefix = f"{named}.storageclass.storage.k8s.io/"
+    by_class = {f"{prefix}{name}": milli for name, milli in used.items()} if named else {}
     return {**used, **by_class, "count/persistentvolumeclaims": _ONE}
-
-
-def _measure_service(spec: Mapping[str, Node]) -> dict[str, int]:
-    """What a Service takes beside its count: node ports, and a load balancer."""
-    kind, ports = as_text(spec.get("type")), len(as_list(spec.get("ports")))
-    has_node_ports = kind == "NodePort" or (
-        kind == "LoadBalancer" and value_of(spec.get("allocateLoadBalancerNodePorts")) is not False
-    )
-    used = {"services.nodeports": _ONE * ports} if has_node_ports else {}
-    return {**used, "services.loadbalancers": _ONE} if kind == "LoadBalancer" else used
 
 
 def _add(total: dict[str, int], used: Mapping[str, int], count: int = 1) -> None:
@@ -298,23 +261,20 @@ def _matches_scope(selector: Mapping[str, Node], used: _PodUse, state: ClusterSt
     pod, resources = used
     scope = as_text(selector.get("scopeName"))
     if scope == "PriorityClass":
-        return _matches_priority(selector, as_text(pod.spec.get("priorityClassName")) or state.default_priority)
+        name = as_text(pod.spec.get("priorityClassName")) or state.default_priority
+        is_listed = name in [text for text, _ in iter_strings(selector.get("values"))]
+        by_operator = {"Exists": bool(name), "DoesNotExist": not name, "In": is_listed, "NotIn": not is_listed}
+        return by_operator.get(as_text(selector.get("operator")), False)
     deadline = value_of(pod.spec.get("activeDeadlineSeconds"))
+    is_terminating = type(deadline) is int and deadline >= 0
     matched = {
-        "Terminating": type(deadline) is int and deadline >= 0,
-        "NotTerminating": not (type(deadline) is int and deadline >= 0),
+        "Terminating": is_terminating,
+        "NotTerminating": not is_terminating,
         "BestEffort": resources.is_best_effort,
         "NotBestEffort": not resources.is_best_effort,
         "CrossNamespacePodAffinity": _crosses_namespaces(pod),
     }
     return matched.get(scope, False)
-
-
-def _matches_priority(selector: Mapping[str, Node], name: str) -> bool:
-    values = [text for text, _ in iter_strings(selector.get("values"))]
-    operator = as_text(selector.get("operator"))
-    matched = {"Exists": bool(name), "DoesNotExist": not name, "In": name in values, "NotIn": name not in values}
-    return matched.get(operator, False)
 
 
 def _crosses_namespaces(pod: Pod) -> bool:

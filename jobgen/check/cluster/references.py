@@ -15,8 +15,6 @@ from jobgen.k8s.objects import Manifest, Pod
 from jobgen.model.data import Node, value_of
 from jobgen.model.suggest import did_you_mean
 
-_PRIORITY_LABEL = DOMAIN + "priority-class"
-_VOLCANO = "batch.volcano.sh/"
 _ALWAYS = {
     "ClusterRole": frozenset(("admin", "cluster-admin", "edit", "view")),
     "ConfigMap": frozenset(("kube-root-ca.crt",)),
@@ -75,12 +73,9 @@ def find_broken_references(manifest: Manifest, state: ClusterState) -> Iterator[
 
 
 def _exists_always(kind: str, name: str) -> bool:
-    if kind == "ClusterRole" and name.startswith("system:"):
-        return True
-    if kind == "ClusterTrainingRuntime" and name.startswith(_TRAINER_RUNTIMES):
-        # Trainer installs runtimes of its own.
-        return True
-    return name in _ALWAYS.get(kind, ())
+    # Trainer installs runtimes of its own.
+    prefixes = {"ClusterRole": ("system:",), "ClusterTrainingRuntime": _TRAINER_RUNTIMES}.get(kind, ())
+    return name.startswith(prefixes) or name in _ALWAYS.get(kind, ())
 
 
 def _explain_missing(kind: str, namespace: str, name: str, state: ClusterState) -> str:
@@ -100,60 +95,51 @@ def _suggest(word: str, known: Sequence[str]) -> str:
 
 def list_references(manifest: Manifest) -> Iterator[Reference]:
     """Yield the references of an object and of its pods."""
-    yield from _list_own(manifest)
-    for pod in manifest.pods:
-        yield from _list_of_pod(pod)
-
-
-def _list_own(manifest: Manifest) -> Iterator[Reference]:
     kind, spec = manifest.kind_name, manifest.spec
     if kind not in CLUSTER_SCOPED:
         yield Reference("Namespace", manifest.metadata.get("namespace"))
     yield Reference("LocalQueue", manifest.labels.get(QUEUE_LABEL))
-    yield Reference("WorkloadPriorityClass", manifest.labels.get(_PRIORITY_LABEL))
+    yield Reference("WorkloadPriorityClass", manifest.labels.get(DOMAIN + "priority-class"))
     yield Reference("PriorityClass", get_path(manifest.run_policy, "schedulingPolicy", "priorityClass"))
     yield Reference("Queue", get_path(manifest.run_policy, "schedulingPolicy", "queue"))
-    if as_text(manifest.object.get("apiVersion")).startswith(_VOLCANO):
+    if as_text(manifest.object.get("apiVersion")).startswith("batch.volcano.sh/"):
         yield Reference("PriorityClass", spec.get("priorityClassName"))
         yield Reference("Queue", spec.get("queue"))
+    for named, path in _PATHS.get(kind, ()):
+        yield from (Reference(named, node) for node in _follow(manifest.object, path.split("[]")))
     yield from _LISTED_BY_KIND[kind](manifest) if kind in _LISTED_BY_KIND else ()
+    for pod in manifest.pods:
+        yield from _list_of_pod(pod)
+
+
+_PATHS = {
+    "ClusterQueue": (
+        ("ResourceFlavor", "spec.resourceGroups[].flavors[].name"),
+        ("AdmissionCheck", "spec.admissionChecks[]"),
+        ("AdmissionCheck", "spec.admissionChecksStrategy.admissionChecks[].name"),
+    ),
+    "Ingress": (("Secret", "spec.tls[].secretName"),),
+    "LocalQueue": (("ClusterQueue", "spec.clusterQueue"),),
+    "PersistentVolumeClaim": (("StorageClass", "spec.storageClassName"),),
+    "ResourceFlavor": (("Topology", "spec.topologyName"),),
+    "ServiceAccount": (("Secret", "imagePullSecrets[].name"),),
+    "StatefulSet": (("StorageClass", "spec.volumeClaimTemplates[].spec.storageClassName"),),
+}
+"""Where objects of a kind name objects of other kinds; `[]` is each item of a list."""
+
+
+def _follow(node: Node, path: Sequence[str]) -> Iterator[Node]:
+    """Yield the nodes at a path, whose parts lead from list to list."""
+    found = get_path(node, *filter(None, path[0].split(".")))
+    if len(path) == 1:
+        yield found
+    for item in as_list(found) if len(path) > 1 else ():
+        yield from _follow(item, path[1:])
 
 
 def _list_of_train_job(manifest: Manifest) -> Iterator[Reference]:
     reference = as_mapping(manifest.spec.get("runtimeRef"))
     yield Reference(as_text(reference.get("kind")) or "ClusterTrainingRuntime", reference.get("name"))
-
-
-def _list_of_claim(manifest: Manifest) -> Iterator[Reference]:
-    yield Reference("StorageClass", manifest.spec.get("storageClassName"))
-
-
-def _list_of_stateful_set(manifest: Manifest) -> Iterator[Reference]:
-    for claim in iter_mappings(manifest.spec.get("volumeClaimTemplates")):
-        yield Reference("StorageClass", get_path(claim, "spec", "storageClassName"))
-
-
-def _list_of_local_queue(manifest: Manifest) -> Iterator[Reference]:
-    yield Reference("ClusterQueue", manifest.spec.get("clusterQueue"))
-
-
-def _list_of_cluster_queue(manifest: Manifest) -> Iterator[Reference]:
-    for group in iter_mappings(manifest.spec.get("resourceGroups")):
-        for flavor in iter_mappings(group.get("flavors")):
-            yield Reference("ResourceFlavor", flavor.get("name"))
-    for name in as_list(manifest.spec.get("admissionChecks")):
-        yield Reference("AdmissionCheck", name)
-    for entry in iter_mappings(get_path(manifest.spec, "admissionChecksStrategy", "admissionChecks")):
-        yield Reference("AdmissionCheck", entry.get("name"))
-
-
-def _list_of_flavor(manifest: Manifest) -> Iterator[Reference]:
-    yield Reference("Topology", manifest.spec.get("topologyName"))
-
-
-def _list_of_ingress(manifest: Manifest) -> Iterator[Reference]:
-    for entry in iter_mappings(manifest.spec.get("tls")):
-        yield Reference("Secret", entry.get("secretName"))
 
 
 def _list_of_device_claim(manifest: Manifest) -> Iterator[Reference]:
@@ -172,23 +158,11 @@ def _list_of_binding(manifest: Manifest) -> Iterator[Reference]:
             yield Reference("ServiceAccount", subject.get("name"), namespace=namespace)
 
 
-def _list_of_account(manifest: Manifest) -> Iterator[Reference]:
-    for secret in iter_mappings(manifest.object.get("imagePullSecrets")):
-        yield Reference("Secret", secret.get("name"))
-
-
 _LISTED_BY_KIND = {
-    "ClusterQueue": _list_of_cluster_queue,
     "ClusterRoleBinding": _list_of_binding,
-    "Ingress": _list_of_ingress,
-    "LocalQueue": _list_of_local_queue,
-    "PersistentVolumeClaim": _list_of_claim,
     "ResourceClaim": _list_of_device_claim,
     "ResourceClaimTemplate": _list_of_device_claim,
-    "ResourceFlavor": _list_of_flavor,
     "RoleBinding": _list_of_binding,
-    "ServiceAccount": _list_of_account,
-    "StatefulSet": _list_of_stateful_set,
     "TrainJob": _list_of_train_job,
 }
 
@@ -204,17 +178,19 @@ def _list_of_pod(pod: Pod) -> Iterator[Reference]:
     for claim in iter_mappings(spec.get("resourceClaims")):
         yield Reference("ResourceClaim", claim.get("resourceClaimName"))
         yield Reference("ResourceClaimTemplate", claim.get("resourceClaimTemplateName"))
-    own = _list_own_claims(pod)
+    # The claims of a StatefulSet, which its pods may also list as volumes.
+    templates = iter_mappings(pod.manifest.spec.get("volumeClaimTemplates"))
+    own = frozenset(as_text(get_path(claim, "metadata", "name")) for claim in templates)
     for volume in pod.volumes:
         yield from _list_of_volume(volume, own)
     for container in (*pod.containers, *pod.init_containers):
-        yield from _list_of_container(container.data)
-
-
-def _list_own_claims(pod: Pod) -> frozenset[str]:
-    """The claims of a StatefulSet, which its pods may also list as volumes."""
-    templates = iter_mappings(pod.manifest.spec.get("volumeClaimTemplates"))
-    return frozenset(as_text(get_path(claim, "metadata", "name")) for claim in templates)
+        sources = [(as_mapping(entry.get("valueFrom")), "KeyRef") for entry in iter_mappings(container.data.get("env"))]
+        sources += [(entry, "Ref") for entry in iter_mappings(container.data.get("envFrom"))]
+        for source, suffix in sources:
+            for kind, name in (("ConfigMap", "configMap"), ("Secret", "secret")):
+                reference = as_mapping(source.get(f"{name}{suffix}"))
+                if value_of(reference.get("optional")) is not True:
+                    yield Reference(kind, reference.get("name"), reference.get("key") if suffix == "KeyRef" else None)
 
 
 def _list_of_volume(volume: Mapping[str, Node], own_claims: frozenset[str]) -> Iterator[Reference]:
@@ -230,26 +206,7 @@ def _list_of_volume(volume: Mapping[str, Node], own_claims: frozenset[str]) -> I
 
 def _list_keys(kind: str, source: Mapping[str, Node], field: str) -> Iterator[Reference]:
     """Yield the reference of a volume, and one for each key that it mounts; none if the object is optional."""
-    if not source or _is_optional(source):
-        return
-    keys: Sequence[Node] = [item.get("key") for item in iter_mappings(source.get("items"))]
-    for key in keys or [None]:
-        yield Reference(kind, source.get(field), key)
-
-
-def _is_optional(source: Mapping[str, Node]) -> bool:
-    return value_of(source.get("optional")) is True
-
-
-def _list_of_container(container: Mapping[str, Node]) -> Iterator[Reference]:
-    for entry in iter_mappings(container.get("env")):
-        source = as_mapping(entry.get("valueFrom"))
-        for kind, field in (("ConfigMap", "configMapKeyRef"), ("Secret", "secretKeyRef")):
-            reference = as_mapping(source.get(field))
-            if not _is_optional(reference):
-                yield Reference(kind, reference.get("name"), reference.get("key"))
-    for entry in iter_mappings(container.get("envFrom")):
-        for kind, field in (("ConfigMap", "configMapRef"), ("Secret", "secretRef")):
-            reference = as_mapping(entry.get(field))
-            if not _is_optional(reference):
-                yield Reference(kind, reference.get("name"))
+    if source and value_of(source.get("optional")) is not True:
+        keys: Sequence[Node] = [item.get("key") for item in iter_mappings(source.get("items"))]
+        for key in keys or [None]:
+            yield Reference(kind, source.get(field), key)

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from jobgen.check.pod_security.levels import Level, list_levels
-from jobgen.k8s.kinds import CLUSTER_SCOPED, qualify_kind
+from jobgen.check.pod_security.checks import Level, list_levels
+from jobgen.k8s.kinds import CLUSTER_SCOPED, Release, parse_release, qualify_kind
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
-from jobgen.k8s.releases import Release, parse_release
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.features import find_parts
 from jobgen.model.limits import MAX_LIMITING_AMOUNTS, MAX_LIMITING_OBJECTS, MAX_QUOTA_AMOUNTS
 from jobgen.spec.overlay import Cluster
-
-if TYPE_CHECKING:
-    from jobgen.model.data import Node
-    from jobgen.spec.overlay import Cluster
 
 
 class PartState(Protocol):
@@ -32,7 +27,6 @@ class StatePart(NamedTuple):
     """A part of the state of clusters."""
 
     scope: str
-    """The scope of the rules that receive it."""
     kinds: frozenset[str]
     """A cluster has this part if an object of one of these kinds is known."""
     list_kinds: Callable[[], frozenset[str]]
@@ -92,24 +86,17 @@ def _get_key(obj: Mapping[str, Node]) -> Name | int:
     return name if name[2] else id(obj)
 
 
-if TYPE_CHECKING:
-    pass
-
 _DECIDING_KINDS = frozenset(
     """ClusterTrainingRuntime DeviceClass LimitRange Namespace PriorityClass ResourceClaimTemplate ResourceQuota
     StorageClass TrainingRuntime""".split()
 )
-"""Kinds whose objects decide about other objects."""
 
+_RUNTIME_KINDS = ("ClusterTrainingRuntime", "TrainingRuntime")
 _KEYED_KINDS = frozenset(("ConfigMap", "Secret"))
 """Kinds whose keys other objects refer to."""
 
 _CREATING_KINDS = frozenset(("AppWrapper", "Certificate", "ExternalSecret", "Profile", "SealedSecret", "StatefulSet"))
 """Kinds from whose objects controllers create objects that others refer to."""
-
-_CLAIM = "PersistentVolumeClaim"
-_MAX_DIGITS = 10
-_RUNTIME_KINDS = frozenset(("ClusterTrainingRuntime", "TrainingRuntime"))
 
 
 class ClusterState(NamedTuple):
@@ -120,19 +107,14 @@ class ClusterState(NamedTuple):
     levels: Mapping[str, tuple[tuple[Level, Node], ...]]
     """The Pod Security levels of namespaces, each with the node of its label."""
     limit_ranges: Mapping[str, tuple[Mapping[str, Node], ...]]
-    """The limit ranges of namespaces."""
     quotas: Mapping[str, tuple[Mapping[str, Node], ...]]
-    """The resource quotas of namespaces."""
     keys: Mapping[Name, frozenset[str] | None]
     """All known objects; the keys of ConfigMaps and Secrets if they are known."""
     default_priority: str = ""
     default_storage: str = ""
     claim_templates: Mapping[tuple[str, str], Mapping[str, Node]] = MappingProxyType({})
-    """The ResourceClaimTemplates, by namespace and name."""
     device_resources: Mapping[str, str] = MappingProxyType({})
-    """The extended resources of DeviceClasses."""
     runtimes: Mapping[Name, Mapping[str, Node]] = MappingProxyType({})
-    """The runtimes of TrainJobs."""
     names: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType({})
     """The names of all known objects, by kind and namespace, if references are followed."""
     places: Mapping[tuple[str, str], str] = MappingProxyType({})
@@ -154,8 +136,8 @@ class ClusterState(NamedTuple):
         if name in self.keys:
             return True
         prefix, _, number = name[2].rpartition("-")
-        is_number = len(number) < _MAX_DIGITS and number.isdecimal() and str(int(number)) == number
-        return name[0] == _CLAIM and is_number and int(number) < self.claims.get((name[1], prefix), 0)
+        is_number = len(number) < 10 and number.isdecimal() and str(int(number)) == number
+        return name[0] == "PersistentVolumeClaim" and is_number and int(number) < self.claims.get((name[1], prefix), 0)
 
 
 def list_kinds_to_read(parts: Iterable[StatePart], *, with_references: bool) -> frozenset[str]:
@@ -177,35 +159,36 @@ def build_state(
     for obj in known:
         keys.update(_list_names(obj))
         found.setdefault(name_object(obj)[0], []).append(obj)
+    levels: dict[str, tuple[tuple[Level, Node], ...]] = {}
+    for obj in found.get("Namespace", ()):
+        labels = as_mapping(get_path(obj, "metadata", "labels"))
+        listed = tuple((level, labels[level.label]) for level in list_levels(labels))
+        if listed:
+            levels[name_object(obj)[2]] = listed
+    priorities = (obj for obj in found.get("PriorityClass", ()) if value_of(obj.get("globalDefault")) is True)
+    by_default = ("metadata", "annotations", "storageclass.kubernetes.io/is-default-class")
+    storages = (obj for obj in found.get("StorageClass", ()) if as_text(get_path(obj, *by_default)) == "true")
+    devices = found.get("DeviceClass", ())
     left_out: list[Mapping[str, Node]] = []
     return ClusterState(
         cluster,
         parse_release(cluster.kubernetes),
-        dict(_list_restricted_namespaces(found.get("Namespace", ()))),
+        levels,
         _group_by_namespace(found.get("LimitRange", ()), MAX_LIMITING_AMOUNTS, left_out),
         _group_by_namespace(found.get("ResourceQuota", ()), MAX_QUOTA_AMOUNTS, left_out),
         keys,
-        default_priority=_find_name(_is_default_priority, found.get("PriorityClass", ())),
-        default_storage=_find_name(_is_default_storage, found.get("StorageClass", ())),
+        default_priority=next((name_object(obj)[2] for obj in priorities), ""),
+        default_storage=next((name_object(obj)[2] for obj in storages), ""),
         claim_templates={name_object(obj)[1:]: obj for obj in found.get("ResourceClaimTemplate", ())},
-        device_resources=dict(map(_read_device_resource, found.get("DeviceClass", ()))),
+        device_resources={
+            name_object(obj)[2]: as_text(get_path(obj, "spec", "extendedResourceName")) for obj in devices
+        },
         runtimes={name_object(obj): obj for kind in _RUNTIME_KINDS for obj in found.get(kind, ())},
         names=_index_names(keys) if cluster.complete else {},
-        places=_index_places(keys) if cluster.complete else {},
+        places={(kind, name): place for kind, place, name in sorted(keys, reverse=True) if place and cluster.complete},
         claims={key: count for obj in known for key, count in _count_claims(obj)},
         left_out=tuple(left_out),
     )
-
-
-def _list_restricted_namespaces(
-    namespaces: Iterable[Mapping[str, Node]],
-) -> Iterator[tuple[str, tuple[tuple[Level, Node], ...]]]:
-    """Yield the names of namespaces with Pod Security levels, and the levels."""
-    for obj in namespaces:
-        labels = as_mapping(as_mapping(obj.get("metadata")).get("labels"))
-        levels = tuple((level, labels[level.label]) for level in list_levels(labels))
-        if levels:
-            yield name_object(obj)[2], levels
 
 
 def _group_by_namespace(
@@ -217,49 +200,19 @@ def _group_by_namespace(
     for obj in objects:
         namespace = name_object(obj)[1]
         several = found.setdefault(namespace, [])
-        amounts[namespace] = amounts.get(namespace, 0) + _count_amounts(obj)
+        items = map(as_mapping, as_list(get_path(obj, "spec", "limits")))
+        count = sum(len(as_mapping(field)) for item in items for field in item.values())
+        amounts[namespace] = amounts.get(namespace, 0) + count + len(as_mapping(get_path(obj, "spec", "hard")))
         is_applied = len(several) < MAX_LIMITING_OBJECTS and amounts[namespace] <= most
         (several if is_applied else left_out).append(obj)
     return {namespace: tuple(several) for namespace, several in found.items()}
 
 
-def _count_amounts(obj: Mapping[str, Node]) -> int:
-    """The number of amounts in a limit range or quota."""
-    spec = as_mapping(obj.get("spec"))
-    items = [as_mapping(item) for item in as_list(spec.get("limits"))]
-    return len(as_mapping(spec.get("hard"))) + sum(len(as_mapping(field)) for item in items for field in item.values())
-
-
 def _index_names(keys: Iterable[Name]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """The names of the objects of each kind in each namespace."""
     found: dict[tuple[str, str], list[str]] = {}
     for kind, namespace, name in sorted(keys):
         found.setdefault((kind, namespace), []).append(name)
     return {key: tuple(names) for key, names in found.items()}
-
-
-def _read_device_resource(device_class: Mapping[str, Node]) -> tuple[str, str]:
-    """Return the name of a DeviceClass and its extended resource."""
-    return name_object(device_class)[2], as_text(get_path(device_class, "spec", "extendedResourceName"))
-
-
-def _index_places(keys: Iterable[Name]) -> dict[tuple[str, str], str]:
-    """The first namespace that has an object of a kind and name."""
-    return {(kind, name): namespace for kind, namespace, name in sorted(keys, reverse=True) if namespace}
-
-
-def _find_name(is_wanted: Callable[[Mapping[str, Node]], bool], objects: Iterable[Mapping[str, Node]]) -> str:
-    """Return the name of the first object that is wanted; empty if there is none."""
-    return next((name_object(obj)[2] for obj in objects if is_wanted(obj)), "")
-
-
-def _is_default_priority(obj: Mapping[str, Node]) -> bool:
-    return value_of(obj.get("globalDefault")) is True
-
-
-def _is_default_storage(obj: Mapping[str, Node]) -> bool:
-    annotations = as_mapping(as_mapping(obj.get("metadata")).get("annotations"))
-    return as_text(annotations.get("storageclass.kubernetes.io/is-default-class")) == "true"
 
 
 def _list_names(obj: Mapping[str, Node]) -> dict[Name, frozenset[str] | None]:

@@ -16,31 +16,23 @@ from jobgen.check.rules import Violation
 from jobgen.k8s.objects import Manifest
 
 _MODULES = {
-    ("batch", "CronJob"): ("cron_job",),
-    ("batch", "Job"): ("kueue",),
-    ("batch.tensorstack.dev", "BeamJob"): ("tensorstack",),
-    ("batch.tensorstack.dev", "ColossalAIJob"): ("tensorstack",),
-    ("batch.tensorstack.dev", "DeepSpeedJob"): ("tensorstack",),
-    ("batch.tensorstack.dev", "GenericJob"): ("tensorstack",),
-    ("batch.tensorstack.dev", "MPIJob"): ("tensorstack",),
-    ("batch.volcano.sh", "CronJob"): ("volcano",),
-    ("batch.volcano.sh", "Job"): ("volcano",),
-    ("jobset.x-k8s.io", "JobSet"): ("jobset", "kueue"),
-    ("kueue.x-k8s.io", "ClusterQueue"): ("kueue",),
-    ("kueue.x-k8s.io", "Cohort"): ("kueue",),
-    ("kueue.x-k8s.io", "ResourceFlavor"): ("kueue",),
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): ("lws",),
-    ("ray.io", "RayCluster"): ("ray_cluster", "kueue"),
-    ("ray.io", "RayCronJob"): ("ray_job",),
-    ("ray.io", "RayJob"): ("ray_job", "kueue"),
-    ("ray.io", "RayService"): ("ray_job", "kueue"),
-    ("scheduling.volcano.sh", "PodGroup"): ("volcano",),
-    ("scheduling.volcano.sh", "Queue"): ("volcano",),
-    ("topology.volcano.sh", "HyperNode"): ("volcano",),
-    ("workload.codeflare.dev", "AppWrapper"): ("app_wrapper",),
+    "batch": {"cron_job": "CronJob", "kueue": "Job"},
+    "batch.tensorstack.dev": {"tensorstack": "BeamJob ColossalAIJob DeepSpeedJob GenericJob MPIJob"},
+    "batch.volcano.sh": {"volcano": "CronJob Job"},
+    "jobset.x-k8s.io": {"jobset": "JobSet", "kueue": "JobSet"},
+    "kueue.x-k8s.io": {"kueue": "ClusterQueue Cohort ResourceFlavor"},
+    "leaderworkerset.x-k8s.io": {"lws": "LeaderWorkerSet"},
+    "ray.io": {
+        "ray_cluster": "RayCluster",
+        "ray_job": "RayCronJob RayJob RayService",
+        "kueue": "RayCluster RayJob RayService",
+    },
+    "scheduling.volcano.sh": {"volcano": "PodGroup Queue"},
+    "topology.volcano.sh": {"volcano": "HyperNode"},
+    "workload.codeflare.dev": {"app_wrapper": "AppWrapper"},
 }
 
-KINDS = tuple(sorted({kind for _, kind in _MODULES}))
+KINDS = tuple(sorted({kind for modules in _MODULES.values() for kind in " ".join(modules.values()).split()}))
 """The kinds that have checks."""
 
 
@@ -64,10 +56,9 @@ def find_violations(manifest: Manifest, rule: str) -> Iterator[Violation]:
 def _select_checks(
     group: str, kind: str, rule: str, versions: tuple[tuple[str, str], ...]
 ) -> tuple[FindViolations, ...]:
-    """Return the checks of a kind that one rule reports, for these versions of operators."""
     declared = dict(versions)
     selected: list[FindViolations] = []
-    for name in _MODULES.get((group, kind), ()):
+    for name in (name for name, kinds in _MODULES.get(group, {}).items() if kind in kinds.split()):
         module = cast(OperatorChecks, import_module(f"{__name__}.{name}"))
         version = str(declared.get(module.OPERATOR, ""))
         checks = module.CHECKS[kind]

@@ -16,9 +16,6 @@ from jobgen.model.suggest import find_key
 
 OPERATOR = "appwrapper"
 
-_MAX_POD_SETS = 8
-_API_VERSION, _KIND = "workload.codeflare.dev/v1beta2", "AppWrapper"
-
 
 class _Component(NamedTuple):
     """A component of an AppWrapper: the object that it wraps, and what it declares about its pods."""
@@ -27,54 +24,53 @@ class _Component(NamedTuple):
     object: Mapping[str, Node]
     declared: list[Mapping[str, Node]]
 
-    @property
-    def identity(self) -> tuple[str, str]:
-        """The API version and the kind of the wrapped object."""
-        return as_text(self.object.get("apiVersion")), as_text(self.object.get("kind"))
 
-
-def _list_components(manifest: Manifest) -> list[_Component]:
-    return [
+def _check_components(manifest: Manifest) -> Violations:
+    components = [
         _Component(item, as_mapping(item.get("template")), list(iter_mappings(item.get("podSets"))))
         for item in iter_mappings(manifest.spec.get("components"))
     ]
-
-
-def _check_components(manifest: Manifest) -> Violations:
-    for component in _list_components(manifest):
-        if component.identity == (_API_VERSION, _KIND):
+    for component in components:
+        identity = tuple(as_text(component.object.get(field)) for field in ("apiVersion", "kind"))
+        if identity == ("workload.codeflare.dev/v1beta2", "AppWrapper"):
             yield Violation(component.object["kind"], "an AppWrapper cannot contain an AppWrapper; list its components")
         metadata = as_mapping(component.object.get("metadata"))
         namespace = as_text(metadata.get("namespace"))
         if namespace and manifest.namespace and namespace != manifest.namespace:
             message = f"the namespace `{namespace}` differs from that of the AppWrapper, `{manifest.namespace}`"
             yield Violation(metadata["namespace"], f"{message}; remove it")
+        yield from _check_pod_sets(component)
+    count = sum(max(len(item.declared), len(list(find_wrapped_pods(item.object)))) for item in components)
+    node = find_key(manifest.spec, "components")
+    # The schema requires components.
+    if components and not count:
+        yield Violation(node, "no component has pods that AppWrapper finds; declare them with `podSets` and a `path`")
+    elif count > 8:
+        yield Violation(node, f"the components have {count} pod templates; use at most 8")
 
 
-def _check_pod_sets(manifest: Manifest) -> Violations:
+def _check_pod_sets(component: _Component) -> Violations:
     """Check the declared pod sets: that their paths lead to pod templates, and that they match the wrapped object."""
-    for component in _list_components(manifest):
-        seen: set[str] = set()
-        invalid = False
-        for pod_set in component.declared:
-            path = as_text(pod_set.get("path"))
-            node = pod_set.get("path") or pod_set
-            if path in seen:
-                yield Violation(node, f"`{path}` is the path of an earlier pod set; remove one of them")
-                invalid = True
-            elif not isinstance(as_mapping(follow_path(component.object, path)).get("spec"), dict):
-                message = f"`{path}` leads to no pod template; write a path such as `template.spec.template`"
-                yield Violation(node, message)
-                invalid = True
-            seen.add(path)
-        if component.declared and not invalid:
-            yield from _compare_pod_sets(component)
+    seen: set[str] = set()
+    invalid = False
+    for pod_set in component.declared:
+        path = as_text(pod_set.get("path"))
+        node = pod_set.get("path") or pod_set
+        if path in seen:
+            yield Violation(node, f"`{path}` is the path of an earlier pod set; remove one of them")
+            invalid = True
+        elif not isinstance(as_mapping(follow_path(component.object, path)).get("spec"), dict):
+            yield Violation(node, f"`{path}` leads to no pod template; write a path such as `template.spec.template`")
+            invalid = True
+        seen.add(path)
+    if component.declared and not invalid:
+        yield from _compare_pod_sets(component)
 
 
 def _compare_pod_sets(component: _Component) -> Violations:
     inferred = list(find_wrapped_pods(component.object))
     declared = {as_text(pod_set.get("path")): pod_set for pod_set in component.declared}
-    kind, node = component.identity[1], find_key(component.data, "podSets")
+    kind, node = as_text(component.object.get("kind")), find_key(component.data, "podSets")
     if inferred and len(inferred) != len(declared):
         message = f"`podSets` has {len(declared)} items, but the {kind} has {len(inferred)} pod templates"
         yield Violation(node, f"{message}; remove `podSets`, or list all")
@@ -83,30 +79,11 @@ def _compare_pod_sets(component: _Component) -> Violations:
         if path not in declared:
             yield Violation(node, f"`podSets` does not list `{path}` of the {kind}; add it, or remove `podSets`")
             continue
-        found = as_integer(declared[path].get("replicas"))
-        if (1 if found is None else found) != replicas:
-            message = f"`replicas` of `{path}` is `{1 if found is None else found}`, but the {kind} has {replicas} pods"
+        given = as_integer(declared[path].get("replicas"))
+        found = 1 if given is None else given
+        if found != replicas:
+            message = f"`replicas` of `{path}` is `{found}`, but the {kind} has {replicas} pods"
             yield Violation(declared[path].get("replicas") or declared[path], f"{message}; use the same number")
 
 
-def _check_count(manifest: Manifest) -> Violations:
-    components = _list_components(manifest)
-    if not components:
-        # The schema requires them.
-        return
-    count = sum(max(len(item.declared), len(list(find_wrapped_pods(item.object)))) for item in components)
-    node = find_key(manifest.spec, "components")
-    if not count:
-        message = "no component has pods that AppWrapper finds; declare them with `podSets` and a `path`"
-        yield Violation(node, message)
-    elif count > _MAX_POD_SETS:
-        yield Violation(node, f"the components have {count} pod templates; use at most {_MAX_POD_SETS}")
-
-
-CHECKS: Checks = {
-    "AppWrapper": (
-        Check(REJECTED, _check_components),
-        Check(REJECTED, _check_pod_sets),
-        Check(REJECTED, _check_count),
-    ),
-}
+CHECKS: Checks = {"AppWrapper": (Check(REJECTED, _check_components),)}

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
-from jobgen.check.admission.fields import join_names
-from jobgen.check.admission.names import is_dns_subdomain
+from jobgen.check.admission.fields import is_empty, join_names
+from jobgen.check.admission.metadata import validate_object_metadata
+from jobgen.check.admission.names import generate_name
 from jobgen.check.rules import ERROR, Violation
+from jobgen.check.validation import validate_object
+from jobgen.check.validation.jobs import find_schedule_error, is_time_zone
+from jobgen.k8s.kinds import parse_release
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node, value_of
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.data import Node, location_of, value_of
+from jobgen.model.finding import quoted_values
 from jobgen.model.suggest import did_you_mean, find_key, suggest_value
 from jobgen.spec.kinds import VersionRange, parse_version
 
@@ -22,11 +26,6 @@ GATE_OFF = "feature-gate-off"
 ADMITS_NOTHING = "admits-nothing"
 
 MAX_INT32 = 2**31 - 1
-# What the API server keeps of `generateName`, and an example of what it appends.
-_GENERATED_PREFIX, _GENERATED_SUFFIX = 58, "aaaaa"
-
-_http_path = lazy_pattern(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
-
 Violations: TypeAlias = Iterator[Violation]
 FindViolations: TypeAlias = Callable[[Manifest], Iterable[Violation]]
 
@@ -49,6 +48,26 @@ class Check(NamedTuple):
 Checks: TypeAlias = Mapping[str, tuple[Check, ...]]
 """The checks of a module, by kind."""
 
+_Part = TypeVar("_Part")
+PartCheck: TypeAlias = tuple[str, Callable[[_Part], Iterable[Violation]], str, str]
+"""A check of a part of objects: the rule, the check, the first version with it, and the first version without it."""
+
+
+def list_checks_at(
+    path: tuple[str, ...], checks: Iterable[PartCheck[_Part]], read: Callable[[Mapping[str, Node], Manifest], _Part]
+) -> tuple[Check, ...]:
+    """Return checks of the mapping at a path of objects, which `read` makes a part."""
+
+    def check_part(check: Callable[[_Part], Iterable[Violation]]) -> FindViolations:
+        def find(manifest: Manifest) -> Violations:
+            found = get_path(manifest.object, *path)
+            if isinstance(found, dict):
+                yield from check(read(found, manifest))
+
+        return find
+
+    return tuple(Check(rule, check_part(check), since, until) for rule, check, since, until in checks)
+
 
 def is_since(manifest: Manifest, operator: str, since: str) -> bool:
     """Return whether the declared version of an operator is `since` or later; without one, the newest is meant."""
@@ -64,7 +83,7 @@ def is_version_since(text: str, since: str) -> bool:
 def full_name(manifest: Manifest) -> str:
     """Return the name of an object, or one that the API server may generate for it."""
     prefix = as_text(manifest.metadata.get("generateName"))
-    return manifest.name or (prefix and f"{prefix[:_GENERATED_PREFIX]}{_GENERATED_SUFFIX}")
+    return manifest.name or (prefix and generate_name(prefix))
 
 
 def name_node(manifest: Manifest) -> Node:
@@ -77,6 +96,11 @@ def field_node(owner: Mapping[str, Node], name: str) -> Node:
     """Return the node to report for a field: its value if that is a scalar, else its key."""
     value = owner.get(name)
     return find_key(owner, name) if value is None or isinstance(value, (dict, list)) else value
+
+
+def spec_node(manifest: Manifest, name: str) -> Node:
+    """Return the node to report for a field that the spec needs: its key, or without it that of the spec."""
+    return find_key(manifest.spec, name) or find_key(manifest.object, "spec") or manifest.object.get("kind")
 
 
 def is_gate_on(manifest: Manifest, gate: str) -> bool:
@@ -95,6 +119,20 @@ def require_gate(manifest: Manifest, gate: str, what: str, node: Node) -> Violat
     else:
         message = f"{what} requires the feature gate `{gate}`, which `cluster.featureGates` does not list; remove it"
         yield Violation(node, f"{message}, or turn the gate on", severity=ERROR)
+
+
+def check_gate(gate: str, *path: str, value: str = "") -> FindViolations:
+    """Return a check that a feature gate is on if the field at a path has a value, or without one, if it is set."""
+
+    def find(manifest: Manifest) -> Violations:
+        holder = as_mapping(get_path(manifest.object, *path[:-1]))
+        node = holder.get(path[-1])
+        if value and as_text(node) == value:
+            yield from require_gate(manifest, gate, f"`{value}`", node)
+        elif not value and value_of(node) is not None:
+            yield from require_gate(manifest, gate, f"`{path[-1]}`", find_key(holder, path[-1]))
+
+    return find
 
 
 Bounds: TypeAlias = Mapping[str, tuple[int, int | None]]
@@ -135,7 +173,90 @@ def not_one_of(name: str, node: Node, known: list[str], *, allow_empty: bool = T
     yield Violation(node, message, fix_steps=fix_steps, safe=safe)
 
 
-def is_domain_prefixed_path(text: str) -> bool:
-    """Return whether a text is a domain and a path, such as `example.com/controller`."""
-    domain, _, path = text.partition("/")
-    return bool(path) and is_dns_subdomain(domain) and _http_path.fullmatch(path) is not None
+# Check what the API server validates later: the objects that operators create, and their schedules.
+
+# The names of children are checked by kind, with their suffixes.
+_NAME = "job"
+# What operators copy from the metadata of a template.
+_COPIED = ("labels", "annotations")
+
+
+def check_job(
+    manifest: Manifest, metadata: Mapping[str, Node], spec: Mapping[str, Node], parent: Node, what: str = "its Job"
+) -> Violations:
+    """Yield why the API server rejects a Job that an operator creates; `parent` is the node of the whole Job."""
+    job: dict[str, Node] = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {**{key: metadata[key] for key in metadata if key in _COPIED}, "name": _NAME},
+        "spec": {**spec},
+    }
+    release = parse_release(manifest.cluster.kubernetes)
+    for problem in (*validate_object_metadata(job["metadata"]), *validate_object(job, release)):
+        # What the operator adds has no location.
+        node = problem.node if location_of(problem.node) else parent
+        values = quoted_values(problem.message) if problem.evidence is None else problem.evidence
+        message = f"the API server rejects {what}: {problem.message}"
+        yield Violation(node, message, fix_steps=problem.fix_steps, safe=problem.safe, evidence=values)
+
+
+def check_schedule(manifest: Manifest) -> Violations:
+    """Yield what is wrong with `spec.schedule`; the schema requires it."""
+    node = manifest.spec.get("schedule")
+    if isinstance(value_of(node), str) and (error := find_schedule_error(as_text(node))):
+        yield Violation(node, f"`schedule` is `{as_text(node)}`{error}")
+
+
+def check_time_zone(manifest: Manifest) -> Violations:
+    """Yield what is wrong with `spec.timeZone`."""
+    node = manifest.spec.get("timeZone")
+    found = value_of(node)
+    if isinstance(found, str) and not is_time_zone(found):
+        yield Violation(node, f"`{found}` is not a time zone; write one of the IANA database, such as `Europe/Berlin`")
+
+
+# What the webhooks of operators fill in before the API server validates an object: fields that its schema requires.
+
+
+def fill_in_defaults(obj: Mapping[str, Node]) -> Mapping[str, Node]:
+    """Return an object with the required fields that the webhook of its operator fills in."""
+    group = as_text(obj.get("apiVersion")).rpartition("/")[0]
+    fill_in = _DEFAULTS.get((group, as_text(obj.get("kind"))))
+    return fill_in(obj) if fill_in else obj
+
+
+def _fill_in_jobset(obj: Mapping[str, Node]) -> Mapping[str, Node]:
+    """Name the rules of a failure policy."""
+    path = ("spec", "failurePolicy", "rules")
+    rules = get_path(obj, *path)
+    if not isinstance(rules, list) or not any(isinstance(rule, dict) and is_empty(rule.get("name")) for rule in rules):
+        return obj
+    named = [
+        {**rule, "name": f"failurePolicyRule{index}"}
+        if isinstance(rule, dict) and rule and is_empty(rule.get("name"))
+        else rule
+        for index, rule in enumerate(rules)
+    ]
+    return as_mapping(_replace(obj, path, named))
+
+
+def _fill_in_lws(obj: Mapping[str, Node]) -> Mapping[str, Node]:
+    """Set the policy for subdomains."""
+    path = ("spec", "networkConfig")
+    config = get_path(obj, *path)
+    if not isinstance(config, dict) or not is_empty(config.get("subdomainPolicy")):
+        return obj
+    return as_mapping(_replace(obj, path, {**config, "subdomainPolicy": "Shared"}))
+
+
+def _replace(node: Node, path: tuple[str, ...], value: Node) -> Node:
+    """Return a copy of a mapping with another value at a path; the keys keep their locations."""
+    if not path:
+        return value
+    return {key: _replace(old, path[1:], value) if key == path[0] else old for key, old in as_mapping(node).items()}
+
+
+_DEFAULTS: Mapping[tuple[str, str], Callable[[Mapping[str, Node]], Mapping[str, Node]]] = {
+    ("jobset.x-k8s.io", "JobSet"): _fill_in_jobset,
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _fill_in_lws,
+}

@@ -6,9 +6,9 @@ from jobgen.check.admission.metadata import validate_object_metadata
 from jobgen.check.operators.checks import CHILD_REJECTED, Check, Checks, Violations, full_name, name_node
 from jobgen.check.rules import Violation
 from jobgen.check.validation import validate_object
+from jobgen.k8s.kinds import parse_release
 from jobgen.k8s.nodes import as_mapping
 from jobgen.k8s.objects import Manifest
-from jobgen.k8s.releases import parse_release
 from jobgen.model.data import Node, with_value
 from jobgen.model.finding import quoted_values
 
@@ -16,7 +16,6 @@ OPERATOR = "kubernetes"
 
 # The name of a Job ends in the minutes since 1970.
 _TIME = "-" + "0" * 8
-_COPIED = ("annotations", "labels")
 
 
 def _check_jobs(manifest: Manifest) -> Violations:
@@ -26,14 +25,9 @@ def _check_jobs(manifest: Manifest) -> Violations:
     if not name or validate_object(manifest.object, release):
         return
     own = as_mapping(template.get("metadata"))
-    metadata: dict[str, Node] = {key: own[key] for key in own if key in _COPIED}
+    metadata: dict[str, Node] = {key: own[key] for key in own if key in ("annotations", "labels")}
     metadata["name"] = with_value(name_node(manifest), f"{name}{_TIME}")
-    job: dict[str, Node] = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": metadata,
-        "spec": template.get("spec"),
-    }
+    job: dict[str, Node] = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template.get("spec")}
     for problem in (*validate_object_metadata(metadata), *validate_object(job, release)):
         message = f"the API server rejects its Jobs: {problem.message}"
         yield Violation(problem.node, message, evidence=problem.evidence or quoted_values(problem.message))

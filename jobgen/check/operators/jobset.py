@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from jobgen.check.admission.fields import is_set, iter_mappings, iter_strings
@@ -11,6 +11,7 @@ from jobgen.check.admission.names import (
     DNS_SUBDOMAIN,
     is_dns_label_1035,
     is_dns_subdomain,
+    is_domain_prefixed_path,
     is_label_value,
 )
 from jobgen.check.operators.checks import (
@@ -21,17 +22,17 @@ from jobgen.check.operators.checks import (
     Check,
     Checks,
     Violations,
+    check_gate,
+    check_job,
     field_node,
     full_name,
-    is_domain_prefixed_path,
     name_node,
     not_one_of,
     out_of_bounds,
     require_gate,
 )
-from jobgen.check.operators.children import check_job
 from jobgen.check.rules import Violation
-from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes, get_path
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text, find_nodes, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
@@ -40,16 +41,8 @@ from jobgen.model.suggest import did_you_mean, find_key
 OPERATOR = "jobset"
 
 _MAX_NAME = 63
-_MAX_RULE_NAME = 128
-_MAX_RESTARTED_REPLICAS = 1024
-_FAILURE_REASONS = [
-    "BackoffLimitExceeded",
-    "DeadlineExceeded",
-    "FailedIndexes",
-    "MaxFailedIndexesExceeded",
-    "PodFailurePolicy",
-]
-_RESTART_ACTIONS = ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
+_RESTARTS = ("spec", "failurePolicy", "restartStrategy")
+_REASONS = "BackoffLimitExceeded DeadlineExceeded FailedIndexes MaxFailedIndexesExceeded PodFailurePolicy".split()
 _rule_name = lazy_pattern(r"[A-Za-z](?:[A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 
 
@@ -72,9 +65,11 @@ class _ReplicatedJob(NamedTuple):
         return as_integer(self.job.get("completions"))
 
     @property
-    def suffix(self) -> str:
-        """What follows the name of the JobSet in the longest name of a Job."""
-        return f"-{self.name}-{self.replicas - 1}"
+    def suffixes(self) -> list[str]:
+        """What follows the name of the JobSet in the longest names of a Job and of its pods, if that is known."""
+        of_job = f"-{self.name}-{self.replicas - 1}"
+        of_pods = [f"{of_job}-{self.completions - 1}-abcde"] if self.is_indexed and self.completions is not None else []
+        return [of_job, *of_pods]
 
 
 def _list_jobs(manifest: Manifest) -> list[_ReplicatedJob]:
@@ -96,25 +91,17 @@ def _check_names(manifest: Manifest) -> Violations:
         return
     if not is_dns_label_1035(name[:_MAX_NAME].rstrip("-.")):
         if is_dns_subdomain(name):
-            message = f"`{as_text(node)}` is the start of the names of Jobs and pods; {DNS_LABEL_1035}"
-            yield Violation(node, message)
+            yield Violation(node, f"`{as_text(node)}` is the start of the names of Jobs and pods; {DNS_LABEL_1035}")
         return
     jobs = _list_jobs(manifest)
     for job in jobs:
         if job.name and not is_dns_label_1035(f"a-{job.name[: _MAX_NAME - 4]}-0"):
             yield Violation(job.data["name"], f"`{job.name}` is part of the names of Jobs and pods; {DNS_LABEL_1035}")
-    suffixes = [suffix for job in jobs for suffix in _list_suffixes(job)]
-    longest = max(suffixes, key=len, default="")
+    longest = max((suffix for job in jobs for suffix in job.suffixes), key=len, default="")
     if len(name) + len(longest) > _MAX_NAME:
         room = _MAX_NAME - len(longest)
         message = f"`{as_text(node)}` has {len(name)} characters, but `…{longest}` is appended to it for Jobs and pods"
         yield Violation(node, f"{message}; use at most {room}" if room > 0 else f"{message}; shorten both names")
-
-
-def _list_suffixes(job: _ReplicatedJob) -> Iterator[str]:
-    yield job.suffix
-    if job.is_indexed and job.completions is not None:
-        yield f"{job.suffix}-{job.completions - 1}-abcde"
 
 
 def _check_depends_on(manifest: Manifest) -> Violations:
@@ -174,7 +161,7 @@ def _check_targets(manifest: Manifest, *path: str) -> Violations:
 
 
 def _check_success_policy(manifest: Manifest) -> Violations:
-    yield from _check_targets(manifest, "successPolicy")
+    return _check_targets(manifest, "successPolicy")
 
 
 def _list_rules(manifest: Manifest) -> list[Mapping[str, Node]]:
@@ -186,44 +173,35 @@ def _check_failure_rules(manifest: Manifest) -> Violations:
     seen: set[str] = set()
     for rule in _list_rules(manifest):
         name = as_text(rule.get("name"))
-        if name and (len(name) > _MAX_RULE_NAME or not _rule_name.fullmatch(name)):
-            message = f"`{name}` is not a valid name of a rule; use at most {_MAX_RULE_NAME} letters, digits, `_`, `,`"
+        if name and (len(name) > 128 or not _rule_name.fullmatch(name)):
+            message = f"`{name}` is not a valid name of a rule; use at most {128} letters, digits, `_`, `,`"
             yield Violation(rule["name"], f"{message} and `:`, starting with a letter and ending with none of `,:`")
         if name in seen:
             yield Violation(rule["name"], f"`{name}` is the name of an earlier rule; use another name")
         seen.update([name] if name else [])
         for _, node in iter_strings(rule.get("onJobFailureReasons")):
-            yield from not_one_of("onJobFailureReasons", node, _FAILURE_REASONS, allow_empty=False)
+            yield from not_one_of("onJobFailureReasons", node, _REASONS, allow_empty=False)
+
+
+def _list_restart_actions(manifest: Manifest) -> list[Node]:
+    actions = [rule.get("action") for rule in _list_rules(manifest)]
+    return [action for action in actions if as_text(action) in ("RestartJob", "RestartJobAndIgnoreMaxRestarts")]
 
 
 def _check_restart_gate(manifest: Manifest) -> Violations:
-    for rule in _list_rules(manifest):
-        if (action := as_text(rule.get("action"))) in _RESTART_ACTIONS:
-            yield from require_gate(manifest, "RestartJob", f"`{action}`", rule["action"])
-            return
+    for action in _list_restart_actions(manifest)[:1]:
+        yield from require_gate(manifest, "RestartJob", f"`{as_text(action)}`", action)
 
 
 def _check_restarted_replicas(manifest: Manifest) -> Violations:
-    if any(as_text(rule.get("action")) in _RESTART_ACTIONS for rule in _list_rules(manifest)):
-        for job in _list_jobs(manifest):
-            if job.replicas > _MAX_RESTARTED_REPLICAS:
-                message = f"`replicas` must be at most {_MAX_RESTARTED_REPLICAS} where a rule restarts single Jobs"
-                yield Violation(job.data["replicas"], f"{message}, got `{job.replicas}`")
-
-
-def _get_restart_strategy(manifest: Manifest) -> Node:
-    return get_path(manifest.spec, "failurePolicy", "restartStrategy")
-
-
-def _check_in_place_gate(manifest: Manifest) -> Violations:
-    strategy = _get_restart_strategy(manifest)
-    if as_text(strategy) == "InPlaceRestart":
-        yield from require_gate(manifest, "InPlaceRestart", "`InPlaceRestart`", strategy)
+    for job in _list_jobs(manifest) if _list_restart_actions(manifest) else ():
+        if job.replicas > 1024:
+            message = "`replicas` must be at most 1024 where a rule restarts single Jobs"
+            yield Violation(job.data["replicas"], f"{message}, got `{job.replicas}`")
 
 
 def _check_in_place_jobs(manifest: Manifest) -> Violations:
-    """Check what restarts in place require of each Job."""
-    if as_text(_get_restart_strategy(manifest)) != "InPlaceRestart":
+    if as_text(get_path(manifest.object, *_RESTARTS)) != "InPlaceRestart":
         return
     for item in _list_jobs(manifest):
         job = item.job
@@ -274,10 +252,14 @@ def _check_coordinator_label(manifest: Manifest) -> Violations:
 
 
 def _check_volume_claims(manifest: Manifest) -> Violations:
+    """Check the names of volume claims, that a container mounts each, and that no volume has its name."""
+    pods = [get_path(job.job, "template", "spec") for job in _list_jobs(manifest)]
+    paths = [("*", field, "*", "volumeMounts", "*", "name") for field in ("containers", "initContainers")]
+    mounted = {as_text(node) for path in paths for node in find_nodes(pods, path)}
     seen: set[str] = set()
     for template in find_nodes(manifest.spec, ("volumeClaimPolicies", "*", "templates", "*")):
-        metadata = as_mapping(as_mapping(template).get("metadata"))
-        node, name = metadata.get("name"), as_text(metadata.get("name"))
+        node = get_path(template, "metadata", "name")
+        name = as_text(node)
         if not name:
             continue
         if name in seen:
@@ -289,44 +271,30 @@ def _check_volume_claims(manifest: Manifest) -> Violations:
         elif len(claim) > _MAX_NAME:
             message = f"`{claim}` is the name of a volume claim and has {len(claim)} characters; use at most"
             yield Violation(node, f"{message} {_MAX_NAME}")
-        yield from _check_claim_use(manifest, name, node)
-
-
-def _check_claim_use(manifest: Manifest, name: str, node: Node) -> Violations:
-    """Check that a container mounts a claim, and that no volume has its name."""
-    is_mounted = False
-    for job in _list_jobs(manifest):
-        spec = as_mapping(get_path(job.job, "template", "spec"))
-        for volume in iter_mappings(spec.get("volumes")):
-            if as_text(volume.get("name")) == name:
-                yield Violation(volume["name"], f"`{name}` is also the name of a volume claim; rename the volume")
-        containers = [*as_list(spec.get("containers")), *as_list(spec.get("initContainers"))]
-        mounts = find_nodes(containers, ("*", "volumeMounts", "*", "name"))
-        is_mounted = is_mounted or name in map(as_text, mounts)
-    if not is_mounted:
-        yield Violation(node, f"no container mounts the volume claim `{name}`; mount it, or remove it")
+        for volume in find_nodes(pods, ("*", "volumes", "*", "name")):
+            if as_text(volume) == name:
+                yield Violation(volume, f"`{name}` is also the name of a volume claim; rename the volume")
+        if name not in mounted:
+            yield Violation(node, f"no container mounts the volume claim `{name}`; mount it, or remove it")
 
 
 def _check_jobs(manifest: Manifest) -> Violations:
     """Check the Jobs that the controller creates, with the defaults that the webhook sets."""
+
+    def set_default(owner: Mapping[str, Node], name: str, default: str) -> dict[str, Node]:
+        # The default applies if the field is null or empty.
+        given = bool(value_of(owner.get(name)))
+        return {name: default, **{key: value for key, value in owner.items() if given or key != name}}
+
     for item in _list_jobs(manifest):
         template = as_mapping(item.data.get("template"))
         if not item.job:
             continue
         pod = as_mapping(item.job.get("template"))
-        pod_spec = {"restartPolicy": "OnFailure", **_drop_unset(as_mapping(pod.get("spec")), "restartPolicy")}
-        spec = {
-            "completionMode": "Indexed",
-            **_drop_unset(item.job, "completionMode"),
-            "template": {**pod, "spec": pod_spec},
-        }
+        pod_spec = set_default(as_mapping(pod.get("spec")), "restartPolicy", "OnFailure")
+        spec = {**set_default(item.job, "completionMode", "Indexed"), "template": {**pod, "spec": pod_spec}}
         metadata = {**as_mapping(template.get("metadata")), "name": f"{full_name(manifest) or 'a'}-{item.name}-0"}
         yield from check_job(manifest, metadata, spec, find_key(item.data, "template"))
-
-
-def _drop_unset(owner: Mapping[str, Node], name: str) -> Mapping[str, Node]:
-    """Return the mapping without a field that is null or empty, so that the default applies."""
-    return owner if value_of(owner.get(name)) else {key: value for key, value in owner.items() if key != name}
 
 
 CHECKS: Checks = {
@@ -344,8 +312,8 @@ CHECKS: Checks = {
         Check(REJECTED, _check_volume_claims, since="0.11"),
         Check(REJECTED, _check_in_place_jobs, since="0.11"),
         Check(REJECTED, _check_restarted_replicas, since="0.12"),
-        Check(GATE_OFF, _check_in_place_gate, since="0.11"),
+        Check(GATE_OFF, check_gate("InPlaceRestart", *_RESTARTS, value="InPlaceRestart"), since="0.11"),
         Check(GATE_OFF, _check_restart_gate, since="0.12"),
         Check(CHILD_REJECTED, _check_jobs),
-    ),
+    )
 }

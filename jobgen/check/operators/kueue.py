@@ -23,12 +23,13 @@ from jobgen.check.operators.checks import (
     Violations,
     is_gate_on,
     is_since,
+    spec_node,
 )
 from jobgen.check.rules import Violation
 from jobgen.k8s.kueue import DOMAIN, get_kueue_queue
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
-from jobgen.k8s.pod_sets import RAY_CLUSTERS, count_job_pods
+from jobgen.k8s.workloads import RAY_CLUSTERS, count_job_pods
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.quantity import parse_quantity
@@ -36,15 +37,20 @@ from jobgen.model.suggest import did_you_mean, find_key
 
 OPERATOR = "kueue"
 
-_MAX_FLAVORS, _MAX_RESOURCES, _MAX_COMBINATIONS = 256, 256, 512
-_MAX_CONCURRENT_FLAVORS = 16
 _SMALLEST_POWER = -9
-_QUOTAS = ("nominalQuota", "borrowingLimit", "lendingLimit")
 _LIMITS = ("borrowingLimit", "lendingLimit")
 _NEXT_FLAVOR = "TryNextFlavor"
 
 Object: TypeAlias = Mapping[str, Node]
 Path: TypeAlias = tuple[str | int, ...]
+_ELASTIC = DOMAIN + "elastic-job"
+_MIN_PARALLELISM = DOMAIN + "job-min-parallelism"
+_EQUAL_COMPLETIONS = DOMAIN + "job-completions-equal-parallelism"
+# What Go's strconv.ParseBool accepts.
+_BOOLEANS = {
+    **dict.fromkeys("1 t T TRUE true True".split(), True),
+    **dict.fromkeys("0 f F FALSE false False".split(), False),
+}
 
 
 class Fault(NamedTuple):
@@ -53,76 +59,6 @@ class Fault(NamedTuple):
     path: Path
     code: str
     values: Mapping[str, Any] = {}
-
-
-Faults: TypeAlias = Iterator[Fault]
-
-
-class _Text(NamedTuple):
-    """How a fault is reported, and by which versions of Kueue."""
-
-    message: str
-    since: str = ""
-    until: str = ""
-    is_in_schema: bool = False
-    """Whether a CEL rule of the CRD reports it in a lint."""
-    is_at_key: bool = False
-
-
-_TEXTS: Final[Mapping[str, _Text]] = {
-    "resource-name": _Text(f"`{{name}}` is not a valid name of a resource; {LABEL_KEY}"),
-    "resource-twice": _Text("`{name}` is covered more than once; remove it here, or in the other group"),
-    "flavor-twice": _Text("flavor `{name}` is in an earlier resource group, too; remove one of them"),
-    "order": _Text("`{name}` is where `coveredResources` has `{covered}`; use the same names and order"),
-    "negative": _Text("`{field}` of `{name}` must not be negative, got `{value}`"),
-    "lends-too-much": _Text(
-        "`lendingLimit` of `{name}` is `{value}`, but `nominalQuota` is `{most}`; use at most that"
-    ),
-    "no-parent": _Text("`{field}` of `{name}` requires `{parent}`; set it, or remove the limit"),
-    "no-cohort": _Text("`{field}` of `{name}` requires `{parent}`; set it, or remove the limit", is_in_schema=True),
-    "preemption": _Text(
-        "`borrowWithinCohort` has the policy `{value}`, but `reclaimWithinCohort` is `Never`; change one of them",
-        is_in_schema=True,
-    ),
-    "preference": _Text(
-        f"`preference` requires `{_NEXT_FLAVOR}` as `whenCanBorrow` and `whenCanPreempt`; set both, or remove it",
-        is_in_schema=True,
-    ),
-    "weight-negative": _Text("`weight` must not be negative, got `{value}`"),
-    "weight-small": _Text("`weight` is `{value}`, but must be 0 or more than 1n; use a larger number", since="0.14"),
-    "too-many": _Text("`resourceGroups` has {found} {what}; use at most {most}", since="0.14", is_at_key=True),
-    "too-many-quotas": _Text(
-        "a group of `resourceGroups` has {found} quotas; use at most {most}", since="0.14", is_at_key=True
-    ),
-    "both-checks": _Text(
-        "`admissionChecks` cannot be set beside `admissionChecksStrategy`; move its items there",
-        until="0.15",
-        is_at_key=True,
-    ),
-    "check-flavor": _Text("the queue has no flavor `{name}`{hint}", since="0.18"),
-    "concurrent-groups": _Text(
-        "`concurrentAdmissionPolicy` requires one item in `resourceGroups`, got {found}; keep one",
-        since="0.18",
-        is_at_key=True,
-    ),
-    "concurrent-flavors": _Text(
-        "`concurrentAdmissionPolicy` requires at most {most} flavors, got {found}", since="0.18", is_at_key=True
-    ),
-    "constraints": _Text(
-        "`constraints` requires `mode: TryPreferredFlavors`; remove it, or change the mode",
-        since="0.18",
-        is_at_key=True,
-    ),
-    "last-flavor": _Text("the queue has no flavor `{name}`{hint}", since="0.18"),
-    "strict-order": _Text(
-        "`StrictFIFO` is not supported with `concurrentAdmissionPolicy`; use `BestEffortFIFO`", since="0.18"
-    ),
-    "label-key": _Text("{text}", is_at_key=True),
-    "label-value": _Text(f"label `{{key}}` has the invalid value `{{value}}`; {LABEL_VALUE}"),
-    "taint-key": _Text(f"`{{key}}` is not a valid key of a taint; {LABEL_KEY}"),
-    "taint-value": _Text(f"`{{value}}` is not a valid value of a taint; {LABEL_VALUE}"),
-    "taint-twice": _Text("`{key}` with effect `{effect}` is an earlier taint; remove one of them"),
-}
 
 
 def find_cluster_queue_faults(obj: Object, *, has_concurrent_admission: bool = False) -> Faults:
@@ -146,10 +82,11 @@ def find_cluster_queue_faults(obj: Object, *, has_concurrent_admission: bool = F
     yield from _find_policy_faults(spec)
     yield from _find_weight_faults(spec)
     yield from _find_totals(groups)
-    yield from _find_admission_check_faults(spec, _list_flavor_names(groups))
+    flavors = [as_text(flavor.get("name")) for group in groups for _, flavor in group.flavors]
+    yield from _find_check_faults(spec, flavors)
     if has_concurrent_admission and isinstance(spec.get("concurrentAdmissionPolicy"), dict):
         # Without the gate, Kueue ignores the policy.
-        yield from _find_concurrent_faults(spec, groups)
+        yield from _find_concurrent_faults(spec, groups, flavors)
 
 
 def find_cohort_faults(obj: Object) -> Faults:
@@ -186,13 +123,6 @@ def find_flavor_faults(obj: Object) -> Faults:
             yield from _find_taint_faults(("spec", "tolerations", index), toleration)
 
 
-FAULTS: Final[Mapping[str, Callable[..., Faults]]] = {
-    "ClusterQueue": find_cluster_queue_faults,
-    "Cohort": find_cohort_faults,
-    "ResourceFlavor": find_flavor_faults,
-}
-
-
 class _Group(NamedTuple):
     """A resource group: the resources that it covers, and its flavors with their paths."""
 
@@ -202,12 +132,10 @@ class _Group(NamedTuple):
 
 
 def _enumerate(node: Node) -> Iterator[tuple[int, Object]]:
-    """Yield the mappings in a list, with their indexes."""
     return ((index, item) for index, item in enumerate(as_list(node)) if isinstance(item, dict))
 
 
 def _enumerate_strings(node: Node) -> Iterator[tuple[int, str]]:
-    """Yield the strings in a list, with their indexes."""
     return ((index, as_text(item)) for index, item in enumerate(as_list(node)) if isinstance(value_of(item), str))
 
 
@@ -220,10 +148,6 @@ def _list_groups(spec: Object) -> list[_Group]:
         )
         for number, group in _enumerate(spec.get("resourceGroups"))
     ]
-
-
-def _list_flavor_names(groups: list[_Group]) -> list[str]:
-    return [as_text(flavor.get("name")) for group in groups for _, flavor in group.flavors]
 
 
 def _iter_quotas(groups: list[_Group]) -> Iterator[tuple[Path, Object]]:
@@ -255,9 +179,8 @@ def _find_group_faults(groups: list[_Group]) -> Faults:
         # The schema reports what is twice in one group.
         flavors.update(as_text(flavor.get("name")) for _, flavor in group.flavors)
     for path, quota in _iter_quotas(groups):
-        for field in _QUOTAS:
-            parsed = _parse(quota.get(field))
-            if parsed is not None and parsed < 0:
+        for field in ("nominalQuota", *_LIMITS):
+            if (_parse(quota.get(field)) or 0) < 0:
                 yield _make_quota_fault("negative", path, quota, field)
 
 
@@ -273,9 +196,7 @@ def _find_order_fault(path: Path, flavor: Object, resources: list[tuple[int, str
 def _parse(node: Node) -> int | None:
     """Return a quantity in nanos; None if it is not one."""
     found = value_of(node)
-    if type(found) not in (int, str):
-        return None
-    parsed = parse_quantity(str(found))
+    parsed = parse_quantity(str(found)) if type(found) in (int, str) else None
     if parsed is None or parsed.power < _SMALLEST_POWER or parsed.power > 100:
         return None
     nanos: int = parsed.amount * 10 ** (parsed.power - _SMALLEST_POWER)
@@ -305,47 +226,45 @@ def _find_weight_faults(spec: Object) -> Faults:
 
 def _find_totals(groups: list[_Group]) -> Faults:
     totals = {
-        "flavors": (sum(len(group.flavors) for group in groups), _MAX_FLAVORS),
-        "covered resources": (sum(len(group.resources) for group in groups), _MAX_RESOURCES),
+        "flavors": sum(len(group.flavors) for group in groups),
+        "covered resources": sum(len(group.resources) for group in groups),
     }
-    for what, (found, most) in totals.items():
-        if found > most:
-            yield Fault(("spec", "resourceGroups"), "too-many", {"found": found, "what": what, "most": most})
+    for what, found in totals.items():
+        if found > 256:
+            yield Fault(("spec", "resourceGroups"), "too-many", {"found": found, "what": what, "most": 256})
     for group in groups:
         found = sum(len(as_list(flavor.get("resources"))) for _, flavor in group.flavors)
-        if found > _MAX_COMBINATIONS:
-            yield Fault((*group.path, "flavors"), "too-many-quotas", {"found": found, "most": _MAX_COMBINATIONS})
+        if found > 512:
+            yield Fault((*group.path, "flavors"), "too-many-quotas", {"found": found, "most": 512})
 
 
-def _find_admission_check_faults(spec: Object, flavors: list[str]) -> Faults:
+def _find_check_faults(spec: Object, flavors: list[str]) -> Faults:
     for number, check in _enumerate(get_path(spec, "admissionChecksStrategy", "admissionChecks")):
         for index, name in _enumerate_strings(check.get("onFlavors")):
             if name not in flavors:
                 path = ("spec", "admissionChecksStrategy", "admissionChecks", number, "onFlavors", index)
-                yield Fault(path, "check-flavor", _miss_flavor(name, flavors))
+                yield _miss_flavor("check-flavor", path, name, flavors)
 
 
-def _find_concurrent_faults(spec: Object, groups: list[_Group]) -> Faults:
+def _find_concurrent_faults(spec: Object, groups: list[_Group], flavors: list[str]) -> Faults:
     path: Path = ("spec", "concurrentAdmissionPolicy")
     if len(groups) != 1:
         yield Fault(path, "concurrent-groups", {"found": len(groups)})
-    elif len(groups[0].flavors) > _MAX_CONCURRENT_FLAVORS:
-        values = {"found": len(groups[0].flavors), "most": _MAX_CONCURRENT_FLAVORS}
-        yield Fault(path, "concurrent-flavors", values)
+    elif len(flavors) > 16:
+        yield Fault(path, "concurrent-flavors", {"found": len(flavors), "most": 16})
     migration = as_mapping(get_path(spec, "concurrentAdmissionPolicy", "migration"))
     last = as_text(as_mapping(migration.get("constraints")).get("lastAcceptableFlavorName"))
-    mode, flavors = as_text(migration.get("mode")), _list_flavor_names(groups)
-    path = (*path, "migration", "constraints")
+    mode, path = as_text(migration.get("mode")), (*path, "migration", "constraints")
     if is_set(migration.get("constraints")) and mode not in ("", "TryPreferredFlavors"):
         yield Fault(path, "constraints", {"mode": mode})
     elif last and last not in flavors:
-        yield Fault((*path, "lastAcceptableFlavorName"), "last-flavor", _miss_flavor(last, flavors))
+        yield _miss_flavor("last-flavor", (*path, "lastAcceptableFlavorName"), last, flavors)
     if as_text(spec.get("queueingStrategy")) == "StrictFIFO":
         yield Fault(("spec", "queueingStrategy"), "strict-order")
 
 
-def _miss_flavor(name: str, flavors: list[str]) -> dict[str, Any]:
-    return {"name": name, "hint": did_you_mean(name, flavors), "flavors": flavors}
+def _miss_flavor(code: str, path: Path, name: str, flavors: list[str]) -> Fault:
+    return Fault(path, code, {"name": name, "hint": did_you_mean(name, flavors), "flavors": flavors})
 
 
 def _find_taint_faults(path: Path, taint: Object) -> Faults:
@@ -359,8 +278,8 @@ def _find_taint_faults(path: Path, taint: Object) -> Faults:
 def describe_faults(kind: str, obj: Object) -> Iterator[str]:
     """Yield what the newest version of Kueue rejects of an object, each as one sentence."""
     for fault in FAULTS[kind](obj) if kind in FAULTS else ():
-        if not _TEXTS[fault.code].until:
-            yield _TEXTS[fault.code].message.format_map(fault.values)
+        if not _VERSIONS.get(fault.code, ("", ""))[1]:
+            yield _MESSAGES[fault.code].format_map(fault.values)
     if kind == "ClusterQueue":
         yield from (problem.message for problem in find_selector_problems(as_mapping(obj.get("spec"))))
 
@@ -378,12 +297,14 @@ def _check_webhook(manifest: Manifest) -> Violations:
     gates: dict[str, Any] = {}
     if manifest.kind_name == "ClusterQueue":
         gates["has_concurrent_admission"] = is_gate_on(manifest, "ConcurrentAdmission")
+        for problem in find_selector_problems(manifest.spec):
+            yield Violation(problem.node, problem.message, evidence=problem.evidence)
     version = str(manifest.cluster.operators.get(OPERATOR, ""))
     for fault in FAULTS[manifest.kind_name](manifest.object, **gates):
-        text = _TEXTS[fault.code]
-        if not text.is_in_schema and Check(REJECTED, _check_webhook, text.since, text.until).applies_to(version):
-            node = _find_node(manifest.object, fault.path, is_key=text.is_at_key)
-            yield Violation(node, text.message.format_map(fault.values))
+        check = Check(REJECTED, _check_webhook, *_VERSIONS.get(fault.code, ("", "")))
+        if fault.code not in _IN_SCHEMA and check.applies_to(version):
+            node = _find_node(manifest.object, fault.path, is_key=fault.code in _AT_KEY)
+            yield Violation(node, _MESSAGES[fault.code].format_map(fault.values))
 
 
 def _find_node(obj: Node, path: Path, *, is_key: bool) -> Node:
@@ -397,26 +318,16 @@ def _find_node(obj: Node, path: Path, *, is_key: bool) -> Node:
     return find_key(as_mapping(obj), last) if is_key or value is None else value
 
 
-def _check_selector(manifest: Manifest) -> Violations:
-    for problem in find_selector_problems(manifest.spec):
-        yield Violation(problem.node, problem.message, evidence=problem.evidence)
-
-
-def _check_namespaces(manifest: Manifest) -> Violations:
-    if not is_set(manifest.spec.get("namespaceSelector")):
-        node = find_key(manifest.spec, "namespaceSelector") or find_key(manifest.object, "spec")
-        message = "a ClusterQueue without `namespaceSelector` admits no workload; set it, or `{}` for all namespaces"
-        yield Violation(node or manifest.object.get("kind"), message)
-
-
 def _check_quota(manifest: Manifest) -> Violations:
-    """Check that a queue has quota: its own, or that of a cohort."""
+    """Check that a queue is for some namespaces, and has quota: its own, or that of a cohort."""
+    if not is_set(manifest.spec.get("namespaceSelector")):
+        message = "a ClusterQueue without `namespaceSelector` admits no workload; set it, or `{}` for all namespaces"
+        yield Violation(spec_node(manifest, "namespaceSelector"), message)
     quotas = [_parse(quota.get("nominalQuota")) for _, quota in _iter_quotas(_list_groups(manifest.spec))]
     is_alone = not any(as_text(manifest.spec.get(name)) for name in ("cohort", "cohortName"))
     if is_alone and not any(quota is None or quota > 0 for quota in quotas):
-        node = find_key(manifest.spec, "resourceGroups") or find_key(manifest.object, "spec")
         message = "the queue has no quota above 0 and no cohort, so it admits only workloads that request nothing"
-        yield Violation(node or manifest.object.get("kind"), f"{message}; set `nominalQuota`")
+        yield Violation(spec_node(manifest, "resourceGroups"), f"{message}; set `nominalQuota`")
 
 
 def _check_own_parent(manifest: Manifest) -> Violations:
@@ -426,34 +337,18 @@ def _check_own_parent(manifest: Manifest) -> Violations:
         yield Violation(parent, f"cohort `{manifest.name}` is its own parent, so nothing in it is admitted; remove it")
 
 
-_WEBHOOK = Check(REJECTED, _check_webhook)
-
-
-_ELASTIC = DOMAIN + "elastic-job"
-_MIN_PARALLELISM = DOMAIN + "job-min-parallelism"
-_EQUAL_COMPLETIONS = DOMAIN + "job-completions-equal-parallelism"
-# What Go's strconv.ParseBool accepts.
-_BOOLEANS = {**dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True)}
-_BOOLEANS |= dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False)
-
-
-def _if_queued(find: FindViolations) -> FindViolations:
-    """Make a check apply only to objects with a queue; Kueue ignores the others."""
+def _queued(rule: str, *checks: FindViolations, since: str = "") -> tuple[Check, ...]:
+    """Return checks that apply only to objects with a queue; Kueue ignores the others."""
 
     def find_if_queued(manifest: Manifest) -> Violations:
-        if get_kueue_queue(manifest) is not None:
+        for find in checks if get_kueue_queue(manifest) is not None else ():
             yield from find(manifest)
 
-    return find_if_queued
+    return (Check(rule, find_if_queued, since),)
 
 
 def _max_pod_sets(manifest: Manifest) -> int:
-    """Return the number of pod sets that a workload can have."""
     return 18 if is_since(manifest, OPERATOR, "0.19") else 10 if is_since(manifest, OPERATOR, "0.18") else 8
-
-
-def _is_elastic(manifest: Manifest) -> bool:
-    return as_text(manifest.annotations.get(_ELASTIC)) == "true"
 
 
 def _check_ray_job(manifest: Manifest) -> Violations:
@@ -471,7 +366,10 @@ def _check_ray_job(manifest: Manifest) -> Violations:
 def _check_ray_cluster(manifest: Manifest) -> Violations:
     cluster = as_mapping(get_path(manifest.object, *RAY_CLUSTERS[manifest.kind_name]))
     groups = list(iter_mappings(cluster.get("workerGroupSpecs")))
-    if value_of(cluster.get("enableInTreeAutoscaling")) is True and not _is_elastic(manifest):
+    if (
+        value_of(cluster.get("enableInTreeAutoscaling")) is True
+        and as_text(manifest.annotations.get(_ELASTIC)) != "true"
+    ):
         message = f'a {manifest.kind_name} with a queue can scale only with the annotation `{_ELASTIC}: "true"`'
         yield Violation(cluster["enableInTreeAutoscaling"], f"{message}; add it, or remove autoscaling")
     if 1 + len(groups) > _max_pod_sets(manifest):
@@ -515,22 +413,64 @@ def _check_equal_completions(manifest: Manifest) -> Violations:
         yield Violation(node, message)
 
 
-def _queued(rule: str, *checks: FindViolations) -> tuple[Check, ...]:
-    return tuple(Check(rule, _if_queued(check)) for check in checks)
-
+Faults: TypeAlias = Iterator[Fault]
+_MESSAGES: Final[Mapping[str, str]] = {
+    "resource-name": f"`{{name}}` is not a valid name of a resource; {LABEL_KEY}",
+    "resource-twice": "`{name}` is covered more than once; remove it here, or in the other group",
+    "flavor-twice": "flavor `{name}` is in an earlier resource group, too; remove one of them",
+    "order": "`{name}` is where `coveredResources` has `{covered}`; use the same names and order",
+    "negative": "`{field}` of `{name}` must not be negative, got `{value}`",
+    "lends-too-much": "`lendingLimit` of `{name}` is `{value}`, but `nominalQuota` is `{most}`; use at most that",
+    "no-parent": "`{field}` of `{name}` requires `{parent}`; set it, or remove the limit",
+    "no-cohort": "`{field}` of `{name}` requires `{parent}`; set it, or remove the limit",
+    "preemption": (
+        "`borrowWithinCohort` has the policy `{value}`, but `reclaimWithinCohort` is `Never`; change one of them"
+    ),
+    "preference": (
+        f"`preference` requires `{_NEXT_FLAVOR}` as `whenCanBorrow` and `whenCanPreempt`; set both, or remove it"
+    ),
+    "weight-negative": "`weight` must not be negative, got `{value}`",
+    "weight-small": "`weight` is `{value}`, but must be 0 or more than 1n; use a larger number",
+    "too-many": "`resourceGroups` has {found} {what}; use at most {most}",
+    "too-many-quotas": "a group of `resourceGroups` has {found} quotas; use at most {most}",
+    "both-checks": "`admissionChecks` cannot be set beside `admissionChecksStrategy`; move its items there",
+    "check-flavor": "the queue has no flavor `{name}`{hint}",
+    "concurrent-groups": "`concurrentAdmissionPolicy` requires one item in `resourceGroups`, got {found}; keep one",
+    "concurrent-flavors": "`concurrentAdmissionPolicy` requires at most {most} flavors, got {found}",
+    "constraints": "`constraints` requires `mode: TryPreferredFlavors`; remove it, or change the mode",
+    "last-flavor": "the queue has no flavor `{name}`{hint}",
+    "strict-order": "`StrictFIFO` is not supported with `concurrentAdmissionPolicy`; use `BestEffortFIFO`",
+    "label-key": "{text}",
+    "label-value": f"label `{{key}}` has the invalid value `{{value}}`; {LABEL_VALUE}",
+    "taint-key": f"`{{key}}` is not a valid key of a taint; {LABEL_KEY}",
+    "taint-value": f"`{{value}}` is not a valid value of a taint; {LABEL_VALUE}",
+    "taint-twice": "`{key}` with effect `{effect}` is an earlier taint; remove one of them",
+}
+# The first version of Kueue that reports a fault, and the first that does not.
+_VERSIONS: Final[Mapping[str, tuple[str, str]]] = {
+    **dict.fromkeys(("weight-small", "too-many", "too-many-quotas"), ("0.14", "")),
+    **dict.fromkeys(("check-flavor", "concurrent-groups", "concurrent-flavors", "constraints"), ("0.18", "")),
+    **dict.fromkeys(("last-flavor", "strict-order"), ("0.18", "")),
+    "both-checks": ("", "0.15"),
+}
+# A CEL rule of the CRD reports these in a lint.
+_IN_SCHEMA = ("no-cohort", "preemption", "preference")
+_AT_KEY = tuple(
+    "too-many too-many-quotas both-checks concurrent-groups concurrent-flavors constraints label-key".split()
+)
+FAULTS: Final[Mapping[str, Callable[..., Faults]]] = {
+    "ClusterQueue": find_cluster_queue_faults,
+    "Cohort": find_cohort_faults,
+    "ResourceFlavor": find_flavor_faults,
+}
 
 CHECKS: Checks = {
-    "ClusterQueue": (
-        _WEBHOOK,
-        Check(REJECTED, _check_selector),
-        Check(ADMITS_NOTHING, _check_namespaces),
-        Check(ADMITS_NOTHING, _check_quota),
-    ),
-    "Cohort": (_WEBHOOK, Check(ADMITS_NOTHING, _check_own_parent)),
-    "ResourceFlavor": (_WEBHOOK,),
+    "ClusterQueue": (Check(REJECTED, _check_webhook), Check(ADMITS_NOTHING, _check_quota)),
+    "Cohort": (Check(REJECTED, _check_webhook), Check(ADMITS_NOTHING, _check_own_parent)),
+    "ResourceFlavor": (Check(REJECTED, _check_webhook),),
     "Job": _queued(REJECTED, _check_min_parallelism, _check_equal_completions),
     "JobSet": _queued(NEVER_STARTS, _check_replicated_jobs),
     "RayCluster": _queued(REJECTED, _check_ray_cluster),
     "RayJob": _queued(REJECTED, _check_ray_job, _check_ray_cluster),
-    "RayService": (Check(REJECTED, _if_queued(_check_ray_cluster), since="0.17"),),
+    "RayService": _queued(REJECTED, _check_ray_cluster, since="0.17"),
 }

@@ -29,24 +29,17 @@ from jobgen.model.suggest import find_key
 OPERATOR = "leaderworkerset"
 
 _EXCLUSIVE = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
-_MAX_LABEL = 63
-# The hash of a revision has at most ten characters.
-_REVISION = 10
 _percent = lazy_pattern(r"[0-9]+%")
-
-
-def _get_replicas(manifest: Manifest) -> int:
-    found = as_integer(manifest.spec.get("replicas"))
-    return 1 if found is None else found
 
 
 def _get_template(manifest: Manifest) -> Mapping[str, Node]:
     return as_mapping(manifest.spec.get("leaderWorkerTemplate"))
 
 
-def _get_size(manifest: Manifest) -> int:
-    found = as_integer(_get_template(manifest).get("size"))
-    return 1 if found is None else found
+def _get_counts(manifest: Manifest) -> tuple[int, int]:
+    """Return the number of groups, and of pods in each."""
+    replicas, size = as_integer(manifest.spec.get("replicas")), as_integer(_get_template(manifest).get("size"))
+    return 1 if replicas is None else replicas, 1 if size is None else size
 
 
 def _check_name(manifest: Manifest) -> Violations:
@@ -58,55 +51,44 @@ def _check_name(manifest: Manifest) -> Violations:
 def _check_label(manifest: Manifest) -> Violations:
     """Check the label with the revision of a StatefulSet, which has the name of a group."""
     name, node = full_name(manifest), name_node(manifest)
-    suffix = f"-{max(_get_replicas(manifest) - 1, 0)}-{'x' * _REVISION}"
-    if is_dns_label_1035(name) and len(name) + len(suffix) > _MAX_LABEL and _get_size(manifest) > 1:
+    replicas, size = _get_counts(manifest)
+    # The hash of a revision has at most ten characters.
+    suffix = f"-{max(replicas - 1, 0)}-{'x' * 10}"
+    if is_dns_label_1035(name) and len(name) + len(suffix) > 63 and size > 1:
         message = f"`{as_text(node)}` has {len(name)} characters, but `…{suffix}` is appended to it for a label of pods"
-        yield Violation(node, f"{message}; use at most {_MAX_LABEL - len(suffix)}")
+        yield Violation(node, f"{message}; use at most {63 - len(suffix)}")
 
 
 def _check_pod_count(manifest: Manifest) -> Violations:
-    if _get_replicas(manifest) * _get_size(manifest) > MAX_INT32:
+    size = _get_template(manifest).get("size")
+    yield from out_of_bounds("size", size, 1)
+    replicas, pods = _get_counts(manifest)
+    if replicas * pods > MAX_INT32:
         message = f"`replicas` times `size` exceeds {MAX_INT32}; use smaller numbers"
-        yield Violation(field_node(manifest.spec, "replicas") or _get_template(manifest).get("size"), message)
-
-
-def _check_size(manifest: Manifest) -> Violations:
-    yield from out_of_bounds("size", _get_template(manifest).get("size"), 1)
+        yield Violation(field_node(manifest.spec, "replicas") or size, message)
 
 
 def _check_rollout(manifest: Manifest) -> Violations:
     config = as_mapping(get_path(manifest.spec, "rolloutStrategy", "rollingUpdateConfiguration"))
+    replicas, _ = _get_counts(manifest)
     counts: dict[str, int | None] = {"maxUnavailable": 1, "maxSurge": 0}
     for name in counts:
-        if is_set(config.get(name)):
-            yield from _check_count(name, config[name])
-            counts[name] = _scale(config[name], _get_replicas(manifest), rounds_up=name == "maxSurge")
+        node, found = config.get(name), value_of(config.get(name))
+        if isinstance(found, str) and _percent.fullmatch(found):
+            if int(found[:-1]) > 100:
+                yield Violation(node, f"`{name}` must be at most 100%, got `{found}`")
+            share = int(found[:-1]) * replicas
+            counts[name] = -(-share // 100) if name == "maxSurge" else share // 100
+        elif isinstance(found, str):
+            yield Violation(node, f"`{name}` is `{found}`, but must be a number or a percentage such as `10%`")
+            counts[name] = None
+        elif is_set(node):
+            yield from out_of_bounds(name, node, 0)
+            counts[name] = as_integer(node)
     yield from out_of_bounds("partition", config.get("partition"), 0)
-    if list(counts.values()) == [0, 0] and _get_replicas(manifest):
+    if list(counts.values()) == [0, 0] and replicas:
         message = "`maxUnavailable` and `maxSurge` are both 0, so that nothing can be updated; raise one of them"
         yield Violation(field_node(config, "maxUnavailable") or field_node(config, "maxSurge"), message)
-
-
-def _check_count(name: str, node: Node) -> Violations:
-    found = value_of(node)
-    if isinstance(found, str):
-        if not _percent.fullmatch(found):
-            yield Violation(node, f"`{name}` is `{found}`, but must be a number or a percentage such as `10%`")
-        elif int(found[:-1]) > 100:
-            yield Violation(node, f"`{name}` must be at most 100%, got `{found}`")
-    else:
-        yield from out_of_bounds(name, node, 0)
-
-
-def _scale(node: Node, total: int, *, rounds_up: bool) -> int | None:
-    """Return a number, or a percentage of all replicas."""
-    found = value_of(node)
-    if type(found) is int:
-        return found
-    if isinstance(found, str) and _percent.fullmatch(found):
-        share = int(found[:-1]) * total
-        return -(-share // 100) if rounds_up else share // 100
-    return None
 
 
 def _check_subgroups(manifest: Manifest) -> Violations:
@@ -117,7 +99,7 @@ def _check_subgroups(manifest: Manifest) -> Violations:
             message = f"annotation `{_EXCLUSIVE}` requires `subGroupPolicy`; set it, or remove the annotation"
             yield Violation(find_key(manifest.annotations, _EXCLUSIVE), message)
         return
-    size, node = _get_size(manifest), policy.get("subGroupSize")
+    (_, size), node = _get_counts(manifest), policy.get("subGroupSize")
     yield from out_of_bounds("subGroupSize", node, 1, max(size, 1))
     part = as_integer(node)
     if part is None or part < 1 or part > size:
@@ -132,7 +114,6 @@ def _check_subgroups(manifest: Manifest) -> Violations:
 
 
 def _check_pods(manifest: Manifest) -> Violations:
-    """Check what StatefulSets require of pods."""
     template = _get_template(manifest)
     for name in ("leaderTemplate", "workerTemplate"):
         pod = as_mapping(get_path(template, name, "spec"))
@@ -148,12 +129,11 @@ def _check_pods(manifest: Manifest) -> Violations:
 CHECKS: Checks = {
     "LeaderWorkerSet": (
         Check(REJECTED, _check_name, since="0.5"),
-        Check(REJECTED, _check_size),
         Check(REJECTED, _check_pod_count),
         Check(REJECTED, _check_rollout),
         Check(REJECTED, _check_subgroups, since="0.3"),
         Check(REJECTED, check_bounds({"spec.replicas": (0, None)}), until="0.10"),
         Check(CHILD_REJECTED, _check_label),
         Check(CHILD_REJECTED, _check_pods),
-    ),
+    )
 }

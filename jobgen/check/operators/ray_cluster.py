@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from jobgen.check.admission.fields import is_set, iter_mappings, join_names
 from jobgen.check.admission.metadata import describe_label_key
@@ -24,9 +24,12 @@ from jobgen.check.operators.checks import (
     Check,
     Checks,
     FindViolations,
+    PartCheck,
     Violations,
+    check_gate,
     full_name,
     is_version_since,
+    list_checks_at,
     name_node,
     out_of_bounds,
     require_gate,
@@ -39,38 +42,35 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import find_key
 
 _COLLECTOR = "ray-history-collector"
-_MANAGED = (
-    "POD_IP",
-    "FQ_RAY_IP",
-    "RAY_CLUSTER_NAME",
-    "RAY_CLUSTER_NAMESPACE",
-    "RAY_ROLE",
-    "OWNER_KIND",
-    "OWNER_NAME",
-    "EVENTS_PORT",
-)
+_MANAGED = "POD_IP FQ_RAY_IP RAY_CLUSTER_NAME RAY_CLUSTER_NAMESPACE RAY_ROLE OWNER_KIND OWNER_NAME EVENTS_PORT".split()
 _BACKEND, _AZURE_MODE = "STORAGE_BACKEND", "AZURE_STORAGE_AUTH_MODE"
 _CONNECTION, _ACCOUNT = "AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_ACCOUNT_URL"
 _REQUIRED = {"GCS": ["GCS_BUCKET"], "S3": ["S3_REGION"], "ALIYUNOSS": ["OSS_BUCKET", "OSS_ENDPOINT", "OSS_REGION"]}
 _AZURE = {"connection_string": [_CONNECTION], "workload_identity": [_ACCOUNT], "default": [_ACCOUNT]}
+OPERATOR = "kuberay"
+_AUTOSCALER_V2 = "RAY_enable_autoscaler_v2"
+_RESOURCE_PARAMS = ("num-cpus", "num-gpus", "memory", "resources")
+_GCS_VOLUME, _GCS_PATH = "gcs-storage", "/data/gcs"
+_TLS_VARIABLES = ("RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT")
+_TLS_VOLUME, _TLS_PATH = "ray-tls", "/etc/ray/tls"
+_version = lazy_pattern(r"\s*v?([0-9]+(?:\.[0-9]+)+)")
 
 
-def check_history_server(cluster: Mapping[str, Node], pods: Sequence[Mapping[str, Node]]) -> Violations:
-    """Yield what is wrong with the collector of a RayCluster that has these pods."""
-    if not is_set(cluster.get("historyServerOptions")):
+def _check_history_server(cluster: _RayCluster) -> Violations:
+    """Check the collector that KubeRay adds to all pods."""
+    if not is_set(cluster.spec.get("historyServerOptions")):
         return
-    history = as_mapping(cluster["historyServerOptions"])
-    options = as_mapping(history.get("collectorOptions"))
+    history = as_mapping(cluster.spec["historyServerOptions"])
+    options, key = as_mapping(history.get("collectorOptions")), find_key(history, "collectorOptions")
     if not is_set(history.get("collectorOptions")):
-        node = find_key(cluster, "historyServerOptions")
+        node = find_key(cluster.spec, "historyServerOptions")
         yield Violation(node, "`historyServerOptions` requires `collectorOptions`; set it")
         return
     if not as_text(options.get("image")):
-        node = find_key(options, "image") or find_key(history, "collectorOptions")
-        yield Violation(node, "`collectorOptions` requires `image`; set it")
-    yield from _check_variables(options, find_key(history, "collectorOptions"))
-    for pod in pods:
-        for container in iter_mappings(pod.get("containers")):
+        yield Violation(find_key(options, "image") or key, "`collectorOptions` requires `image`; set it")
+    yield from _check_variables(options, key)
+    for group in cluster.groups:
+        for container in iter_mappings(group.pod.get("containers")):
             if as_text(container.get("name")) == _COLLECTOR:
                 yield Violation(container["name"], f"KubeRay adds a container `{_COLLECTOR}`; rename this one")
 
@@ -92,28 +92,14 @@ def _check_variables(options: Mapping[str, Node], parent: Node) -> Violations:
         mode = as_text(env.get(_AZURE_MODE, {}).get("value")).strip().lower()
         wanted = _AZURE.get(mode, [_CONNECTION, _ACCOUNT])
         if present.isdisjoint(wanted):
-            message = f"`{_BACKEND}: {backend}` requires the variable {join_names(wanted, 'or')}; set it"
-            yield Violation(node, message)
+            yield Violation(node, f"`{_BACKEND}: {backend}` requires the variable {join_names(wanted, 'or')}; set it")
         return
     for name in _REQUIRED.get(backend.upper(), ()):
         if name not in present:
             yield Violation(node, f"`{_BACKEND}: {backend}` requires the variable `{name}`; set it")
 
 
-OPERATOR = "kuberay"
-
-_AUTOSCALER_V2 = "RAY_enable_autoscaler_v2"
-_RESOURCE_PARAMS = ("num-cpus", "num-gpus", "memory", "resources")
-_REDIS_FIELDS = ("redisAddress", "redisUsername", "redisPassword", "externalStorageNamespace")
-_GCS_VARIABLES = ("RAY_gcs_storage", "RAY_gcs_storage_path")
-_GCS_VOLUME, _GCS_PATH = "gcs-storage", "/data/gcs"
-_TLS_VARIABLES = ("RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT")
-_TLS_VOLUME, _TLS_PATH = "ray-tls", "/etc/ray/tls"
-_CREATORS = ("RayJob", "RayService")
-_version = lazy_pattern(r"\s*v?([0-9]+(?:\.[0-9]+)+)")
-
-
-class Group(NamedTuple):
+class _Group(NamedTuple):
     """The head group or a worker group of a RayCluster."""
 
     data: Mapping[str, Node]
@@ -121,12 +107,10 @@ class Group(NamedTuple):
 
     @property
     def params(self) -> Mapping[str, Node]:
-        """The parameters of `ray start`."""
         return as_mapping(self.data.get("rayStartParams"))
 
     @property
     def pod(self) -> Mapping[str, Node]:
-        """The spec of its pods."""
         return as_mapping(get_path(self.data, "template", "spec"))
 
     @property
@@ -135,7 +119,7 @@ class Group(NamedTuple):
         return next(iter_mappings(self.pod.get("containers")), {})
 
 
-class RayCluster(NamedTuple):
+class _RayCluster(NamedTuple):
     """The spec of a RayCluster, with what else of its object matters."""
 
     spec: Mapping[str, Node]
@@ -144,40 +128,38 @@ class RayCluster(NamedTuple):
     """Whether a RayJob or a RayService creates the cluster."""
 
     @property
-    def annotations(self) -> Mapping[str, Node]:
-        """The annotations of the object."""
-        return self.manifest.annotations
+    def head(self) -> _Group:
+        return _Group(as_mapping(self.spec.get("headGroupSpec")), "head")
 
     @property
-    def head(self) -> Group:
-        """The head group."""
-        return Group(as_mapping(self.spec.get("headGroupSpec")), "head")
-
-    @property
-    def workers(self) -> list[Group]:
-        """The worker groups."""
+    def workers(self) -> list[_Group]:
         groups = iter_mappings(self.spec.get("workerGroupSpecs"))
-        return [Group(group, as_text(group.get("groupName"))) for group in groups]
+        return [_Group(group, as_text(group.get("groupName"))) for group in groups]
+
+    @property
+    def groups(self) -> list[_Group]:
+        return [self.head, *self.workers]
 
     @property
     def autoscales(self) -> bool:
-        """Whether the autoscaler is on."""
         return value_of(self.spec.get("enableInTreeAutoscaling")) is True
 
     @property
+    def autoscaler_options(self) -> Mapping[str, Node]:
+        return as_mapping(self.spec.get("autoscalerOptions"))
+
+    @property
     def has_autoscaler_v2(self) -> bool:
-        """Whether a field enables version 2 of the autoscaler."""
-        return as_text(get_path(self.spec, "autoscalerOptions", "version")) == "v2"
+        return as_text(self.autoscaler_options.get("version")) == "v2"
 
     @property
     def enables_autoscaler_v2(self) -> bool:
         """Whether a field or a variable of the head enables version 2 of the autoscaler."""
-        variable = find_variable(self.head.container, _AUTOSCALER_V2)
+        variable = _find_variable(self.head.container, _AUTOSCALER_V2)
         return self.has_autoscaler_v2 or (variable is not None and as_text(variable.get("value")) in ("1", "true"))
 
 
-def find_variable(container: Mapping[str, Node], name: str) -> Mapping[str, Node] | None:
-    """Return the entry of `env` with this name."""
+def _find_variable(container: Mapping[str, Node], name: str) -> Mapping[str, Node] | None:
     entries = iter_mappings(container.get("env"))
     return next((entry for entry in entries if as_text(entry.get("name")) == name), None)
 
@@ -196,7 +178,7 @@ def check_name(longest: int) -> FindViolations:
     return find
 
 
-def _check_replicas(cluster: RayCluster) -> Violations:
+def _check_replicas(cluster: _RayCluster) -> Violations:
     for group in cluster.workers:
         low, high = (as_integer(group.data.get(key)) for key in ("minReplicas", "maxReplicas"))
         yield from out_of_bounds("minReplicas", group.data.get("minReplicas"), 0)
@@ -206,7 +188,7 @@ def _check_replicas(cluster: RayCluster) -> Violations:
             yield Violation(group.data["minReplicas"], message)
 
 
-def _check_group_names(cluster: RayCluster) -> Violations:
+def _check_group_names(cluster: _RayCluster) -> Violations:
     seen: set[str] = set()
     for group in cluster.workers:
         if group.name and group.name in seen:
@@ -215,21 +197,19 @@ def _check_group_names(cluster: RayCluster) -> Violations:
         seen.add(group.name)
 
 
-def _check_resources(cluster: RayCluster) -> Violations:
-    for group in (cluster.head, *cluster.workers):
+def _check_resources(cluster: _RayCluster) -> Violations:
+    for group in cluster.groups:
         twice = [key for key in group.params if key in _RESOURCE_PARAMS and as_text(group.params[key])]
         if twice and as_mapping(group.data.get("resources")):
             message = f"`{twice[0]}` of `rayStartParams` and `resources` are both set in group `{group.name}`"
             yield Violation(twice[0], f"{message}; remove one of them")
 
 
-def _check_labels(cluster: RayCluster) -> Violations:
-    for group in (cluster.head, *cluster.workers):
+def _check_labels(cluster: _RayCluster) -> Violations:
+    for group in cluster.groups:
         if "labels" in group.params:
-            message = (
-                f"`labels` in `rayStartParams` of group `{group.name}` is not supported; use `labels` of the group"
-            )
-            yield Violation(find_key(group.params, "labels"), message)
+            message = f"`labels` in `rayStartParams` of group `{group.name}` is not supported"
+            yield Violation(find_key(group.params, "labels"), f"{message}; use `labels` of the group")
         for key, value in as_mapping(group.data.get("labels")).items():
             if not is_label_key(key):
                 yield Violation(key, describe_label_key(key))
@@ -237,104 +217,90 @@ def _check_labels(cluster: RayCluster) -> Violations:
                 yield Violation(value, f"label `{key}` has the invalid value `{as_text(value)}`; {LABEL_VALUE}")
 
 
-def _check_suspended_groups(cluster: RayCluster) -> Violations:
+def _check_suspended_groups(cluster: _RayCluster) -> Violations:
     for group in cluster.workers:
         if cluster.autoscales and value_of(group.data.get("suspend")) is True:
             message = f"worker group `{group.name}` cannot be suspended with `enableInTreeAutoscaling`; remove one of"
             yield Violation(group.data["suspend"], f"{message} them")
 
 
-def _check_suspend_gate(cluster: RayCluster) -> Violations:
+def _check_suspend_gate(cluster: _RayCluster) -> Violations:
+    what = "`suspend` of a worker group"
     for group in cluster.workers:
         if value_of(group.data.get("suspend")) is True:
-            yield from require_gate(
-                cluster.manifest, "RayJobDeletionPolicy", "`suspend` of a worker group", group.data["suspend"]
-            )
+            yield from require_gate(cluster.manifest, "RayJobDeletionPolicy", what, group.data["suspend"])
 
 
-def _check_restart_policies(cluster: RayCluster) -> Violations:
+def _check_restart_policies(cluster: _RayCluster) -> Violations:
     if not (cluster.autoscales and cluster.has_autoscaler_v2):
         return
-    for group in (cluster.head, *cluster.workers):
+    for group in cluster.groups:
         if (policy := as_text(group.pod.get("restartPolicy"))) not in ("", "Never"):
             message = f"`restartPolicy` of group `{group.name}` is `{policy}`, but version 2 of the autoscaler requires"
             yield Violation(group.pod["restartPolicy"], f"{message} `Never`; use it, or remove the field")
 
 
-def _check_autoscaler_variable(cluster: RayCluster) -> Violations:
-    variable = find_variable(cluster.head.container, _AUTOSCALER_V2)
-    if variable is None:
-        return
+def _check_autoscaler_variable(cluster: _RayCluster) -> Violations:
+    variable = _find_variable(cluster.head.container, _AUTOSCALER_V2) or {}
     value = as_text(variable.get("value"))
     if not cluster.autoscales and value in ("1", "true"):
         message = f"`{_AUTOSCALER_V2}` is `{value}`, but `enableInTreeAutoscaling` is not true; set it, or remove the"
         yield Violation(variable["name"], f"{message} variable")
 
 
-def _check_autoscaler_version(cluster: RayCluster) -> Violations:
-    variable = find_variable(cluster.head.container, _AUTOSCALER_V2)
-    version = get_path(cluster.spec, "autoscalerOptions", "version")
-    if variable is not None and cluster.autoscales and is_set(version):
+def _check_autoscaler_version(cluster: _RayCluster) -> Violations:
+    variable = _find_variable(cluster.head.container, _AUTOSCALER_V2)
+    if variable is not None and cluster.autoscales and is_set(cluster.autoscaler_options.get("version")):
         message = f"`{_AUTOSCALER_V2}` and `autoscalerOptions.version` are both set; remove the variable"
         yield Violation(variable["name"], message)
 
 
-def _check_idle_timeout(cluster: RayCluster) -> Violations:
-    options = as_mapping(cluster.spec.get("autoscalerOptions"))
-    yield from out_of_bounds("idleTimeoutSeconds", options.get("idleTimeoutSeconds"), 0)
+def _check_idle_timeout(cluster: _RayCluster) -> Violations:
+    yield from out_of_bounds("idleTimeoutSeconds", cluster.autoscaler_options.get("idleTimeoutSeconds"), 0)
     for group in cluster.workers:
-        timeout = as_integer(group.data.get("idleTimeoutSeconds"))
-        if timeout is None:
-            continue
-        yield from out_of_bounds("idleTimeoutSeconds", group.data["idleTimeoutSeconds"], 0)
-        if timeout >= 0 and not cluster.enables_autoscaler_v2:
+        node = group.data.get("idleTimeoutSeconds")
+        yield from out_of_bounds("idleTimeoutSeconds", node, 0)
+        timeout = as_integer(node)
+        if timeout is not None and timeout >= 0 and not cluster.enables_autoscaler_v2:
             message = f"`idleTimeoutSeconds` of `{group.name}` requires version 2 of the autoscaler; set"
-            yield Violation(group.data["idleTimeoutSeconds"], f"{message} `autoscalerOptions.version: v2`")
+            yield Violation(node, f"{message} `autoscalerOptions.version: v2`")
 
 
-def _check_autoscaler_env(cluster: RayCluster) -> Violations:
+def _check_autoscaler_env(cluster: _RayCluster) -> Violations:
     name = "KUBERAY_GEN_AUTOSCALER_START_CMD"
-    variable = find_variable(as_mapping(cluster.spec.get("autoscalerOptions")), name)
+    variable = _find_variable(cluster.autoscaler_options, name)
     if variable is not None:
         yield Violation(variable["name"], f"KubeRay sets `{name}`; remove it from `autoscalerOptions.env`")
 
 
-def _check_redis(cluster: RayCluster) -> Violations:
+def _check_redis(cluster: _RayCluster) -> Violations:
     """Check that Redis is configured in one place only."""
-    head, annotations = cluster.head, cluster.annotations
-    has_options = is_set(cluster.spec.get("gcsFaultToleranceOptions"))
-    enabled = annotations.get("ray.io/ft-enabled")
-    address = find_variable(head.container, "RAY_REDIS_ADDRESS")
-    if has_options:
-        yield from _check_redis_with_options(cluster)
-    elif address is not None and as_text(enabled).lower() != "true":
+    head, annotations = cluster.head, cluster.manifest.annotations
+    address = _find_variable(head.container, "RAY_REDIS_ADDRESS")
+    if is_set(cluster.spec.get("gcsFaultToleranceOptions")):
+        moved = {
+            "ray.io/ft-enabled": (annotations, "only `gcsFaultToleranceOptions`"),
+            "ray.io/external-storage-namespace": (annotations, "its `externalStorageNamespace`"),
+            "redis-password": (head.params, "its `redisPassword`"),
+        }
+        nodes: list[tuple[Node, str]] = [
+            (find_key(owner, name), use) for name, (owner, use) in moved.items() if as_text(owner.get(name))
+        ]
+        for name, field in (("REDIS_PASSWORD", "redisPassword"), ("RAY_REDIS_ADDRESS", "redisAddress")):
+            variable = _find_variable(head.container, name)
+            nodes += [(variable["name"], f"its `{field}`")] if variable else []
+        for node, use in nodes:
+            yield Violation(node, f"`{as_text(node)}` and `gcsFaultToleranceOptions` are both set; use {use}")
+    elif address is not None and as_text(annotations.get("ray.io/ft-enabled")).lower() != "true":
         message = "`RAY_REDIS_ADDRESS` enables fault tolerance, but `gcsFaultToleranceOptions` is not set; set it"
         yield Violation(address["name"], message)
-    username = find_variable(head.container, "REDIS_USERNAME")
-    node = username["name"] if username else find_key(head.params, "redis-username")
+    username = _find_variable(head.container, "REDIS_USERNAME")
     if username or as_text(head.params.get("redis-username")):
+        node = username["name"] if username else find_key(head.params, "redis-username")
         yield Violation(node, f"`{as_text(node)}` is not supported; use `gcsFaultToleranceOptions.redisUsername`")
 
 
-def _check_redis_with_options(cluster: RayCluster) -> Violations:
-    head, annotations = cluster.head, cluster.annotations
-    moved = {
-        "ray.io/ft-enabled": (annotations, "only `gcsFaultToleranceOptions`"),
-        "ray.io/external-storage-namespace": (annotations, "its `externalStorageNamespace`"),
-        "redis-password": (head.params, "its `redisPassword`"),
-    }
-    for name, (owner, instead) in moved.items():
-        if as_text(owner.get(name)):
-            message = f"`{name}` and `gcsFaultToleranceOptions` are both set; use {instead}"
-            yield Violation(find_key(owner, name), message)
-    for name, field in (("REDIS_PASSWORD", "redisPassword"), ("RAY_REDIS_ADDRESS", "redisAddress")):
-        variable = find_variable(head.container, name)
-        if variable is not None:
-            message = f"`{name}` and `gcsFaultToleranceOptions` are both set; use its `{field}`"
-            yield Violation(variable["name"], message)
-
-
-def _check_gcs_backend(cluster: RayCluster) -> Violations:
+def _check_gcs_backend(cluster: _RayCluster) -> Violations:
     """Check the fields of fault tolerance against the backend that stores the state."""
     options = as_mapping(cluster.spec.get("gcsFaultToleranceOptions"))
     storage = as_mapping(options.get("storage"))
@@ -343,7 +309,7 @@ def _check_gcs_backend(cluster: RayCluster) -> Violations:
             message = "`storage` applies to the backend `rocksdb`, but the backend is `redis`; remove one of them"
             yield Violation(find_key(options, "storage"), message)
         return
-    for name in _REDIS_FIELDS:
+    for name in ("redisAddress", "redisUsername", "redisPassword", "externalStorageNamespace"):
         if value_of(options.get(name)):
             yield Violation(find_key(options, name), f"`{name}` applies to the backend `redis`; remove it")
     if as_text(storage.get("claimName")):
@@ -352,7 +318,7 @@ def _check_gcs_backend(cluster: RayCluster) -> Violations:
                 message = f"`{name}` and `claimName` are mutually exclusive; remove one of them"
                 yield Violation(find_key(storage, name), message)
     head = cluster.head
-    yield from _check_managed(head.container, _GCS_VARIABLES, _GCS_VOLUME, _GCS_PATH)
+    yield from _check_managed(head.container, ("RAY_gcs_storage", "RAY_gcs_storage_path"), _GCS_VOLUME, _GCS_PATH)
     for volume in iter_mappings(head.pod.get("volumes")):
         if as_text(volume.get("name")) == _GCS_VOLUME:
             yield Violation(volume["name"], f"KubeRay adds the volume `{_GCS_VOLUME}`; rename this one")
@@ -361,7 +327,7 @@ def _check_gcs_backend(cluster: RayCluster) -> Violations:
 def _check_managed(container: Mapping[str, Node], names: tuple[str, ...], volume: str, path: str) -> Violations:
     """Check that a container sets no variables and has no mounts that KubeRay adds."""
     for name in names:
-        variable = find_variable(container, name)
+        variable = _find_variable(container, name)
         if variable is not None:
             yield Violation(variable["name"], f"KubeRay sets the variable `{name}`; remove it")
     for mount in iter_mappings(container.get("volumeMounts")):
@@ -370,14 +336,7 @@ def _check_managed(container: Mapping[str, Node], names: tuple[str, ...], volume
             yield Violation(node, f"KubeRay mounts the volume `{volume}` at `{path}`; remove this mount")
 
 
-def _check_gcs_gate(cluster: RayCluster) -> Violations:
-    backend = get_path(cluster.spec, "gcsFaultToleranceOptions", "backend")
-    if as_text(backend) == "rocksdb":
-        yield from require_gate(cluster.manifest, "GCSFaultToleranceEmbeddedStorage", "`rocksdb`", backend)
-
-
-def _check_ray_version(cluster: RayCluster, needed: str, what: str, node: Node) -> Violations:
-    """Check that `rayVersion` is declared and new enough."""
+def _check_ray_version(cluster: _RayCluster, needed: str, what: str, node: Node) -> Violations:
     version = as_text(cluster.spec.get("rayVersion"))
     numbers = _version.match(version)
     if not version:
@@ -390,7 +349,7 @@ def _check_ray_version(cluster: RayCluster, needed: str, what: str, node: Node) 
         yield Violation(cluster.spec["rayVersion"], message)
 
 
-def _check_auth(cluster: RayCluster) -> Violations:
+def _check_auth(cluster: _RayCluster) -> Violations:
     options = as_mapping(cluster.spec.get("authOptions"))
     is_token = as_text(options.get("mode")) == "token"
     uses_kubernetes = value_of(options.get("enableK8sTokenAuth")) is True
@@ -407,16 +366,16 @@ def _check_auth(cluster: RayCluster) -> Violations:
             yield Violation(options["secretName"], message)
 
 
-def _check_upgrade_strategy(cluster: RayCluster) -> Violations:
+def _check_upgrade_strategy(cluster: _RayCluster) -> Violations:
     strategy = get_path(cluster.spec, "upgradeStrategy", "type")
     owner = as_text(cluster.manifest.labels.get("ray.io/originated-from-crd"))
-    creator = cluster.manifest.kind_name if cluster.has_owner else owner if owner in _CREATORS else ""
+    creator = cluster.manifest.kind_name if cluster.has_owner else owner if owner in ("RayJob", "RayService") else ""
     if is_set(strategy) and creator:
         message = f"`upgradeStrategy` of a RayCluster is not supported if a {creator} creates the cluster; remove it"
         yield Violation(strategy, message)
 
 
-def _check_priority(cluster: RayCluster) -> Violations:
+def _check_priority(cluster: _RayCluster) -> Violations:
     for group in cluster.workers:
         if not as_integer(group.data.get("priority")):
             continue
@@ -428,10 +387,7 @@ def _check_priority(cluster: RayCluster) -> Violations:
             yield Violation(group.data["priority"], message)
 
 
-_NETWORK_MODES = {"DenyAllEgress": "ingressRules", "DenyAllIngress": "egressRules"}
-
-
-def _check_network_policy(cluster: RayCluster) -> Violations:
+def _check_network_policy(cluster: _RayCluster) -> Violations:
     policy = as_mapping(cluster.spec.get("networkPolicy"))
     if not is_set(cluster.spec.get("networkPolicy")):
         return
@@ -441,7 +397,7 @@ def _check_network_policy(cluster: RayCluster) -> Violations:
             message = f"`{group.name}` is part of the name of a NetworkPolicy; {DNS_LABEL}"
             yield Violation(group.data["groupName"], message)
     mode = as_text(policy.get("mode"))
-    useless = _NETWORK_MODES.get(mode, "")
+    useless = {"DenyAllEgress": "ingressRules", "DenyAllIngress": "egressRules"}.get(mode, "")
     groups = list(iter_mappings(policy.get("workerGroups")))
     for rules in (as_mapping(policy.get("head")), as_mapping(policy.get("worker")), *groups):
         if useless and value_of(rules.get(useless)):
@@ -452,36 +408,29 @@ def _check_network_policy(cluster: RayCluster) -> Violations:
             yield Violation(rules["groupName"], f"there is no worker group `{name}`; use one of `workerGroupSpecs`")
 
 
-def _check_tls(cluster: RayCluster) -> Violations:
+def _check_tls(cluster: _RayCluster) -> Violations:
     if value_of(get_path(cluster.spec, "tlsOptions", "enabled")) is not True:
         return
-    options = as_mapping(cluster.spec.get("autoscalerOptions"))
-    for container in (cluster.head.container, *(group.container for group in cluster.workers), options):
+    for container in (*(group.container for group in cluster.groups), cluster.autoscaler_options):
         yield from _check_managed(container, _TLS_VARIABLES, _TLS_VOLUME, _TLS_PATH)
 
 
-_GATED_FIELDS = {
-    "networkPolicy": "RayClusterNetworkPolicy",
-    "tlsOptions": "RayClusterMTLS",
-    "historyServerOptions": "RayClusterHistoryServer",
-}
+def list_cluster_checks(*path: str) -> tuple[Check, ...]:
+    """Return the checks of the spec of a RayCluster that is at this path of an object."""
+    backend = ("gcsFaultToleranceOptions", "backend")
+    gates = (
+        check_gate("GCSFaultToleranceEmbeddedStorage", *path, *backend, value="rocksdb"),
+        check_gate("RayClusterNetworkPolicy", *path, "networkPolicy"),
+        check_gate("RayClusterMTLS", *path, "tlsOptions"),
+        check_gate("RayClusterHistoryServer", *path, "historyServerOptions"),
+    )
+    return (
+        *list_checks_at(path, _CLUSTER_CHECKS, lambda spec, on: _RayCluster(spec, on, has_owner=path != ("spec",))),
+        *(Check(GATE_OFF, gate, since="1.7") for gate in gates),
+    )
 
 
-def _check_gated_fields(cluster: RayCluster) -> Violations:
-    for name, gate in _GATED_FIELDS.items():
-        if is_set(cluster.spec.get(name)):
-            yield from require_gate(cluster.manifest, gate, f"`{name}`", find_key(cluster.spec, name))
-
-
-def _check_history_server(cluster: RayCluster) -> Violations:
-    groups = (cluster.head, *cluster.workers)
-    yield from check_history_server(cluster.spec, [group.pod for group in groups])
-
-
-_CheckCluster: TypeAlias = Callable[[RayCluster], Iterator[Violation]]
-
-# The rule, the check, the first version with it, and the first version without it.
-_CLUSTER_CHECKS: tuple[tuple[str, _CheckCluster, str, str], ...] = (
+_CLUSTER_CHECKS: tuple[PartCheck[_RayCluster], ...] = (
     (REJECTED, _check_group_names, "1.1", ""),
     (NEVER_STARTS, _check_redis, "1.3", ""),
     (NEVER_STARTS, _check_suspended_groups, "1.3", ""),
@@ -501,23 +450,6 @@ _CLUSTER_CHECKS: tuple[tuple[str, _CheckCluster, str, str], ...] = (
     (NEVER_STARTS, _check_priority, "1.7", ""),
     (NEVER_STARTS, _check_tls, "1.7", ""),
     (GATE_OFF, _check_suspend_gate, "1.3", "1.6"),
-    (GATE_OFF, _check_gcs_gate, "1.7", ""),
-    (GATE_OFF, _check_gated_fields, "1.7", ""),
 )
-
-
-def list_cluster_checks(*path: str) -> tuple[Check, ...]:
-    """Return the checks of the spec of a RayCluster that is at this path of an object."""
-    return tuple(Check(rule, _check_at(path, check), since, until) for rule, check, since, until in _CLUSTER_CHECKS)
-
-
-def _check_at(path: tuple[str, ...], check: _CheckCluster) -> FindViolations:
-    def find(manifest: Manifest) -> Violations:
-        spec = get_path(manifest.object, *path)
-        if isinstance(spec, dict):
-            yield from check(RayCluster(spec, manifest, has_owner=path != ("spec",)))
-
-    return find
-
 
 CHECKS: Checks = {"RayCluster": (Check(NEVER_STARTS, check_name(53), since="1.4"), *list_cluster_checks("spec"))}

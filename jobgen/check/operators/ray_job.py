@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from jobgen.check.admission.fields import is_set, iter_mappings
 from jobgen.check.operators.checks import (
@@ -12,15 +12,18 @@ from jobgen.check.operators.checks import (
     NEVER_STARTS,
     Check,
     Checks,
-    FindViolations,
+    PartCheck,
     Violations,
+    check_gate,
+    check_job,
+    check_schedule,
+    check_time_zone,
     full_name,
+    list_checks_at,
     name_node,
     not_one_of,
     out_of_bounds,
-    require_gate,
 )
-from jobgen.check.operators.children import check_job, check_schedule, check_time_zone
 from jobgen.check.operators.ray_cluster import check_name, list_cluster_checks
 from jobgen.check.rules import Violation
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
@@ -34,10 +37,13 @@ OPERATOR = "kuberay"
 
 _SELECTOR_KEY = "ray.io/cluster"
 _MODES = ["K8sJobMode", "HTTPMode", "InteractiveMode", "SidecarMode"]
-# What is deleted first has the shortest time to live.
-_DELETION_ORDER = ("DeleteWorkers", "DeleteCluster", "DeleteSelf")
-_NO_MAPPING = ("yaml-syntax", "not-a-mapping", "unknown-anchor")
-_WITHOUT_SELECTOR = ("DeleteCluster", "DeleteWorkers")
+_INCREMENTAL = "NewClusterWithIncrementalUpgrade"
+_TIMEOUT = "ray.io/initializing-timeout"
+_duration = lazy_pattern(
+    r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h)(?:[0-9.]+(?:ns|us|µs|μs|ms|s|m|h))*"
+)
+_seconds = lazy_pattern(r"[-+]?[0-9]+")
+_nonzero = lazy_pattern(r"[1-9]")
 
 
 class _RayJob(NamedTuple):
@@ -91,33 +97,29 @@ def _check_ttl(job: _RayJob) -> Violations:
         yield Violation(node, message)
 
 
-def _check_backoff_limit(job: _RayJob) -> Violations:
-    yield from out_of_bounds("backoffLimit", job.spec.get("backoffLimit"), 0)
-
-
-def _check_interactive_retries(job: _RayJob) -> Violations:
-    if job.mode == "InteractiveMode" and (as_integer(job.spec.get("backoffLimit")) or 0) > 0:
-        message = "`backoffLimit` above 0 is not supported with `InteractiveMode`; remove it"
-        yield Violation(job.spec["backoffLimit"], message)
-
-
-def _check_selector_retries(job: _RayJob) -> Violations:
-    if job.selector and (as_integer(job.spec.get("backoffLimit")) or 0) > 0:
-        message = "`backoffLimit` above 0 is not supported with `clusterSelector`; remove it"
-        yield Violation(job.spec["backoffLimit"], message)
-
-
-def _check_deadline(job: _RayJob) -> Violations:
-    yield from out_of_bounds("activeDeadlineSeconds", job.spec.get("activeDeadlineSeconds"), 1)
-
-
-def _check_start_deadline(job: _RayJob) -> Violations:
-    yield from out_of_bounds("preRunningDeadlineSeconds", job.spec.get("preRunningDeadlineSeconds"), 1)
+def _at_least(field: str, low: int) -> Callable[[_RayJob], Violations]:
+    return lambda job: out_of_bounds(field, job.spec.get(field), low)
 
 
 def _check_mode(job: _RayJob) -> Violations:
     """Check that a submission mode exists: with another one, no job is submitted."""
-    yield from not_one_of("submissionMode", job.spec.get("submissionMode"), _MODES)
+    return not_one_of("submissionMode", job.spec.get("submissionMode"), _MODES)
+
+
+def _check_interactive_retries(job: _RayJob) -> Violations:
+    if job.mode == "InteractiveMode":
+        yield from _forbid_retries(job, "InteractiveMode")
+
+
+def _check_selector_retries(job: _RayJob) -> Violations:
+    if job.selector:
+        yield from _forbid_retries(job, "clusterSelector")
+
+
+def _forbid_retries(job: _RayJob, feature: str) -> Violations:
+    if (as_integer(job.spec.get("backoffLimit")) or 0) > 0:
+        message = f"`backoffLimit` above 0 is not supported with `{feature}`; remove it"
+        yield Violation(job.spec["backoffLimit"], message)
 
 
 def _check_sidecar(job: _RayJob) -> Violations:
@@ -133,66 +135,53 @@ def _check_sidecar(job: _RayJob) -> Violations:
 
 
 def _check_runtime_env(job: _RayJob) -> Violations:
-    """Check that the runtime environment is a YAML mapping."""
     node = job.spec.get("runtimeEnvYAML")
     text = as_text(node)
     if not text.strip():
         return
     findings = read(text.encode(errors="replace"), "runtimeEnvYAML").findings
-    found = next((finding for finding in findings if finding.rule in _NO_MAPPING), None)
+    found = next(
+        (finding for finding in findings if finding.rule in ("yaml-syntax", "not-a-mapping", "unknown-anchor")), None
+    )
     if found is not None:
         message = f"`runtimeEnvYAML` is not a mapping in YAML: {found.message}; write one such as `pip: [torch]`"
         yield Violation(node, message)
 
 
-def _check_deletion_gate(job: _RayJob) -> Violations:
-    if is_set(job.spec.get("deletionStrategy")):
-        node = find_key(job.spec, "deletionStrategy")
-        yield from require_gate(job.manifest, "RayJobDeletionPolicy", "`deletionStrategy`", node)
-
-
 def _check_deletion(job: _RayJob) -> Violations:
     """Check what is deleted after the end, by rules or by the two older fields."""
     strategy = as_mapping(job.spec.get("deletionStrategy"))
-    if not is_set(job.spec.get("deletionStrategy")):
-        return
     rules = list(iter_mappings(strategy.get("deletionRules")))
     is_legacy = is_set(strategy.get("onSuccess")) or is_set(strategy.get("onFailure"))
-    node = find_key(job.spec, "deletionStrategy")
     if rules and job.shuts_down:
         message = "`deletionRules` and `shutdownAfterJobFinishes: true` are mutually exclusive; remove one of them"
         yield Violation(job.spec["shutdownAfterJobFinishes"], message)
     elif is_legacy and not rules:
-        yield from _check_legacy_deletion(job, strategy)
-    elif not is_legacy and not rules:
-        yield Violation(node, "`deletionStrategy` requires `deletionRules`, or `onSuccess` and `onFailure`; set them")
-    elif not is_legacy:
+        for name in ("onSuccess", "onFailure"):
+            holder = as_mapping(strategy.get(name))
+            node, policy = holder.get("policy"), as_text(holder.get("policy"))
+            if not policy:
+                node = find_key(strategy, name) or find_key(job.spec, "deletionStrategy")
+                yield Violation(node, f"`deletionStrategy` requires `{name}.policy`; set it")
+            yield from _check_policy(job, policy, node)
+            if policy == "DeleteNone" and job.shuts_down:
+                yield Violation(node, f"`{policy}` contradicts `shutdownAfterJobFinishes: true`; remove one of them")
+    elif rules and not is_legacy:
         yield from _check_deletion_rules(job, rules)
-
-
-def _check_legacy_deletion(job: _RayJob, strategy: Mapping[str, Node]) -> Violations:
-    for name in ("onSuccess", "onFailure"):
-        holder = as_mapping(strategy.get(name))
-        node, policy = holder.get("policy"), as_text(holder.get("policy"))
-        if not policy:
-            node = find_key(strategy, name) or find_key(job.spec, "deletionStrategy")
-            yield Violation(node, f"`deletionStrategy` requires `{name}.policy`; set it")
-        yield from _check_policy(job, policy, node)
-        if policy == "DeleteNone" and job.shuts_down:
-            message = f"`{policy}` contradicts `shutdownAfterJobFinishes: true`; remove one of them"
-            yield Violation(node, message)
+    elif not rules and is_set(job.spec.get("deletionStrategy")):
+        message = "`deletionStrategy` requires `deletionRules`, or `onSuccess` and `onFailure`; set them"
+        yield Violation(find_key(job.spec, "deletionStrategy"), message)
 
 
 def _check_policy(job: _RayJob, policy: str, node: Node) -> Violations:
-    if job.selector and policy in _WITHOUT_SELECTOR:
+    if job.selector and policy in ("DeleteCluster", "DeleteWorkers"):
         yield Violation(node, f"`{policy}` is not supported with `clusterSelector`; use `DeleteSelf` or `DeleteNone`")
     elif policy == "DeleteWorkers" and job.autoscales:
-        message = f"`{policy}` is not supported with `enableInTreeAutoscaling`; use `DeleteCluster`"
-        yield Violation(node, message)
+        yield Violation(node, f"`{policy}` is not supported with `enableInTreeAutoscaling`; use `DeleteCluster`")
 
 
 def _check_deletion_rules(job: _RayJob, rules: list[Mapping[str, Node]]) -> Violations:
-    times: dict[tuple[str, str], dict[str, Mapping[str, Node]]] = {}
+    times: dict[str, dict[str, Mapping[str, Node]]] = {}
     for rule in rules:
         condition, policy = as_mapping(rule.get("condition")), as_text(rule.get("policy"))
         field = next((name for name in ("jobStatus", "jobDeploymentStatus") if is_set(condition.get(name))), "")
@@ -200,28 +189,22 @@ def _check_deletion_rules(job: _RayJob, rules: list[Mapping[str, Node]]) -> Viol
             # The schema requires both.
             continue
         yield from _check_policy(job, policy, rule["policy"])
-        status = as_text(condition[field])
-        known = times.setdefault((field, status), {})
+        status = f"{field}: {as_text(condition[field])}"
+        known = times.setdefault(status, {})
         if policy in known:
-            message = f"`{policy}` for `{field}: {status}` is in an earlier rule, too; remove one of them"
-            yield Violation(rule["policy"], message)
-            continue
-        known[policy] = condition
-    for (field, status), known in times.items():
-        yield from _check_deletion_order(f"{field}: {status}", known)
-
-
-def _check_deletion_order(status: str, conditions: Mapping[str, Mapping[str, Node]]) -> Violations:
-    previous: tuple[str, int] | None = None
-    for policy in _DELETION_ORDER:
-        if policy not in conditions:
-            continue
-        ttl = as_integer(conditions[policy].get("ttlSeconds")) or 0
-        if previous and ttl < previous[1]:
-            message = f"`ttlSeconds` of `{policy}` for `{status}` is `{ttl}`, but that of `{previous[0]}` is"
-            node = conditions[policy].get("ttlSeconds") or conditions[policy]
-            yield Violation(node, f"{message} `{previous[1]}`; use at least {previous[1]}")
-        previous = (policy, ttl)
+            yield Violation(rule["policy"], f"`{policy}` for `{status}` is in an earlier rule, too; remove one of them")
+        else:
+            known[policy] = condition
+    for status, known in times.items():
+        before, least = "", 0
+        # What is deleted first has the shortest time to live.
+        for policy in (name for name in ("DeleteWorkers", "DeleteCluster", "DeleteSelf") if name in known):
+            ttl = as_integer(known[policy].get("ttlSeconds")) or 0
+            if before and ttl < least:
+                message = f"`ttlSeconds` of `{policy}` for `{status}` is `{ttl}`, but that of `{before}` is"
+                node = known[policy].get("ttlSeconds") or known[policy]
+                yield Violation(node, f"{message} `{least}`; use at least {least}")
+            before, least = policy, ttl
 
 
 def _check_submitter(job: _RayJob) -> Violations:
@@ -234,67 +217,19 @@ def _check_submitter(job: _RayJob) -> Violations:
         yield from check_job(job.manifest, {}, spec, node, "the Job that submits")
 
 
-_CheckJob: TypeAlias = Callable[[_RayJob], Iterator[Violation]]
+def _list_job_checks(*path: str) -> tuple[Check, ...]:
+    def read(spec: Mapping[str, Node], manifest: Manifest) -> _RayJob:
+        return _RayJob(spec, manifest, find_key(as_mapping(get_path(manifest.object, *path[:-1])), path[-1]))
 
-# The rule, the check, the first version with it, and the first version without it.
-_JOB_CHECKS: tuple[tuple[str, _CheckJob, str, str], ...] = (
-    (NEVER_STARTS, _check_cluster, "1.1", ""),
-    (NEVER_STARTS, _check_suspend, "1.1", ""),
-    (NEVER_STARTS, _check_deadline, "1.1", ""),
-    (NEVER_STARTS, _check_mode, "1.1", ""),
-    (NEVER_STARTS, _check_runtime_env, "1.1", ""),
-    (NEVER_STARTS, _check_backoff_limit, "1.2", ""),
-    (NEVER_STARTS, _check_ttl, "1.4", ""),
-    (NEVER_STARTS, _check_interactive_retries, "1.4", ""),
-    (NEVER_STARTS, _check_sidecar, "1.5", ""),
-    (NEVER_STARTS, _check_deletion, "1.5", ""),
-    (NEVER_STARTS, _check_selector_retries, "1.6", ""),
-    (NEVER_STARTS, _check_start_deadline, "1.6", ""),
-    (GATE_OFF, _check_deletion_gate, "1.5", "1.6"),
-    (CHILD_REJECTED, _check_submitter, "", ""),
-)
-
-
-def list_job_checks(*path: str) -> tuple[Check, ...]:
-    """Return the checks of the spec of a RayJob that is at this path of an object."""
-    own = (Check(rule, _check_at(path, check), since, until) for rule, check, since, until in _JOB_CHECKS)
-    return (*own, *list_cluster_checks(*path, "rayClusterSpec"))
-
-
-def _check_at(path: tuple[str, ...], check: _CheckJob) -> FindViolations:
-    *steps, last = path
-
-    def find(manifest: Manifest) -> Violations:
-        holder = as_mapping(get_path(manifest.object, *steps))
-        spec = holder.get(last)
-        if isinstance(spec, dict):
-            yield from check(_RayJob(spec, manifest, find_key(holder, last)))
-
-    return find
-
-
-_MAX_NAME = 36
+    gate = Check(GATE_OFF, check_gate("RayJobDeletionPolicy", *path, "deletionStrategy"), "1.5", "1.6")
+    return (*list_checks_at(path, _JOB_CHECKS, read), gate, *list_cluster_checks(*path, "rayClusterSpec"))
 
 
 def _check_name(manifest: Manifest) -> Violations:
     name, node = full_name(manifest), name_node(manifest)
-    if len(name) > _MAX_NAME:
+    if len(name) > 36:
         message = f"`{as_text(node)}` has {len(name)} characters, but KubeRay appends more to it for its RayJobs"
-        yield Violation(node, f"{message}; use at most {_MAX_NAME}")
-
-
-def _check_gate(manifest: Manifest) -> Violations:
-    yield from require_gate(manifest, "RayCronJob", "`RayCronJob`", manifest.object.get("kind"))
-
-
-_INCREMENTAL = "NewClusterWithIncrementalUpgrade"
-_TIMEOUT = "ray.io/initializing-timeout"
-_PERCENT = 100
-_duration = lazy_pattern(
-    r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h)(?:[0-9.]+(?:ns|us|µs|μs|ms|s|m|h))*"
-)
-_seconds = lazy_pattern(r"[-+]?[0-9]+")
-_nonzero = lazy_pattern(r"[1-9]")
+        yield Violation(node, f"{message}; use at most 36")
 
 
 def _check_timeout(manifest: Manifest) -> Violations:
@@ -315,28 +250,14 @@ def _check_head_service(manifest: Manifest) -> Violations:
 
 
 def _check_upgrade_type(manifest: Manifest) -> Violations:
-    yield from not_one_of(
-        "type",
-        get_path(manifest.spec, "upgradeStrategy", "type"),
-        ["NewCluster", _INCREMENTAL, "None"],
-        allow_empty=False,
-    )
-
-
-def _is_incremental(manifest: Manifest) -> bool:
-    return as_text(get_path(manifest.spec, "upgradeStrategy", "type")) == _INCREMENTAL
-
-
-def _check_incremental_gate(manifest: Manifest) -> Violations:
-    if _is_incremental(manifest):
-        node = get_path(manifest.spec, "upgradeStrategy", "type")
-        yield from require_gate(manifest, "RayServiceIncrementalUpgrade", f"`{_INCREMENTAL}`", node)
+    known = ["NewCluster", _INCREMENTAL, "None"]
+    return not_one_of("type", get_path(manifest.spec, "upgradeStrategy", "type"), known, allow_empty=False)
 
 
 def _check_incremental_upgrade(manifest: Manifest) -> Violations:
-    if not _is_incremental(manifest):
-        return
     strategy = as_mapping(manifest.spec.get("upgradeStrategy"))
+    if as_text(strategy.get("type")) != _INCREMENTAL:
+        return
     if value_of(get_path(manifest.spec, "rayClusterConfig", "enableInTreeAutoscaling")) is not True:
         message = f"`{_INCREMENTAL}` requires `enableInTreeAutoscaling: true` in `rayClusterConfig`; set it"
         yield Violation(strategy["type"], message)
@@ -345,26 +266,43 @@ def _check_incremental_upgrade(manifest: Manifest) -> Violations:
         return
     options = as_mapping(strategy["clusterUpgradeOptions"])
     surge, step = (as_integer(options.get(name)) for name in ("maxSurgePercent", "stepSizePercent"))
-    yield from out_of_bounds("maxSurgePercent", options.get("maxSurgePercent"), 0, _PERCENT)
-    yield from out_of_bounds("stepSizePercent", options.get("stepSizePercent"), 0, _PERCENT)
+    yield from out_of_bounds("maxSurgePercent", options.get("maxSurgePercent"), 0, 100)
+    yield from out_of_bounds("stepSizePercent", options.get("stepSizePercent"), 0, 100)
     yield from out_of_bounds("intervalSeconds", options.get("intervalSeconds"), 1)
     for name in ("stepSizePercent", "intervalSeconds", "gatewayClassName"):
         if not is_set(options.get(name)) or value_of(options[name]) == "":
             node = find_key(options, name) or find_key(strategy, "clusterUpgradeOptions")
             yield Violation(node, f"`{_INCREMENTAL}` requires `{name}`; set it")
-    if step is not None and surge is not None and _PERCENT >= step > surge:
+    if step is not None and surge is not None and 100 >= step > surge:
         message = f"`stepSizePercent` is `{step}`, but `maxSurgePercent` is `{surge}`; use at most {surge}"
         yield Violation(options["stepSizePercent"], message)
 
 
+_JOB_CHECKS: tuple[PartCheck[_RayJob], ...] = (
+    (NEVER_STARTS, _check_cluster, "1.1", ""),
+    (NEVER_STARTS, _check_suspend, "1.1", ""),
+    (NEVER_STARTS, _at_least("activeDeadlineSeconds", 1), "1.1", ""),
+    (NEVER_STARTS, _check_mode, "1.1", ""),
+    (NEVER_STARTS, _check_runtime_env, "1.1", ""),
+    (NEVER_STARTS, _at_least("backoffLimit", 0), "1.2", ""),
+    (NEVER_STARTS, _check_ttl, "1.4", ""),
+    (NEVER_STARTS, _check_interactive_retries, "1.4", ""),
+    (NEVER_STARTS, _check_sidecar, "1.5", ""),
+    (NEVER_STARTS, _check_deletion, "1.5", ""),
+    (NEVER_STARTS, _check_selector_retries, "1.6", ""),
+    (NEVER_STARTS, _at_least("preRunningDeadlineSeconds", 1), "1.6", ""),
+    (CHILD_REJECTED, _check_submitter, "", ""),
+)
+
+_incremental_gate = check_gate("RayServiceIncrementalUpgrade", "spec", "upgradeStrategy", "type", value=_INCREMENTAL)
 CHECKS: Checks = {
-    "RayJob": (Check(NEVER_STARTS, check_name(47), since="1.4"), *list_job_checks("spec")),
+    "RayJob": (Check(NEVER_STARTS, check_name(47), since="1.4"), *_list_job_checks("spec")),
     "RayCronJob": (
         Check(NEVER_STARTS, _check_name, since="1.7"),
         Check(NEVER_STARTS, check_schedule),
         Check(NEVER_STARTS, check_time_zone, since="1.7"),
-        Check(GATE_OFF, _check_gate),
-        *list_job_checks("spec", "jobTemplate"),
+        Check(GATE_OFF, check_gate("RayCronJob", "kind", value="RayCronJob")),
+        *_list_job_checks("spec", "jobTemplate"),
     ),
     "RayService": (
         Check(NEVER_STARTS, check_name(47), since="1.4"),
@@ -372,7 +310,7 @@ CHECKS: Checks = {
         Check(NEVER_STARTS, _check_upgrade_type, since="1.3"),
         Check(NEVER_STARTS, _check_timeout, since="1.5"),
         Check(NEVER_STARTS, _check_incremental_upgrade, since="1.5"),
-        Check(GATE_OFF, _check_incremental_gate, since="1.5", until="1.7"),
+        Check(GATE_OFF, _incremental_gate, since="1.5", until="1.7"),
         *list_cluster_checks("spec", "rayClusterConfig"),
     ),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 
 from jobgen.check.admission.fields import is_set, iter_mappings, join_names
 from jobgen.check.operators.checks import REJECTED, Check, Checks, FindViolations, Violations, not_one_of, out_of_bounds
@@ -16,29 +16,12 @@ from jobgen.model.suggest import did_you_mean, find_key
 OPERATOR = "tensorstack"
 
 _RUN = ("python", "module", "exec")
-_AUTOTUNE = ["none", "run", "tune"]
-_CLEAN_UP = ["None", "Unfinished", "All"]
 _RESTART = ["Always", "OnFailure", "Never"]
-_RESTART_WITH_CODES = [*_RESTART, "ExitCode"]
-_DEEPSPEED_MOUNTS = ("/root/.ssh", "/t9k/hostfile", "/root/.deepspeed_env")
-_DEEPSPEED_ARGS = ("--no_local_rank", "--autotuning", "--module", "--no_python")
-_PDSH_ARGS = ("--save_pid", "--enable_each_rank_log", "--bind_cores_to_rank", "--bind_core_list")
-_MAX_PRIORITY = 100
 # Fields of the shape before March 2025, and where they are now.
 _OLD_FIELDS = {
     "MPIJob": {"worker": "replicaSpecs", "mca": "mpiConfig.mca", "mpiHome": "mpiConfig.home"},
     "ColossalAIJob": {"worker": "replicaSpecs", "launcher": "replicaSpecs"},
 }
-
-
-def _warn(find: FindViolations) -> FindViolations:
-    """Make warnings of the violations of a check, because only documentation supports them."""
-
-    def find_warnings(manifest: Manifest) -> Violations:
-        for violation in find(manifest):
-            yield violation._replace(severity=WARNING)
-
-    return find_warnings
 
 
 def _list_replica_specs(manifest: Manifest) -> list[Mapping[str, Node]]:
@@ -55,16 +38,15 @@ def _check_shape(manifest: Manifest) -> Violations:
         yield Violation(old[0], f"{message}; a newer platform requires `replicaSpecs`")
         return
     for key in old:
-        message = f"`{key}` is a field of {manifest.kind_name} before March 2025; use `{moved[key]}` now"
-        yield Violation(key, message)
+        yield Violation(key, f"`{key}` is a field of {manifest.kind_name} before March 2025; use `{moved[key]}` now")
 
 
 def _check_replica_specs(manifest: Manifest) -> Violations:
     old = _OLD_FIELDS.get(manifest.kind_name, {})
     specs = _list_replica_specs(manifest)
     if not specs and not any(key in old for key in manifest.spec):
-        node = find_key(manifest.spec, "replicaSpecs") or find_key(manifest.object, "spec")
         message = f"{add_article(manifest.kind_name)} requires at least one item in `replicaSpecs`; add one"
+        node = find_key(manifest.spec, "replicaSpecs") or find_key(manifest.object, "spec")
         yield Violation(node or manifest.object.get("kind"), message)
     for spec in specs:
         yield from out_of_bounds("replicas", spec.get("replicas"), 0)
@@ -75,22 +57,17 @@ def _check_replica_specs(manifest: Manifest) -> Violations:
 
 def _check_launched_roles(manifest: Manifest) -> Violations:
     """Check the roles of kinds that launch workers over SSH: their types and the container of the workers."""
-    for spec in _list_replica_specs(manifest):
-        kind = as_text(spec.get("type"))
+    specs = _list_replica_specs(manifest)
+    for spec in specs:
         yield from not_one_of("type", spec.get("type"), ["launcher", "worker"])
         containers = list(iter_mappings(get_path(spec, "template", "spec", "containers")))
         names = [as_text(container.get("name")) for container in containers]
-        if kind == "worker" and "worker" not in names:
+        if as_text(spec.get("type")) == "worker" and "worker" not in names:
             node = containers[0].get("name") if containers else find_key(spec, "template") or spec
-            yield Violation(
-                node, f"the workers of {add_article(manifest.kind_name)} require a container `worker`; name it so"
-            )
-
-
-def _check_launcher(manifest: Manifest) -> Violations:
-    types = {as_text(spec.get("type")) for spec in _list_replica_specs(manifest)}
+            message = f"the workers of {add_article(manifest.kind_name)} require a container `worker`; name it so"
+            yield Violation(node, message)
     # Another type is reported on its own.
-    if types == {"worker"}:
+    if manifest.kind_name == "ColossalAIJob" and {as_text(spec.get("type")) for spec in specs} == {"worker"}:
         node = find_key(manifest.spec, "replicaSpecs")
         yield Violation(node, "a ColossalAIJob requires a replica spec of type `launcher`; add it")
 
@@ -108,29 +85,27 @@ def _check_deepspeed(manifest: Manifest) -> Violations:
     for key in given:
         if not isinstance(run[key], list):
             yield Violation(run[key], f"`{key}` must be a list of strings, such as `[train.py]`")
-    yield from not_one_of("autotune", config.get("autotune"), _AUTOTUNE)
+    yield from not_one_of("autotune", config.get("autotune"), ["none", "run", "tune"])
     for node in as_list(config.get("otherArgs")):
         argument = as_text(node).partition("=")[0]
-        if argument in _DEEPSPEED_ARGS:
+        if argument in ("--no_local_rank", "--autotuning", "--module", "--no_python"):
             yield Violation(node, f"`{argument}` is set by DeepSpeedJob; use the fields of `config` instead")
-        elif argument in _PDSH_ARGS:
+        elif argument in ("--save_pid", "--enable_each_rank_log", "--bind_cores_to_rank", "--bind_core_list"):
             yield Violation(node, f"`{argument}` does not work with pdsh, which DeepSpeedJob uses; remove it")
 
 
 def _check_deepspeed_worker(manifest: Manifest) -> Violations:
     worker = as_mapping(manifest.spec.get("worker"))
-    yield from not_one_of("restartPolicy", worker.get("restartPolicy"), _RESTART_WITH_CODES)
+    yield from not_one_of("restartPolicy", worker.get("restartPolicy"), [*_RESTART, "ExitCode"])
     path = ("template", "spec", "containers", "*", "volumeMounts", "*", "mountPath")
     for node in find_nodes(worker, path):
-        if as_text(node) in _DEEPSPEED_MOUNTS:
-            yield Violation(
-                node, f"DeepSpeedJob writes `{as_text(node)}`, so a mount there breaks it; use another path"
-            )
+        if as_text(node) in ("/root/.ssh", "/t9k/hostfile", "/root/.deepspeed_env"):
+            message = f"DeepSpeedJob writes `{as_text(node)}`, so a mount there breaks it; use another path"
+            yield Violation(node, message)
 
 
 def _check_end_rules(manifest: Manifest) -> Violations:
-    """Check that the rules about success and failure name replicas that exist."""
-    counts = {as_text(spec.get("type")): _count(spec) for spec in _list_replica_specs(manifest)}
+    counts = {as_text(spec.get("type")): spec.get("replicas") for spec in _list_replica_specs(manifest)}
     for field in ("successRules", "failureRules"):
         for rule in iter_mappings(manifest.spec.get(field)):
             for kind, indexes in rule.items():
@@ -138,29 +113,18 @@ def _check_end_rules(manifest: Manifest) -> Violations:
                     message = f"there is no replica spec of type `{kind}`{did_you_mean(kind, list(counts))}"
                     yield Violation(kind, message)
                     continue
+                replicas = as_integer(counts[kind])
                 for node in as_list(indexes):
-                    yield from out_of_bounds(field, node, 0, max(counts[kind] - 1, 0))
+                    yield from out_of_bounds(field, node, 0, max((1 if replicas is None else replicas) - 1, 0))
 
 
-def _count(spec: Mapping[str, Node]) -> int:
-    found = as_integer(spec.get("replicas"))
-    return 1 if found is None else found
-
-
-def _check_clean_up(manifest: Manifest) -> Violations:
-    yield from not_one_of("cleanUpPolicy", manifest.spec.get("cleanUpPolicy"), _CLEAN_UP)
-
-
-def _check_run_policy(manifest: Manifest) -> Violations:
-    policy = manifest.run_policy
-    yield from not_one_of("cleanUpPolicy", policy.get("cleanUpPolicy"), _CLEAN_UP)
-    yield from out_of_bounds("activeDeadlineSeconds", policy.get("activeDeadlineSeconds"), 1)
-    yield from out_of_bounds("backoffLimit", policy.get("backoffLimit"), 0)
-
-
-def _check_scheduler(manifest: Manifest) -> Violations:
-    priority = get_path(manifest.spec, "scheduler", "t9kScheduler", "priority")
-    yield from out_of_bounds("priority", priority, 0, _MAX_PRIORITY)
+def _check_policies(manifest: Manifest) -> Violations:
+    """Check the policies for the whole run, which GenericJob has in its spec."""
+    policy = manifest.spec if manifest.kind_name == "GenericJob" else manifest.run_policy
+    yield from not_one_of("cleanUpPolicy", policy.get("cleanUpPolicy"), ["None", "Unfinished", "All"])
+    if manifest.kind_name == "DeepSpeedJob":
+        yield from out_of_bounds("activeDeadlineSeconds", policy.get("activeDeadlineSeconds"), 1)
+        yield from out_of_bounds("backoffLimit", policy.get("backoffLimit"), 0)
 
 
 def _check_elastic(manifest: Manifest) -> Violations:
@@ -169,21 +133,29 @@ def _check_elastic(manifest: Manifest) -> Violations:
     if value_of(elastic.get("enabled")) is not True:
         return
     if low is not None and high is not None and low > high:
-        message = f"`minReplicas` is `{low}`, but `maxReplicas` is `{high}`; swap them"
-        yield Violation(elastic["minReplicas"], message)
+        yield Violation(elastic["minReplicas"], f"`minReplicas` is `{low}`, but `maxReplicas` is `{high}`; swap them")
     elif wanted is not None and not (low or 0) <= wanted <= (wanted if high is None else high):
         message = f"`expectedReplicas` is `{wanted}`, but must be between `minReplicas` and `maxReplicas`"
         yield Violation(elastic["expectedReplicas"], message)
 
 
-def _list_checks(*checks: Callable[[Manifest], Iterator[Violation]]) -> tuple[Check, ...]:
-    return tuple(Check(REJECTED, _warn(check)) for check in (*checks, _check_scheduler))
+def _warn(*checks: FindViolations) -> tuple[Check, ...]:
+    """Return a check that makes warnings of the violations, because only documentation supports them."""
+
+    def find(manifest: Manifest) -> Violations:
+        for check in checks:
+            yield from (violation._replace(severity=WARNING) for violation in check(manifest))
+        priority = get_path(manifest.spec, "scheduler", "t9kScheduler", "priority")
+        for violation in out_of_bounds("priority", priority, 0, 100):
+            yield violation._replace(severity=WARNING)
+
+    return (Check(REJECTED, find),)
 
 
 CHECKS: Checks = {
-    "GenericJob": _list_checks(_check_replica_specs, _check_end_rules, _check_clean_up),
-    "DeepSpeedJob": _list_checks(_check_deepspeed, _check_deepspeed_worker, _check_run_policy, _check_elastic),
-    "ColossalAIJob": _list_checks(_check_shape, _check_replica_specs, _check_launched_roles, _check_launcher),
-    "MPIJob": _list_checks(_check_shape, _check_replica_specs, _check_launched_roles),
-    "BeamJob": _list_checks(),
+    "GenericJob": _warn(_check_replica_specs, _check_end_rules, _check_policies),
+    "DeepSpeedJob": _warn(_check_deepspeed, _check_deepspeed_worker, _check_policies, _check_elastic),
+    "ColossalAIJob": _warn(_check_shape, _check_replica_specs, _check_launched_roles),
+    "MPIJob": _warn(_check_shape, _check_replica_specs, _check_launched_roles),
+    "BeamJob": _warn(),
 }

@@ -12,16 +12,19 @@ from jobgen.check.operators.checks import (
     REJECTED,
     Check,
     Checks,
+    FindViolations,
     Violations,
     check_bounds,
+    check_schedule,
+    check_time_zone,
     field_node,
     full_name,
     is_since,
     name_node,
     not_one_of,
     out_of_bounds,
+    spec_node,
 )
-from jobgen.check.operators.children import check_schedule, check_time_zone
 from jobgen.check.rules import Violation
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes, get_path
 from jobgen.k8s.objects import Manifest
@@ -30,8 +33,23 @@ from jobgen.model.finding import quoted_values
 from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import did_you_mean, find_key
 
+OPERATOR = "volcano"
+_MAX_NAME = 63
+_EVENTS = ["*", "PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed", "JobUpdated"]
+_ACTIONS = "AbortJob RestartJob RestartTask RestartPod RestartPartition TerminateJob CompleteJob ResumeJob".split()
+# The first version with an action or a plugin, if that is not the first of all.
+_ADDED = {"RestartPod": "1.11", "RestartPartition": "1.14", "hcclrank": "1.13", "ray": "1.13"}
+# The webhook adds the plugin `svc` for these.
+_NEED_SERVICE = ("tensorflow", "mpi", "pytorch", "ray")
+_MAX_CRON_JOB_NAME = 52
+# The name of a Job ends in a time of this length.
+_TIME = "-" + "0" * 10
+_HIERARCHY, _WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
+# Resources of nodes and pods that are not counted in whole numbers.
+_DIVISIBLE = ("cpu", "memory", "ephemeral-storage", "storage")
 
-def check_tiers(topology: Node) -> Violations:
+
+def _check_tiers(topology: Node) -> Violations:
     """Yield a violation if a network topology names its highest tier twice."""
     found = as_mapping(topology)
     if is_set(found.get("highestTierAllowed")) and as_text(found.get("highestTierName")):
@@ -42,13 +60,17 @@ def check_tiers(topology: Node) -> Violations:
 def _check_topologies(manifest: Manifest) -> Violations:
     for path in (("networkTopology",), ("subGroupPolicy", "*", "networkTopology")):
         for topology in find_nodes(manifest.spec, path):
-            yield from check_tiers(topology)
+            yield from _check_tiers(topology)
+
+
+def _check_network_topology(manifest: Manifest) -> Violations:
+    return _check_tiers(manifest.spec.get("networkTopology"))
 
 
 def _check_members(manifest: Manifest) -> Violations:
     """Check the members of a HyperNode as the schema of later versions does."""
     if is_empty(manifest.spec.get("members")):
-        yield _report_no_members(manifest)
+        yield Violation(spec_node(manifest, "members"), "a HyperNode requires `members`; add one")
     for member in iter_mappings(manifest.spec.get("members")):
         selector = as_mapping(member.get("selector"))
         names = [name for name in ("exactMatch", "regexMatch", "labelMatch") if is_set(selector.get(name))]
@@ -59,57 +81,20 @@ def _check_members(manifest: Manifest) -> Violations:
 
 def _check_absent_members(manifest: Manifest) -> Violations:
     if not is_set(manifest.spec.get("members")):
-        yield _report_no_members(manifest)
-
-
-def _report_no_members(manifest: Manifest) -> Violation:
-    node = find_key(manifest.spec, "members") or find_key(manifest.object, "spec") or manifest.object.get("kind")
-    return Violation(node, "a HyperNode requires `members`; add one")
+        yield Violation(spec_node(manifest, "members"), "a HyperNode requires `members`; add one")
 
 
 def _check_patterns(manifest: Manifest) -> Violations:
-    for member in iter_mappings(manifest.spec.get("members")):
-        node = get_path(member, "selector", "regexMatch", "pattern")
-        reason = _find_pattern_error(as_text(node))
-        if reason:
-            yield Violation(node, f"`{as_text(node)}` is not a regular expression: {reason}; write a valid one")
-
-
-def _find_pattern_error(pattern: str) -> str:
     # Imported late, because few repositories have HyperNodes.
     from jobgen.check.cel import available
     from jobgen.check.cel.text_format import fault
 
-    return fault(pattern) if pattern and not available() else ""
-
-
-OPERATOR = "volcano"
-
-_MAX_NAME = 63
-_EVENTS = ["*", "PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed", "JobUpdated"]
-_INTERNAL_EVENTS = ("PodRunning", "OutOfSync", "CommandIssued")
-_ACTIONS = {
-    "AbortJob": "",
-    "RestartJob": "",
-    "RestartTask": "",
-    "RestartPod": "1.11",
-    "RestartPartition": "1.14",
-    "TerminateJob": "",
-    "CompleteJob": "",
-    "ResumeJob": "",
-}
-_PLUGINS = {
-    "env": "",
-    "ssh": "",
-    "svc": "",
-    "tensorflow": "",
-    "mpi": "",
-    "pytorch": "",
-    "hcclrank": "1.13",
-    "ray": "1.13",
-}
-# The webhook adds the plugin `svc` for these.
-_NEED_SERVICE = ("tensorflow", "mpi", "pytorch", "ray")
+    for member in iter_mappings(manifest.spec.get("members")):
+        node = get_path(member, "selector", "regexMatch", "pattern")
+        pattern = as_text(node)
+        reason = fault(pattern) if pattern and not available() else ""
+        if reason:
+            yield Violation(node, f"`{pattern}` is not a regular expression: {reason}; write a valid one")
 
 
 class _Task(NamedTuple):
@@ -134,41 +119,35 @@ def _list_tasks(manifest: Manifest) -> list[_Task]:
     ]
 
 
-def _since(manifest: Manifest, known: Mapping[str, str]) -> list[str]:
-    """Return the names that the declared version of Volcano knows."""
-    return [name for name, since in known.items() if is_since(manifest, OPERATOR, since)]
+def _since(manifest: Manifest, known: list[str]) -> list[str]:
+    return [name for name in known if is_since(manifest, OPERATOR, _ADDED.get(name, ""))]
 
 
 def _check_tasks(manifest: Manifest) -> Violations:
-    tasks = manifest.spec.get("tasks")
-    if not is_set(tasks):
-        node = find_key(manifest.spec, "tasks") or find_key(manifest.object, "spec")
-        yield Violation(node or manifest.object.get("kind"), "a Job of Volcano requires `tasks`; add one")
+    if not is_set(manifest.spec.get("tasks")):
+        yield Violation(spec_node(manifest, "tasks"), "a Job of Volcano requires `tasks`; add one")
     seen: set[str] = set()
     for task in _list_tasks(manifest):
         if is_empty(task.data.get("template")):
             place: Node = find_key(task.data, "template") or task.data or find_key(manifest.spec, "tasks")
             yield Violation(place, f"task `{task.name}` requires `template` with the containers of its pods; set it")
         if task.name in seen:
-            yield Violation(
-                field_node(task.data, "name") or task.data,
-                f"`{task.name}` is the name of an earlier task; use another name",
-            )
+            node = field_node(task.data, "name") or task.data
+            yield Violation(node, f"`{task.name}` is the name of an earlier task; use another name")
         seen.add(task.name)
-
-
-def _check_empty_tasks(manifest: Manifest) -> Violations:
-    if manifest.spec.get("tasks") == []:
-        yield Violation(find_key(manifest.spec, "tasks"), "a Job of Volcano requires at least one item in `tasks`")
 
 
 def _check_old_tasks(manifest: Manifest) -> Violations:
     """Check what the schema checks in later versions."""
+    if manifest.spec.get("tasks") == []:
+        yield Violation(find_key(manifest.spec, "tasks"), "a Job of Volcano requires at least one item in `tasks`")
     for task in _list_tasks(manifest):
         for name in ("replicas", "minAvailable"):
             yield from out_of_bounds(name, task.data.get(name), 0)
         if not is_dns_label(task.name):
             yield Violation(task.data["name"], f"`{task.name}` is not a valid name of a task; {DNS_LABEL}")
+    for name in ("minAvailable", "maxRetry", "ttlSecondsAfterFinished"):
+        yield from out_of_bounds(name, manifest.spec.get(name), 0)
 
 
 def _check_min_available(manifest: Manifest) -> Violations:
@@ -191,13 +170,14 @@ def _check_policies(manifest: Manifest) -> Violations:
         for policy in iter_mappings(holder.get("policies")):
             yield from _check_policy(manifest, policy, events, codes)
         if "*" in events and len(events) > 1:
-            message = "`*` stands for all events, and another policy names one; remove one of them"
-            yield Violation(events["*"], message)
+            yield Violation(events["*"], "`*` stands for all events, and another policy names one; remove one of them")
 
 
 def _check_policy(manifest: Manifest, policy: Mapping[str, Node], seen: dict[str, Node], codes: set[int]) -> Violations:
     """Check one policy; `seen` and `codes` are the events and exit codes of earlier ones."""
-    events = dict(_iter_events(policy))
+    events = dict(iter_strings(policy.get("events")))
+    if event := as_text(policy.get("event")):
+        events[event] = policy["event"]
     code = as_integer(policy.get("exitCode"))
     if events and code is not None:
         yield Violation(policy["exitCode"], "`event` and `exitCode` are mutually exclusive; write two policies")
@@ -210,24 +190,20 @@ def _check_policy(manifest: Manifest, policy: Mapping[str, Node], seen: dict[str
     elif not events:
         yield Violation(policy or find_key(manifest.object, "spec"), "a policy requires `event` or `exitCode`; set one")
     else:
-        # The schema of later versions lists all events, and those that are not for users, too.
-        has_schema = is_since(manifest, OPERATOR, "1.11")
-        for event, node in events.items():
-            if event in _INTERNAL_EVENTS or not has_schema:
-                yield from not_one_of("event", node, _EVENTS)
-            if event in seen:
-                yield Violation(node, f"event `{event}` is in an earlier policy, too; remove one of them")
-        yield from _check_action(manifest, policy)
+        yield from _check_events(manifest, policy, events, seen)
         seen.update(events)
 
 
-def _iter_events(policy: Mapping[str, Node]) -> Iterator[tuple[str, Node]]:
-    yield from iter_strings(policy.get("events"))
-    if event := as_text(policy.get("event")):
-        yield event, policy["event"]
-
-
-def _check_action(manifest: Manifest, policy: Mapping[str, Node]) -> Violations:
+def _check_events(
+    manifest: Manifest, policy: Mapping[str, Node], events: Mapping[str, Node], seen: Mapping[str, Node]
+) -> Violations:
+    # The schema of later versions lists all events, and those that are not for users, too.
+    has_schema = is_since(manifest, OPERATOR, "1.11")
+    for event, node in events.items():
+        if event in ("PodRunning", "OutOfSync", "CommandIssued") or not has_schema:
+            yield from not_one_of("event", node, _EVENTS)
+        if event in seen:
+            yield Violation(node, f"event `{event}` is in an earlier policy, too; remove one of them")
     known = _since(manifest, _ACTIONS)
     if is_set(policy.get("action")):
         yield from not_one_of("action", policy["action"], known, allow_empty=False)
@@ -236,26 +212,23 @@ def _check_action(manifest: Manifest, policy: Mapping[str, Node]) -> Violations:
 
 
 def _check_plugins(manifest: Manifest) -> Violations:
-    known = _since(manifest, _PLUGINS)
+    known = _since(manifest, "env ssh svc tensorflow mpi pytorch hcclrank ray".split())
     for name in as_mapping(manifest.spec.get("plugins")):
         if name not in known:
             yield Violation(name, f"Volcano has no plugin `{name}`{did_you_mean(name, known)}")
 
 
-def _check_mpi_master(manifest: Manifest) -> Violations:
-    yield from _check_mpi_task(manifest, "master")
+def _check_mpi_task(role: str) -> FindViolations:
+    """Return a check that there is a task for a role of the plugin `mpi`."""
 
+    def find(manifest: Manifest) -> Violations:
+        plugins = as_mapping(manifest.spec.get("plugins"))
+        names = [task.name for task in _list_tasks(manifest)]
+        if "mpi" in plugins and names and (wanted := _find_argument(plugins["mpi"], role)) not in names:
+            message = f"the plugin `mpi` requires a task `{wanted}`; add it, or name one with `--{role}=`"
+            yield Violation(find_key(plugins, "mpi"), message + did_you_mean(wanted, names))
 
-def _check_mpi_worker(manifest: Manifest) -> Violations:
-    yield from _check_mpi_task(manifest, "worker")
-
-
-def _check_mpi_task(manifest: Manifest, role: str) -> Violations:
-    plugins = as_mapping(manifest.spec.get("plugins"))
-    names = [task.name for task in _list_tasks(manifest)]
-    if "mpi" in plugins and names and (wanted := _find_argument(plugins["mpi"], role)) not in names:
-        message = f"the plugin `mpi` requires a task `{wanted}`; add it, or name one with `--{role}=`"
-        yield Violation(find_key(plugins, "mpi"), message + did_you_mean(wanted, names))
+    return find
 
 
 def _find_argument(arguments: Node, name: str) -> str:
@@ -332,9 +305,8 @@ def _check_topology_policy(manifest: Manifest) -> Violations:
 def _check_partitions(manifest: Manifest) -> Violations:
     for task in _list_tasks(manifest):
         policy = as_mapping(task.data.get("partitionPolicy"))
-        total, size, least = (
-            as_integer(policy.get(key)) or 0 for key in ("totalPartitions", "partitionSize", "minPartitions")
-        )
+        names = ("totalPartitions", "partitionSize", "minPartitions")
+        total, size, least = (as_integer(policy.get(name)) or 0 for name in names)
         available = as_integer(task.data.get("minAvailable"))
         if total <= 0 or size <= 0:
             # The schema reports these.
@@ -346,11 +318,7 @@ def _check_partitions(manifest: Manifest) -> Violations:
         elif available is not None and least > 0 and least * size != available:
             message = f"`minAvailable` of task `{task.name}` is `{available}`, but `minPartitions` times"
             yield Violation(task.data["minAvailable"], f"{message} `partitionSize` is {least * size}; make them equal")
-        yield from check_tiers(policy.get("networkTopology"))
-
-
-def _check_network_topology(manifest: Manifest) -> Violations:
-    yield from check_tiers(manifest.spec.get("networkTopology"))
+        yield from _check_tiers(policy.get("networkTopology"))
 
 
 def _check_names(manifest: Manifest) -> Violations:
@@ -383,21 +351,11 @@ def _check_host_names(manifest: Manifest) -> Violations:
             return
 
 
-_OLD_BOUNDS = {"spec.minAvailable": (0, None), "spec.maxRetry": (0, None), "spec.ttlSecondsAfterFinished": (0, None)}
-
-
-_MAX_CRON_JOB_NAME = 52
-# The name of a Job ends in a time of this length.
-_TIME = "-" + "0" * 10
-
-
 def _check_name(manifest: Manifest) -> Violations:
     name, node = full_name(manifest), name_node(manifest)
     if len(name) > _MAX_CRON_JOB_NAME:
-        message = (
-            f"`{as_text(node)}` has {len(name)} characters; its Jobs append a time, so use at most {_MAX_CRON_JOB_NAME}"
-        )
-        yield Violation(node, message)
+        message = f"`{as_text(node)}` has {len(name)} characters; its Jobs append a time, so use at most"
+        yield Violation(node, f"{message} {_MAX_CRON_JOB_NAME}")
 
 
 def _check_jobs(manifest: Manifest) -> Violations:
@@ -423,34 +381,21 @@ def _check_jobs(manifest: Manifest) -> Violations:
             yield violation._replace(node=node, message=message, evidence=values)
 
 
-_HIERARCHY, _WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
-# Resources of nodes and pods that are not counted in whole numbers.
-_DIVISIBLE = ("cpu", "memory", "ephemeral-storage", "storage")
-
-
 def _list_resources(manifest: Manifest) -> dict[str, Mapping[str, Node]]:
-    return {
-        "capability": as_mapping(manifest.spec.get("capability")),
-        "deserved": as_mapping(manifest.spec.get("deserved")),
-        "guarantee": as_mapping(get_path(manifest.spec, "guarantee", "resource")),
-    }
+    paths = {"capability": ("capability",), "deserved": ("deserved",), "guarantee": ("guarantee", "resource")}
+    return {field: as_mapping(get_path(manifest.spec, *path)) for field, path in paths.items()}
 
 
 def _check_quantities(manifest: Manifest) -> Violations:
     for field, resources in _list_resources(manifest).items():
         for name, node in resources.items():
-            milli = to_milli(node)
-            if milli is None:
-                # The schema reports what is no quantity.
-                continue
+            # The schema reports what is no quantity.
+            milli = to_milli(node) or 0
+            is_divisible = name in _DIVISIBLE or name.startswith("hugepages-") or "kubernetes.io/" in name
             if milli < 0:
                 yield Violation(node, f"`{name}` of `{field}` must not be negative, got `{value_of(node)}`")
-            elif milli % 1000 and not _is_divisible(name):
+            elif milli % 1000 and not is_divisible:
                 yield Violation(node, f"`{name}` of `{field}` must be a whole number, got `{value_of(node)}`")
-
-
-def _is_divisible(name: str) -> bool:
-    return name in _DIVISIBLE or name.startswith("hugepages-") or "kubernetes.io/" in name
 
 
 def _check_amounts(manifest: Manifest) -> Violations:
@@ -481,7 +426,7 @@ def _check_parent(manifest: Manifest) -> Violations:
 
 
 def _check_state(manifest: Manifest) -> Violations:
-    yield from not_one_of("state", get_path(manifest.object, "status", "state"), ["Open", "Closed"])
+    return not_one_of("state", get_path(manifest.object, "status", "state"), ["Open", "Closed"])
 
 
 def _check_hierarchy(manifest: Manifest) -> Violations:
@@ -490,22 +435,16 @@ def _check_hierarchy(manifest: Manifest) -> Violations:
         return
     node = manifest.annotations.get(_WEIGHTS) or manifest.annotations.get(_HIERARCHY)
     if len(path.split("/")) != len(weights.split("/")):
-        message = (
-            f"annotation `{_HIERARCHY}` is `{path}`, and `{_WEIGHTS}` is `{weights}`; write a weight for each step"
-        )
-        yield Violation(node, message)
+        message = f"annotation `{_HIERARCHY}` is `{path}`, and `{_WEIGHTS}` is `{weights}`"
+        yield Violation(node, f"{message}; write a weight for each step")
         return
     for weight in weights.split("/"):
-        if not _is_positive(weight):
-            message = f"`{weight}` in annotation `{_WEIGHTS}` is not a positive number; write one"
-            yield Violation(node, message)
-
-
-def _is_positive(text: str) -> bool:
-    try:
-        return text == text.strip() and float(text) > 0
-    except ValueError:
-        return False
+        try:
+            is_positive = weight == weight.strip() and float(weight) > 0
+        except ValueError:
+            is_positive = False
+        if not is_positive:
+            yield Violation(node, f"`{weight}` in annotation `{_WEIGHTS}` is not a positive number; write one")
 
 
 CHECKS: Checks = {
@@ -523,15 +462,13 @@ CHECKS: Checks = {
         Check(REJECTED, _check_volumes),
         Check(REJECTED, _check_names),
         Check(REJECTED, _check_topology_policy),
-        Check(REJECTED, _check_mpi_master, since="1.6"),
-        Check(REJECTED, _check_mpi_worker, since="1.6", until="1.15"),
+        Check(REJECTED, _check_mpi_task("master"), since="1.6"),
+        Check(REJECTED, _check_mpi_task("worker"), since="1.6", until="1.15"),
         Check(REJECTED, _check_depends_on, since="1.6"),
         Check(REJECTED, _check_queue, since="1.11"),
         Check(REJECTED, _check_partitions, since="1.14"),
         Check(REJECTED, _check_network_topology, since="1.14"),
-        Check(REJECTED, _check_empty_tasks, until="1.14"),
         Check(REJECTED, _check_old_tasks, until="1.14"),
-        Check(REJECTED, check_bounds(_OLD_BOUNDS), until="1.14"),
         Check(CHILD_REJECTED, _check_host_names),
     ),
     "CronJob": (

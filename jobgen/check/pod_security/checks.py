@@ -2,269 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
 
 from jobgen.check.admission.fields import is_set, iter_mappings, iter_strings
-from jobgen.check.pod_security.levels import BASELINE, LATEST, PRIVILEGED, RESTRICTED
-from jobgen.k8s.nodes import as_integer, as_mapping, as_text
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.suggest import find_key
+
+# The Pod Security labels of a namespace: which level and version apply, and whether pods are refused or reported.
+
+PREFIX = "pod-security.kubernetes.io/"
+"""The beginning of the labels."""
+
+PRIVILEGED, BASELINE, RESTRICTED = LEVELS = ("privileged", "baseline", "restricted")
+"""The levels, from the most permissive to the strictest."""
+
+ENFORCE, WARN, AUDIT = MODES = ("enforce", "warn", "audit")
+LABELS = tuple(f"{PREFIX}{mode}{suffix}" for mode in MODES for suffix in ("", "-version"))
+LATEST = 1000
+"""The minor version that `latest` stands for; no release has it."""
+
+_VERSION = lazy_pattern(r"v1\.(0|[1-9][0-9]{0,17})\Z")
 
 
-class Breach(NamedTuple):
-    """A value that a level forbids, or one that it requires and that is missing."""
+class Level(NamedTuple):
+    """A level in one mode: `enforce` refuses pods, `warn` and `audit` report them."""
 
-    node: Node
-    fault: str
-    """What the pod sets, or does not set."""
-    remedy: str
-    """What to write instead."""
-    is_missing: bool = False
-
-
-class PodView(NamedTuple):
-    """A pod's metadata and spec, and its containers of all three lists."""
-
-    metadata: Mapping[str, Node]
-    spec: Mapping[str, Node]
-    containers: tuple[Mapping[str, Node], ...]
-
-    @property
-    def annotations(self) -> Mapping[str, Node]:
-        """The annotations of the pod."""
-        return as_mapping(self.metadata.get("annotations"))
-
-    @property
-    def security_context(self) -> Mapping[str, Node]:
-        """The security context of the pod."""
-        return as_mapping(self.spec.get("securityContext"))
-
-    @property
-    def is_windows(self) -> bool:
-        """Whether the pod declares Windows, which has no such thing as Linux capabilities."""
-        return as_text(as_mapping(self.spec.get("os")).get("name")) == "windows"
+    mode: str
+    level: str
+    minor: int
+    """The minor version whose checks apply; a newer one than the cluster's means the cluster's own."""
+    label: str
+    """The label that sets the level."""
 
     @property
-    def has_user_namespace(self) -> bool:
-        """Whether root in the pod is not root on the node."""
-        return value_of(self.spec.get("hostUsers")) is False
-
-    def iter_security_contexts(self) -> Iterator[tuple[str, Mapping[str, Node]]]:
-        """Yield the security contexts of the pod and of its containers, each with the name of its owner."""
-        yield "the pod", self.security_context
-        for container in self.containers:
-            yield name_container(container), as_mapping(container.get("securityContext"))
-
-    def place_of_security(self) -> Node:
-        """The node for a field that is missing in the pod's security context."""
-        return self.security_context or self.spec or self.metadata
+    def version(self) -> str:
+        """The version as a label states it."""
+        return "latest" if self.minor == LATEST else f"v1.{self.minor}"
 
 
-def view_pod(metadata: Node, spec: Node) -> PodView:
-    """Return a pod as the checks read it: init containers first, as the admission controller visits them."""
-    fields = as_mapping(spec)
-    lists = ("initContainers", "containers", "ephemeralContainers")
-    return PodView(
-        as_mapping(metadata), fields, tuple(each for name in lists for each in iter_mappings(fields.get(name)))
-    )
+def parse_version(text: str) -> int | None:
+    """Return the minor version of a label's value; None if it is not one."""
+    if text == "latest":
+        return LATEST
+    found = _VERSION.match(text)
+    return int(found[1]) if found else None
 
 
-def name_container(container: Mapping[str, Node]) -> str:
-    """Return what a message calls a container."""
-    return f"container `{as_text(container.get('name'))}`"
+def list_levels(labels: Mapping[str, Node]) -> Iterator[Level]:
+    """Yield the levels that a namespace sets, `enforce` first. The admission controller's defaults are unknown.
 
-
-def get_set(mapping: Mapping[str, Node], *steps: str) -> Node:
-    """Return the value at a path of keys; None if it is missing or null."""
-    node: Node = mapping
-    for step in steps:
-        node = as_mapping(node).get(step)
-    return node if is_set(node) else None
-
-
-def find_key(mapping: Mapping[str, Node], name: str) -> Node:
-    """Return a key of a mapping, which has a location even if its value has none."""
-    return next((key for key in mapping if key == name), None)
+    An invalid level counts as `restricted` for `enforce`, and as none for the others; an invalid version as `latest`.
+    """
+    for mode in MODES:
+        label = PREFIX + mode
+        if label not in labels:
+            continue
+        level = as_text(labels[label])
+        if level not in LEVELS:
+            level = RESTRICTED if mode == ENFORCE else PRIVILEGED
+        minor = parse_version(as_text(labels.get(f"{label}-version"))) if f"{label}-version" in labels else LATEST
+        if level != PRIVILEGED:
+            yield Level(mode, level, LATEST if minor is None else minor, label)
 
 
 _DEFAULT_CAPABILITIES = frozenset(
     """AUDIT_WRITE CHOWN DAC_OVERRIDE FOWNER FSETID KILL MKNOD NET_BIND_SERVICE SETFCAP SETGID SETPCAP SETUID
     SYS_CHROOT""".split()
 )
-_RESTRICTED_CAPABILITIES = frozenset(("NET_BIND_SERVICE",))
 _SELINUX_TYPES = {"": 0, "container_t": 0, "container_init_t": 0, "container_kvm_t": 0, "container_engine_t": 31}
 """The SELinux types that a pod may set, each with the first minor version that allows it."""
-
-_PROFILES = ("RuntimeDefault", "Localhost")
 _HANDLERS = (
     *((probe,) for probe in ("livenessProbe", "readinessProbe", "startupProbe")),
     *(("lifecycle", hook) for hook in ("postStart", "preStop")),
 )
-
-
-def check_privileged(pod: PodView, minor: int) -> Iterator[Breach]:
-    """Find privileged containers."""
-    for container in pod.containers:
-        node = get_set(container, "securityContext", "privileged")
-        if value_of(node) is True:
-            yield Breach(node, f"{name_container(container)} sets `privileged: true`", "remove it")
-
-
-def check_default_capabilities(pod: PodView, minor: int) -> Iterator[Breach]:
-    """Find capabilities beyond those that containers have by default."""
-    for container in pod.containers:
-        yield from _check_added(container, _DEFAULT_CAPABILITIES)
-
-
-def check_restricted_capabilities(pod: PodView, minor: int) -> Iterator[Breach]:
-    """Find containers that keep capabilities, or add others than `NET_BIND_SERVICE`."""
-    if _is_exempt(pod, minor):
-        return
-    for container in pod.containers:
-        capabilities = as_mapping(get_set(container, "securityContext", "capabilities"))
-        if "ALL" not in (name for name, _ in iter_strings(capabilities.get("drop"))):
-            place = capabilities or as_mapping(container.get("securityContext")) or container
-            fault = f"{name_container(container)} does not drop all capabilities"
-            yield Breach(place, fault, "set `capabilities: {drop: [ALL]}` in its `securityContext`", is_missing=True)
-        yield from _check_added(container, _RESTRICTED_CAPABILITIES)
-
-
-def _check_added(container: Mapping[str, Node], allowed: frozenset[str]) -> Iterator[Breach]:
-    for name, node in iter_strings(get_set(container, "securityContext", "capabilities", "add")):
-        if name not in allowed:
-            yield Breach(node, f"{name_container(container)} adds the capability `{name}`", "remove it")
-
-
-def check_host_ports(pod: PodView, minor: int) -> Iterator[Breach]:
-    """Find ports of the node that containers take."""
-    for container in pod.containers:
-        for port in iter_mappings(container.get("ports")):
-            number = as_integer(port.get("hostPort"))
-            if number:
-                fault = f"{name_container(container)} takes the `hostPort` `{number}`"
-                yield Breach(port["hostPort"], fault, "remove it, and use a Service")
-
-
-def check_probe_hosts(pod: PodView, minor: int) -> Iterator[Breach]:
-    """Find probes and lifecycle hooks that make the kubelet connect to another host."""
-    for container in pod.containers:
-        for steps in _HANDLERS:
-            for action in ("httpGet", "tcpSocket"):
-                node = get_set(container, *steps, action, "host")
-                if as_text(node):
-                    fault = f"`{steps[-1]}` of {name_container(container)} sets the host `{as_text(node)}`"
-                    yield Breach(node, fault, "remove `host`; the pod itself is the default")
-
-
-def check_proc_mount(pod: PodView, minor: int) -> Iterator[Breach]:
-    """Find containers that see more of /proc than usual."""
-    for container in pod.containers:
-        node = get_set(container, "securityContext", "procMount")
-        if node is not None and value_of(node) != "Default":
-            fault = f"{name_container(container)} sets `procMount: {as_text(node)}`"
-            yield Breach(node, fault, "write `Default`, or remove it")
-
-
-def check_host_process(pod: PodView, minor: int) -> Iterator[Breach]:
-    """Find containers that run as processes of a Windows node."""
-    for owner, context in pod.iter_security_contexts():
-        node = get_set(context, "windowsOptions", "hostProcess")
-        if value_of(node) is True:
-            yield Breach(node, f"{owner} sets `hostProcess: true`", "remove it")
-
-
-def check_selinux(pod: PodView, minor: int) -> Iterator[Breach]:
-    """Find SELinux types beyond those of containers, and any user or role."""
-    for owner, context in pod.iter_security_contexts():
-        options = as_mapping(context.get("seLinuxOptions"))
-        kind = as_text(options.get("type"))
-        if _SELINUX_TYPES.get(kind, minor + 1) > minor:
-            yield Breach(options["type"], f"{owner} sets the SELinux type `{kind}`", "write `container_t`")
-        for field in ("user", "role"):
-            text = as_text(options.get(field))
-            if text:
-                yield Breach(options[field], f"{owner} sets the SELinux {field} `{text}`", "remove it")
-
-
-def check_apparmor_profiles(pod: PodView, minor: int) -> Iterator[Breach]:
-    """Find security contexts that turn AppArmor off."""
-    return _check_profiles(pod, "appArmorProfile")
-
-
-def check_seccomp_profiles(pod: PodView, minor: int) -> Iterator[Breach]:
-    """Find security contexts that turn seccomp off."""
-    return _check_profiles(pod, "seccompProfile")
-
-
-def check_seccomp_required(pod: PodView, minor: int) -> Iterator[Breach]:
-    """Find containers without a seccomp profile, of their own or of the pod."""
-    if _is_exempt(pod, minor):
-        return
-    wrong = list(_check_profiles(pod, "seccompProfile"))
-    yield from wrong
-    if wrong or get_set(pod.security_context, "seccompProfile") is not None:
-        return
-    lacking = [each for each in pod.containers if get_set(each, "securityContext", "seccompProfile") is None]
-    if lacking:
-        remedy = "set `seccompProfile: {type: RuntimeDefault}` in the `securityContext` of the pod"
-        fault = f"{name_container(lacking[0])} has no seccomp profile"
-        yield Breach(pod.place_of_security(), fault, remedy, is_missing=True)
-
-
-def _check_profiles(pod: PodView, field: str) -> Iterator[Breach]:
-    for owner, context in pod.iter_security_contexts():
-        profile = context.get(field)
-        if is_set(profile):
-            node = as_mapping(profile).get("type")
-            if as_text(node) not in _PROFILES:
-                place = node if is_set(node) else find_key(context, field)
-                fault = f"{owner} sets the `{field}` type `{as_text(node)}`"
-                yield Breach(place, fault, "write `RuntimeDefault` or `Localhost`")
-
-
-def check_privilege_escalation(pod: PodView, minor: int) -> Iterator[Breach]:
-    """Find containers whose processes may gain more privileges than their parent has."""
-    if _is_exempt(pod, minor):
-        return
-    for container in pod.containers:
-        context = as_mapping(container.get("securityContext"))
-        node = get_set(context, "allowPrivilegeEscalation")
-        if value_of(node) is not False:
-            fault = f"{name_container(container)} does not set `allowPrivilegeEscalation: false`"
-            remedy = "set it in its `securityContext`" if node is None else "write `false`"
-            yield Breach(context or container if node is None else node, fault, remedy, is_missing=True)
-
-
-def check_run_as_non_root(pod: PodView, minor: int) -> Iterator[Breach]:
-    """Find containers that may run as root."""
-    wrong = False
-    for owner, context in pod.iter_security_contexts():
-        node = get_set(context, "runAsNonRoot")
-        if value_of(node) is False:
-            wrong = True
-            yield Breach(node, f"{owner} sets `runAsNonRoot: false`", "write `true`")
-    if wrong or get_set(pod.security_context, "runAsNonRoot") is not None:
-        return
-    lacking = [each for each in pod.containers if get_set(each, "securityContext", "runAsNonRoot") is None]
-    if lacking:
-        fault = f"{name_container(lacking[0])} does not set `runAsNonRoot: true`"
-        remedy = "set it in the `securityContext` of the pod"
-        yield Breach(pod.place_of_security(), fault, remedy, is_missing=True)
-
-
-def check_run_as_user(pod: PodView, minor: int) -> Iterator[Breach]:
-    """Find containers that run as root."""
-    for owner, context in pod.iter_security_contexts():
-        node = get_set(context, "runAsUser")
-        if as_integer(node) == 0:
-            yield Breach(node, f"{owner} sets `runAsUser: 0`, which is root", "write another user, such as `1000`")
-
-
-def _is_exempt(pod: PodView, minor: int) -> bool:
-    """Return True if a check about Linux does not apply, because the pod declares Windows; from 1.25 on."""
-    return minor >= 25 and pod.is_windows
-
-
 _ALLOWED_VOLUMES = frozenset(
     "configMap csi downwardAPI emptyDir ephemeral image persistentVolumeClaim projected secret".split()
 )
@@ -285,46 +98,224 @@ _SYSCTLS = {
     "net.ipv4.tcp_slow_start_after_idle": 37,
 }
 """The sysctls that a pod may set, each with the first minor version that allows it."""
-
 _APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 _SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
 _SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 
 
-def check_host_namespaces(pod: PodView, minor: int) -> Iterator[Breach]:
-    """Find namespaces of the node that the pod shares."""
+class Breach(NamedTuple):
+    """A value that a level forbids, or one that it requires and that is missing."""
+
+    node: Node
+    fault: str
+    """What the pod sets, or does not set."""
+    remedy: str
+    """What to write instead."""
+    is_missing: bool = False
+
+
+class _Container(NamedTuple):
+    """A container, what messages call it, and its security context."""
+
+    data: Mapping[str, Node]
+    name: str
+    context: Mapping[str, Node]
+
+
+class _Pod(NamedTuple):
+    """A pod's metadata and spec, and its containers of all three lists."""
+
+    metadata: Mapping[str, Node]
+    spec: Mapping[str, Node]
+    containers: list[_Container]
+
+    @property
+    def annotations(self) -> Mapping[str, Node]:
+        return as_mapping(self.metadata.get("annotations"))
+
+    @property
+    def context(self) -> Mapping[str, Node]:
+        return as_mapping(self.spec.get("securityContext"))
+
+    @property
+    def contexts(self) -> list[tuple[str, Mapping[str, Node]]]:
+        """The security contexts of the pod and of its containers, each with the name of its owner."""
+        return [("the pod", self.context), *((container.name, container.context) for container in self.containers)]
+
+    def is_exempt(self, minor: int) -> bool:
+        """Return whether a check about Linux does not apply, because the pod declares Windows; from 1.25 on."""
+        return minor >= 25 and as_text(get_path(self.spec, "os", "name")) == "windows"
+
+    def require(self, field: str, missing: str, remedy: str) -> Iterator[Breach]:
+        """Yield a breach if neither the pod nor each of its containers sets a field of the security context."""
+        lacking = [container.name for container in self.containers if not is_set(container.context.get(field))]
+        if lacking and not is_set(self.context.get(field)):
+            place = self.context or self.spec or self.metadata
+            yield Breach(place, f"{lacking[0]} {missing}", remedy, is_missing=True)
+
+
+def _check_privileged(pod: _Pod, minor: int) -> Iterator[Breach]:
+    for container in pod.containers:
+        node = container.context.get("privileged")
+        if value_of(node) is True:
+            yield Breach(node, f"{container.name} sets `privileged: true`", "remove it")
+
+
+def _check_default_capabilities(pod: _Pod, minor: int) -> Iterator[Breach]:
+    for container in pod.containers:
+        yield from _check_added(container, _DEFAULT_CAPABILITIES)
+
+
+def _check_restricted_capabilities(pod: _Pod, minor: int) -> Iterator[Breach]:
+    """Find containers that keep capabilities, or add others than `NET_BIND_SERVICE`."""
+    for container in () if pod.is_exempt(minor) else pod.containers:
+        capabilities = as_mapping(container.context.get("capabilities"))
+        if "ALL" not in (name for name, _ in iter_strings(capabilities.get("drop"))):
+            place = capabilities or container.context or container.data
+            fault = f"{container.name} does not drop all capabilities"
+            yield Breach(place, fault, "set `capabilities: {drop: [ALL]}` in its `securityContext`", is_missing=True)
+        yield from _check_added(container, ("NET_BIND_SERVICE",))
+
+
+def _check_added(container: _Container, allowed: Container[str]) -> Iterator[Breach]:
+    for name, node in iter_strings(get_path(container.context, "capabilities", "add")):
+        if name not in allowed:
+            yield Breach(node, f"{container.name} adds the capability `{name}`", "remove it")
+
+
+def _check_host_ports(pod: _Pod, minor: int) -> Iterator[Breach]:
+    for container in pod.containers:
+        for port in iter_mappings(container.data.get("ports")):
+            number = as_integer(port.get("hostPort"))
+            if number:
+                fault = f"{container.name} takes the `hostPort` `{number}`"
+                yield Breach(port["hostPort"], fault, "remove it, and use a Service")
+
+
+def _check_probe_hosts(pod: _Pod, minor: int) -> Iterator[Breach]:
+    """Find probes and lifecycle hooks that make the kubelet connect to another host."""
+    for container in pod.containers:
+        for steps in _HANDLERS:
+            for action in ("httpGet", "tcpSocket"):
+                node = get_path(container.data, *steps, action, "host")
+                if as_text(node):
+                    fault = f"`{steps[-1]}` of {container.name} sets the host `{as_text(node)}`"
+                    yield Breach(node, fault, "remove `host`; the pod itself is the default")
+
+
+def _check_proc_mount(pod: _Pod, minor: int) -> Iterator[Breach]:
+    """Find containers that see more of /proc than usual."""
+    for container in pod.containers:
+        node = container.context.get("procMount")
+        if is_set(node) and value_of(node) != "Default":
+            yield Breach(node, f"{container.name} sets `procMount: {as_text(node)}`", "write `Default`, or remove it")
+
+
+def _check_host_process(pod: _Pod, minor: int) -> Iterator[Breach]:
+    """Find containers that run as processes of a Windows node."""
+    for owner, context in pod.contexts:
+        node = get_path(context, "windowsOptions", "hostProcess")
+        if value_of(node) is True:
+            yield Breach(node, f"{owner} sets `hostProcess: true`", "remove it")
+
+
+def _check_selinux(pod: _Pod, minor: int) -> Iterator[Breach]:
+    """Find SELinux types beyond those of containers, and any user or role."""
+    for owner, context in pod.contexts:
+        options = as_mapping(context.get("seLinuxOptions"))
+        kind = as_text(options.get("type"))
+        if _SELINUX_TYPES.get(kind, minor + 1) > minor:
+            yield Breach(options["type"], f"{owner} sets the SELinux type `{kind}`", "write `container_t`")
+        for field in ("user", "role"):
+            text = as_text(options.get(field))
+            if text:
+                yield Breach(options[field], f"{owner} sets the SELinux {field} `{text}`", "remove it")
+
+
+def _check_profiles(field: str) -> _Find:
+    """Return a check that no security context turns AppArmor or seccomp off."""
+
+    def find(pod: _Pod, minor: int) -> Iterator[Breach]:
+        for owner, context in pod.contexts:
+            node = as_mapping(context.get(field)).get("type")
+            if is_set(context.get(field)) and as_text(node) not in ("RuntimeDefault", "Localhost"):
+                place = node if is_set(node) else find_key(context, field)
+                fault = f"{owner} sets the `{field}` type `{as_text(node)}`"
+                yield Breach(place, fault, "write `RuntimeDefault` or `Localhost`")
+
+    return find
+
+
+def _check_seccomp_required(pod: _Pod, minor: int) -> Iterator[Breach]:
+    """Find containers without a seccomp profile, of their own or of the pod."""
+    if pod.is_exempt(minor):
+        return
+    wrong = list(_check_profiles("seccompProfile")(pod, minor))
+    yield from wrong
+    if not wrong:
+        remedy = "set `seccompProfile: {type: RuntimeDefault}` in the `securityContext` of the pod"
+        yield from pod.require("seccompProfile", "has no seccomp profile", remedy)
+
+
+def _check_privilege_escalation(pod: _Pod, minor: int) -> Iterator[Breach]:
+    """Find containers whose processes may gain more privileges than their parent has."""
+    for container in () if pod.is_exempt(minor) else pod.containers:
+        node = container.context.get("allowPrivilegeEscalation")
+        if value_of(node) is not False:
+            fault = f"{container.name} does not set `allowPrivilegeEscalation: false`"
+            remedy = "write `false`" if is_set(node) else "set it in its `securityContext`"
+            place = node if is_set(node) else container.context or container.data
+            yield Breach(place, fault, remedy, is_missing=True)
+
+
+def _check_run_as_non_root(pod: _Pod, minor: int) -> Iterator[Breach]:
+    wrong = [
+        Breach(context["runAsNonRoot"], f"{owner} sets `runAsNonRoot: false`", "write `true`")
+        for owner, context in pod.contexts
+        if value_of(context.get("runAsNonRoot")) is False
+    ]
+    yield from wrong
+    if not wrong:
+        remedy = "set it in the `securityContext` of the pod"
+        yield from pod.require("runAsNonRoot", "does not set `runAsNonRoot: true`", remedy)
+
+
+def _check_run_as_user(pod: _Pod, minor: int) -> Iterator[Breach]:
+    for owner, context in pod.contexts:
+        node = context.get("runAsUser")
+        if as_integer(node) == 0:
+            yield Breach(node, f"{owner} sets `runAsUser: 0`, which is root", "write another user, such as `1000`")
+
+
+def _check_host_namespaces(pod: _Pod, minor: int) -> Iterator[Breach]:
     for field in ("hostNetwork", "hostPID", "hostIPC"):
         if value_of(pod.spec.get(field)) is True:
             yield Breach(pod.spec[field], f"the pod sets `{field}: true`", "remove it")
 
 
-def check_host_paths(pod: PodView, minor: int) -> Iterator[Breach]:
-    """Find volumes that are folders of the node."""
+def _check_host_paths(pod: _Pod, minor: int) -> Iterator[Breach]:
     for volume in iter_mappings(pod.spec.get("volumes")):
         if is_set(volume.get("hostPath")):
-            fault = f"volume `{as_text(volume.get('name'))}` is a `hostPath`"
-            yield Breach(_find_source(volume, "hostPath"), fault, "use a PersistentVolumeClaim or an `emptyDir`")
+            yield _describe_volume(volume, "hostPath")
 
 
-def check_volume_types(pod: PodView, minor: int) -> Iterator[Breach]:
+def _check_volume_types(pod: _Pod, minor: int) -> Iterator[Breach]:
     """Find volumes of types that only administrators should use. A volume without a source is an `emptyDir`."""
     for volume in iter_mappings(pod.spec.get("volumes")):
         sources = [key for key, value in volume.items() if key != "name" and is_set(value)]
         if sources and _ALLOWED_VOLUMES.isdisjoint(sources):
-            fault = f"volume `{as_text(volume.get('name'))}` is a `{sources[0]}`"
-            node = _find_source(volume, sources[0])
-            yield Breach(node, fault, "use a PersistentVolumeClaim or an `emptyDir`")
+            yield _describe_volume(volume, sources[0])
 
 
-def _find_source(volume: Mapping[str, Node], field: str) -> Node:
-    """The node of a volume's source: the path of a folder, else its key."""
-    path = get_set(volume, field, "path") if field == "hostPath" else None
-    return find_key(volume, field) if path is None else path
+def _describe_volume(volume: Mapping[str, Node], source: str) -> Breach:
+    path = get_path(volume, source, "path") if source == "hostPath" else None
+    fault = f"volume `{as_text(volume.get('name'))}` is a `{source}`"
+    node = path if is_set(path) else find_key(volume, source)
+    return Breach(node, fault, "use a PersistentVolumeClaim or an `emptyDir`")
 
 
-def check_sysctls(pod: PodView, minor: int) -> Iterator[Breach]:
-    """Find sysctls that change the whole node."""
-    for sysctl in iter_mappings(pod.security_context.get("sysctls")):
+def _check_sysctls(pod: _Pod, minor: int) -> Iterator[Breach]:
+    for sysctl in iter_mappings(pod.context.get("sysctls")):
         name = as_text(sysctl.get("name"))
         since = _SYSCTLS.get(name)
         if since is None or since > minor:
@@ -332,34 +323,31 @@ def check_sysctls(pod: PodView, minor: int) -> Iterator[Breach]:
             yield Breach(sysctl.get("name") or sysctl, f"the pod sets the sysctl `{name}`{later}", "remove it")
 
 
-def check_apparmor_annotations(pod: PodView, minor: int) -> Iterator[Breach]:
-    """Find annotations that turn AppArmor off."""
-    for key, value in pod.annotations.items():
-        profile = as_text(value)
-        if key.startswith(_APPARMOR) and profile and not _is_profile(profile, "runtime/default"):
-            fault = f"the annotation `{key}` is `{profile}`"
-            yield Breach(value, fault, "write `runtime/default`, or remove it")
+def _check_apparmor_annotations(pod: _Pod, minor: int) -> Iterator[Breach]:
+    keys = [key for key, value in pod.annotations.items() if key.startswith(_APPARMOR) and as_text(value)]
+    return _check_annotations(pod, keys, "runtime/default")
 
 
-def check_seccomp_annotations(pod: PodView, minor: int) -> Iterator[Breach]:
+def _check_seccomp_annotations(pod: _Pod, minor: int) -> Iterator[Breach]:
     """Find annotations that turn seccomp off; versions before 1.19 read them."""
-    names = (as_text(container.get("name")) for container in pod.containers)
-    for key in dict.fromkeys((_SECCOMP_POD, *(_SECCOMP_CONTAINER + name for name in names))):
+    names = (as_text(container.data.get("name")) for container in pod.containers)
+    keys = dict.fromkeys((_SECCOMP_POD, *(_SECCOMP_CONTAINER + name for name in names)))
+    return _check_annotations(pod, keys, "runtime/default", "docker/default")
+
+
+def _check_annotations(pod: _Pod, keys: Iterable[str], *profiles: str) -> Iterator[Breach]:
+    for key in keys:
         profile = as_text(pod.annotations.get(key))
-        if key in pod.annotations and not _is_profile(profile, "runtime/default", "docker/default"):
+        if key in pod.annotations and profile not in profiles and not profile.startswith("localhost/"):
             fault = f"the annotation `{key}` is `{profile}`"
             yield Breach(pod.annotations[key], fault, "write `runtime/default`, or remove it")
 
 
-def _is_profile(text: str, *names: str) -> bool:
-    return text in names or text.startswith("localhost/")
-
-
-class Check(NamedTuple):
+class _Check(NamedTuple):
     """A check of a level, from one minor version to another."""
 
     level: str
-    find: Callable[[PodView, int], Iterator[Breach]]
+    find: _Find
     since: int = 0
     before: int = LATEST + 1
     replaced: int = LATEST + 1
@@ -367,45 +355,50 @@ class Check(NamedTuple):
     relaxed: int = LATEST + 1
     """The minor version from which the check does not apply to pods with their own user namespace."""
 
-
-_CHECKS = (
-    Check(BASELINE, check_apparmor_annotations),
-    Check(BASELINE, check_apparmor_profiles),
-    Check(BASELINE, check_default_capabilities, replaced=22),
-    Check(BASELINE, check_host_namespaces),
-    Check(BASELINE, check_host_paths, replaced=0),
-    Check(BASELINE, check_host_ports),
-    Check(BASELINE, check_probe_hosts, since=34),
-    Check(BASELINE, check_privileged),
-    Check(BASELINE, check_proc_mount, replaced=35, relaxed=35),
-    Check(BASELINE, check_seccomp_annotations, before=19),
-    Check(BASELINE, check_seccomp_profiles, since=19, replaced=19),
-    Check(BASELINE, check_selinux),
-    Check(BASELINE, check_sysctls),
-    Check(BASELINE, check_host_process),
-    Check(RESTRICTED, check_privilege_escalation, since=8),
-    Check(RESTRICTED, check_restricted_capabilities, since=22),
-    Check(RESTRICTED, check_proc_mount, since=35),
-    Check(RESTRICTED, check_volume_types),
-    Check(RESTRICTED, check_run_as_non_root, relaxed=35),
-    Check(RESTRICTED, check_run_as_user, since=23, relaxed=35),
-    Check(RESTRICTED, check_seccomp_required, since=19),
-)
+    def applies(self, level: str, minor: int, *, has_user_namespace: bool) -> bool:
+        is_current = self.since <= minor < self.before and not (self.relaxed <= minor and has_user_namespace)
+        return is_current and (self.level == level or (level == RESTRICTED and minor < self.replaced))
 
 
 def find_breaches(metadata: Node, spec: Node, level: str, minor: int = LATEST) -> list[Breach]:
     """Return what a level of Pod Security, in a minor version, finds wrong with a pod."""
     if level == PRIVILEGED:
         return []
-    pod = view_pod(metadata, spec)
-    return [breach for check in _CHECKS if _applies(check, level, minor, pod) for breach in check.find(pod, minor)]
+    fields = as_mapping(spec)
+    # Init containers first, as the admission controller visits them.
+    lists = (fields.get(name) for name in ("initContainers", "containers", "ephemeralContainers"))
+    containers = [
+        _Container(each, f"container `{as_text(each.get('name'))}`", as_mapping(each.get("securityContext")))
+        for containers in lists
+        for each in iter_mappings(containers)
+    ]
+    pod = _Pod(as_mapping(metadata), fields, containers)
+    has_user_namespace = value_of(fields.get("hostUsers")) is False
+    checks = (check for check in _CHECKS if check.applies(level, minor, has_user_namespace=has_user_namespace))
+    return [breach for check in checks for breach in check.find(pod, minor)]
 
 
-def _applies(check: Check, level: str, minor: int, pod: PodView) -> bool:
-    if not check.since <= minor < check.before:
-        return False
-    if check.relaxed <= minor and pod.has_user_namespace:
-        return False
-    if level == BASELINE:
-        return check.level == BASELINE
-    return check.level == RESTRICTED or minor < check.replaced
+_Find: TypeAlias = Callable[[_Pod, int], Iterator[Breach]]
+_CHECKS = (
+    _Check(BASELINE, _check_apparmor_annotations),
+    _Check(BASELINE, _check_profiles("appArmorProfile")),
+    _Check(BASELINE, _check_default_capabilities, replaced=22),
+    _Check(BASELINE, _check_host_namespaces),
+    _Check(BASELINE, _check_host_paths, replaced=0),
+    _Check(BASELINE, _check_host_ports),
+    _Check(BASELINE, _check_probe_hosts, since=34),
+    _Check(BASELINE, _check_privileged),
+    _Check(BASELINE, _check_proc_mount, replaced=35, relaxed=35),
+    _Check(BASELINE, _check_seccomp_annotations, before=19),
+    _Check(BASELINE, _check_profiles("seccompProfile"), since=19, replaced=19),
+    _Check(BASELINE, _check_selinux),
+    _Check(BASELINE, _check_sysctls),
+    _Check(BASELINE, _check_host_process),
+    _Check(RESTRICTED, _check_privilege_escalation, since=8),
+    _Check(RESTRICTED, _check_restricted_capabilities, since=22),
+    _Check(RESTRICTED, _check_proc_mount, since=35),
+    _Check(RESTRICTED, _check_volume_types),
+    _Check(RESTRICTED, _check_run_as_non_root, relaxed=35),
+    _Check(RESTRICTED, _check_run_as_user, since=23, relaxed=35),
+    _Check(RESTRICTED, _check_seccomp_required, since=19),
+)

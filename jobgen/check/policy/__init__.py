@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jobgen.check.cel import available
 from jobgen.check.policy.eval_context import store_params
@@ -29,6 +29,7 @@ __all__ = ["ClusterFacts", "Policies", "PolicyEvaluator", "compile_policies"]
 
 
 _Document = Mapping[str, Any]
+_P = TypeVar("_P")
 
 
 def compile_policies(
@@ -79,39 +80,21 @@ def _parse_mutating(
     # Imported late: most repositories have no such policies.
     from jobgen.check.policy.mutate import parse_mutating_binding, parse_mutating_policy
 
-    policies: dict[str, tuple[MutatingPolicy, _Document]] = {}
+    policies: dict[str, tuple[MutatingPolicy | None, _Document]] = {}
     bindings: list[tuple[Binding, _Document]] = []
-    named: set[str] = set()
     for document in documents:
         if value_of(document["kind"]) == MUTATING_BINDING:
             binding = parse_mutating_binding(document, problems)
             bindings += [(binding, document)] if binding else []
             continue
-        node = _find_name(document)
         policy = parse_mutating_policy(document, problems)
-        if policy and policy.policy.name in named:
-            problems.append(_report_second(node))
-        elif policy:
-            policies[policy.policy.name] = (policy, document)
-        named.add(str(value_of(node)))
-    bound = {binding.policy for binding, _ in bindings}
-    for name, (_, document) in policies.items():
-        if name not in bound:
-            message = f"no binding uses policy `{name}`, so it has no effect; add a binding"
-            node = document["metadata"]["name"]
-            problems.append(
-                Problem("policy-without-binding", message, node, category="policy", severity=Severity.WARNING)
-            )
-    for binding, document in bindings:
-        if binding.policy not in named:
-            message = f"there is no policy `{binding.policy}`{did_you_mean(binding.policy, list(named))}"
-            problems.append(
-                Problem("binding-without-policy", message, document["spec"]["policyName"], category="policy")
-            )
-    ordered = sorted(policies.items())
+        if policy or str(value_of(_find_name(document))) not in policies:
+            _add_policy(document, policy, policies, problems)
+    problems += _find_unbound(policies, bindings, ())
     return tuple(
         (policy, tuple(sorted((one for one, _ in bindings if one.policy == name), key=lambda one: one.name)))
-        for name, (policy, _) in ordered
+        for name, (policy, _) in sorted(policies.items())
+        if policy
     )
 
 
@@ -125,16 +108,14 @@ def _drop_nulls(tree: Any) -> Any:
 
 
 def _add_policy(
-    document: _Document,
-    policy: Policy | None,
-    policies: dict[str, tuple[Policy | None, _Document]],
-    problems: list[Problem],
+    document: _Document, policy: _P | None, policies: dict[str, tuple[_P | None, _Document]], problems: list[Problem]
 ) -> None:
     """Add a policy by its name, so that bindings find it even if it does not compile."""
     node = _find_name(document)
     name = str(value_of(node))
     if name in policies:
-        problems.append(_report_second(node))
+        message = f"there are two policies named `{name}`"
+        problems.append(Problem("invalid-policy", message, node, category="policy"))
     else:
         policies[name] = (policy, document)
 
@@ -144,13 +125,8 @@ def _find_name(document: _Document) -> Node:
     return metadata.get("name") if isinstance(metadata, dict) else None
 
 
-def _report_second(name: Node) -> Problem:
-    message = f"there are two policies named `{value_of(name)}`"
-    return Problem("invalid-policy", message, name, category="policy")
-
-
 def _find_unbound(
-    policies: dict[str, tuple[Policy | None, _Document]],
+    policies: Mapping[str, tuple[object, _Document]],
     bindings: Sequence[tuple[Binding, _Document]],
     broken: Sequence[_Document],
 ) -> Iterable[Problem]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from jobgen.check.cel import Bound, Failed, bind
+from jobgen.check.cel import Bound, Failed
 from jobgen.check.cel.together import PARAMS, Shared, evaluate_all
 from jobgen.check.cel.values import THAN_ALLOWED
 from jobgen.check.policy.expressions import PolicyExpression
@@ -60,7 +61,7 @@ class SharedEvaluation:
         """Return True if an expression is true; None if only its own evaluation can say."""
         shared = expression.share(params)
         if self._verdicts is None:
-            self._verdicts = evaluate_all(self.expressions, bind(self._values))
+            self._verdicts = evaluate_all(self.expressions, Bound(self._values))
         return self._verdicts.get(shared) if shared else None
 
 
@@ -85,7 +86,7 @@ class EvalContext:
     def _bound(self) -> Bound:
         """The values, bound when an expression is first evaluated by itself."""
         if self._native is None:
-            self._native = bind(self.bindings)
+            self._native = Bound(self.bindings)
         return self._native
 
     def with_object(self, obj: Plain) -> EvalContext:
@@ -108,7 +109,7 @@ class EvalContext:
         first_failure = next((value for value in values.values() if isinstance(value, Failed)), None)
         # A variable that failed is left out: only an expression that really reads it fails too.
         known = {name: value for name, value in values.items() if not isinstance(value, Failed)}
-        result = self._run(expression, bind({**self.bindings, "variables": known}))
+        result = self._run(expression, Bound({**self.bindings, "variables": known}))
         return first_failure if first_failure is not None and isinstance(result, Failed) else result
 
     def _run(self, expression: PolicyExpression, bound: Bound) -> Any | Failed:
@@ -137,17 +138,15 @@ class EvalContext:
         expression = validation.message_expression
         # Lists are converted to Python to put the keys of mappings in order, which takes long for a whole object.
         read = expression.project(self.bindings.get("object")) if expression else None
+        otherwise = validation.message or f"failed expression: {' '.join(validation.expression.text.split())}"
         for removed in removals:
-            message = self._write_message(expression, remove_parts(read, removed)) if expression else ""
-            yield message or validation.message or f"failed expression: {' '.join(validation.expression.text.split())}"
-
-    def _write_message(self, expression: PolicyExpression, read: Plain) -> str:
-        """The value of an expression for a message; empty if it is none that the API server takes."""
-        values = {**self.bindings, "object": read}
-        message = expression.find_once(values, lambda: EvalContext(self.policy, values).evaluate(expression))
-        if not isinstance(message, str) or "\n" in message.strip() or len(message) > _MAX_MESSAGE_LENGTH:
-            return ""
-        return message.strip()
+            message: Any = ""
+            if expression:
+                context = EvalContext(self.policy, {**self.bindings, "object": remove_parts(read, removed)})
+                message = expression.find_once(context.bindings, partial(context.evaluate, expression))
+            # The API server does not take values that are long or have several lines.
+            is_taken = isinstance(message, str) and "\n" not in message.strip() and len(message) <= _MAX_MESSAGE_LENGTH
+            yield message.strip() or otherwise if is_taken else otherwise
 
 
 def remove_parts(tree: Plain, removed: frozenset[Path]) -> Plain:
@@ -228,6 +227,7 @@ class ParamStore(NamedTuple):
         found = [
             param
             for param in _with_operators(self.params.get(policy.param_kind, ()), policy.param_kind, operators)
+            # A param without a namespace is found in all of them.
             if _namespace(param) in ("", namespace)
             and (not wanted.name or _name(param) == wanted.name)
             and all(requirement.matches(_labels(param)) for requirement in wanted.selector)
@@ -282,7 +282,6 @@ def _name(obj: _Object) -> str:
 
 
 def _namespace(obj: _Object) -> str:
-    """The namespace of a param; one without a namespace is found in all of them."""
     return str(_metadata(obj).get("namespace", ""))
 
 

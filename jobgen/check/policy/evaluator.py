@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from jobgen.check.cel import Failed
 from jobgen.check.cel.values import THAN_ALLOWED
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from jobgen.check.cel.together import Shared
     from jobgen.check.policy.mutate import MutatingPolicy
 
-_MISSING_KEY = "no such key: "
-"""How the message of an evaluation that reads a missing field starts."""
-
 _NAMES = lazy_pattern(r"`[^`, ]*`(?:, `[^`, ]*`)+")
 """Values in backticks that a message lists."""
 
@@ -43,7 +40,6 @@ class SchemaSource(NamedTuple):
     find_admission: Callable[[Mapping[str, Node]], Admission]
     """Returns the conversion of an object to what the API server makes of it before it asks policies."""
     read_schema: Callable[[str, str], dict[str, Any] | None]
-    """Returns the schema of a kind by its apiVersion and name."""
 
 
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
@@ -68,11 +64,6 @@ class Policies(NamedTuple):
     policies: tuple[tuple[Policy, tuple[Binding, ...]], ...] = ()
     param_store: ParamStore = ParamStore({}, {})
     mutating: tuple[tuple[MutatingPolicy, tuple[Binding, ...]], ...] = ()
-    """The policies that change objects, by name, each with its bindings."""
-
-    def find_problems(self, obj: Mapping[str, Node], facts: ClusterFacts) -> Iterator[Problem]:
-        """What the policies find in one object; for many objects, use one PolicyEvaluator."""
-        return PolicyEvaluator(self, facts).find_problems(obj)
 
 
 class _Denial(NamedTuple):
@@ -95,31 +86,15 @@ class MatchedPolicy(NamedTuple):
     """The version to which objects are converted for the policy; empty if they are read as they are."""
 
 
-_Found: TypeAlias = "list[tuple[MatchedPolicy, list[_Denial] | Problem]]"
-"""What policies deny, or the exception that one of them raises."""
-
-
 class Evaluation(NamedTuple):
-    """The policies that apply to an object, evaluated."""
+    """The policies that apply to an object, each with what it denies, or the exception that it raises."""
 
     subject: AdmissionSubject
-    found: _Found
+    found: list[tuple[MatchedPolicy, list[_Denial] | Problem]]
 
 
-class _Invocation(NamedTuple):
-    """A policy that is evaluated on an object, for a binding and one of its params."""
-
-    severity: Severity
-    param: str
-    context: EvalContext
-
-
-class _Plan(NamedTuple):
-    """What is to be evaluated of a policy, and what is denied without it, because params are missing."""
-
-    policy: Policy
-    invocations: tuple[_Invocation, ...]
-    refused: _Denial | None
+_Invocation = tuple[Severity, str, EvalContext]
+"""A policy that is evaluated on an object: the severity of a binding, one of its params, and what can be read."""
 
 
 class PolicyEvaluator:
@@ -168,23 +143,20 @@ class PolicyEvaluator:
                 yield from (Problem(each.policy.name, each.policy.name, category="policy") for _ in denials[:1])
             elif names is None or each.policy.name in names:
                 try:
-                    yield from _find_policy_problems(denials, _convert_for(each, subject))
+                    yield from _find_policy_problems(denials, convert_subject(subject, each.version))
                 except Exception as error:  # noqa: BLE001 -- a faulty policy must not hide what the others find
                     yield _report(each, error, subject)
 
     def _evaluate(
         self, matched: list[MatchedPolicy], subject: AdmissionSubject, schemas: SchemaSource | None
-    ) -> _Found:
+    ) -> list[tuple[MatchedPolicy, list[_Denial] | Problem]]:
         """What policies deny; their expressions are evaluated together."""
         policies = [each for each in matched if each.matches_all or each.policy.match.matches(subject.request)]
         shared = _share_evaluations(policies, subject)
-        plans = [
-            (each, _attempt(each, subject, partial(self._plan, each, shared[each.version], schemas)))
-            for each in policies
-        ]
+        plans = [_attempt(each, subject, partial(self._plan, each, shared[each.version], schemas)) for each in policies]
         return [
-            (each, plan if isinstance(plan, Problem) else _attempt(each, subject, partial(_find_denials, plan)))
-            for each, plan in plans
+            (each, plan if isinstance(plan, Problem) else _attempt(each, subject, partial(_find_denials, *plan)))
+            for each, plan in zip(policies, plans, strict=True)
         ]
 
     def list_expressions(self, obj: Mapping[str, Node]) -> list[tuple[Shared, ...]]:
@@ -228,21 +200,24 @@ class PolicyEvaluator:
         namespace = "" if kind in CLUSTER_SCOPED else str(metadata.get("namespace") or "default")
         if namespace and metadata.get("namespace") != namespace:
             plain = {**plain, "metadata": {**metadata, "namespace": namespace}}
-        labels = metadata.get("labels")
+        labels, sent = metadata.get("labels"), obj.get("metadata")
         request = Request(
             group=group,
             version=version,
             kind=kind,
             resource=self.name_resource(group, kind),
             namespace=namespace,
-            name=_find_name(obj),
+            # One that is generated is not in the request.
+            name=str(value_of(sent.get("name")) or "") if isinstance(sent, dict) else "",
             labels=labels if isinstance(labels, dict) else {},
             namespace_labels=self.policies.param_store.labels(namespace),
         )
         return AdmissionSubject(obj, plain, request, is_traced)
 
-    def _plan(self, matched: MatchedPolicy, shared: SharedEvaluation, schemas: SchemaSource | None) -> _Plan:
-        """What is to be evaluated of a policy; its expressions are added to those of the others."""
+    def _plan(
+        self, matched: MatchedPolicy, shared: SharedEvaluation, schemas: SchemaSource | None
+    ) -> tuple[list[_Invocation], _Denial | None]:
+        """What is evaluated of a policy, together with the others, and what is denied because params are missing."""
         policy, subject = matched.policy, shared.subject
         invocations: list[_Invocation] = []
         refused: _Denial | None = None
@@ -258,8 +233,12 @@ class PolicyEvaluator:
             for param in params:
                 admitted = schemas.find_admission(param)(param) if schemas and param is not None else param
                 context = self.make_context(policy, subject, admitted, shared)
-                invocations.append(_Invocation(binding.severity, _identify(param), context))
-        return _Plan(policy, tuple(invocations), refused)
+                metadata = param.get("metadata") if param else None
+                identity = ""
+                if isinstance(metadata, dict):
+                    identity = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+                invocations.append((binding.severity, identity, context))
+        return invocations, refused
 
     def make_context(
         self, policy: Policy, subject: AdmissionSubject, param: Plain, shared: SharedEvaluation | None = None
@@ -294,32 +273,17 @@ def find_other_version(policy: Policy, group: str, version: str, resource: str) 
 
 
 def convert_subject(subject: AdmissionSubject, version: str) -> AdmissionSubject:
-    """The object in another version, as the API server converts custom resources without a webhook."""
+    """The object in another version, if one is given, as the API server converts custom resources without a webhook."""
+    if not version:
+        return subject
     group = subject.request.group
     obj = {**subject.object, "apiVersion": f"{group}/{version}" if group else version}
     return subject._replace(object=obj, request=subject.request._replace(converted=version))
 
 
-def _identify(param: Mapping[str, Plain] | None) -> str:
-    metadata = param.get("metadata") if param else None
-    return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}" if isinstance(metadata, dict) else ""
-
-
-def _find_name(obj: Mapping[str, Node]) -> str:
-    """The name that an object has when it is sent: one that is generated is not in the request."""
-    metadata = obj.get("metadata")
-    return str(value_of(metadata.get("name")) or "") if isinstance(metadata, dict) else ""
-
-
 def _share_evaluations(policies: Iterable[MatchedPolicy], subject: AdmissionSubject) -> dict[str, SharedEvaluation]:
-    """The evaluation of an object in each version in which policies read it."""
-    by_version = {each.version: each for each in policies}
-    return {version: SharedEvaluation(_convert_for(each, subject)) for version, each in by_version.items()}
-
-
-def _convert_for(matched: MatchedPolicy, subject: AdmissionSubject) -> AdmissionSubject:
-    """The object in the version in which a policy reads it."""
-    return convert_subject(subject, matched.version) if matched.version else subject
+    versions = dict.fromkeys(each.version for each in policies)
+    return {version: SharedEvaluation(convert_subject(subject, version)) for version in versions}
 
 
 def _attempt(matched: MatchedPolicy, subject: AdmissionSubject, find: Callable[[], _T]) -> _T | Problem:
@@ -334,16 +298,15 @@ def _report(matched: MatchedPolicy, error: Exception, subject: AdmissionSubject)
     return report_exception(f"the policy `{matched.policy.name}`", error, subject.source)
 
 
-def _find_denials(plan: _Plan) -> list[_Denial]:
+def _find_denials(invocations: list[_Invocation], refused: _Denial | None) -> list[_Denial]:
     """The validations that an object does not pass for some params, with the highest severity of the bindings."""
-    found: dict[tuple[int, str], _Denial] = {(_PARAMS, ""): plan.refused} if plan.refused else {}
-    for severity, param, context in plan.invocations:
+    found: dict[tuple[int, str], _Denial] = {(_PARAMS, ""): refused} if refused else {}
+    for severity, param, context in invocations:
         for number, validation, error in _find_failures(context):
-            key, denial = (number, param), _Denial(severity, context, validation, error)
-            if error and plan.policy.ignores_errors:
-                continue
-            if key not in found or _RANK[severity] < _RANK[found[key].severity]:
-                found[key] = denial
+            key = (number, param)
+            is_ignored = error and context.policy.ignores_errors
+            if not is_ignored and (key not in found or _RANK[severity] < _RANK[found[key].severity]):
+                found[key] = _Denial(severity, context, validation, error)
     highest: dict[int, int] = {}
     for (number, _), denial in found.items():
         highest[number] = min(_RANK[denial.severity], highest.get(number, _RANK[denial.severity]))
@@ -381,41 +344,29 @@ def _find_failures(context: EvalContext) -> Iterator[tuple[int, Validation | Non
 def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem]:
     """A denial as problems: one for each part of the object that causes it."""
     severity, context, validation, error = denial
-    name = context.policy.name
+    name, metadata = context.policy.name, subject.source.get("metadata")
+    name_node = metadata.get("name") if isinstance(metadata, dict) and subject.is_traced else None
     # What takes too long is not evaluated again to find its cause.
     if not subject.is_traced or validation is None or THAN_ALLOWED in error or context.is_slow:
-        causes: list[tuple[Node, frozenset[Path]]] = [(_name_node(subject), frozenset())]
+        causes: list[tuple[Node, frozenset[Path]]] = [(name_node, frozenset())]
     else:
         from jobgen.check.policy.locate import locate_failures
 
         causes = list(locate_failures(subject, context, validation.expression))
     if error or validation is None:
         message = f"policy `{name}` could not be evaluated: {error}"
+        own = location_of(name_node) if "no such key: " in error else None
         for node, _ in causes:
-            at = _find_author(node, subject, error)
+            # If a key is missing, the value beside it is not at fault; if it is of an overlay, the object is named.
+            found = location_of(node)
+            at = name_node if own and found and own.file != found.file else None
             yield Problem(name, message, node, category="policy", severity=severity, at=at)
         return
     # The message is about the whole object, as that of the API server; the evidence is about a part of it.
     removals = (frozenset(), *(others for _, others in causes if len(causes) > 1))
     whole, *parts = context.write_messages(validation, removals)
-    message = _name_once(whole)
+    # CEL cannot name each value of a list once, and roles often share an image or the name of a container.
+    message = _NAMES.sub(lambda found: ", ".join(dict.fromkeys(found[0].split(", "))), whole)
     for (node, _), part in zip(causes, parts or (whole,), strict=True):
         evidence = quoted_values(part) if part != message else None
         yield Problem(name, message, node, category="policy", severity=severity, evidence=evidence)
-
-
-def _name_once(message: str) -> str:
-    """Name each value of a list once; CEL cannot, and roles often share an image or the name of a container."""
-    return _NAMES.sub(lambda found: ", ".join(dict.fromkeys(found[0].split(", "))), message)
-
-
-def _find_author(node: Node, subject: AdmissionSubject, error: str) -> Node:
-    """The name of the object, if a key is missing and the value beside it, which is not at fault, is of an overlay."""
-    name = _name_node(subject)
-    own, found = location_of(name), location_of(node)
-    return name if _MISSING_KEY in error and own and found and own.file != found.file else None
-
-
-def _name_node(subject: AdmissionSubject) -> Node:
-    metadata = subject.source.get("metadata")
-    return metadata.get("name") if isinstance(metadata, dict) and subject.is_traced else None

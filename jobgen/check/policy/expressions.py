@@ -73,10 +73,6 @@ class PolicyExpression:
         return find_names(self.inlined) & frozenset(NAMES)
 
     @cached_property
-    def _known(self) -> list[tuple[str, PolicyExpression]]:
-        return [(name, value) for name, value in self.above.items() if value] if self.variables else []
-
-    @cached_property
     def is_optional(self) -> bool:
         """Whether its value is an optional, which cannot leave the engine: `evaluate` returns a mapping."""
         return _is_optional(self.inlined)
@@ -93,7 +89,7 @@ class PolicyExpression:
     @cached_property
     def reads(self) -> frozenset[str]:
         """What it reads, itself and through variables; not `variables`."""
-        of_variables = (value.reads for name, value in self._known if name in self.variables)
+        of_variables = (value.reads for name, value in self.above.items() if value and name in self.variables)
         return (self.names - {"variables"}).union(*of_variables)
 
     @cached_property

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import NamedTuple
 
 from jobgen.check.cel import Failed
 from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext, Path, list_children, remove_parts
@@ -25,13 +24,8 @@ MAX_EVALUATIONS = 200
 _MAX_PARTS = 10
 
 
-class _Causes(NamedTuple):
-    """What makes a tree fail."""
-
-    parts: tuple[tuple[Path, frozenset[Path]], ...]
-    """The values at fault, each with the other parts that make it fail."""
-    read: Path = ()
-    """If there are none, what the expression reads: without it, the tree fails in another way."""
+_Parts = list[tuple[Path, frozenset[Path]]]
+"""Values at fault, each with the other parts that make a tree fail."""
 
 
 class Trials:
@@ -63,27 +57,37 @@ def locate_failures(
 ) -> Iterator[tuple[Node, frozenset[Path]]]:
     """The nodes that make an expression fail, each with the other parts that do."""
     read = expression.project(subject.object)
-    trials = Trials(subject.object, partial(_find_failure, context, expression), read)
+
+    def find_failure(tree: Plain) -> str:
+        result = context.with_object(tree).evaluate(expression)
+        if isinstance(result, Failed):
+            return f"failed: {result.message}"
+        return "" if result is True else "false"
+
+    trials = Trials(subject.object, find_failure, read)
     values = {**context.bindings, "object": read, "": list(_list_emptied(read, subject.object, ()))}
-    causes = expression.find_once(values, partial(_find_causes, trials))
-    if not causes.parts:
-        yield _find_named_node(subject, context, expression, causes.read), frozenset()
-    for value, others in causes.parts:
+    parts, fallback = expression.find_once(values, partial(_find_causes, trials))
+    if not parts:
+        yield _find_named_node(subject, context, expression, fallback), frozenset()
+    for value, others in parts:
         yield _find_reported_node(subject.source, value), others
 
 
-def _find_causes(trials: Trials) -> _Causes:
-    """Search for what makes a tree fail; the answer follows from what the expression reads."""
+def _find_causes(trials: Trials) -> tuple[_Parts, Path]:
+    """Search for what makes a tree fail; the answer follows from what the expression reads.
+
+    If there is nothing, it is what the expression reads: without it, the tree fails in another way.
+    """
     paths = list(find_failing_parts(trials))
+    parts: _Parts = []
     if not paths:
-        return _Causes((), find_first_failing_part(trials.count_other_failures_as_passing()))
-    parts: list[tuple[Path, frozenset[Path]]] = []
+        return parts, find_first_failing_part(trials.count_other_failures_as_passing())
     for path in paths:
         others = frozenset(paths) - {path}
         if not trials.evaluate_without(others):
             others = frozenset()
         parts.append((find_read_value(trials, path, others), others))
-    return _Causes(tuple(parts))
+    return parts, ()
 
 
 def _list_emptied(read: Plain, tree: Plain, path: Path) -> Iterator[Path]:
@@ -92,14 +96,6 @@ def _list_emptied(read: Plain, tree: Plain, path: Path) -> Iterator[Path]:
         yield path
     for step, child in list_children(read):
         yield from _list_emptied(child, _get(tree, (step,)), (*path, step))
-
-
-def _find_failure(context: EvalContext, expression: PolicyExpression, tree: Plain) -> str:
-    """How an expression fails for an object; empty if it is true."""
-    result = context.with_object(tree).evaluate(expression)
-    if isinstance(result, Failed):
-        return f"failed: {result.message}"
-    return "" if result is True else "false"
 
 
 def _find_named_node(subject: AdmissionSubject, context: EvalContext, expression: PolicyExpression, path: Path) -> Node:
@@ -114,7 +110,6 @@ def _find_named_node(subject: AdmissionSubject, context: EvalContext, expression
 
 
 def _find_named_paths(context: EvalContext, expression: PolicyExpression, seen: set[str]) -> list[Path]:
-    """The fields that an expression names, itself or through variables."""
     found: list[Path] = list(expression.paths())
     for name in expression.variables:
         if name not in seen:
@@ -124,7 +119,6 @@ def _find_named_paths(context: EvalContext, expression: PolicyExpression, seen: 
 
 
 def _existing_prefix(tree: Plain, path: Path) -> Path:
-    """The part of a path that exists in the tree."""
     for length, step in enumerate(path):
         if not isinstance(tree, dict) or step not in tree:
             return path[:length]
@@ -150,22 +144,11 @@ def _find_reported_node(source: Mapping[str, Node], path: Path) -> Node:
         return name
     if not isinstance(node, dict):
         return node
-    written = _find_written_node(node)
+    # The author did not write what comes from the kind description.
+    written = next((each for each in _traced_nodes(node) if not each.layer.startswith("kind ")), node)
+    one, other = location_of(written), location_of(name)
     # Labels of a team or an overlay are not at fault if the job has none.
-    return name if path[0] == "metadata" and _is_of_other_file(written, name) else written
-
-
-def _find_written_node(mapping: Node) -> Node:
-    """The first node in a mapping that does not come from the kind description, which the author did not write."""
-    for node in _traced_nodes(mapping):
-        if not node.layer.startswith("kind "):
-            return node
-    return mapping
-
-
-def _is_of_other_file(node: Node, name: Node) -> bool:
-    one, other = location_of(node), location_of(name)
-    return bool(one and other and one.file != other.file)
+    return name if path[0] == "metadata" and one and other and one.file != other.file else written
 
 
 def _traced_nodes(tree: Node) -> Iterator[TracedKey | TracedScalar]:

@@ -10,7 +10,6 @@ from jobgen.model.data import Plain
 from jobgen.schema.shipped_kinds import find_custom_versions, find_versions
 
 NAME_LABEL = "kubernetes.io/metadata.name"
-"""The label that every namespace has."""
 
 # The user is not known offline: one without special rights is assumed. Go leaves out what is empty.
 _USER: dict[str, Plain] = {"username": "jobgen", "uid": "jobgen", "groups": ["system:authenticated"]}
@@ -65,35 +64,15 @@ class ResourceRule(NamedTuple):
     names: frozenset[str]
     scope: str
 
-    def matches_resource(self, group: str, version: str, resource: str, *, is_exact: bool) -> bool:
-        """Return True if the rule matches the creation of such a resource, whatever its name."""
-        return (
-            bool(self.operations & {"*", "CREATE"})
-            and bool(self.groups & {"*", group})
-            and self._matches_version(group, version, resource, is_exact=is_exact)
-            and bool(self.resources & {"*", "*/*", resource})
-        )
-
-    def _matches_version(self, group: str, version: str, resource: str, *, is_exact: bool) -> bool:
-        """Return True if the rule lists a version, or another one of the same resource that the API server serves."""
-        return bool(self._find_version(group, version, resource, is_exact=is_exact))
-
-    def find_version(self, group: str, version: str, resource: str) -> str:
-        """The version to which the API server converts an object for the rule; empty if it does not match."""
-        if self.matches_resource(group, version, resource, is_exact=False):
-            return self._find_version(group, version, resource, is_exact=False)
-        return ""
-
-    def _find_version(self, group: str, version: str, resource: str, *, is_exact: bool) -> str:
+    def find_version(self, group: str, version: str, resource: str, *, is_exact: bool) -> str:
+        """The version in which the rule reads a new object of such a resource; empty if it does not match any."""
+        is_named = self.groups & {"*", group} and self.resources & {"*", "*/*", resource}
+        if not is_named or not self.operations & {"*", "CREATE"}:
+            return ""
         if self.versions & {"*", version}:
             return version
         served = (known for known in sorted(self.versions) if _is_served(group, known, resource))
         return "" if is_exact else next(served, "")
-
-    def matches_object(self, request: Request) -> bool:
-        """Return True if the rule matches this object, given that it matches its resource."""
-        scope = "Namespaced" if request.namespace else "Cluster"
-        return self.scope in ("*", scope) and (not self.names or request.name in self.names)
 
 
 class Requirement(NamedTuple):
@@ -130,12 +109,12 @@ class MatchResources(NamedTuple):
 
     def matches_resource(self, group: str, version: str, resource: str) -> bool:
         """Return True if objects of a resource can match at all."""
-        matches = [rule.matches_resource(group, version, resource, is_exact=self.is_exact) for rule in self.rules]
-        return not matches or any(matches)
+        found = [rule.find_version(group, version, resource, is_exact=self.is_exact) for rule in self.rules]
+        return not found or any(found)
 
     def find_version(self, group: str, version: str, resource: str) -> str:
         """The version of an object that the policy reads: its own, or that of a rule for another one."""
-        found = [rule.find_version(group, version, resource) for rule in self.rules]
+        found = [rule.find_version(group, version, resource, is_exact=False) for rule in self.rules]
         return version if version in found else next((each for each in found if each), version)
 
     @property
@@ -156,8 +135,11 @@ class MatchResources(NamedTuple):
 
     def _matches_any(self, rules: tuple[ResourceRule, ...], request: Request) -> bool:
         group, version, resource = request.group, request.version, request.resource
+        scope = "Namespaced" if request.namespace else "Cluster"
         return any(
-            rule.matches_resource(group, version, resource, is_exact=self.is_exact) and rule.matches_object(request)
+            rule.find_version(group, version, resource, is_exact=self.is_exact)
+            and rule.scope in ("*", scope)
+            and (not rule.names or request.name in rule.names)
             for rule in rules
         )
 

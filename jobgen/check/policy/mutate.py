@@ -7,17 +7,17 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from jobgen.check.cel import Failed, bind
+from jobgen.check.cel import Bound, Failed
 from jobgen.check.cel.admission_scope import CompiledMutation, compile_mutation
 from jobgen.check.cel.together import NAMES
 from jobgen.check.policy.eval_context import EvalContext
 from jobgen.check.policy.expressions import PolicyExpression, find_variables, unwrap_optionals
 from jobgen.check.policy.match import parse_match
-from jobgen.check.policy.parse import GROUP, Binding, ParamRef, Policy, parse_param_ref
+from jobgen.check.policy.parse import GROUP, Binding, Policy, make_binding
 from jobgen.check.schema.admitted import Admission, name_type
 from jobgen.check.schema.shipped import find_shipped_schema
 from jobgen.check.validation import validate_object
-from jobgen.k8s.releases import NEWEST_RELEASE
+from jobgen.k8s.kinds import NEWEST_RELEASE
 from jobgen.model.data import Plain, location_of, untraced, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.limits import MAX_COPIED_NODES, MAX_DEPTH, MAX_NODES, MAX_OBJECT_LENGTH, Budget, BudgetExceededError
@@ -74,7 +74,10 @@ def _apply_operation(obj: Any, operation: Mapping[str, Any], copied: Budget) -> 
             return _set(obj, steps, copy.deepcopy(value), is_new=True)
         return _set(_remove(obj, source), steps, value, is_new=True)
     if kind == "test":
-        if _get_or_null(obj, steps) != operation.get("value"):
+        parent = _get(obj, steps[:-1])
+        # A missing key of a mapping is null.
+        found = parent.get(steps[-1]) if steps and isinstance(parent, dict) else _get(obj, steps)
+        if found != operation.get("value"):
             raise _FailedTest
         return obj
     if kind == "remove":
@@ -95,12 +98,6 @@ def count_nodes(value: Any, most: int) -> int:
         if isinstance(value, (dict, list)):
             waiting.extend(value.values() if isinstance(value, dict) else value)
     return count
-
-
-def _get_or_null(obj: Any, steps: list[str]) -> Any:
-    """The value at a path; null for a missing key of a mapping."""
-    parent = _get(obj, steps[:-1])
-    return parent.get(steps[-1]) if steps and isinstance(parent, dict) else _get(obj, steps)
 
 
 def _split(path: Any) -> list[str]:
@@ -161,7 +158,13 @@ def merge_configuration(
         made = dict(obj) if isinstance(obj, dict) else {}
         for name, value in configuration.items():
             child = f"{path}.{name}" if path else name
-            made[name] = merge_configuration(made.get(name), value, _find_field(schema, name, child), types, child)
+            known = schema.get("properties", {}).get(name)
+            extra = schema.get("additionalProperties")
+            found = known if isinstance(known, dict) else extra
+            if found is False and not schema.get("x-kubernetes-preserve-unknown-fields"):
+                raise PatchError(f"there is no field `{child}`")
+            field = found if isinstance(found, dict) else {}
+            made[name] = merge_configuration(made.get(name), value, field, types, child)
         return made
     if isinstance(configuration, list):
         return _merge_lists(obj if isinstance(obj, list) else [], configuration, schema, types, path)
@@ -190,22 +193,12 @@ def check_size(obj: Any) -> None:
 
 
 def _check_type(value: Any, schema: Schema, path: str) -> None:
-    """Raise a PatchError for a value whose type the schema of its field does not have."""
     expected = schema.get("type")
     allowed = _TYPES.get(expected) if isinstance(expected, str) else None
     if allowed is None or value is None or schema.get("x-kubernetes-int-or-string"):
         return
     if not isinstance(value, allowed) or (isinstance(value, bool) and expected != "boolean"):
         raise PatchError(f"`{path}` must be of type `{expected}`")
-
-
-def _find_field(schema: Schema, name: str, path: str) -> Schema:
-    known = schema.get("properties", {}).get(name)
-    extra = schema.get("additionalProperties")
-    found = known if isinstance(known, dict) else extra
-    if found is False and not schema.get("x-kubernetes-preserve-unknown-fields"):
-        raise PatchError(f"there is no field `{path}`")
-    return found if isinstance(found, dict) else {}
 
 
 def _resolve(schema: Schema, types: Mapping[str, Schema]) -> Schema:
@@ -229,10 +222,7 @@ def _merge_lists(
         identity = _identify(item, keys, item_schema)
         place = places.setdefault(identity, len(made))
         before = made[place] if place < len(made) else None
-        made[place:] = [
-            merge_configuration(before, item, item_schema, types, f"{path}[{place}]"),
-            *made[place + 1 :],
-        ]
+        made[place : place + 1] = [merge_configuration(before, item, item_schema, types, f"{path}[{place}]")]
     return made
 
 
@@ -255,7 +245,6 @@ class Mutation(NamedTuple):
     compiled: CompiledMutation
     source: Source
     variables: tuple[str, ...]
-    """The variables that the expression reads."""
 
 
 class MutatingPolicy(NamedTuple):
@@ -269,13 +258,11 @@ class MutatingPolicy(NamedTuple):
 
 
 def _find_errors(document: Mapping[str, Any]) -> list[Problem]:
-    """Why the API server refuses a document."""
     kind = str(value_of(document["kind"]))
     shipped = find_shipped_schema(f"{GROUP}/v1", kind, Cluster())
     found = shipped.check({**document, "apiVersion": f"{GROUP}/v1"}) if shipped else []
-    found = [problem for problem in found if problem.severity is Severity.ERROR] or validate_object(
-        document, NEWEST_RELEASE
-    )
+    found = [problem for problem in found if problem.severity is Severity.ERROR]
+    found = found or validate_object(document, NEWEST_RELEASE)
     return [problem._replace(rule="invalid-policy", category="policy") for problem in found]
 
 
@@ -325,17 +312,7 @@ def parse_mutating_binding(document: Mapping[str, Any], problems: list[Problem])
     """The binding of a document, or None with the problems that the API server would refuse it for."""
     found = _find_errors(document)
     problems += found
-    if found:
-        return None
-    spec: Any = untraced(document["spec"])
-    param: ParamRef | None = parse_param_ref(spec["paramRef"]) if spec.get("paramRef") else None
-    return Binding(
-        name=str(value_of(document["metadata"]["name"])),
-        policy=spec["policyName"],
-        severity=Severity.ERROR,
-        match=parse_match(spec.get("matchResources") or {}),
-        params=param,
-    )
+    return None if found else make_binding(document, Severity.ERROR)
 
 
 def apply_mutations(
@@ -362,12 +339,18 @@ def apply_mutations(
 
 def _apply(mutation: Mutation, context: EvalContext, find_schema: FindSchema) -> Any:
     obj: Any = context.bindings["object"]
-    patch = _evaluate(mutation, context)
-    made = (
-        apply_json_patch(obj, patch)
-        if mutation.patch_type == _JSON_PATCH
-        else _apply_configuration(obj, patch, find_schema)
-    )
+    values = {name: context.evaluate(context.policy.variables[name]) for name in mutation.variables}
+    known = {name: value for name, value in values.items() if not isinstance(value, Failed)}
+    patch = mutation.compiled.expression(Bound({**context.bindings, "variables": known}))
+    if isinstance(patch, Failed):
+        # A variable that failed is left out: only an expression that really reads it fails too.
+        failed = next((value for value in values.values() if isinstance(value, Failed)), patch)
+        raise PatchError(failed.message)
+    if mutation.compiled.mismatch:
+        raise PatchError(mutation.compiled.mismatch)
+    patch = _to_json(patch)
+    is_json = mutation.patch_type == _JSON_PATCH
+    made = apply_json_patch(obj, patch) if is_json else _apply_configuration(obj, patch, find_schema)
     if not isinstance(made, dict):
         raise PatchError("the result is not an object")
     check_size(made)
@@ -375,20 +358,6 @@ def _apply(mutation: Mutation, context: EvalContext, find_schema: FindSchema) ->
         if made.get(field) != obj.get(field):
             raise PatchError(f"`{field}` cannot be changed")
     return made
-
-
-def _evaluate(mutation: Mutation, context: EvalContext) -> Any:
-    """The patch of a mutation as JSON has it."""
-    values = {name: context.evaluate(context.policy.variables[name]) for name in mutation.variables}
-    known = {name: value for name, value in values.items() if not isinstance(value, Failed)}
-    patch = mutation.compiled.expression(bind({**context.bindings, "variables": known}))
-    if isinstance(patch, Failed):
-        # A variable that failed is left out: only an expression that really reads it fails too.
-        failed = next((value for value in values.values() if isinstance(value, Failed)), patch)
-        raise PatchError(failed.message)
-    if mutation.compiled.mismatch:
-        raise PatchError(mutation.compiled.mismatch)
-    return _to_json(patch)
 
 
 def _to_json(value: Any) -> Any:

@@ -51,10 +51,17 @@ class Mutator:
         """Apply the policies to an object; values that they do not change keep their locations."""
         key = (str(value_of(obj.get("apiVersion"))), str(value_of(obj.get("kind"))))
         if key not in self._by_kind:
-            self._by_kind[key] = self._match_kind(*key)
+            group, _, version = key[0].rpartition("/")
+            resource = self._evaluator.name_resource(group, key[1])
+            self._by_kind[key] = tuple(
+                (each, bindings)
+                for each, bindings in self._evaluator.policies.mutating
+                if bindings and each.policy.match.matches_resource(group, version, resource)
+            )
         if not self._by_kind[key]:
             return Mutated(obj)
-        changes = tuple(each for each in self._apply(obj, self._by_kind[key]) if each.error or _is_change(each))
+        applied = self._apply(obj, self._by_kind[key])
+        changes = tuple(each for each in applied if each.error or not is_same(each.before, each.after))
         is_traced = has_locations(obj)
         removals: list[Removal] = []
         made: Any = obj
@@ -63,15 +70,6 @@ class Mutator:
         # No more than these are reported of an object.
         failures = tuple(islice((_to_problem(change) for change in changes if change.error), MAX_FINDINGS))
         return Mutated(made, failures, changes, tuple(removals))
-
-    def _match_kind(self, api_version: str, kind: str) -> tuple[tuple[MutatingPolicy, tuple[Binding, ...]], ...]:
-        group, _, version = api_version.rpartition("/")
-        resource = self._evaluator.name_resource(group, kind)
-        return tuple(
-            (each, bindings)
-            for each, bindings in self._evaluator.policies.mutating
-            if bindings and each.policy.match.matches_resource(group, version, resource)
-        )
 
     def _apply(
         self, obj: Mapping[str, Node], matched: tuple[tuple[MutatingPolicy, tuple[Binding, ...]], ...]
@@ -120,17 +118,13 @@ class Mutator:
         admitted = self._schemas.find_admission(param)(param) if isinstance(param, dict) else param
         request = subject.request
         version = find_other_version(policy.policy, request.group, request.version, request.resource)
-        read = convert_subject(subject, version) if version else subject
+        read = convert_subject(subject, version)
         context = self._evaluator.make_context(policy.policy, read, admitted)
         admit = self._schemas.find_admission(read.object)
         for change in apply_mutations(policy, context, self._schemas.read_schema, admit):
             sent = {"apiVersion": subject.object.get("apiVersion")}
             error = "" if policy.policy.ignores_errors else change.error
             yield change._replace(before={**change.before, **sent}, after={**change.after, **sent}, error=error)
-
-
-def _is_change(change: Change) -> bool:
-    return not is_same(change.before, change.after)
 
 
 def _to_problem(change: Change) -> Problem:

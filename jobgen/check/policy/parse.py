@@ -10,7 +10,7 @@ from jobgen.check.cel.values import OFFLINE
 from jobgen.check.policy.expressions import PolicyExpression, find_expression_error
 from jobgen.check.policy.match import MatchResources, Selector, parse_match, parse_selector
 from jobgen.check.validation import validate_object
-from jobgen.k8s.releases import NEWEST_RELEASE
+from jobgen.k8s.kinds import NEWEST_RELEASE
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.schema.own_formats import compile_schema
@@ -18,7 +18,6 @@ from jobgen.schema.own_formats import compile_schema
 GROUP = "admissionregistration.k8s.io"
 POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
 MUTATING, MUTATING_BINDING = "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"
-_VERSIONS = ("v1", "v1beta1", "v1alpha1")
 
 
 class Validation(NamedTuple):
@@ -54,13 +53,6 @@ class Policy(NamedTuple):
         return [each for each in (*self.conditions, *self.variables.values(), *of_validations) if each]
 
 
-class _ExpressionRules(NamedTuple):
-    """How to check an expression: not at all if its policy is trusted, or if it has a problem already."""
-
-    is_trusted: bool
-    faulty_nodes: frozenset[int]
-
-
 class ParamRef(NamedTuple):
     """Which params a binding passes to its policy."""
 
@@ -92,7 +84,7 @@ def is_mutating(document: Mapping[str, Node]) -> bool:
 
 def _is_one_of(document: Mapping[str, Node], kinds: tuple[str, ...]) -> bool:
     group, _, version = str(value_of(document.get("apiVersion"))).rpartition("/")
-    return group == GROUP and version in _VERSIONS and value_of(document.get("kind")) in kinds
+    return group == GROUP and version in ("v1", "v1beta1", "v1alpha1") and value_of(document.get("kind")) in kinds
 
 
 def _refuse(message: str, node: Node, rule: str = "invalid-policy") -> Problem:
@@ -111,16 +103,17 @@ def parse_policy(document: Mapping[str, Any], problems: list[Problem], *, is_tru
         return None
     assert isinstance(spec, dict), "the schema requires it"
     found += [] if is_trusted else _find_errors(document)
-    rules = _ExpressionRules(is_trusted, frozenset(id(problem.node) for problem in found))
+    # What has a problem already is not checked; None if nothing is.
+    faulty = None if is_trusted else frozenset(id(problem.node) for problem in found)
     conditions = [
-        _parse_expression(item, "expression", {}, "bool", rules, found) for item in spec.get("matchConditions", ())
+        _parse_expression(item, "expression", {}, "bool", faulty, found) for item in spec.get("matchConditions", ())
     ]
     variables: dict[str, PolicyExpression | None] = {}
     for item in spec.get("variables", ()):
-        variables[str(value_of(item["name"]))] = _parse_expression(item, "expression", variables, "any", rules, found)
-    validations = [_parse_validation(item, variables, rules, found) for item in spec.get("validations", ())]
+        variables[str(value_of(item["name"]))] = _parse_expression(item, "expression", variables, "any", faulty, found)
+    validations = [_parse_validation(item, variables, faulty, found) for item in spec.get("validations", ())]
     for item in spec.get("auditAnnotations", ()):
-        _parse_expression(item, "valueExpression", variables, "any", rules, found)
+        _parse_expression(item, "valueExpression", variables, "any", faulty, found)
     problems += found
     if found:
         return None
@@ -138,12 +131,15 @@ def parse_policy(document: Mapping[str, Any], problems: list[Problem], *, is_tru
 
 
 def _parse_validation(
-    item: dict[str, Any], variables: dict[str, PolicyExpression | None], rules: _ExpressionRules, found: list[Problem]
+    item: dict[str, Any],
+    variables: dict[str, PolicyExpression | None],
+    faulty: frozenset[int] | None,
+    found: list[Problem],
 ) -> Validation | None:
-    expression = _parse_expression(item, "expression", variables, "bool", rules, found)
+    expression = _parse_expression(item, "expression", variables, "bool", faulty, found)
     message_expression = None
     if str(value_of(item.get("messageExpression", ""))).strip():
-        message_expression = _parse_expression(item, "messageExpression", variables, "string", rules, found)
+        message_expression = _parse_expression(item, "messageExpression", variables, "string", faulty, found)
     message = str(value_of(item.get("message", ""))).strip()
     return Validation(expression, message, message_expression) if expression else None
 
@@ -153,14 +149,13 @@ def _parse_expression(
     field: str,
     variables: dict[str, PolicyExpression | None],
     returns: str,
-    rules: _ExpressionRules,
+    faulty: frozenset[int] | None,
     found: list[Problem],
 ) -> PolicyExpression | None:
-    """An expression of a policy, or None with its problem."""
     text = str(value_of(item[field]))
-    if id(item[field]) in rules.faulty_nodes:
+    if faulty and id(item[field]) in faulty:
         return None
-    reason = "" if rules.is_trusted else find_expression_error(text, variables, returns)
+    reason = "" if faulty is None else find_expression_error(text, variables, returns)
     if OFFLINE in reason:
         problem = _refuse(f"the policy is not evaluated: {reason}", item[field], "policy-not-evaluated")
         found.append(problem._replace(severity=Severity.WARNING))
@@ -169,12 +164,6 @@ def _parse_expression(
         found.append(_refuse(f"`{field}` does not compile: {reason}", item[field]))
         return None
     return PolicyExpression(text, variables, returns)
-
-
-def _find_schema_errors(document: Mapping[str, Any], kind: str) -> list[Problem]:
-    # Imported late: most repositories have no policies of their own.
-
-    return find_schema_errors(document, kind)
 
 
 def _find_errors(document: Mapping[str, Any]) -> list[Problem]:
@@ -189,36 +178,33 @@ def parse_binding(document: Mapping[str, Any], problems: list[Problem], *, is_tr
     problems += found
     if found:
         return None
+    actions = [value_of(action) for action in document["spec"]["validationActions"]]
+    # The strongest action counts.
+    weaker = Severity.WARNING if "Warn" in actions else Severity.INFO
+    return make_binding(document, Severity.ERROR if "Deny" in actions else weaker)
+
+
+def make_binding(document: Mapping[str, Any], severity: Severity) -> Binding:
+    """The binding of a document that its schema has accepted."""
     spec: Any = untraced(document["spec"])
+    param = spec.get("paramRef") or None
     return Binding(
         name=str(value_of(document["metadata"]["name"])),
         policy=spec["policyName"],
-        severity=_to_severity(spec["validationActions"]),
-        match=parse_match(spec.get("matchResources", {})),
-        params=parse_param_ref(spec["paramRef"]) if "paramRef" in spec else None,
-    )
-
-
-def _to_severity(actions: list[str]) -> Severity:
-    """The strongest of a binding's actions."""
-    if "Deny" in actions:
-        return Severity.ERROR
-    return Severity.WARNING if "Warn" in actions else Severity.INFO
-
-
-def parse_param_ref(spec: Any) -> ParamRef:
-    """Which params a binding passes."""
-    return ParamRef(
-        name=spec.get("name", ""),
-        namespace=spec.get("namespace", ""),
-        selector=parse_selector(spec.get("selector")),
-        denies=spec.get("parameterNotFoundAction") == "Deny",
+        severity=severity,
+        match=parse_match(spec.get("matchResources") or {}),
+        params=param
+        and ParamRef(
+            name=param.get("name", ""),
+            namespace=param.get("namespace", ""),
+            selector=parse_selector(param.get("selector")),
+            denies=param.get("parameterNotFoundAction") == "Deny",
+        ),
     )
 
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _STRINGS: dict[str, Any] = {"type": "array", "items": _TEXT}
-_LABELS: dict[str, Any] = {"type": "object", "additionalProperties": _TEXT}
 
 
 def _mapping(title: str, required: tuple[str, ...] = (), **fields: dict[str, Any]) -> dict[str, Any]:
@@ -241,7 +227,7 @@ def _one_of(*values: str) -> dict[str, Any]:
 
 _SELECTOR = _mapping(
     "a selector",
-    matchLabels=_LABELS,
+    matchLabels={"type": "object", "additionalProperties": _TEXT},
     matchExpressions=_list(
         _mapping(
             "a selector expression",
@@ -273,8 +259,6 @@ _MATCH = _mapping(
     matchPolicy=_one_of("Equivalent", "Exact"),
 )
 _NAMED = ("name", "expression")
-_CONDITIONS = _list(_mapping("a match condition", _NAMED, name=_TEXT, expression=_TEXT))
-_VARIABLES = _list(_mapping("a variable", _NAMED, name=_TEXT, expression=_TEXT))
 _VALIDATIONS = _list(
     _mapping(
         "a validation",
@@ -290,8 +274,8 @@ _POLICY = _mapping(
     ("matchConstraints",),
     failurePolicy=_one_of("Fail", "Ignore"),
     matchConstraints=_MATCH,
-    matchConditions=_CONDITIONS,
-    variables=_VARIABLES,
+    matchConditions=_list(_mapping("a match condition", _NAMED, name=_TEXT, expression=_TEXT)),
+    variables=_list(_mapping("a variable", _NAMED, name=_TEXT, expression=_TEXT)),
     validations=_VALIDATIONS,
     auditAnnotations=_list(
         _mapping("an audit annotation", ("key", "valueExpression"), key=_TEXT, valueExpression=_TEXT)
@@ -320,15 +304,11 @@ def _object(title: str, spec: dict[str, Any]) -> dict[str, Any]:
     return _mapping(title, ("metadata", "spec"), apiVersion=_TEXT, kind=_TEXT, metadata=metadata, spec=spec, status={})
 
 
-_SCHEMAS = {
-    "ValidatingAdmissionPolicy": _object("a policy", _POLICY),
-    "ValidatingAdmissionPolicyBinding": _object("a binding", _BINDING),
-}
+_SCHEMAS = {POLICY: _object("a policy", _POLICY), BINDING: _object("a binding", _BINDING)}
 _CHECKS = {name: compile_schema(name, _SCHEMAS) for name in _SCHEMAS}
 
 
-def find_schema_errors(document: Mapping[str, Node], kind: str) -> list[Problem]:
-    """What the schema of its kind refuses in a policy or a binding."""
+def _find_schema_errors(document: Mapping[str, Node], kind: str) -> list[Problem]:
     problems: list[Problem] = []
     _CHECKS[kind](document, kind, document, problems)
     return [problem._replace(rule="invalid-policy", category="policy") for problem in problems]

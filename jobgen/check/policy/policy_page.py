@@ -11,7 +11,6 @@ from jobgen.model.lazy_re import lazy_pattern
 _CODE = lazy_pattern(r"(`[^`\n]*`)")
 _MARKUP = lazy_pattern(r"[<\[\]]|^[ \t]*#", re.MULTILINE)
 _BINDING = "Binding"
-_DESCRIPTION = "jobgen.dev/description"
 _HEAD = """\
 # Policies
 
@@ -32,47 +31,29 @@ class PolicyDocument(NamedTuple):
 
 def format_page(documents: Sequence[PolicyDocument], off: Iterable[str] = ()) -> str:
     """The page; policies that the settings turn off are marked."""
-    policies = [one for one in documents if not str(one.data["kind"]).endswith(_BINDING)]
     bindings = [one.data for one in documents if str(one.data["kind"]).endswith(_BINDING)]
     turned_off = frozenset(off)
-    rows = [_format_row(one, _find_bindings(one, bindings), turned_off) for one in policies]
-    sections = [_format_section(one, _find_bindings(one, bindings), turned_off) for one in policies]
-    return _HEAD + "".join(f"{row}\n" for row in rows) + "".join(f"\n{section}" for section in sections)
+    rows, sections = "", ""
+    for file, data in documents:
+        if str(data["kind"]).endswith(_BINDING):
+            continue
+        name, spec, kind = str(data["metadata"]["name"]), data["spec"], f"{data['kind']}{_BINDING}"
+        own = [one["spec"] for one in bindings if one["kind"] == kind and one["spec"].get("policyName") == name]
+        actions = dict.fromkeys(action for one in own for action in one.get("validationActions") or ("Mutate",))
+        state = "off" if name in turned_off else ", ".join(actions) or "no binding"
+        rules = (spec.get("matchConstraints") or {}).get("resourceRules") or ()
+        kinds = ", ".join(dict.fromkeys(each for rule in rules for each in sorted(rule.get("resources") or ())))
+        rows += f"| [{name}](#{name}) | {state} | {_cell(kinds)} | {_cell(file)} |\n"
+        sections += f"\n{_format_section(name, data, own, is_off=name in turned_off)}"
+    return _HEAD + rows + sections
 
 
-def _find_bindings(policy: PolicyDocument, bindings: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    kind = f"{policy.data['kind']}{_BINDING}"
-    return [one for one in bindings if one["kind"] == kind and one["spec"].get("policyName") == _name(policy.data)]
-
-
-def _name(data: Mapping[str, Any]) -> str:
-    return str(data["metadata"]["name"])
-
-
-def _format_row(policy: PolicyDocument, bindings: Sequence[Mapping[str, Any]], off: frozenset[str]) -> str:
-    name = _name(policy.data)
-    actions = dict.fromkeys(
-        action for one in bindings for action in one["spec"].get("validationActions") or ("Mutate",)
-    )
-    state = "off" if name in off else ", ".join(actions) or "no binding"
-    kinds = ", ".join(dict.fromkeys(_list_resources(policy.data)))
-    return f"| [{name}](#{name}) | {state} | {_cell(kinds)} | {_cell(policy.file)} |"
-
-
-def _list_resources(data: Mapping[str, Any]) -> Iterator[str]:
-    match = data["spec"].get("matchConstraints") or {}
-    for rule in match.get("resourceRules") or ():
-        yield from sorted(rule.get("resources") or ())
-
-
-def _format_section(policy: PolicyDocument, bindings: Sequence[Mapping[str, Any]], off: frozenset[str]) -> str:
-    data, name = policy.data, _name(policy.data)
+def _format_section(name: str, data: Mapping[str, Any], bindings: Sequence[Mapping[str, Any]], *, is_off: bool) -> str:
     lines = [f"## {name}", ""]
-    description = (data["metadata"].get("annotations") or {}).get(_DESCRIPTION)
+    description = (data["metadata"].get("annotations") or {}).get("jobgen.dev/description")
     lines += [_escape(str(description).strip()), ""] if description else []
-    lines += ["The settings turn it off.", ""] if name in off else []
-    for binding in bindings:
-        spec = binding["spec"]
+    lines += ["The settings turn it off.", ""] if is_off else []
+    for spec in bindings:
         actions = ", ".join(spec.get("validationActions") or ("Mutate",))
         lines.append(f"- {actions}: {_describe_place(spec)}")
     lines += [""] if bindings else ["It has no binding, so it has no effect.", ""]

@@ -33,7 +33,6 @@ class Resource(NamedTuple):
 
 
 FindSchema = Callable[[str, str], dict[str, Any] | None]
-"""Returns the schema of a kind by its apiVersion and name."""
 
 
 def find_type_problems(
@@ -41,12 +40,21 @@ def find_type_problems(
 ) -> Iterator[Problem]:
     """The warnings of the API server for a policy that it accepts, each on its expression."""
     spec = document["spec"]
-    texts = [str(value_of(node)) for node in _list_expressions(spec)]
+    items = [item for field in ("variables", "validations") for item in spec.get(field, ())]
+    texts = [str(value_of(item.get(field, ""))) for item in items for field in ("expression", "messageExpression")]
     found: dict[int, tuple[Node, dict[str, list[str]]]] = {}
     for resource in _match_resources(untraced(spec), resources):
         schema = find_schema(resource.api_version, resource.kind)
         if schema is not None:
-            scope = _declare(spec, schema, texts, find_schema)
+            scope = AdmissionScope(has_params="paramKind" in spec, has_variables=True)
+            kind, fields = declare_object(schema, texts, "object")
+            scope.declare_data({"object": kind, "oldObject": kind}, fields)
+            if "paramKind" in spec:
+                param = untraced(spec["paramKind"])
+                known = find_schema(str(param.get("apiVersion")), str(param.get("kind")))
+                if known is not None:
+                    kind, fields = declare_object(known, texts, "params")
+                    scope.declare_data({"params": kind}, fields)
             for node, message in _check(spec, scope):
                 name = f"{resource.kind} of {resource.api_version}"
                 found.setdefault(id(node), (node, {}))[1].setdefault(message, []).append(name)
@@ -56,15 +64,6 @@ def find_type_problems(
             yield Problem(
                 RULE, f"{message}, if the object is a {listed}", node, category="policy", severity=Severity.WARNING
             )
-
-
-def _list_expressions(spec: Mapping[str, Any]) -> Iterator[Node]:
-    for item in spec.get("variables", ()):
-        yield item["expression"]
-    for item in spec.get("validations", ()):
-        yield item["expression"]
-        if str(value_of(item.get("messageExpression", ""))).strip():
-            yield item["messageExpression"]
 
 
 def _match_resources(spec: Any, resources: Iterable[Resource]) -> list[Resource]:
@@ -77,21 +76,6 @@ def _match_resources(spec: Any, resources: Iterable[Resource]) -> list[Resource]
             known = (by_name.get(name) for name in product(*listed))
             found |= dict.fromkeys([each for each in known if each][:MAX_TYPES])
     return sorted(found)
-
-
-def _declare(
-    spec: Mapping[str, Any], schema: dict[str, Any], texts: list[str], find_schema: FindSchema
-) -> AdmissionScope:
-    scope = AdmissionScope(has_params="paramKind" in spec, has_variables=True)
-    kind, fields = declare_object(schema, texts, "object")
-    scope.declare_data({"object": kind, "oldObject": kind}, fields)
-    if "paramKind" in spec:
-        param = untraced(spec["paramKind"])
-        known = find_schema(str(param.get("apiVersion")), str(param.get("kind")))
-        if known is not None:
-            kind, fields = declare_object(known, texts, "params")
-            scope.declare_data({"params": kind}, fields)
-    return scope
 
 
 def _check(spec: Mapping[str, Any], scope: AdmissionScope) -> Iterator[tuple[Node, str]]:

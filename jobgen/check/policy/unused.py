@@ -25,9 +25,7 @@ _SIMILAR_KINDS = (
     "MutatingWebhookConfiguration",
     "ValidatingWebhookConfiguration",
 )
-_BUILTIN_GROUPS = ("apps", "autoscaling", "batch", "policy")
-_TYPO_CUTOFF = 0.85
-_PARAM_KINDS = (("v1", "ConfigMap"), ("v1", "Namespace"))
+_BUILTIN_GROUPS = ("", "apps", "autoscaling", "batch", "policy")
 
 
 class UnmatchedPolicy(NamedTuple):
@@ -40,17 +38,13 @@ class UnmatchedPolicy(NamedTuple):
 def find_unevaluated(documents: Iterable[_Document]) -> Iterator[Problem]:
     """Report documents that are neither policies nor bindings nor anything that a policy reads."""
     every = list(documents)
-    params = {
-        (_text(spec.get("paramKind"), "apiVersion"), _text(spec.get("paramKind"), "kind")) for spec in _specs(every)
-    }
+    read = {("v1", "ConfigMap"), ("v1", "Namespace")}
+    for spec in (document.get("spec") for document in every if is_policy(document)):
+        if isinstance(spec, dict):
+            read.add((_text(spec.get("paramKind"), "apiVersion"), _text(spec.get("paramKind"), "kind")))
     for document in every:
         api_version, kind = _text(document, "apiVersion"), _text(document, "kind")
-        if (
-            is_policy(document)
-            or is_mutating(document)
-            or (api_version, kind) in params
-            or (api_version, kind) in _PARAM_KINDS
-        ):
+        if is_policy(document) or is_mutating(document) or (api_version, kind) in read:
             continue
         node = document.get("kind", document)
         if kind in (POLICY, BINDING):
@@ -59,7 +53,7 @@ def find_unevaluated(documents: Iterable[_Document]) -> Iterator[Problem]:
         elif api_version.partition("/")[0].endswith(_ENGINES) or kind in _SIMILAR_KINDS:
             message = f"`{kind}` of `{api_version}` is not evaluated; rewrite it as a {POLICY}, or move it elsewhere"
             yield _report(message, node, Severity.ERROR)
-        elif closest := find_closest(kind, [POLICY, BINDING], _TYPO_CUTOFF):
+        elif closest := find_closest(kind, [POLICY, BINDING], 0.85):
             yield _report(f"`{kind}` is not a kind of policies; did you mean `{closest}`?", node, Severity.ERROR)
         else:
             found = f"`{kind}`" if kind else "a document without `kind`"
@@ -91,38 +85,28 @@ def find_unmatched(
 
 def _matches_any(matches: Sequence[MatchResources], resources: Iterable[NamedResource]) -> bool:
     # Kinds of Kubernetes itself are not described, so their group is enough.
-    if all(match.rules and any(_is_builtin(rule.groups) for rule in match.rules) for match in matches):
+    groups = [[group for rule in match.rules for group in rule.groups] for match in matches]
+    if all(any(group in _BUILTIN_GROUPS or group.endswith(".k8s.io") for group in named) for named in groups):
         return True
-    return any(all(_matches_kind(match, *resource) for match in matches) for resource in resources)
-
-
-def _is_builtin(groups: Iterable[str]) -> bool:
-    return any(group == "" or group in _BUILTIN_GROUPS or group.endswith(".k8s.io") for group in groups)
-
-
-def _matches_kind(match: MatchResources, group: str, version: str, resource: str) -> bool:
-    """Return True if a match selects a resource in any operation: what is not evaluated on creation is documented."""
-    rules = tuple(rule._replace(operations=frozenset("*")) for rule in match.rules)
-    return match._replace(rules=rules).matches_resource(group, version, resource)
+    # Any operation counts: what is not evaluated on creation is documented.
+    by_any = [
+        match._replace(rules=tuple(rule._replace(operations=frozenset("*")) for rule in match.rules))
+        for match in matches
+    ]
+    return any(all(match.matches_resource(*resource) for match in by_any) for resource in resources)
 
 
 def _explain(subject: str, block: Any, resources: Sequence[NamedResource]) -> Problem:
     """Point at the first group or resource that no kind has."""
-    known_groups = sorted({group for group, _, _ in resources})
+    groups, plurals = ({resource[place] for resource in resources} for place in (0, 2))
     rules = block.get("resourceRules", ()) if isinstance(block, dict) else ()
-    for rule in rules:
-        for node in rule["apiGroups"]:
-            group = str(value_of(node))
-            if group != "*" and group not in known_groups:
-                hint = did_you_mean(group, known_groups)
-                return _unmatched(f"{subject} matches no kind: no kind has the group `{group}`{hint}", node)
-    plurals = sorted({plural for _, _, plural in resources})
-    for rule in rules:
-        for node in rule["resources"]:
-            resource = str(value_of(node))
-            if resource not in plurals and "*" not in resource:
-                hint = did_you_mean(resource, plurals)
-                return _unmatched(f"{subject} matches no kind: no kind has the resource `{resource}`{hint}", node)
+    for field, word, known in (("apiGroups", "group", groups), ("resources", "resource", plurals)):
+        for node in (node for rule in rules for node in rule[field]):
+            name = str(value_of(node))
+            is_any = "*" in name if field == "resources" else name == "*"
+            if name not in known and not is_any:
+                hint = did_you_mean(name, sorted(known))
+                return _unmatched(f"{subject} matches no kind: no kind has the {word} `{name}`{hint}", node)
     return _unmatched(f"{subject} matches no kind; check its groups, versions and resources", block)
 
 
@@ -132,13 +116,6 @@ def _unmatched(message: str, node: Any) -> Problem:
 
 def _report(message: str, node: Any, severity: Severity) -> Problem:
     return Problem("not-a-policy", message, node, category="policy", severity=severity)
-
-
-def _specs(documents: Iterable[_Document]) -> Iterator[Mapping[str, Any]]:
-    for document in documents:
-        spec = document.get("spec")
-        if is_policy(document) and isinstance(spec, dict):
-            yield spec
 
 
 def _text(holder: Any, key: str) -> str:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
+from jobgen.check.schema.cel_types import generate_name
 from jobgen.check.schema.crd_schema import DROPS_STATUS
 from jobgen.k8s.images import parse_image_name
-from jobgen.k8s.releases import Release, parse_release
+from jobgen.k8s.kinds import Release, parse_release
 from jobgen.model.data import Plain
 from jobgen.model.limits import Budget
 from jobgen.schema.types_of_release import DECODED, METADATA, Types
 
 _PORT: dict[str, Any] = {"protocol": "TCP"}
 _FILES: dict[str, Any] = {"defaultMode": 420}
-_NAME_SINCE: Release = (1, 30)
 _VOLUMES_SINCE: Release = (1, 31)
 _REFERENCES = (
     "ConfigMapEnvSource ConfigMapKeySelector ConfigMapProjection ConfigMapVolumeSource LocalObjectReference "
@@ -28,7 +29,7 @@ _REFERENCES = (
 
 IN_CRDS: Mapping[str, Mapping[str, tuple[Release, Any]]] = {
     "core_v1.ContainerPort": {"protocol": ((1, 0), "TCP")},
-    **{f"core_v1.{name}": {"name": (_NAME_SINCE, "")} for name in _REFERENCES},
+    **{f"core_v1.{name}": {"name": ((1, 30), "")} for name in _REFERENCES},
     "core_v1.GRPCAction": {"service": (_VOLUMES_SINCE, "")},
     "core_v1.FileKeySelector": {"optional": ((1, 34), False)},
     "core_v1.AzureDiskVolumeSource": {"fsType": (_VOLUMES_SINCE, "ext4"), "readOnly": (_VOLUMES_SINCE, False)},
@@ -129,6 +130,7 @@ IN_OBJECTS: Mapping[str, Mapping[str, Any]] = {
 }
 """What the API server fills in and Go writes out for objects of its own kinds."""
 
+# Kubernetes' own kinds of whose objects the API server counts the generations.
 _GENERATED = frozenset(
     """CronJob DaemonSet Deployment Ingress Job MutatingAdmissionPolicy MutatingWebhookConfiguration NetworkPolicy Pod
     PodDisruptionBudget ReplicaSet ResourceClaim StatefulSet ValidatingAdmissionPolicy
@@ -141,11 +143,6 @@ def name_type(api_version: str, kind: str) -> str:
     """Return the name of the type of an object, such as `batch_v1.Job`."""
     group, _, version = api_version.rpartition("/")
     return f"{_PLACES.get(group, group.partition('.')[0])}_{version}.{kind}"
-
-
-def has_generation(kind: str) -> bool:
-    """Return True if the API server counts the generations of objects of one of Kubernetes' own kinds."""
-    return kind in _GENERATED
 
 
 def _complete_container(container: dict[str, Any]) -> dict[str, Any]:
@@ -179,10 +176,6 @@ def _complete_rolling_update(field: str, defaults: Mapping[str, Any]) -> Callabl
     return complete
 
 
-def _complete_volume(volume: dict[str, Any]) -> dict[str, Any]:
-    return volume if len(volume.keys() - {"name"}) else {**volume, "emptyDir": {}}
-
-
 def _complete_service_port(port: dict[str, Any]) -> dict[str, Any]:
     return {**port, "targetPort": port["port"]} if "targetPort" not in port and "port" in port else port
 
@@ -203,22 +196,18 @@ def _complete_pod(pod: dict[str, Any]) -> dict[str, Any]:
         for field in ("containers", "initContainers"):
             listed = spec.get(field)
             for container in listed if isinstance(listed, list) else ():
-                _request_limits(container)
+                resources = container.get("resources") if isinstance(container, dict) else None
+                limits = resources.get("limits") if isinstance(resources, dict) else None
+                if isinstance(resources, dict) and isinstance(limits, dict) and limits:
+                    given = resources.get("requests")
+                    resources["requests"] = {**limits, **(given if isinstance(given, dict) else {})}
     return pod
 
 
-def _request_limits(container: Any) -> None:
-    resources = container.get("resources") if isinstance(container, dict) else None
-    limits = resources.get("limits") if isinstance(resources, dict) else None
-    if isinstance(resources, dict) and isinstance(limits, dict) and limits:
-        given = resources.get("requests")
-        resources["requests"] = {**limits, **(given if isinstance(given, dict) else {})}
-
-
-COMPLETIONS: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+_COMPLETIONS: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "core_v1.Container": _complete_container,
     "core_v1.EphemeralContainer": _complete_container,
-    "core_v1.Volume": _complete_volume,
+    "core_v1.Volume": lambda volume: volume if volume.keys() - {"name"} else {**volume, "emptyDir": {}},
     "core_v1.ServicePort": _complete_service_port,
     "core_v1.Pod": _complete_pod,
     "apps_v1.DeploymentSpec": _complete_rolling_update("strategy", {"maxSurge": "25%", "maxUnavailable": "25%"}),
@@ -226,16 +215,9 @@ COMPLETIONS: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "apps_v1.StatefulSetSpec": _complete_rolling_update("updateStrategy", {"partition": 0}),
     "networking_v1.NetworkPolicySpec": _complete_network_policy,
 }
-"""Defaults that depend on other fields of a value."""
-
-AT_ROOT: Mapping[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
-    "batch_v1.Job": ("spec", _complete_job)
-}
-"""Defaults that a type has only in an object of its own, not inside another kind: a CronJob has none for its jobs."""
 
 
 Admission = Callable[[Mapping[str, Plain]], dict[str, Plain]]
-"""Converts an object without locations."""
 _Convert = Callable[[Any], Any]
 
 UID = "00000000-0000-4000-8000-000000000000"
@@ -243,8 +225,6 @@ UID = "00000000-0000-4000-8000-000000000000"
 CREATION = "2026-01-01T00:00:00Z"
 """Stands for the time at which an object is created."""
 _MAPPING_STEPS = 5
-_MAX_NAME_LENGTH = 63
-_GENERATED_SUFFIX = "xxxxx"
 _HEAD = ("apiVersion", "kind", "metadata")
 # Fields of metadata that Go leaves out if they are empty.
 _EMPTY: tuple[Any, ...] = ("", [], {}, None)
@@ -271,7 +251,7 @@ def compile_admission(
     is_builtin = compiler is not None and compiler.is_decoded
     convert = None if schema is None or compiler is None else compiler.of_root(schema, name_type(api_version, kind))
     drops_status = is_builtin or (schema is not None and DROPS_STATUS in schema)
-    is_counted = not is_builtin or has_generation(kind)
+    is_counted = not is_builtin or kind in _GENERATED
 
     def admit(obj: Mapping[str, Plain]) -> dict[str, Plain]:
         head = {name: obj[name] for name in ("apiVersion", "kind") if name in obj}
@@ -292,21 +272,18 @@ def admit_metadata(metadata: Plain) -> dict[str, Plain]:
     kept = _decode_metadata(given)
     prefix = kept.get("generateName")
     if isinstance(prefix, str) and "name" not in kept:
-        kept["name"] = prefix[: _MAX_NAME_LENGTH - len(_GENERATED_SUFFIX)] + _GENERATED_SUFFIX
+        kept["name"] = generate_name(prefix)
     return {name: value for name, value in kept.items() if name not in _RESET}
 
 
 def _decode_metadata(metadata: Any) -> Any:
     if not isinstance(metadata, dict):
         return metadata
-    decoded = {name: _decode_field(name, value) for name, value in metadata.items()}
+    decoded = dict(metadata)
+    for name in ("labels", "annotations"):
+        if isinstance(decoded.get(name), dict):
+            decoded[name] = {key: "" if item is None else item for key, item in decoded[name].items()}
     return {name: value for name, value in decoded.items() if value not in _EMPTY}
-
-
-def _decode_field(name: str, value: Any) -> Any:
-    if name in ("labels", "annotations") and isinstance(value, dict):
-        return {key: "" if item is None else item for key, item in value.items()}
-    return value
 
 
 def _compile_mapping(
@@ -359,16 +336,14 @@ class _Compiler:
         """The conversion of an object without its head."""
         fields = {name: child for name, child in schema.get("properties", {}).items() if name not in _HEAD}
         convert = self._mapping({**schema, "properties": fields}, type_name if self.is_decoded else "")
-        field, complete = AT_ROOT.get(type_name if self.is_decoded else "", ("", None))
-        if complete is None:
-            return convert
 
-        def convert_root(value: Any) -> Any:
+        def convert_job(value: Any) -> Any:
             made = convert(value)
-            inner = made.get(field)
-            return {**made, field: complete(inner)} if isinstance(inner, dict) else made
+            spec = made.get("spec")
+            return {**made, "spec": _complete_job(spec)} if isinstance(spec, dict) else made
 
-        return convert_root
+        # A CronJob has no such defaults for its jobs.
+        return convert_job if self.is_decoded and type_name == "batch_v1.Job" else convert
 
     def of(self, schema: Mapping[str, Any]) -> _Convert | None:
         """The conversion of the values of a schema node; None if nothing in them is converted."""
@@ -429,7 +404,7 @@ class _Compiler:
             fields,
             self._field(extra) if isinstance(extra, dict) else None if drops_unknown else _KEPT,
             self._list_defaults(schema, type_name),
-            COMPLETIONS.get(type_name, _keep) if self.is_decoded else _keep,
+            _COMPLETIONS.get(type_name, _keep) if self.is_decoded else _keep,
             self.budget,
         )
 
@@ -447,16 +422,16 @@ class _Compiler:
             release = parse_release(self.release) if self.release else None
             in_crds = IN_CRDS.get(type_name, {})
             known |= {name: value for name, (since, value) in in_crds.items() if release is None or release >= since}
-        found = []
+        found: list[tuple[str, Any, _Convert]] = []
         for name, default in known.items():
             convert = self.of(properties[name]) if name in properties else None
             is_deep = isinstance(default, (dict, list))
-            found.append((name, default, _copy_first(convert) if is_deep else _keep))
+            found.append((name, default, partial(_copy_and_convert, convert or _keep) if is_deep else _keep))
         return found
 
 
-def _copy_first(convert: _Convert | None) -> _Convert:
-    return lambda value: (convert or _keep)(copy.deepcopy(value))
+def _copy_and_convert(convert: _Convert, value: Any) -> Any:
+    return convert(copy.deepcopy(value))
 
 
 def _keep(value: Any) -> Any:

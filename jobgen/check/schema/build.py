@@ -8,8 +8,7 @@ from typing import Any
 from jobgen.check.schema.crd_schema import DROPS_STATUS
 from jobgen.check.schema.shipped import DIALECT, allow_null, assemble_custom, bundle_schema
 from jobgen.model.suggest import did_you_mean
-from jobgen.schema.history import merge_history
-from jobgen.schema.types_of_release import QUANTITY, read_types
+from jobgen.schema.types_of_release import QUANTITY, merge_history, read_types
 from jobgen.spec.merge import merge
 
 Schema = dict[str, Any]
@@ -27,7 +26,6 @@ _SCALARS: dict[str, Schema] = {
     "any": {"x-kubernetes-preserve-unknown-fields": True},
 }
 _WORDS = {"rules": "x-kubernetes-validations"}
-_FIRST_RELEASE = "0"
 
 
 class UnknownTypeError(Exception):
@@ -40,9 +38,18 @@ class UnknownTypeError(Exception):
 
 def describe_custom(described: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
     """The schema that a kind description has, with all releases of its operator in one."""
-    steps = [
-        (since, *_build_root(*_apply_older(described, shared, older))) for since, older in _list_releases(described)
-    ]
+    steps: list[tuple[str, Schema, dict[str, Schema]]] = []
+    for since, older in _list_releases(described):
+        then = merge(described, {key: older[key] for key in ("rules", "spec") if key in older}, [])
+        built = _Types(merge(shared, older.get("types", {}), []))
+        fields = {"spec": built.schema(then["spec"])}
+        status = then.get("status", True)
+        if status:
+            fields["status"] = {"type": "object", **_SCALARS["any"]} if status is True else built.schema(status)
+        root: Schema = {"type": "object", "properties": fields}
+        if then.get("rules"):
+            root["x-kubernetes-validations"] = then["rules"]
+        steps.append((since, root, built.used))
     names = sorted({name for _, _, types in steps for name in types})
     types = {name: merge_history([(since, types.get(name)) for since, _, types in steps]) for name in names}
     head = {
@@ -62,31 +69,11 @@ def describe_custom(described: Mapping[str, Any], shared: Mapping[str, Any]) -> 
 
 def _list_releases(described: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The releases in which the schema changed, oldest first, each with the differences of the description then."""
-    since = str(described["operator"].get("since", _FIRST_RELEASE))
+    since = str(described["operator"].get("since", "0"))
     for older in described.get("specs", ()):
         yield since, older
         since = older["until"]
     yield since, {}
-
-
-def _apply_older(
-    described: Mapping[str, Any], shared: Mapping[str, Any], older: Mapping[str, Any]
-) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    then = merge(described, {key: older[key] for key in ("rules", "spec") if key in older}, [])
-    return then, merge(shared, older.get("types", {}), [])
-
-
-def _build_root(described: Mapping[str, Any], shared: Mapping[str, Any]) -> tuple[Schema, dict[str, Schema]]:
-    """The schema of an object, and the types that it uses."""
-    types = _Types(shared)
-    fields = {"spec": types.schema(described["spec"])}
-    status = described.get("status", True)
-    if status:
-        fields["status"] = {"type": "object", **_SCALARS["any"]} if status is True else types.schema(status)
-    root: Schema = {"type": "object", "properties": fields}
-    if described.get("rules"):
-        root["x-kubernetes-validations"] = described["rules"]
-    return root, types.used
 
 
 def build_schemas(described: Mapping[str, Any], shared: Mapping[str, Any]) -> Iterator[tuple[str, Schema]]:
@@ -102,36 +89,29 @@ def build_schemas(described: Mapping[str, Any], shared: Mapping[str, Any]) -> It
 def convert_crd(crd: Mapping[str, Any]) -> Iterator[tuple[str, Schema]]:
     """The schema of every version that a CustomResourceDefinition serves, with its file name."""
     group, kind = crd["spec"]["group"], crd["spec"]["names"]["kind"]
+    head = {"$schema": DIALECT, "title": kind}
     for version in crd["spec"]["versions"]:
         described = version.get("schema", {}).get("openAPIV3Schema")
         if version.get("served", True) and described:
-            name = version["name"]
-            root = _convert_root(described, f"{group}/{name}", kind)
-            has_subresource = "status" in (version.get("subresources") or ())
-            yield f"{group}/{kind.lower()}_{name}.json", {**root, DROPS_STATUS: True} if has_subresource else root
-
-
-def _convert_root(described: Schema, api_version: str, kind: str) -> Schema:
-    schema = convert_schema_node(described)
-    fields = schema.get("properties", {})
-    own = {"apiVersion": {"enum": [api_version]}, "kind": {"enum": [kind]}, "metadata": {"type": "object"}}
-    required = sorted({*schema.get("required", ()), "apiVersion", "kind", "metadata"})
-    head = {"$schema": DIALECT, "title": kind}
-    return {**head, **schema, "type": "object", "properties": {**fields, **own}, "required": required}
+            name, schema = version["name"], convert_schema_node(described)
+            own = {"apiVersion": {"enum": [f"{group}/{name}"]}, "kind": {"enum": [kind]}}
+            fields = {**schema.get("properties", {}), **own, "metadata": {"type": "object"}}
+            required = sorted({*schema.get("required", ()), "apiVersion", "kind", "metadata"})
+            root = {**head, **schema, "type": "object", "properties": fields, "required": required}
+            if "status" in (version.get("subresources") or ()):
+                root[DROPS_STATUS] = True
+            yield f"{group}/{kind.lower()}_{name}.json", root
 
 
 def convert_schema_node(node: Schema) -> Schema:
     """A node of a structural schema as strict JSON Schema, with null where Kubernetes drops or keeps it."""
-    kept = {key: node[key] for key in node if key in _KEPT_KEYWORDS}
+    kept = {key: node[key] for key in node if key in KEPT_KEYWORDS}
     if node.get("x-kubernetes-int-or-string"):
         kept["type"] = ["integer", "string"]
     for word in ("allOf", "anyOf", "oneOf"):
         if word in node and not node.get("x-kubernetes-int-or-string"):
             kept[word] = [convert_schema_node(form) for form in node[word]]
-    if "not" in node:
-        kept["not"] = convert_schema_node(node["not"])
-    if "items" in node:
-        kept["items"] = convert_schema_node(node["items"])
+    kept |= {word: convert_schema_node(node[word]) for word in ("not", "items") if word in node}
     required = node.get("required", [])
     if "properties" in node:
         fields = {name: convert_schema_node(child) for name, child in node["properties"].items()}
@@ -143,7 +123,7 @@ def convert_schema_node(node: Schema) -> Schema:
     return allow_null(kept) if node.get("nullable") else kept
 
 
-_KEPT_KEYWORDS = frozenset(
+KEPT_KEYWORDS = frozenset(
     """type format pattern enum required minimum maximum exclusiveMinimum exclusiveMaximum multipleOf
     minLength maxLength minItems maxItems minProperties maxProperties
     x-kubernetes-int-or-string x-kubernetes-preserve-unknown-fields
@@ -161,10 +141,9 @@ class _Types:
 
     def schema(self, described: Any) -> Schema:
         """The schema of a type in a kind description."""
-        if not _is_name(described):
+        is_name = isinstance(described, str) and described not in _SCALARS and " | " not in described
+        if not is_name or "." in described:
             return self._build_inline(described)
-        if "." in described:
-            return {"$ref": _find_kubernetes_type(described, self.shared)}
         if described not in self.used:
             # Set first, because a type may refer to itself.
             self.used[described] = {}
@@ -172,7 +151,6 @@ class _Types:
         return {"$ref": described}
 
     def _build_inline(self, described: Any) -> Schema:
-        """The schema of a type at the place where it is used."""
         if isinstance(described, list) and described:
             return {"type": "array", "items": self.schema(described[0])}
         if isinstance(described, dict):
@@ -183,9 +161,14 @@ class _Types:
             )
         if " | " in described:
             return {"enum": described.split(" | ")}
-        if "." in described:
-            return {"$ref": _find_kubernetes_type(described, self.shared)}
-        return dict(_SCALARS[described]) if described in _SCALARS else self._build_shared(described)
+        if "." not in described:
+            return dict(_SCALARS[described]) if described in _SCALARS else self._build_shared(described)
+        # `io.k8s.api.core.v1.PodSpec` is `core_v1.PodSpec`.
+        *_, group, version, short = ["", "", *described.split(".")]
+        known = read_types(f"{group}_{version}").get("types", {})
+        if short not in known:
+            raise UnknownTypeError(described, did_you_mean(short, [*_SCALARS, *self.shared, *known]))
+        return {"$ref": f"{group}_{version}.{short}"}
 
     def _build_with_keywords(self, described: dict[str, Any]) -> Schema:
         """A type with more keywords; a shared type is built inline, because its other uses do not have them."""
@@ -212,16 +195,3 @@ class _Types:
         if name not in self.shared:
             raise UnknownTypeError(name, did_you_mean(name, [*_SCALARS, *self.shared]))
         return self._build_inline(self.shared[name])
-
-
-def _find_kubernetes_type(name: str, shared: Mapping[str, Any]) -> str:
-    """`io.k8s.api.core.v1.PodSpec` as `core_v1.PodSpec`."""
-    *_, group, version, short = ["", "", *name.split(".")]
-    known = read_types(f"{group}_{version}").get("types", {})
-    if short not in known:
-        raise UnknownTypeError(name, did_you_mean(short, [*_SCALARS, *shared, *known]))
-    return f"{group}_{version}.{short}"
-
-
-def _is_name(described: Any) -> bool:
-    return isinstance(described, str) and described not in _SCALARS and " | " not in described

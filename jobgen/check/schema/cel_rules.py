@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any
 
-from jobgen.check.cel import Bound, CompileError, Expression, Failed, available, bind, compile_cel, mentions
+from jobgen.check.cel import Bound, CompileError, Expression, Failed, available, compile_cel, mentions
 from jobgen.check.cel.fields import ObjectTypes
 from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE
 from jobgen.check.schema.cel_types import Conversion, compile_conversion, declare_types, escape_name, needs_types
@@ -15,10 +15,7 @@ from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import Budget
-from jobgen.schema.own_formats import reported_node
-
-Check = Callable[[Node, str, Node, list[Problem]], None]
-"""Checks a value. Parameters: the value, its name, the node to report if it has no location, the problems so far."""
+from jobgen.schema.own_formats import Check, reported_node
 
 _NAME = "crd-rule-violated"
 _RULES = "x-kubernetes-validations"
@@ -37,10 +34,16 @@ def with_cel_rules(
     # Compiled for the first value, because most schemas are never used.
     @cache
     def compiled() -> tuple[Conversion, list[tuple[dict[str, Any], Expression]]]:
-        applicable = [] if available() else [rule for rule in _rules(schema) if _applies_to_new(rule)]
+        # Rules about a change apply to a new object only with `optionalOldSelf`.
+        applicable = [
+            rule
+            for rule in ([] if available() else _rules(schema))
+            if rule.get("optionalOldSelf") or not mentions(rule["rule"], "oldSelf")
+        ]
         declare = cache(partial(_declare_types, schema, root))
         found = [(rule, _expression(rule, declare(bool(rule.get("optionalOldSelf"))))) for rule in applicable]
-        whole, fields = compile_conversion(schema, root, budget), _find_fields_read(applicable)
+        named = [name for text in _list_texts(applicable) for name in _SELF.findall(text)]
+        whole, fields = compile_conversion(schema, root, budget), frozenset(named) if all(named) else None
         convert = whole if fields is None else lambda value: whole(_select_fields(value, fields))
         return convert, [(rule, known) for rule, known in found if isinstance(known, Expression)]
 
@@ -61,20 +64,20 @@ def _violations(
 ) -> Iterator[Problem]:
     if not rules:
         return
-    seen = bind({"self": convert(value)})
+    seen = Bound({"self": convert(value)})
     for rule, expression in rules:
         result = expression(seen)
-        if result is True or (isinstance(result, Failed) and _fails_offline_select_fields(rule, result)):
+        if result is True:
             continue
-        message = _report_failure(rule, result) if isinstance(result, Failed) else _message(rule, seen)
+        if isinstance(result, Failed):
+            # It fails only offline if a function is missing, or a time is a string here.
+            is_about_times = result.message.startswith(NO_OVERLOAD) and _TIME.search(rule["rule"])
+            if OFFLINE in result.message or is_about_times:
+                continue
+            message = f"the rule `{_to_line(rule['rule'])}` cannot be evaluated: {result.message}"
+        else:
+            message = _message(rule, seen)
         yield Problem(_NAME, message, _find_reported_node(rule, value, parent), category="schema")
-
-
-def _find_fields_read(rules: list[dict[str, Any]]) -> frozenset[str] | None:
-    """The fields of a value that its rules read; None if a rule may read all of them."""
-    texts = [text for rule in rules for text in (rule["rule"], rule.get("messageExpression")) if isinstance(text, str)]
-    named = [name for text in texts for name in _SELF.findall(text)]
-    return frozenset(named) if all(named) else None
 
 
 def _select_fields(value: Node, fields: frozenset[str]) -> Node:
@@ -98,7 +101,7 @@ def find_errors_of_rule(
 ) -> Iterator[tuple[str, str]]:
     """Why the API server refuses the expressions of a rule: the name of the field, and the reason."""
     is_optional = bool(rule.get("optionalOldSelf"))
-    types = declare_types(schema, root, _list_texts(schema), ("oldSelf",) if is_optional else ())
+    types = declare_types(schema, root, _list_texts(_rules(schema)), ("oldSelf",) if is_optional else ())
     for field, returns in (("rule", "bool"), ("messageExpression", "string")):
         text = rule.get(field)
         if isinstance(text, str) and text.strip():
@@ -108,23 +111,20 @@ def find_errors_of_rule(
 
 
 def _find_nodes(schema: Node) -> Iterator[dict[str, Any]]:
-    """Every node of a schema that has rules."""
     if isinstance(schema, dict) and schema.get(_RULES):
         yield schema
     for child in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
         yield from _find_nodes(child)
 
 
-def _list_texts(schema: dict[str, Any]) -> list[str]:
-    """The expressions of all rules of a node; together they need one declaration of types."""
-    rules = _rules(schema)
-    texts = [text for rule in rules for text in (rule["rule"], rule.get("messageExpression"))]
-    return [text for text in texts if isinstance(text, str)]
+def _list_texts(rules: list[dict[str, Any]]) -> list[str]:
+    """The expressions of rules; those of a node together need one declaration of types."""
+    return [text for rule in rules for text in (rule["rule"], rule.get("messageExpression")) if isinstance(text, str)]
 
 
 def _declare_types(schema: dict[str, Any], root: dict[str, Any], is_optional: bool) -> ObjectTypes | None:
     """The types for the evaluation of rules, if they make a difference."""
-    types = declare_types(schema, root, _list_texts(schema), ("oldSelf",) if is_optional else ())
+    types = declare_types(schema, root, _list_texts(_rules(schema)), ("oldSelf",) if is_optional else ())
     return types if types is not None and needs_types(types) else None
 
 
@@ -135,37 +135,20 @@ def _rules(schema: dict[str, Any]) -> list[dict[str, Any]]:
     return [rule for rule in found if isinstance(rule, dict) and isinstance(rule.get("rule"), str)]
 
 
-def _applies_to_new(rule: dict[str, Any]) -> bool:
-    """Return True if a rule applies to a new object; rules about a change do only with `optionalOldSelf`."""
-    return bool(rule.get("optionalOldSelf")) or not mentions(rule["rule"], "oldSelf")
-
-
 def _expression(rule: dict[str, Any], types: ObjectTypes | None) -> Expression | CompileError:
     is_optional = bool(rule.get("optionalOldSelf"))
     found = _compile(rule["rule"], "bool", types, is_optional=is_optional)
+    if isinstance(found, Expression) or types is None:
+        return found
     # No server has a rule with an error in its types, but what else it says may hold.
-    return (
-        found
-        if isinstance(found, Expression) or types is None
-        else _compile(rule["rule"], "bool", None, is_optional=is_optional)
-    )
+    return _compile(rule["rule"], "bool", None, is_optional=is_optional)
 
 
 def _compile(text: str, returns: str, types: ObjectTypes | None, *, is_optional: bool) -> Expression | CompileError:
     return compile_cel(text, _NAMES, returns=returns, absent=("oldSelf",) if is_optional else (), types=types)
 
 
-def _fails_offline_select_fields(rule: dict[str, Any], failed: Failed) -> bool:
-    """Return True if a rule fails only offline: a function is missing, or a time is a string here."""
-    return OFFLINE in failed.message or (failed.message.startswith(NO_OVERLOAD) and bool(_TIME.search(rule["rule"])))
-
-
-def _report_failure(rule: dict[str, Any], failed: Failed) -> str:
-    return f"the rule `{_to_line(rule['rule'])}` cannot be evaluated: {failed.message}"
-
-
 def _message(rule: dict[str, Any], seen: Bound) -> str:
-    """The message of a rule: its message expression, its message, or its text."""
     if rule.get("messageExpression"):
         expression = _compile(rule["messageExpression"], "string", None, is_optional=bool(rule.get("optionalOldSelf")))
         text = expression(seen) if isinstance(expression, Expression) else None

@@ -14,7 +14,6 @@ from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.limits import Budget
 
 Conversion = Callable[[Node], Any]
-"""Converts a value."""
 
 FIELD_NAMES_AS_WRITTEN = frozenset(
     "true false null in as break const continue else for function if import let loop package namespace return "
@@ -22,9 +21,6 @@ FIELD_NAMES_AS_WRITTEN = frozenset(
 )
 """Reserved words: as names of fields they are escaped, and newer servers also accept them as they are after a dot."""
 _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
-_METADATA_FIELDS = ("name", "generateName")
-_MAX_NAME_LENGTH = 63
-_GENERATED_SUFFIX = "xxxxx"
 _MAPPING_STEPS = 5
 
 
@@ -59,7 +55,10 @@ class _ConversionCompiler:
         if isinstance(schema.get("items"), dict):
             item = self.of(schema["items"])
             return lambda value: [item(child) for child in value] if isinstance(value, list) else untraced(value)
-        return _scalar(schema)
+        kinds = schema.get("type", [])
+        if "number" in kinds:
+            return lambda value: float(found) if type(found := value_of(value)) is int else untraced(value)
+        return _FORMATS.get(schema.get("format", ""), untraced) if "string" in kinds else untraced
 
     def _ref(self, ref: str) -> Conversion:
         if ref not in self.refs:
@@ -71,12 +70,33 @@ class _ConversionCompiler:
         properties = schema.get("properties", {})
         fields = {name: _Field(self.of(child), _list_names(name)) for name, child in properties.items()}
         extra = schema.get("additionalProperties")
-        is_object = bool(schema is self.root or schema.get("x-kubernetes-embedded-resource"))
-        other = _OtherFields(
-            self.of(extra) if isinstance(extra, dict) else untraced,
-            keeps_null=bool(isinstance(extra, dict) and extra.get("nullable")),
-        )
-        return _convert_mapping(fields, _list_defaults(properties), other, self.budget, is_object=is_object)
+        convert_other = self.of(extra) if isinstance(extra, dict) else untraced
+        keeps_null = isinstance(extra, dict) and extra.get("nullable")
+        is_object = schema is self.root or is_embedded(schema)
+        known = ((name, child.get("default"), bool(child.get("nullable"))) for name, child in properties.items())
+        defaults = [each for each in known if each[1] is not None]
+        budget = self.budget
+
+        def convert(value: Node) -> Node:
+            if not isinstance(value, dict):
+                return untraced(value)
+            if budget:
+                # Defaults may contain defaults, and grow with every level.
+                budget.spend(_MAPPING_STEPS + len(fields))
+            seen: dict[str, Node] = {}
+            for name, found in value.items():
+                # A null is the same as no field to rules.
+                if name in fields and value_of(found) is not None:
+                    fields[name].add(seen, found)
+            for name, default, nullable in defaults:
+                if value_of(value.get(name)) is None and not (nullable and name in value):
+                    fields[name].add(seen, default)
+            for name, found in value.items():
+                if name not in fields and (keeps_null or value_of(found) is not None):
+                    seen[str(name)] = convert_other(found)
+            return _as_object(seen, value) if is_object else seen
+
+        return convert
 
 
 class _Field(NamedTuple):
@@ -92,71 +112,26 @@ class _Field(NamedTuple):
             seen[name] = converted
 
 
-class _OtherFields(NamedTuple):
-    """How the values of fields that are not known are converted."""
-
-    convert: Conversion
-    keeps_null: bool
-
-
-def _convert_mapping(
-    fields: Mapping[str, _Field],
-    defaults: list[tuple[str, Any, bool]],
-    other: _OtherFields,
-    budget: Budget | None,
-    *,
-    is_object: bool,
-) -> Conversion:
-    def convert(value: Node) -> Node:
-        if not isinstance(value, dict):
-            return untraced(value)
-        if budget:
-            # Defaults may contain defaults, and grow with every level.
-            budget.spend(_MAPPING_STEPS + len(fields))
-        seen: dict[str, Node] = {}
-        for name, found in value.items():
-            # A null is the same as no field to rules.
-            if name in fields and value_of(found) is not None:
-                fields[name].add(seen, found)
-        for name, default, nullable in defaults:
-            if value_of(value.get(name)) is None and not (nullable and name in value):
-                fields[name].add(seen, default)
-        for name, found in value.items():
-            if name not in fields and (other.keeps_null or value_of(found) is not None):
-                seen[str(name)] = other.convert(found)
-        return _as_object(seen, value) if is_object else seen
-
-    return convert
-
-
-def _list_defaults(properties: Mapping[str, Any]) -> list[tuple[str, Any, bool]]:
-    """The fields with a default, each with whether a null stays."""
-    known = ((name, child.get("default"), bool(child.get("nullable"))) for name, child in properties.items())
-    return [each for each in known if each[1] is not None]
-
-
 def _list_names(name: str) -> tuple[str, ...]:
     escaped = escape_name(name)
     return (*((escaped,) if escaped else ()), *((name,) if name in FIELD_NAMES_AS_WRITTEN else ()))
+
+
+def generate_name(prefix: str) -> str:
+    """A name as the server generates it: it cuts the prefix to leave room for its suffix."""
+    return f"{prefix[:58]}xxxxx"
 
 
 def _as_object(seen: dict[str, Node], value: Mapping[str, Node]) -> dict[str, Node]:
     """An object with the metadata that rules can read: its name."""
     metadata = untraced(value.get("metadata"))
     known = metadata if isinstance(metadata, dict) else {}
-    visible = {name: known[name] for name in _METADATA_FIELDS if known.get(name) is not None}
+    visible = {name: known[name] for name in ("name", "generateName") if known.get(name) is not None}
     if isinstance(prefix := visible.get("generateName"), str) and not visible.get("name"):
-        # The server generates the name before it validates, and cuts the prefix to leave room for its suffix.
-        visible["name"] = prefix[: _MAX_NAME_LENGTH - len(_GENERATED_SUFFIX)] + _GENERATED_SUFFIX
+        # The server generates the name before it validates.
+        visible["name"] = generate_name(prefix)
     head = {name: untraced(value[name]) for name in ("apiVersion", "kind") if name in value}
     return {**seen, **head, "metadata": visible}
-
-
-def _scalar(schema: dict[str, Any]) -> Conversion:
-    kinds = schema.get("type", [])
-    if "number" in kinds:
-        return lambda value: float(found) if type(found := value_of(value)) is int else untraced(value)
-    return _FORMATS.get(schema.get("format", ""), untraced) if "string" in kinds else untraced
 
 
 def _decode_bytes(value: Node) -> Any:
@@ -201,58 +176,40 @@ def _fields(**properties: Schema) -> Schema:
     return {"type": ["object", "null"], "properties": properties, "additionalProperties": False}
 
 
+def _strings(names: str) -> dict[str, Schema]:
+    return dict.fromkeys(names.split(), _STRING_OBJECT_META)
+
+
 def _list_of(items: Schema) -> Schema:
     return {"type": ["array", "null"], "items": items}
 
 
 OBJECT_META: Schema = {
     **_fields(
-        name=_STRING_OBJECT_META,
-        generateName=_STRING_OBJECT_META,
-        namespace=_STRING_OBJECT_META,
-        selfLink=_STRING_OBJECT_META,
-        uid=_STRING_OBJECT_META,
-        resourceVersion=_STRING_OBJECT_META,
+        **_strings("name generateName namespace selfLink uid resourceVersion"),
         generation=_INTEGER,
-        creationTimestamp=_STRING_OBJECT_META,
-        deletionTimestamp=_STRING_OBJECT_META,
+        **_strings("creationTimestamp deletionTimestamp"),
         deletionGracePeriodSeconds=_INTEGER,
         labels=_MAP,
         annotations=_MAP,
         ownerReferences=_list_of(
             {
-                **_fields(
-                    apiVersion=_STRING_OBJECT_META,
-                    kind=_STRING_OBJECT_META,
-                    name=_STRING_OBJECT_META,
-                    uid=_STRING_OBJECT_META,
-                    controller=_BOOLEAN,
-                    blockOwnerDeletion=_BOOLEAN,
-                ),
+                **_fields(**_strings("apiVersion kind name uid"), controller=_BOOLEAN, blockOwnerDeletion=_BOOLEAN),
                 "required": ["apiVersion", "kind", "name", "uid"],
             }
         ),
         finalizers=_list_of(_STRING_OBJECT_META),
         managedFields=_list_of(
             _fields(
-                manager=_STRING_OBJECT_META,
-                operation=_STRING_OBJECT_META,
-                apiVersion=_STRING_OBJECT_META,
-                time=_STRING_OBJECT_META,
-                fieldsType=_STRING_OBJECT_META,
+                **_strings("manager operation apiVersion time fieldsType"),
                 # Go keeps any JSON here, and reads it later.
                 fieldsV1={},
-                subresource=_STRING_OBJECT_META,
+                **_strings("subresource"),
             )
         ),
     ),
     "type": "object",
 }
-
-
-def with_object_meta(schema: Schema) -> Schema:
-    """Return the schema of a kind with the metadata of every kind."""
-    return {**schema, "properties": {**schema.get("properties", {}), "metadata": OBJECT_META}}
 
 
 _SCALARS = {"boolean": "bool", "integer": "int", "number": "double"}
@@ -328,7 +285,7 @@ class _TypeCompiler:
         return _STRINGS.get(schema.get("format", ""), "string") if kind == "string" else _SCALARS.get(kind)
 
     def shape_of(self, schema: dict[str, Any], depth: int = 0) -> dict[str, Any]:
-        """The sets and the lists with keys in values that the texts can name; see `cel/shapes.py`."""
+        """The sets and the lists with keys in values that the texts can name; see `cel/lists.py`."""
         schema, _ = self._resolve(schema, "")
         shape: dict[str, Any] = {}
         if depth > _MAX_DEPTH:
@@ -371,11 +328,12 @@ class _TypeCompiler:
 
     def _list_fields(self, schema: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         """The fields that the texts can name, by the names that they have in rules."""
-        found = []
-        for name, child in (schema.get("properties") or {}).items():
-            names = [escape_name(name), *([name] if name in FIELD_NAMES_AS_WRITTEN else [])]
-            found += [(known, child) for known in names if known in self.names and isinstance(child, dict)]
-        return found
+        return [
+            (known, child)
+            for name, child in (schema.get("properties") or {}).items()
+            for known in _list_names(name)
+            if known in self.names and isinstance(child, dict)
+        ]
 
     def _resolve(self, schema: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
         """The schema that a reference names; a type that refers to itself gets one name."""
@@ -396,10 +354,5 @@ def _has_metadata(schema: dict[str, Any]) -> bool:
     """Return True if the schema of an object describes all the metadata that rules can see."""
     properties = schema.get("properties") or {}
     metadata = (properties.get("metadata") or {}).get("properties") or {}
-    described = (
-        properties.get("apiVersion"),
-        properties.get("kind"),
-        metadata.get("name"),
-        metadata.get("generateName"),
-    )
+    described = *map(properties.get, ("apiVersion", "kind")), *map(metadata.get, ("name", "generateName"))
     return all(isinstance(child, dict) and "string" in _list_types(child) for child in described)

@@ -5,64 +5,38 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any
 
-from jobgen.k8s.releases import NEWEST_RELEASE, Release
+from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import SPACES, parse_quantity
 from jobgen.model.suggest import describe_quantities, did_you_mean, suggest_quantity, suggest_value
 from jobgen.model.times import is_time
-from jobgen.schema.own_formats import format_value, reported_node
+from jobgen.schema.own_formats import Check, format_value, reported_node
+from jobgen.schema.types_of_release import QUANTITY
 
 _BASE64 = lazy_pattern(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _DURATION = lazy_pattern(r"[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
 _SIX_DECIMALS = lazy_pattern(r"[.,][0-9]{6}(?![0-9])")
 
 
-class Form(NamedTuple):
-    """A form of text: its check, what it must be in words, and the rule that reports another text."""
-
-    is_valid: Callable[[str], bool]
-    expected: str
-    rule: str = "invalid-value"
-
-
-def is_base64(text: str) -> bool:
-    """Return True if a text is base64 with padding; line breaks are ignored."""
-    return _BASE64.fullmatch(text.replace("\n", "").replace("\r", "")) is not None
-
-
-def is_duration(text: str) -> bool:
-    """Return True if a text is a duration of Go, such as `1h30m`."""
-    return _DURATION.fullmatch(text) is not None
-
-
-def _is_micro_time(text: str) -> bool:
-    return is_time(text) and _SIX_DECIMALS.search(text) is not None
-
-
-def _is_quantity(text: str) -> bool:
-    return parse_quantity(text.strip(SPACES)) is not None
-
-
-FORMS = {
-    "base64": Form(is_base64, "be base64, such as `aGVsbG8=`"),
-    "duration": Form(is_duration, "be a duration, such as `1h30m`"),
-    "micro-time": Form(_is_micro_time, "be a time with six decimals, such as `2026-01-31T12:00:00.000000Z`"),
-    "quantity": Form(_is_quantity, "be a quantity like `500m` or `4Gi`", "invalid-quantity"),
-    "time": Form(is_time, "be a time, such as `2026-01-31T12:00:00Z`"),
+_FORMS: dict[str, tuple[Callable[[str], object], str]] = {
+    # Line breaks are ignored.
+    "base64": (
+        lambda text: _BASE64.fullmatch(text.replace("\n", "").replace("\r", "")),
+        "be base64, such as `aGVsbG8=`",
+    ),
+    "duration": (lambda text: _DURATION.fullmatch(text) is not None, "be a duration, such as `1h30m`"),
+    "micro-time": (
+        lambda text: is_time(text) and _SIX_DECIMALS.search(text),
+        "be a time with six decimals, such as `2026-01-31T12:00:00.000000Z`",
+    ),
+    "quantity": (lambda text: parse_quantity(text.strip(SPACES)) is not None, "be a quantity"),
+    "time": (is_time, "be a time, such as `2026-01-31T12:00:00Z`"),
 }
 
-
-Check = Callable[[Node, str, Node, list[Problem]], None]
-
-_QUANTITY = (
-    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
-    r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
-)
-"""The pattern of quantities in every CRD: the only pattern of an untrusted schema that is known to be fast."""
 _MAX_LISTED = 200
 _MAX_SAFE_INTEGER = 2**53 - 1
 _MAX_RELATIVE_ERROR = 1e-9
@@ -113,11 +87,13 @@ def compile_constraints(
     if "format" in schema and "string" in schema.get("type", "string"):
         yield from _compile_format(schema["format"], release, is_typed="type" in schema)
     if "pattern" in schema:
-        known = not needs_re2 or schema["pattern"] == _QUANTITY
+        # The pattern of quantities in every CRD is the only one of an untrusted schema that is known to be fast.
+        known = not needs_re2 or schema["pattern"] == QUANTITY
         matches = _match_with_python(schema["pattern"]) if known else _match_with_re2(schema["pattern"])
-        yield _pattern(schema["pattern"], matches, is_quantity="x-kubernetes-int-or-string" in schema)
+        is_quantity = "x-kubernetes-int-or-string" in schema
+        yield _text(matches, f"match `{schema['pattern']}`", is_quantity=is_quantity)
     if "x-jobgen-form" in schema:
-        yield _form(FORMS[schema["x-jobgen-form"]])
+        yield _text(*_FORMS[schema["x-jobgen-form"]], is_quantity=schema["x-jobgen-form"] == "quantity")
     for word, types, holds, must in _BOUNDS:
         if word in schema:
             strict = schema.get(f"exclusive{word.capitalize()}") is True
@@ -183,39 +159,21 @@ def _match_with_re2(pattern: str) -> Callable[[str], object]:
     return lambda text: matches(text, pattern)
 
 
-def _pattern(pattern: str, matches: Callable[[str], object], *, is_quantity: bool) -> Check:
+def _text(is_valid: Callable[[str], object], expected: str, *, is_quantity: bool) -> Check:
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         found = value_of(value)
-        if not isinstance(found, str) or matches(found):
+        if not isinstance(found, str) or is_valid(found):
             return
+        head, node = f"`{name}` is {format_value(value)}, and must", reported_node(value, parent)
         if is_quantity:
-            problems.append(_report_quantity(value, name, parent))
-            return
-        message = f"`{name}` is {format_value(value)}, and must match `{pattern}`"
-        problems.append(Problem("invalid-value", message, reported_node(value, parent), category="schema"))
+            message = f"{head} be {describe_quantities(name, value)}"
+            fix_steps, safe = suggest_quantity(value)
+            problem = Problem("invalid-quantity", message, node, category="schema", fix_steps=fix_steps, safe=safe)
+        else:
+            problem = Problem("invalid-value", f"{head} {expected}", node, category="schema")
+        problems.append(problem)
 
     return check
-
-
-def _form(form: Form) -> Check:
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
-        found = value_of(value)
-        if not isinstance(found, str) or form.is_valid(found):
-            return
-        if form.rule == "invalid-quantity":
-            problems.append(_report_quantity(value, name, parent))
-            return
-        message = f"`{name}` is {format_value(value)}, and must {form.expected}"
-        problems.append(Problem(form.rule, message, reported_node(value, parent), category="schema"))
-
-    return check
-
-
-def _report_quantity(value: Node, name: str, parent: Node) -> Problem:
-    message = f"`{name}` is {format_value(value)}, and must be {describe_quantities(name, value)}"
-    fix_steps, safe = suggest_quantity(value)
-    node = reported_node(value, parent)
-    return Problem("invalid-quantity", message, node, category="schema", fix_steps=fix_steps, safe=safe)
 
 
 def _enum(allowed: list[Any]) -> Check:
@@ -232,17 +190,8 @@ def _enum(allowed: list[Any]) -> Check:
             hint = did_you_mean(str(found), words) if len(words) > 1 and isinstance(found, str) else ""
             expected = " or ".join(f"`{word}`" for word in words) + more
             message = f"`{name}` is {format_value(value)}, and must be {expected}{hint}"
-            fix_steps, safe = suggest_value(value, words)
-            problems.append(
-                Problem(
-                    "invalid-value",
-                    message,
-                    reported_node(value, parent),
-                    category="schema",
-                    fix_steps=fix_steps,
-                    safe=safe,
-                )
-            )
+            (fix_steps, safe), node = suggest_value(value, words), reported_node(value, parent)
+            problems.append(Problem("invalid-value", message, node, category="schema", fix_steps=fix_steps, safe=safe))
 
     return check
 
@@ -289,7 +238,6 @@ def compile_alternatives(word: str, options: list[Check]) -> Check:
 _COUNTS: dict[str, Callable[[int], bool]] = {
     "anyOf": lambda fitting: fitting > 0,
     "oneOf": lambda fitting: fitting == 1,
-    "allOf": bool,
     "not": lambda fitting: fitting == 0,
 }
 _FORM_MESSAGES = {

@@ -13,18 +13,12 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, NamedTuple
 
-from jobgen.schema.history import RANGE, Schema, merge_history
-from jobgen.schema.types_of_release import QUANTITY
+from jobgen.check.schema.build import KEPT_KEYWORDS
+from jobgen.schema.types_of_release import QUANTITY, RANGE, Schema, merge_history
 from jobgen.spec.kinds import parse_version
 
-_RULES = "x-kubernetes-validations"
 _OPEN = "x-kubernetes-preserve-unknown-fields"
-_KEPT_KEYWORDS = frozenset(
-    """type format pattern enum required minimum maximum exclusiveMinimum exclusiveMaximum multipleOf default nullable
-    minLength maxLength minItems maxItems minProperties maxProperties uniqueItems
-    x-kubernetes-int-or-string x-kubernetes-preserve-unknown-fields x-kubernetes-embedded-resource
-    x-kubernetes-list-type x-kubernetes-list-map-keys x-kubernetes-validations""".split()
-)
+_KEPT_KEYWORDS = KEPT_KEYWORDS | {"uniqueItems"}
 _QUANTITY_KEYWORDS = frozenset(("anyOf", "pattern", "x-kubernetes-int-or-string", "type"))
 # A part that is shorter than a reference and its place in the table would not make the file smaller.
 _SHARED_LENGTH = 120
@@ -64,25 +58,19 @@ def build_files(releases: Iterable[Release], embedding: Container[str]) -> Itera
             heads[name] = {**head, "operator": release.operator} | ({"openForm": True} if is_open else {})
     for name, schemas in sorted(found.items()):
         listed = known[heads[name]["operator"]]
-        is_foreign = name.startswith("foreign/")
-        yield name, {**heads[name], **(_merge_foreign if is_foreign else _merge)(schemas, listed)}
+        if name.startswith("foreign/"):
+            schema, types = _share(merge_history([(each, schemas.get(each)) for each in listed], bridge=True))
+            yield name, {**heads[name], "releases": listed, "schema": schema, **({"types": types} if types else {})}
+        else:
+            # Of some kinds, only the newest release is at hand: when they appeared is unknown.
+            kept = listed if len(schemas) > 1 else list(schemas)
+            steps = [(_name_release(release, kept), schemas.get(release)) for release in kept]
+            gone = {} if schemas.get(kept[-1]) else {"last": list(schemas)[-1]}
+            yield name, {**heads[name], **gone, "schema": merge_history(steps)}
 
 
 def _lists_fields(schema: Schema) -> bool:
     return "properties" in schema["properties"].get("spec", {})
-
-
-def _merge(schemas: Mapping[str, Schema], known: Sequence[str]) -> dict[str, Any]:
-    # Of some kinds, only the newest release is at hand: when they appeared is unknown.
-    releases = known if len(schemas) > 1 else list(schemas)
-    steps = [(_name_release(release, releases), schemas.get(release)) for release in releases]
-    gone = {} if schemas.get(releases[-1]) else {"last": list(schemas)[-1]}
-    return {**gone, "schema": merge_history(steps)}
-
-
-def _merge_foreign(schemas: Mapping[str, Schema], known: Sequence[str]) -> dict[str, Any]:
-    schema, types = _share(merge_history([(release, schemas.get(release)) for release in known], bridge=True))
-    return {"releases": list(known), "schema": schema, **({"types": types} if types else {})}
 
 
 def _name_release(release: str, known: Sequence[str]) -> str:
@@ -118,7 +106,14 @@ def _convert_root(schema: Schema, subresources: Mapping[str, Any], *, is_foreign
     converted = _convert_node(schema, is_foreign=is_foreign)
     path = subresources.get("scale", {}).get("specReplicasPath", "")
     if path and not is_foreign:
-        _require_positive(converted, path.strip(".").split("."))
+        # The API server checks the bound of the field that the scale subresource changes.
+        node = converted
+        for step in path.strip(".").split("."):
+            inner = node.setdefault("properties", {})
+            if step not in inner:
+                inner[step] = deepcopy(node["additionalProperties"])
+            node = inner[step]
+        node["minimum"] = max(0, node.get("minimum", 0))
     fields = {
         name: {"type": "object", _OPEN: True} if is_foreign and name == "status" else child
         for name, child in converted.get("properties", {}).items()
@@ -127,18 +122,9 @@ def _convert_root(schema: Schema, subresources: Mapping[str, Any], *, is_foreign
     return {**converted, "properties": {**fields, "metadata": {"$ref": "meta_v1.ObjectMeta"}}}
 
 
-def _require_positive(node: Schema, steps: list[str]) -> None:
-    """Set the bound of the field that the scale subresource changes, which the API server checks."""
-    for step in steps:
-        fields = node.setdefault("properties", {})
-        if step not in fields:
-            fields[step] = deepcopy(node["additionalProperties"])
-        node = fields[step]
-    node["minimum"] = max(0, node.get("minimum", 0))
-
-
 def _convert_node(node: Schema, *, is_foreign: bool) -> Schema:
-    if not is_foreign and ("$pod" in node or _has_containers(node)):
+    has_containers = "containers" in node.get("properties", {}).get("spec", {}).get("properties", {})
+    if not is_foreign and ("$pod" in node or has_containers):
         return {"$ref": "core_v1.PodSpec" if node.get("$pod") == "spec" else "core_v1.PodTemplateSpec"}
     is_scalar = node.get("x-kubernetes-int-or-string", False)
     if is_scalar and node.get("pattern") == QUANTITY and not node.keys() & _KEPT_KEYWORDS - _QUANTITY_KEYWORDS:
@@ -147,7 +133,7 @@ def _convert_node(node: Schema, *, is_foreign: bool) -> Schema:
     def convert(child: Schema) -> Schema:
         return _convert_node(child, is_foreign=is_foreign)
 
-    dropped = _RULES if is_foreign else ""
+    dropped = "x-kubernetes-validations" if is_foreign else ""
     kept = {word: value for word, value in node.items() if word in _KEPT_KEYWORDS - {dropped} and value != "atomic"}
     if is_scalar:
         kept["type"] = ["integer", "string"]
@@ -161,10 +147,6 @@ def _convert_node(node: Schema, *, is_foreign: bool) -> Schema:
     if "required" in kept:
         kept["required"] = sorted(kept["required"])
     return kept
-
-
-def _has_containers(node: Schema) -> bool:
-    return "containers" in node.get("properties", {}).get("spec", {}).get("properties", {})
 
 
 def _share(schema: Schema) -> tuple[Schema, dict[str, Schema]]:

@@ -11,18 +11,15 @@ from typing import Any
 
 from jobgen.check.admission.metadata import MetadataFormat, validate_object_metadata
 from jobgen.check.admission.names import DNS_LABEL_1035, PATH_SEGMENT_NAME, is_dns_label_1035
-from jobgen.check.schema.cel_types import OBJECT_META, with_object_meta
+from jobgen.check.schema.cel_types import OBJECT_META
 from jobgen.check.schema.constraints import compile_alternatives, compile_constraints
-from jobgen.k8s.releases import NEWEST_RELEASE, Release
+from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, TracedKey, TracedList, TracedScalar, is_null, locatable, type_of, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FINDINGS, Budget
 from jobgen.model.suggest import NO_FIX, describe_unquoting, did_you_mean, suggest_rename, suggest_type
-from jobgen.schema.history import OTHER_RELEASES
-from jobgen.schema.own_formats import TYPE_NAMES, TYPES, LazyFields, format_value, reported_node
-
-Check = Callable[[Node, str, Node, list[Problem]], None]
-"""Checks a value. Parameters: the value, its name, the node to report if it has no location, the problems so far."""
+from jobgen.schema.own_formats import TYPE_NAMES, TYPES, Check, LazyFields, format_value, join_checks, reported_node
+from jobgen.schema.types_of_release import OTHER_RELEASES
 
 Field = tuple[type | None, Check]
 """The type of value that needs no further check, and the check for all others."""
@@ -31,6 +28,7 @@ Field = tuple[type | None, Check]
 _KEY_DEFAULTS = {"name": "", "protocol": "TCP"}
 _RANGES = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
 _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
+_ANYTHING = join_checks([])
 # A CEL rule takes as long as the checks of many schema nodes.
 _RULE_STEPS = 100
 # A schema with this keyword has a subresource for `status`, so the API server drops the status of a new object.
@@ -48,7 +46,8 @@ def compile_structural(
 
     The release of Kubernetes determines which formats are enforced.
     """
-    schema = with_object_meta(schema)
+    # Every kind has this metadata, whatever its schema says of it.
+    schema = {**schema, "properties": {**schema.get("properties", {}), "metadata": OBJECT_META}}
     compiler = _Compiler(schema, budget, release)
     check_value = compiler.check(schema)
 
@@ -73,7 +72,10 @@ class _Compiler:
 
     def check(self, schema: dict[str, Any]) -> Check:
         if schema.get("x-kubernetes-embedded-resource"):
-            check_value = with_embedded_object(self._shape(add_object_fields(schema)))
+            # It has the fields that every object has, whatever the schema says of them.
+            required = sorted({*schema.get("required", ()), "apiVersion", "kind"})
+            fields = {**schema.get("properties", {}), **_FIELDS}
+            check_value = _with_embedded_object(self._shape({**schema, "properties": fields, "required": required}))
         else:
             check_value = self._shape(schema)
         if schema.get("x-kubernetes-validations"):
@@ -81,7 +83,11 @@ class _Compiler:
             from jobgen.check.schema.cel_rules import with_cel_rules
 
             check_value = with_cel_rules(check_value, schema, self.root, self.budget)
-        return _with_budget(check_value, self.budget, _count_steps(schema)) if self.budget else check_value
+        if not self.budget:
+            return check_value
+        listed = sum(len(schema[word]) for word in ("required", "enum", *_ALTERNATIVES) if word in schema)
+        rules = len(schema.get("x-kubernetes-validations", ()))
+        return _with_budget(check_value, self.budget, 1 + listed + _RULE_STEPS * rules)
 
     def _shape(self, schema: dict[str, Any]) -> Check:
         if "$ref" in schema:
@@ -97,7 +103,7 @@ class _Compiler:
         ]
         if "not" in schema:
             checks.append(compile_alternatives("not", [self.check(schema["not"])]))
-        return checks[0] if len(checks) == 1 else _all(checks) if checks else _accept_anything
+        return join_checks(checks)
 
     def _typed(self, schema: dict[str, Any]) -> Check:
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
@@ -106,15 +112,15 @@ class _Compiler:
         scalars = [kind for kind in kinds if kind != "array"]
         if "array" in kinds:
             check_list = self._array(schema, nullable="null" in kinds)
-            return _list_or_scalar(check_list, _scalar(scalars, "")) if "string" in kinds else check_list
+            return _choose(list, check_list, _scalar(scalars, "")) if "string" in kinds else check_list
         return _scalar(kinds, schema.get("format", ""))
 
     def _untyped(self, schema: dict[str, Any]) -> Iterator[Check]:
         """The checks of a node without a type: of mappings and of lists, if it is one."""
         if schema.keys() & {"required", "properties", "additionalProperties"}:
-            yield _only(dict, self._object(schema, nullable=True))
+            yield _choose(dict, self._object(schema, nullable=True), _ANYTHING)
         if "items" in schema:
-            yield _only(list, self._array(schema, nullable=True))
+            yield _choose(list, self._array(schema, nullable=True), _ANYTHING)
 
     def _ref(self, ref: str) -> Check:
         if ref not in self.refs:
@@ -144,7 +150,7 @@ class _Compiler:
     def _object(self, schema: dict[str, Any], *, nullable: bool) -> Check:
         properties = schema.get("properties", {})
         extra = schema.get("additionalProperties", True)
-        other = self._field(extra) if isinstance(extra, dict) else (None, _accept_anything) if extra else None
+        other = self._field(extra) if isinstance(extra, dict) else (None, _ANYTHING) if extra else None
         # The server fills in defaults before it validates.
         required = [key for key in schema.get("required", ()) if "default" not in properties.get(key, ())]
         known: dict[str, Callable[[], Field]] = {
@@ -162,17 +168,15 @@ class _Compiler:
     def _array(self, schema: dict[str, Any], *, nullable: bool) -> Check:
         described = schema.get("items", {})
         items = self._field(described)
-        keys, is_set = schema.get("x-kubernetes-list-map-keys"), schema.get("x-kubernetes-list-type") == "set"
-        unique = self._key_defaults(described, keys or ()) if keys or is_set else None
+        # The keys that identify the items, each with its default.
+        unique: Mapping[str, Any] | None = None
+        keys = schema.get("x-kubernetes-list-map-keys") or ()
+        if keys or schema.get("x-kubernetes-list-type") == "set":
+            ref = described.get("$ref", "").rpartition("/")[2]
+            fields = (self.root["$defs"][ref] if ref else described).get("properties", {})
+            unique = {key: fields.get(key, {}).get("default", _KEY_DEFAULTS.get(key)) for key in keys}
         nullable_items = "null" in described.get("type", ()) or described.get("nullable", False)
         return _list(items, unique, nullable=nullable, nullable_items=nullable_items)
-
-    def _key_defaults(self, items: dict[str, Any], keys: Sequence[str]) -> Mapping[str, Any]:
-        """The keys that identify the items of a list, each with its default."""
-        if "$ref" in items:
-            items = self.root["$defs"][items["$ref"].rpartition("/")[2]]
-        fields = items.get("properties", {})
-        return {key: fields.get(key, {}).get("default", _KEY_DEFAULTS.get(key)) for key in keys}
 
     def with_location(self, problem: Problem, obj: Node) -> Problem:
         """The problem of a misplaced field with the path where it belongs, and a fix that moves it there."""
@@ -278,7 +282,7 @@ def _list(items: Field, unique: Mapping[str, Any] | None, *, nullable: bool, nul
                 else:
                     _check_item(check_value, item, f"{name}[{index}]", parent, problems)
         if unique is not None and len(value) > 1 and not (key and _have_different_names(value, key)):
-            problems.extend(find_duplicate_items(value, unique, name))
+            problems.extend(_find_duplicate_items(value, unique, name))
 
     return check
 
@@ -319,35 +323,13 @@ def _scalar(kinds: list[str], form: str) -> Check:
     return check
 
 
-def _list_or_scalar(check_list: Check, check_scalar: Check) -> Check:
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
-        (check_list if isinstance(value, list) else check_scalar)(value, name, parent, problems)
-
-    return check
-
-
-def _only(kind: type, check_value: Check) -> Check:
-    """A check of mappings only, or of lists only."""
+def _choose(kind: type, check_kind: Check, check_others: Check) -> Check:
+    """A check of mappings or of lists, and one of all other values."""
 
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
-        if isinstance(value, kind):
-            check_value(value, name, parent, problems)
+        (check_kind if isinstance(value, kind) else check_others)(value, name, parent, problems)
 
     return check
-
-
-def _all(checks: list[Check]) -> Check:
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
-        for check_value in checks:
-            check_value(value, name, parent, problems)
-
-    return check
-
-
-def _count_steps(schema: dict[str, Any]) -> int:
-    """The steps that one check of a value costs."""
-    listed = sum(len(schema[word]) for word in ("required", "enum", *_ALTERNATIVES) if word in schema)
-    return 1 + listed + _RULE_STEPS * len(schema.get("x-kubernetes-validations", ()))
 
 
 def _with_budget(check_value: Check, budget: Budget, weight: int) -> Check:
@@ -366,32 +348,29 @@ def _unless_null(check_value: Check) -> Check:
     return check
 
 
-def _accept_anything(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
-    """Accept any value."""
-
-
 def _report_wrong_type(value: Node, name: str, parent: Node, expected: str) -> Problem:
     fix_steps, safe = suggest_type(value, expected)
     is_scalar = isinstance(value_of(value), (bool, int, float)) and not isinstance(value, (dict, list))
     hint = "; put it in quotes" if expected == "a string" and is_scalar else describe_unquoting(value, fix_steps)
     message = f"`{name}` is {format_value(value)}, and must be {expected}{hint}"
-    problem = Problem(
-        "wrong-type", message, reported_node(value, parent), category="schema", fix_steps=fix_steps, safe=safe
-    )
     text = value_of(value)
     lines = text.count("\n") if isinstance(text, str) else 0
-    if lines < 2 or expected not in (TYPE_NAMES["object"], TYPE_NAMES["array"]):
-        return problem
-    shown = f"`{name}` is a text of {lines} lines, and must be {expected}; write it as YAML, without `|`"
-    return problem._replace(message=shown)
+    if lines >= 2 and expected in (TYPE_NAMES["object"], TYPE_NAMES["array"]):
+        message = f"`{name}` is a text of {lines} lines, and must be {expected}; write it as YAML, without `|`"
+    node = reported_node(value, parent)
+    return Problem("wrong-type", message, node, category="schema", fix_steps=fix_steps, safe=safe)
 
 
-def find_duplicate_items(items: Sequence[Node], keys: Mapping[str, Any], name: str) -> Iterator[Problem]:
+def _find_duplicate_items(items: Sequence[Node], keys: Mapping[str, Any], name: str) -> Iterator[Problem]:
     """Items of a list that have the same keys, so that Kubernetes cannot distinguish them; keys have defaults."""
     seen: set[tuple[Any, ...]] = set()
     for item in items:
-        identity = _item_identity(item, keys)
-        if identity is None:
+        if isinstance(item, dict):
+            given = ((item.get(key), default) for key, default in keys.items())
+            identity = tuple(default if is_null(found) else value_of(found) for found, default in given)
+        else:
+            identity = (value_of(item),)
+        if any(isinstance(part, (dict, list)) for part in identity):
             continue
         if identity in seen:
             node = item.get(next(iter(keys)), item) if isinstance(item, dict) and keys else item
@@ -401,26 +380,11 @@ def find_duplicate_items(items: Sequence[Node], keys: Mapping[str, Any], name: s
         seen.add(identity)
 
 
-def _item_identity(item: Node, keys: Mapping[str, Any]) -> tuple[Any, ...] | None:
-    parts = (
-        [default if is_null(found := item.get(key)) else value_of(found) for key, default in keys.items()]
-        if isinstance(item, dict)
-        else [value_of(item)]
-    )
-    return None if any(isinstance(part, (dict, list)) for part in parts) else tuple(parts)
-
-
 _FIELDS = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": OBJECT_META}
 _METADATA = MetadataFormat(PATH_SEGMENT_NAME)
 
 
-def add_object_fields(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with the fields that every object has, whatever it says of them."""
-    required = [*schema.get("required", ()), "apiVersion", "kind"]
-    return {**schema, "properties": {**schema.get("properties", {}), **_FIELDS}, "required": sorted({*required})}
-
-
-def with_embedded_object(check_value: Check) -> Check:
+def _with_embedded_object(check_value: Check) -> Check:
     """A check that also validates the version, the kind and the metadata of an embedded object."""
 
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:

@@ -68,10 +68,11 @@ def find_field_path(key: TracedKey, obj: Node, known: Mapping[str, list[str]]) -
     field, one below it, or a section of `spec` such as `spec.runPolicy`. A name that many mappings have, such as
     `type`, does not say which section is meant.
     """
-    holder = _find_path(obj, key)
+    found_holder = _find_holder(obj, key)
+    holder = found_holder[0] if found_holder else None
     paths = [path.replace("[]", ".[]").split(".") for path in known.get(key, ())]
     in_sections = len({path[-1] for path in paths}) <= _MAX_HOLDERS
-    fitting = [_fit_path(path, holder, in_sections=in_sections) for path in paths] if holder is not None else []
+    fitting = (_fit_path(path, holder, in_sections=in_sections) for path in paths if holder is not None)
     found = list(filter(None, fitting))
     # A mapping that the object has is more likely to be meant than one that it lacks.
     return next((path for path in found if isinstance(get_path(obj, *path.split(".")), dict)), [*found, ""][0])
@@ -96,27 +97,27 @@ def _fit_path(path: list[str], holder: tuple[str | int, ...] | None, *, in_secti
     return ".".join(steps).replace(".[", "[")
 
 
-def _find_path(tree: Node, key: TracedKey) -> tuple[str | int, ...] | None:
-    """The path of the mapping that contains this very key object."""
+def _find_holder(tree: Node, key: TracedKey) -> tuple[tuple[str | int, ...], Mapping[str, Node]] | None:
+    """The mapping that contains this very key object, after its path."""
+    children: list[tuple[str | int, Node]] = list(enumerate(tree)) if isinstance(tree, list) else []
     if isinstance(tree, dict):
         if any(own is key for own in tree):
-            return ()
+            return (), tree
         children = [(str(own), child) for own, child in tree.items()]
-    else:
-        children = list(enumerate(tree)) if isinstance(tree, list) else []  # type: ignore[arg-type]
     for step, child in children:
-        found = _find_path(child, key)
+        found = _find_holder(child, key)
         if found is not None:
-            return (step, *found)
+            return (step, *found[0]), found[1]
     return None
 
 
 def suggest_field_move(key: TracedKey, obj: Node, known: Mapping[str, list[str]]) -> SuggestedFix:
     """Move a misplaced field to where it belongs, unless that is in a role or a list; safe if it has one path only."""
-    holder = _find_holder(obj, key)
+    found = _find_holder(obj, key)
     paths = known.get(key, [])
-    if holder is None or not paths or not _PATH.fullmatch(paths[0]):
+    if found is None or not paths or not _PATH.fullmatch(paths[0]):
         return NO_FIX
+    holder = found[1]
     *steps, name = paths[0].split(".")
     target = get_path(obj, *steps)
     # Down into a sibling or up to an ancestor: in another branch the field might mean something else.
@@ -124,16 +125,3 @@ def suggest_field_move(key: TracedKey, obj: Node, known: Mapping[str, list[str]]
         return NO_FIX
     fix_steps, safe = suggest_move(key, holder[key], holder, name, target)
     return fix_steps, safe and len(paths) == 1
-
-
-def _find_holder(tree: Node, key: TracedKey) -> Mapping[str, Node] | None:
-    """The mapping that contains this very key object."""
-    if isinstance(tree, dict):
-        if any(own is key for own in tree):
-            return tree
-        tree = list(tree.values())
-    for child in tree if isinstance(tree, list) else ():
-        holder = _find_holder(child, key)
-        if holder is not None:
-            return holder
-    return None

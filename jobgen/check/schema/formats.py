@@ -10,7 +10,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple
 
 from jobgen.check.cel import networks
-from jobgen.k8s.releases import Release
+from jobgen.k8s.kinds import Release
 from jobgen.model import times
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.times import count_days
@@ -56,7 +56,16 @@ class _Parser:
             self._read_display_name()
         self._skip_space()
         if allow_group and self._take(":"):
-            return self._read_group()
+            count = 0
+            self._skip_space()
+            while not self._take(";"):
+                if count:
+                    self._require(",")
+                self._skip_space()
+                count += self.parse_address(allow_group=False)
+                self.skip_comments()
+            self.skip_comments()
+            return count
         self._require("<")
         self._read_address_only()
         self._require(">")
@@ -77,20 +86,7 @@ class _Parser:
                 raise _InvalidError
             self._skip_space()
 
-    def _read_group(self) -> int:
-        count = 0
-        self._skip_space()
-        while not self._take(";"):
-            if count:
-                self._require(",")
-            self._skip_space()
-            count += self.parse_address(allow_group=False)
-            self.skip_comments()
-        self.skip_comments()
-        return count
-
     def _read_address_only(self) -> None:
-        """Read `local@domain`."""
         self._skip_space()
         if self.rest.startswith('"'):
             if not self._read_quoted():
@@ -99,10 +95,17 @@ class _Parser:
             self._read_dotted()
         self._require("@")
         self._skip_space()
-        if self._take("["):
-            self._read_literal()
-        else:
+        if not self._take("["):
             self._read_dotted()
+            return
+        # An IP address in brackets; one of version 6 has a prefix.
+        address, bracket, self.rest = self.rest.partition("]")
+        try:
+            found = ip_address(address.removeprefix("IPv6:"))
+        except ValueError:
+            raise _InvalidError from None
+        if not bracket or "%" in address or (found.version == 6 and not address.startswith("IPv6:")):
+            raise _InvalidError
 
     def _read_display_name(self) -> None:
         words = 0
@@ -114,7 +117,7 @@ class _Parser:
                 if self.rest.startswith('"'):
                     self._read_quoted()
                 else:
-                    self._read_word(_SPECIALS)
+                    self._read_word()
             except _InvalidError:
                 break
             words += 1
@@ -134,10 +137,9 @@ class _Parser:
             found += "" if is_escaped else char
         raise _InvalidError
 
-    def _read_word(self, specials: frozenset[str]) -> str:
-        end = next(
-            (at for at, char in enumerate(self.rest) if char in specials or not _is_visible(char)), len(self.rest)
-        )
+    def _read_word(self) -> str:
+        ends = (at for at, char in enumerate(self.rest) if char in _SPECIALS or not _is_visible(char))
+        end = next(ends, len(self.rest))
         if not end:
             raise _InvalidError
         found, self.rest = self.rest[:end], self.rest[end:]
@@ -145,18 +147,7 @@ class _Parser:
 
     def _read_dotted(self) -> None:
         """Read words with single dots between them."""
-        found = self._read_word(_SPECIALS)
-        if not all(found.split(".")):
-            raise _InvalidError
-
-    def _read_literal(self) -> None:
-        """Read the rest of an IP address in brackets; one of version 6 has a prefix."""
-        address, bracket, self.rest = self.rest.partition("]")
-        try:
-            found = ip_address(address.removeprefix("IPv6:"))
-        except ValueError:
-            raise _InvalidError from None
-        if not bracket or "%" in address or (found.version == 6 and not address.startswith("IPv6:")):
+        if not all(self._read_word().split(".")):
             raise _InvalidError
 
     def _skip_space(self) -> None:
@@ -200,7 +191,7 @@ def parse_duration(text: str) -> int | None:
     total, is_known = 0, False
     for number, unit in _WORDED_DURATION.findall(text):
         count, lower = times.read_number(number), unit.lower()
-        if count > _MAX_INTEGER:
+        if count > (2**63 - 1):
             return None
         for length, names in _DURATION_WORDS:
             if lower in names or lower.startswith(names[-1]):
@@ -224,7 +215,6 @@ def is_date_time(text: str) -> bool:
     return match is not None and is_date(date) and match[1] <= "23" and match[2] <= "59" and match[3] <= "59"
 
 
-_MAX_INTEGER = 2**63 - 1
 _DATE = lazy_pattern(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME = lazy_pattern(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
 _WORDED_DURATION = lazy_pattern(r"(?<![0-9])([0-9]++)\s*+([A-Za-zµ]++)", re.ASCII)
@@ -256,7 +246,6 @@ def _drop_zeros(address: str) -> str:
 
 
 def _is_ipv4(text: str) -> bool:
-    """Return True if a text is an IPv4 address, also if it is part of an IPv6 address."""
     address = _drop_zeros(text)
     return "." in text and (_is_ip(IPv4Address, address) or _is_ip(IPv6Address, address))
 
@@ -279,13 +268,12 @@ def _is_host_name(text: str) -> bool:
     """Return True if a text is a host name; letters and symbols of all scripts are allowed."""
     if len(text.encode(errors="replace")) > 255 or any(len(part.encode()) > 63 for part in text.split(".")):
         return False
-    return _HOST_NAME.fullmatch("".join(map(_classify_character, text))) is not None
-
-
-def _classify_character(char: str) -> str:
-    if char.isascii() and char not in "$+<=>^`|~":
-        return char
-    return {"L": "λ", "S": "§"}.get(unicodedata.category(char)[0], " ")
+    classes = {"L": "λ", "S": "§"}
+    classified = (
+        char if char.isascii() and char not in "$+<=>^`|~" else classes.get(unicodedata.category(char)[0], " ")
+        for char in text
+    )
+    return _HOST_NAME.fullmatch("".join(classified)) is not None
 
 
 def _matches(pattern: str) -> Callable[[str], bool]:
@@ -295,12 +283,10 @@ def _matches(pattern: str) -> Callable[[str], bool]:
 
 def _is_mac_address(text: str) -> bool:
     match = re.fullmatch("[0-9A-Fa-f]{2}(?:([:-])[0-9A-Fa-f]{2})(?:\\1[0-9A-Fa-f]{2})*", text)
-    if match is None:
-        return (
-            re.fullmatch(r"(?:[0-9A-Fa-f]{4}\.){2}(?:[0-9A-Fa-f]{4}\.|(?:[0-9A-Fa-f]{4}\.){7})?[0-9A-Fa-f]{4}", text)
-            is not None
-        )
-    return (len(text) + 1) // 3 in (6, 8, 20)
+    if match is not None:
+        return (len(text) + 1) // 3 in (6, 8, 20)
+    group = r"[0-9A-Fa-f]{4}"
+    return re.fullmatch(rf"(?:{group}\.){{2}}(?:{group}\.|(?:{group}\.){{7}})?{group}", text) is not None
 
 
 def _is_isbn10(text: str) -> bool:
@@ -335,6 +321,13 @@ def _is_long_name(text: str) -> bool:
 
 _UUID = "[0-9a-fA-F]{{8}}-?[0-9a-fA-F]{{4}}-?{}-?{}-?[0-9a-fA-F]{{12}}"
 _ANY, _VARIANT = "[0-9a-fA-F]{4}", "[89abAB][0-9a-fA-F]{3}"
+
+
+def _uuid(version: str, variant: str, example: str) -> StringFormat:
+    pattern = _UUID.format(f"{version}[0-9a-fA-F]{{3}}", variant)
+    return StringFormat(_matches(pattern), f"a UUID of version {version}", example)
+
+
 _COLOR = r"\s*(?:0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*"
 _FORMATS: dict[str, StringFormat] = {
     "bsonobjectid": StringFormat(_matches("[0-9a-fA-F]{24}"), "a BSON object id", "507f1f77bcf86cd799439011"),
@@ -346,19 +339,9 @@ _FORMATS: dict[str, StringFormat] = {
     "cidr": StringFormat(_is_cidr, "a network", "10.0.0.0/8"),
     "mac": StringFormat(_is_mac_address, "a MAC address", "00:00:5e:00:53:01"),
     "uuid": StringFormat(_matches(_UUID.format(_ANY, _ANY)), "a UUID", "123e4567-e89b-12d3-a456-426614174000"),
-    "uuid3": StringFormat(
-        _matches(_UUID.format("3[0-9a-fA-F]{3}", _ANY)), "a UUID of version 3", "6fa459ea-ee8a-3ca4-894e-db77e160355e"
-    ),
-    "uuid4": StringFormat(
-        _matches(_UUID.format("4[0-9a-fA-F]{3}", _VARIANT)),
-        "a UUID of version 4",
-        "16fd2706-8baf-433b-82eb-8c7fada847da",
-    ),
-    "uuid5": StringFormat(
-        _matches(_UUID.format("5[0-9a-fA-F]{3}", _VARIANT)),
-        "a UUID of version 5",
-        "886313e1-3b8a-5372-9b90-0c9aee199e5d",
-    ),
+    "uuid3": _uuid("3", _ANY, "6fa459ea-ee8a-3ca4-894e-db77e160355e"),
+    "uuid4": _uuid("4", _VARIANT, "16fd2706-8baf-433b-82eb-8c7fada847da"),
+    "uuid5": _uuid("5", _VARIANT, "886313e1-3b8a-5372-9b90-0c9aee199e5d"),
     "isbn": StringFormat(lambda text: _is_isbn10(text) or _is_isbn13(text), "an ISBN", "978-0321751041"),
     "isbn10": StringFormat(_is_isbn10, "an ISBN with 10 digits", "0321751043"),
     "isbn13": StringFormat(_is_isbn13, "an ISBN with 13 digits", "978-0321751041"),

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 from jobgen.check.schema.admitted import Admission, compile_admission
 from jobgen.check.schema.crd_schema import DROPS_STATUS, FOREIGN_PATTERNS, compile_structural
-from jobgen.k8s.releases import format_release, parse_release
+from jobgen.k8s.kinds import format_release, parse_release
 from jobgen.model.data import Node
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import did_you_mean
-from jobgen.schema.history import RANGE, Schema, contains, describe_range, select_release
 from jobgen.schema.shipped_kinds import (
     PLAIN_GROUPS,
     find_known_version,
@@ -29,7 +28,20 @@ from jobgen.schema.shipped_kinds import (
     select_newest,
     select_releases,
 )
-from jobgen.schema.types_of_release import DECODED, METADATA, Types, as_crd, read_types
+from jobgen.schema.types_of_release import (
+    CHILDREN,
+    DECODED,
+    METADATA,
+    RANGE,
+    Schema,
+    Types,
+    as_crd,
+    contains,
+    describe_range,
+    read_types,
+    select_release,
+    select_words,
+)
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 
@@ -117,10 +129,10 @@ def _find_custom(custom: dict[str, Any], release: str, kubernetes: str, *, any_r
     if not contains(root, release):
         if not any_release:
             reason = describe_range(root, operator)
-            newer = _find_newest(custom)
+            newer = find_known_version(custom["apiVersion"], custom["kind"])
             hint = f"use `{newer}`" if newer else "this kind has no successor"
             shown = f"the cluster has {operator} {release}" if release else hint
-            return _report_missing(MissingKind(f"{name} {reason}; {shown}", replacement="" if release else newer))
+            return _report_missing(f"{name} {reason}; {shown}", replacement="" if release else newer)
         release = custom.get("last", "")
     shipped = _compile(assemble_custom(custom, release), kubernetes)._replace(is_documented="incomplete" in custom)
     return _weaken(shipped) if custom.get("fromDocumentation") else shipped
@@ -131,27 +143,19 @@ def _find_foreign(custom: dict[str, Any], declared: str, kubernetes: str) -> Shi
     possible = select_possible_releases(custom, declared)
     having = [release for release in possible if contains(custom["schema"], release)]
     operator, newest = custom["operator"], custom["releases"][-1]
-    newer = _find_newest(custom)
+    newer = find_known_version(custom["apiVersion"], custom["kind"])
     lacks = f"has no `{custom['kind']}` of `{custom['apiVersion']}`" + (f"; use `{newer}`" if newer else "")
     if not having:
-        return _report_missing(MissingKind(f"{operator} {declared} {lacks}", replacement=newer))
+        return _report_missing(f"{operator} {declared} {lacks}", replacement=newer)
     shipped = _compile(assemble_custom(custom, *having), kubernetes)._replace(is_documented=True)
     is_newer = declared and parse_version(declared)[:2] > parse_version(newest)[:2]
     if is_newer or custom.get("openForm"):
         return _weaken(shipped)
     if declared or contains(custom["schema"], newest):
         return shipped
-    return _warn_of_removal(shipped, MissingKind(f"{operator} {newest} {lacks}", replacement=newer))
-
-
-def _warn_of_removal(shipped: ShippedSchema, missing: MissingKind) -> ShippedSchema:
-    """Report a kind that the newest release does not have: a cluster may have an older one."""
-    find_missing = _report_missing(missing).check
-
-    def check(obj: Mapping[str, Node]) -> list[Problem]:
-        return [problem._replace(severity=Severity.WARNING) for problem in find_missing(obj)] + shipped.check(obj)
-
-    return shipped._replace(check=check)
+    # The newest release does not have the kind, but a cluster may have an older one.
+    missing = _weaken(_report_missing(f"{operator} {newest} {lacks}", replacement=newer))
+    return shipped._replace(check=lambda obj: missing.check(obj) + shipped.check(obj))
 
 
 def _weaken(shipped: ShippedSchema) -> ShippedSchema:
@@ -163,33 +167,24 @@ def _weaken(shipped: ShippedSchema) -> ShippedSchema:
     return shipped._replace(check=check, is_documented=True)
 
 
-def _find_newest(custom: Mapping[str, Any]) -> str:
-    """The newest version of a custom resource that its operator serves, if there is one."""
-    return find_known_version(custom["apiVersion"], custom["kind"])
-
-
 def _find_unknown_version(api_version: str, kind: str, cluster: Cluster) -> ShippedSchema | None:
     """Report a version that no release of a declared operator has, or that all known releases are too new for."""
     versions = list(list_versions(api_version, kind))
     if any("releases" in one for one in versions):
-        return _find_too_old(api_version, kind, versions)
+        # It may be older than all that jobgen knows; a later release may have a newer one.
+        at = _date_version(api_version)
+        if not at or any(_date_version(one["apiVersion"]) <= at for one in versions):
+            return None
+        operator, releases, newer = versions[0]["operator"], versions[0]["releases"], select_newest(versions)
+        message = f"no release of {operator} since {releases[0]} has `{kind}` of `{api_version}`; use `{newer}`"
+        return _report_missing(message, replacement=newer)
     known = [one for one in versions if cluster.operators.get(one["operator"])]
     newest = select_newest(one for one in known if contains(one["schema"], cluster.operators[one["operator"]]))
     if not newest:
         return None
     operator = next(one["operator"] for one in known if one["apiVersion"] == newest)
     message = f"{operator} {cluster.operators[operator]} has no `{kind}` of `{api_version}`; use `{newest}`"
-    return _report_missing(MissingKind(message, replacement=newest))
-
-
-def _find_too_old(api_version: str, kind: str, known: Sequence[Mapping[str, Any]]) -> ShippedSchema | None:
-    """Report a version that is older than all that jobgen knows of a kind; a later release may have a newer one."""
-    at = _date_version(api_version)
-    if not at or any(_date_version(one["apiVersion"]) <= at for one in known):
-        return None
-    operator, releases, newer = known[0]["operator"], known[0]["releases"], select_newest(known)
-    message = f"no release of {operator} since {releases[0]} has `{kind}` of `{api_version}`; use `{newer}`"
-    return _report_missing(MissingKind(message, replacement=newer))
+    return _report_missing(message, replacement=newest)
 
 
 def _date_version(api_version: str) -> tuple[int, ...]:
@@ -234,20 +229,30 @@ def assemble_custom(custom: Mapping[str, Any], *releases: str) -> Schema:
 
 
 def _select(releases: Sequence[str], node: Schema, operator: str) -> Schema:
-    if len(releases) == 1:
-        return select_release(node, releases[0], operator)
-
-    return select_any(node, releases)
+    return select_release(node, releases[0], operator) if len(releases) == 1 else select_any(node, releases)
 
 
 def _find_own(api_version: str, kind: str, release: str) -> ShippedSchema | None:
     """Return the schema of one of Kubernetes' own kinds."""
-    group, _, version = api_version.rpartition("/")
-    fault = _find_group_fault(api_version)
+    group, slash, version = api_version.rpartition("/")
+    # No cluster can have such an apiVersion.
+    fault = ""
+    if "/" in group or (slash and not (group and version)):
+        fault = f"`{api_version}` is not an apiVersion, which is a version, or a group, `/` and a version"
+    elif "." not in group and group not in PLAIN_GROUPS:
+        fault = f"`{group}` is not an API group, and no CustomResourceDefinition can add it without a dot in its name"
     if fault:
-        newer = _find_similar_version(api_version, kind)
+        # The apiVersion of a known kind that has most of the same words.
+        words = set(_WORD.findall(api_version))
+        shared = {
+            known.api_version: len(words.intersection(_WORD.findall(known.api_version)))
+            for known in list_shipped_kinds()
+            if known.name == kind
+        }
+        best = max(shared, key=lambda version: shared[version], default="")
+        newer = best if len(shared) == 1 or shared.get(best) else ""
         hint = f"use `{newer}`" if newer else "write a group and a version, such as `example.com/v1`"
-        return _report_missing(MissingKind(f"{fault}; {hint}", replacement=newer))
+        return _report_missing(f"{fault}; {hint}", replacement=newer)
     if not is_of_kubernetes(group):
         return None
     place = f"{name_place(group)}_{version}"
@@ -257,50 +262,28 @@ def _find_own(api_version: str, kind: str, release: str) -> ShippedSchema | None
         return _find_removed(api_version, kind, group)
     if kind not in known["kinds"]:
         hint = did_you_mean(kind, known["kinds"])
-        return _report_missing(MissingKind(f"Kubernetes has no kind {name}{hint}", "kind"))
+        return _report_missing(f"Kubernetes has no kind {name}{hint}", "kind")
     if not contains(known["types"][kind], release):
         reason = describe_range(known["types"][kind], "Kubernetes")
-        return _report_missing(MissingKind(f"{name} {reason}; the cluster has Kubernetes {release}"))
+        return _report_missing(f"{name} {reason}; the cluster has Kubernetes {release}")
     types = Types(release, in_crd=False)
     return _compile({**types[f"{place}.{kind}"], "title": kind, "$defs": types}, release)
-
-
-def _find_group_fault(api_version: str) -> str:
-    """Say why no cluster can have an apiVersion: its form, or a group that no API has."""
-    group, slash, version = api_version.rpartition("/")
-    if "/" in group or (slash and not (group and version)):
-        return f"`{api_version}` is not an apiVersion, which is a version, or a group, `/` and a version"
-    if "." not in group and group not in PLAIN_GROUPS:
-        return f"`{group}` is not an API group, and no CustomResourceDefinition can add it without a dot in its name"
-    return ""
-
-
-def _find_similar_version(api_version: str, kind: str) -> str:
-    """The apiVersion of a known kind that has most words of another one; empty if several have none."""
-    words = set(_WORD.findall(api_version))
-    shared = {
-        known.api_version: len(words.intersection(_WORD.findall(known.api_version)))
-        for known in list_shipped_kinds()
-        if known.name == kind
-    }
-    best = max(shared, key=lambda version: shared[version], default="")
-    return best if len(shared) == 1 or shared.get(best) else ""
 
 
 def _compile(schema: Schema, kubernetes: str) -> ShippedSchema:
     return ShippedSchema(schema, compile_structural(schema, release=parse_release(kubernetes)))
 
 
-def _report_missing(missing: MissingKind) -> ShippedSchema:
+def _report_missing(message: str, field: str = "apiVersion", replacement: str = "") -> ShippedSchema:
     """Return a check that reports every object of a kind that the cluster does not have."""
 
     def check(obj: Mapping[str, Node]) -> list[Problem]:
-        node = obj.get(missing.field)
-        rule = "old-api-version" if missing.field == "apiVersion" else "unknown-kind"
-        fix_steps = (FixStep("set", node, missing.replacement),) if missing.replacement else ()
-        return [Problem(rule, missing.message, node, category="schema", fix_steps=fix_steps, safe=False)]
+        node = obj.get(field)
+        rule = "old-api-version" if field == "apiVersion" else "unknown-kind"
+        fix_steps = (FixStep("set", node, replacement),) if replacement else ()
+        return [Problem(rule, message, node, category="schema", fix_steps=fix_steps, safe=False)]
 
-    return ShippedSchema({}, check, missing)
+    return ShippedSchema({}, check, MissingKind(message, field, replacement))
 
 
 def _find_removed(api_version: str, kind: str, group: str) -> ShippedSchema | None:
@@ -311,18 +294,16 @@ def _find_removed(api_version: str, kind: str, group: str) -> ShippedSchema | No
         served = find_versions(group)
         if not served:
             return None
-        hint = f"; use `{served[-1]}`"
-        return _report_missing(MissingKind(f"Kubernetes has no version `{api_version}`{hint}", replacement=served[-1]))
+        message = f"Kubernetes has no version `{api_version}`; use `{served[-1]}`"
+        return _report_missing(message, replacement=served[-1])
     release, successor = removal
-    message = f"Kubernetes {release} removed `{kind}` of `{api_version}`" + (
-        f"; use `{successor}`" if successor else ""
-    )
-    return _report_missing(MissingKind(message, replacement=successor))
+    hint = f"; use `{successor}`" if successor else ""
+    message = f"Kubernetes {release} removed `{kind}` of `{api_version}`{hint}"
+    return _report_missing(message, replacement=successor)
 
 
 _OPEN = "x-kubernetes-preserve-unknown-fields"
 _ANYTHING: Schema = {_OPEN: True}
-_CHILDREN = ("items", "additionalProperties")
 # A keyword of a pair means nothing, or something else, without the other one.
 _PAIRS = (
     ("minimum", "exclusiveMinimum"),
@@ -351,11 +332,11 @@ def select_possible_releases(custom: Mapping[str, Any], declared: str) -> list[s
 
 def select_any(node: Schema, releases: Sequence[str]) -> Schema:
     """Return the schema that accepts what one of the releases accepts, from a schema with the history of all."""
-    own = {word: value for word, value in node.items() if word not in (*RANGE, *_CHILDREN, "releases", "properties")}
+    own = {word: value for word, value in node.items() if word not in (*RANGE, *CHILDREN, "releases", "properties")}
     entries = node.get("releases", ())
-    variants = [_select_words(own, entries, release) for release in releases] if entries else [own]
+    variants = [select_words(own, entries, release) for release in releases] if entries else [own]
     selected = unite(list({json.dumps(variant): variant for variant in variants}.values()))
-    selected = {**selected, **{word: select_any(node[word], releases) for word in _CHILDREN if word in node}}
+    selected = {**selected, **{word: select_any(node[word], releases) for word in CHILDREN if word in node}}
     if "properties" in node:
         is_open = [bool(variant.get(_OPEN)) for variant in variants] * (1 if entries else len(releases))
         selected["properties"] = dict(_select_fields(node["properties"], dict(zip(releases, is_open, strict=True))))
@@ -370,15 +351,6 @@ def _select_fields(fields: Mapping[str, Schema], is_open: Mapping[str, bool]) ->
             yield name, _ANYTHING
         elif having:
             yield name, select_any(child, having)
-
-
-def _select_words(own: Schema, entries: Sequence[Schema], release: str) -> Schema:
-    """The keywords of a node in a release, without the fields and items that all releases have."""
-    words = dict(own)
-    for entry in entries:
-        if contains(entry, release):
-            words |= {word: value for word, value in entry.items() if word not in RANGE}
-    return words
 
 
 def unite(schemas: Sequence[Schema]) -> Schema:
@@ -397,21 +369,20 @@ def unite(schemas: Sequence[Schema]) -> Schema:
             united[word] = True
     if all("enum" in schema for schema in schemas):
         united["enum"] = [
-            value for at, schema in enumerate(schemas) for value in schema["enum"] if _is_new(value, schemas[:at])
+            value
+            for at, schema in enumerate(schemas)
+            for value in schema["enum"]
+            if not any(value in earlier["enum"] for earlier in schemas[:at])
         ]
     shared = set[str].intersection(*(set(schema.get("required", ())) for schema in schemas))
     united |= {"required": sorted(shared)} if shared else {}
     return united | _unite_children(schemas)
 
 
-def _is_new(value: Any, earlier: Sequence[Schema]) -> bool:
-    return not any(value in schema["enum"] for schema in earlier)
-
-
 def _unite_children(schemas: Sequence[Schema]) -> Schema:
     """The parts of a united schema that are schemas; a mapping whose fields one release does not list has any."""
     united: Schema = {}
-    for word in _CHILDREN:
+    for word in CHILDREN:
         children = [schema[word] for schema in schemas if isinstance(schema.get(word), dict)]
         if len(children) == len(schemas):
             united[word] = unite(children)
@@ -445,7 +416,9 @@ def bundle_schema(schema: Mapping[str, Any]) -> Schema:
     for node in waiting:
         for name in _find_references(node):
             if name not in names:
-                names[name] = _shorten(name, set(names.values()))
+                # The last part of a name, or all of it if another type has that.
+                short = name.removeprefix(DECODED).rpartition(".")[2]
+                names[name] = short if short not in names.values() else name.replace(":", ".")
                 waiting.append(types[name])
     found = {short: _convert(types[name], names) for name, short in sorted(names.items(), key=lambda item: item[1])}
     return {"$schema": DIALECT, **_convert(root, names), "$defs": found}
@@ -454,20 +427,10 @@ def bundle_schema(schema: Mapping[str, Any]) -> Schema:
 def _find_references(node: Any) -> Iterator[str]:
     if "$ref" in node:
         yield node["$ref"]
-    for child in _list_children(node):
+    single = [node[word] for word in _CHILDREN_BUNDLE if isinstance(node.get(word), dict)]
+    listed = [child for word in _LISTS for child in node.get(word, ())]
+    for child in (*node.get("properties", {}).values(), *single, *listed):
         yield from _find_references(child)
-
-
-def _list_children(node: Schema) -> Iterator[Schema]:
-    yield from node.get("properties", {}).values()
-    yield from (node[word] for word in _CHILDREN_BUNDLE if isinstance(node.get(word), dict))
-    yield from (child for word in _LISTS for child in node.get(word, ()))
-
-
-def _shorten(name: str, taken: set[str]) -> str:
-    """The last part of a name, or all of it if another type has that."""
-    short = name.removeprefix(DECODED).rpartition(".")[2]
-    return short if short not in taken else name.replace(":", ".")
 
 
 def _convert(node: Schema, names: Mapping[str, str]) -> Schema:

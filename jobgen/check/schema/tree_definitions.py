@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from jobgen.check.schema.build import convert_crd
 from jobgen.check.schema.shipped import ShippedSchema
 from jobgen.check.schema.untrusted import BrokenSchemaError, compile_untrusted
-from jobgen.k8s.custom_kinds import DEFINITION_KIND, KEEPS_UNKNOWN, DefinedVersion, Definition
-from jobgen.k8s.releases import Release
+from jobgen.k8s.kinds import DEFINITION_KIND, KEEPS_UNKNOWN, DefinedVersion, Definition, Release
 from jobgen.model.data import Location, Node, TracedScalar
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.limits import MALFORMED_DATA_ERRORS
@@ -35,19 +34,13 @@ class _Copy(NamedTuple):
     content: bytes
     """The JSON Schema; empty if the definitions do not serve the version, or cannot be used."""
     check: SchemaCheck | None
-    """None if the definitions cannot be used."""
     is_open: bool = False
     """Whether the schema says nothing about the kind's own fields."""
     reason: str = ""
-    """Why the definitions cannot be used."""
-
-    def count_shared(self, folder: str) -> int:
-        """Return how many folders the path of a definition shares with a folder, at most."""
-        return max(_count_shared(folder.split("/"), location.file.split("/")) for location in self.locations)
 
     def find_nearest(self, folder: str) -> Location:
         """Return the location of the definition that is nearest to a folder."""
-        return max(self.locations, key=lambda each: _count_shared(folder.split("/"), each.file.split("/")))
+        return max(self.locations, key=lambda each: _count_shared(folder, each.file))
 
 
 _Verdict: TypeAlias = tuple[_Copy | None, list[Problem]]
@@ -87,7 +80,9 @@ class TreeKind:
         broken: list[_Copy] = []
         found = list(self._judge(folder, obj, broken))
         if not found:
-            return [_report_broken(copy, self._kind) for copy in broken]
+            head = f"the schema of `{self._kind}` in this CRD cannot be used"
+            faults = [(TracedScalar(self._kind, copy.locations[0]), copy.reason) for copy in broken]
+            return [Problem("broken-schema", f"{head}: {reason}", node, category="meta") for node, reason in faults]
         accepting = [verdict for verdict in found if not _is_refused(verdict)]
         if not accepting and self._shipped:
             accepting = [verdict for verdict in ((None, self._shipped.check(obj)),) if not _is_refused(verdict)]
@@ -98,7 +93,11 @@ class TreeKind:
 
     def _judge(self, folder: str, obj: Mapping[str, Node], broken: list[_Copy]) -> Iterator[_Verdict]:
         """The verdict of each copy that can be used, the nearest and largest first; the others go to `broken`."""
-        for copy in sorted(self._copies, key=lambda each: (-each.count_shared(folder), -len(each.content))):
+
+        def rank(copy: _Copy) -> tuple[int, int]:
+            return -_count_shared(folder, copy.find_nearest(folder).file), -len(copy.content)
+
+        for copy in sorted(self._copies, key=rank):
             if copy.check is None:
                 broken.append(copy)
                 continue
@@ -112,9 +111,10 @@ def _is_refused(verdict: _Verdict) -> bool:
     return any(problem.severity is Severity.ERROR for problem in verdict[1])
 
 
-def _count_shared(one: Sequence[str], other: Sequence[str]) -> int:
-    """The number of folders at the start of both paths."""
-    return next((number for number, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), len(one))
+def _count_shared(folder: str, file: str) -> int:
+    steps = folder.split("/")
+    pairs = enumerate(zip(steps, file.split("/"), strict=False))
+    return next((number for number, (one, other) in pairs if one != other), len(steps))
 
 
 def _list_copies(api_version: str, definitions: Iterable[Definition], release: Release) -> Iterator[_Copy]:
@@ -128,16 +128,13 @@ def _list_copies(api_version: str, definitions: Iterable[Definition], release: R
         version = _find_version(several[0], api_version)
         if version is None or isinstance(content, str):
             yield _Copy(locations, b"", _refuse_version(api_version, several[0]))
+            continue
+        try:
+            check = compile_untrusted(content, release)
+        except BrokenSchemaError as error:
+            yield _Copy(locations, b"", None, reason=str(error))
         else:
-            yield _compile_copy(locations, content, version, release)
-
-
-def _compile_copy(locations: tuple[Location, ...], content: bytes, version: DefinedVersion, release: Release) -> _Copy:
-    try:
-        check = compile_untrusted(content, release)
-    except BrokenSchemaError as error:
-        return _Copy(locations, b"", None, reason=str(error))
-    return _Copy(locations, content, check, version.keeps_unknown or _is_open(version.schema))
+            yield _Copy(locations, content, check, version.keeps_unknown or _is_open(version.schema))
 
 
 def _find_version(definition: Definition, api_version: str) -> DefinedVersion | None:
@@ -148,20 +145,12 @@ def _find_version(definition: Definition, api_version: str) -> DefinedVersion | 
 
 def _convert(definition: Definition, version: DefinedVersion) -> bytes:
     """The JSON Schema of a version; `null`, which is none, if it has errors."""
-    spec = {
-        "group": definition.group,
-        "names": {"kind": definition.kind},
-        "versions": [
-            {
-                "name": version.name,
-                "schema": {"openAPIV3Schema": version.schema},
-                "subresources": version.subresources,
-            }
-        ],
-    }
+    schema = {"openAPIV3Schema": version.schema}
+    described = {"name": version.name, "schema": schema, "subresources": version.subresources}
+    spec = {"group": definition.group, "names": {"kind": definition.kind}, "versions": [described]}
     try:
-        ((_, schema),) = convert_crd({"spec": spec})
-        return json.dumps(_allow_unknown(schema) if version.keeps_unknown else schema, sort_keys=True).encode()
+        ((_, made),) = convert_crd({"spec": spec})
+        return json.dumps(_allow_unknown(made) if version.keeps_unknown else made, sort_keys=True).encode()
     except (*MALFORMED_DATA_ERRORS, RecursionError):
         return b"null"
 
@@ -185,13 +174,11 @@ def _is_open(schema: Mapping[str, Any]) -> bool:
 
 
 def _name_served(definition: Definition) -> str:
-    """The apiVersions that a definition serves, as a message names them."""
     served = [f"`{definition.group}/{version.name}`" for version in definition.versions if version.is_served]
     return " or ".join(filter(None, (", ".join(served[:-1]), *served[-1:])))
 
 
 def _refuse_version(api_version: str, definition: Definition) -> SchemaCheck:
-    """Return a check that refuses every object, because the definition does not serve its version."""
     served = [f"{definition.group}/{version.name}" for version in definition.versions if version.is_served]
     hint = f"; use {_name_served(definition)}" if served else ""
     file = definition.location.file
@@ -205,26 +192,20 @@ def _refuse_version(api_version: str, definition: Definition) -> SchemaCheck:
     return check
 
 
-def _report_broken(copy: _Copy, kind: str) -> Problem:
-    message = f"the schema of `{kind}` in this CRD cannot be used: {copy.reason}"
-    return Problem("broken-schema", message, TracedScalar(kind, copy.locations[0]), category="meta")
-
-
 def _report_difference(obj: Mapping[str, Node], refusing: _Verdict, accepting: _Verdict, folder: str) -> Problem:
-    """Report an object that one definition accepts and another one refuses."""
     old, problems = refusing
     new = accepting[0]
     assert old is not None
     reason = next(problem for problem in problems if problem.severity is Severity.ERROR).message.partition("; ")[0]
     old_place = old.find_nearest(folder)
     message = f"the CRD in `{old_place.file}` refuses this object: {reason}" if old.content else reason
+    places = [(old_place, "this CRD refuses the object")]
     if new is None:
         message += "; the schema of the operator that jobgen has accepts it; update the CRD, or use what it accepts"
-        places = [(old_place, "this CRD refuses the object")]
     else:
         new_place = new.find_nearest(folder)
         message += f"; the CRD in `{new_place.file}` accepts it; update the older CRD"
-        places = [(old_place, "this CRD refuses the object"), (new_place, "this CRD accepts it")]
+        places.append((new_place, "this CRD accepts it"))
     related = tuple((TracedScalar(DEFINITION_KIND, place), text) for place, text in places)
     node = obj.get("apiVersion")
     return Problem("crd-copies-differ", message, node, related, category="schema", severity=Severity.WARNING)

@@ -9,38 +9,33 @@ from typing import Any, TypeVar
 from jobgen.check.schema.admitted import Admission, compile_admission
 from jobgen.check.schema.constraints import BadPatternError
 from jobgen.check.schema.crd_schema import compile_structural
-from jobgen.k8s.releases import NEWEST_RELEASE, Release
+from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, Plain
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MALFORMED_DATA_ERRORS, Budget, BudgetExceededError
 
 _IGNORED = frozenset(
-    (
-        *("$dynamicRef", "$recursiveRef", "additionalItems", "const", "contains", "dependencies", "dependentRequired"),
-        *("dependentSchemas", "else", "if", "maxContains", "minContains", "patternProperties", "prefixItems"),
-        *("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties", "uniqueItems"),
-    )
+    """$dynamicRef $recursiveRef additionalItems const contains dependencies dependentRequired dependentSchemas else if
+    maxContains minContains patternProperties prefixItems propertyNames then unevaluatedItems unevaluatedProperties
+    uniqueItems""".split()
 )
 # Beside `$ref` the check reads no constraint, as in the old drafts of JSON Schema.
 _CONSTRAINTS = frozenset(
-    (
-        *("additionalProperties", "allOf", "anyOf", "enum", "exclusiveMaximum", "exclusiveMinimum", "format", "items"),
-        *("maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum"),
-        *("multipleOf", "not", "oneOf", "pattern", "properties", "required", "type"),
-    )
+    """additionalProperties allOf anyOf enum exclusiveMaximum exclusiveMinimum format items maxItems maxLength
+    maxProperties maximum minItems minLength minProperties minimum multipleOf not oneOf pattern properties required
+    type""".split()
 )
 
 
-def find_ignored_keywords(schema: dict[str, Any]) -> list[str]:
-    """The keywords that a schema has and that its check does not evaluate, each once, in alphabetical order."""
-    return sorted({word for node in _walk(schema) for word in _list_ignored(node)})
-
-
-def _list_ignored(node: dict[str, Any]) -> Iterator[str]:
-    # `uniqueItems: false` demands nothing.
-    yield from (word for word in node.keys() & _IGNORED if node[word] is not False or word != "uniqueItems")
-    if "$ref" in node:
-        yield from (f"{word} beside $ref" for word in node.keys() & _CONSTRAINTS)
+def list_ignored_keywords(text: bytes) -> list[str]:
+    """The keywords of a schema that its check does not evaluate, in order; the schema has been compiled."""
+    found: set[str] = set()
+    for node in _walk(json.loads(text)):
+        # `uniqueItems: false` demands nothing.
+        found |= {word for word in node.keys() & _IGNORED if node[word] is not False or word != "uniqueItems"}
+        if "$ref" in node:
+            found |= {f"{word} beside $ref" for word in node.keys() & _CONSTRAINTS}
+    return sorted(found)
 
 
 def _walk(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -77,11 +72,6 @@ def compile_untrusted(text: bytes, release: Release = NEWEST_RELEASE) -> Callabl
         return _run(lambda: check_value(value))
 
     return check
-
-
-def list_ignored_keywords(text: bytes) -> list[str]:
-    """The keywords of a schema that its check does not evaluate; the schema has been compiled."""
-    return find_ignored_keywords(json.loads(text))
 
 
 def read_untrusted(text: bytes) -> dict[str, Any] | None:

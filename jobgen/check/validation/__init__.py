@@ -10,14 +10,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib import import_module
 
-from jobgen.check.admission.fields import Fields, Validation
+from jobgen.check.admission.fields import Fields, Kind, Validation
 from jobgen.check.admission.metadata import MetadataFormat
 from jobgen.check.admission.names import SUBDOMAIN_NAME, NameFormat
-from jobgen.check.validation.kinds import Kind
-from jobgen.k8s.device_claims import CatalogSource, no_catalog
-from jobgen.k8s.kinds import BUILTIN_GROUPS, CLUSTER_SCOPED
+from jobgen.k8s.devices import CatalogSource, no_catalog
+from jobgen.k8s.kinds import BUILTIN_GROUPS, CLUSTER_SCOPED, NEWEST_RELEASE, Release
 from jobgen.k8s.nodes import as_mapping, as_text
-from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.finding import Problem
 
 MODULES: Mapping[str, Mapping[str, str]] = {
@@ -47,11 +45,8 @@ MODULES: Mapping[str, Mapping[str, str]] = {
     "node.k8s.io": {"cluster": "RuntimeClass"},
     "policy": {"workloads": "PodDisruptionBudget"},
     "rbac.authorization.k8s.io": {"access": "ClusterRole ClusterRoleBinding Role RoleBinding"},
-    "resource.k8s.io": {
-        "device_claims": "DeviceClass ResourceClaim ResourceClaimTemplate",
-        "devices": "DeviceTaintRule ResourceSlice",
-    },
-    "scheduling.k8s.io": {"scheduling": "PodGroup PriorityClass Workload"},
+    "resource.k8s.io": {"devices": "DeviceClass DeviceTaintRule ResourceClaim ResourceClaimTemplate ResourceSlice"},
+    "scheduling.k8s.io": {"quotas": "PodGroup PriorityClass Workload"},
     "storage.k8s.io": {
         "storage": "CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment VolumeAttributesClass"
     },

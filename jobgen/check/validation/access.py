@@ -10,9 +10,10 @@ from typing import NamedTuple
 from jobgen.check.admission.fields import (
     Check,
     Fields,
+    Kind,
+    Table,
     Validation,
     Validator,
-    ValidatorTable,
     choice,
     dns_subdomain,
     each,
@@ -23,37 +24,47 @@ from jobgen.check.admission.fields import (
     is_set,
     items,
     mapping,
+    namespace_name,
     number,
     one_of,
     path_segment,
-    report_missing,
-    require_fields,
     require_set,
+    spec,
     text,
     texts,
     validate_fields,
 )
-from jobgen.check.admission.names import (
-    DNS_SUBDOMAIN,
-    PATH_SEGMENT_NAME,
-    is_dns_label,
-    is_dns_subdomain,
-)
+from jobgen.check.admission.names import DNS_SUBDOMAIN, PATH_SEGMENT_NAME, is_dns_label, is_dns_subdomain
 from jobgen.check.admission.scheduling import validate_label_selector
-from jobgen.check.validation.kinds import Kind, namespace_name, spec
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
 from jobgen.model.data import Node, value_of
 
-_role_name = path_segment("invalid-object-name", "role name")
-_RBAC_GROUP = "rbac.authorization.k8s.io"
+_aggregation = mapping({"clusterRoleSelectors": each(validate_label_selector)}, "clusterRoleSelectors")
+_BEGIN, _END, _DASHES = "-----BEGIN ", "-----END ", "-----"
+_LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
+_MAX_DOMAIN, _MAX_SIGNER = 253, 571
+_MAX_BUNDLE_BYTES = 1024 * 1024
+_USAGES = (
+    *("any", "cert sign", "client auth", "code signing", "content commitment", "crl sign", "data encipherment"),
+    *("decipher only", "digital signature", "email protection", "encipher only", "ipsec end system"),
+    *("ipsec tunnel", "ipsec user", "key agreement", "key encipherment", "microsoft sgc", "netscape sgc"),
+    *("ocsp signing", "s/mime", "server auth", "signing", "timestamping"),
+)
+_ALL = "*"
+_FLOW_SUBJECTS = {"Group": "group", "ServiceAccount": "serviceAccount", "User": "user"}
+_ZERO_SHARES = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares"
+_MAX_HASH_BITS = 60
+_level_name = dns_subdomain("invalid-object-name", "name of a PriorityLevelConfiguration")
+_check_subject_kind = choice("a subject", "kind", *_FLOW_SUBJECTS)
+_URL_FAULT = "`{}` is not a valid URL; write a path, such as `/healthz` or `/healthz/*`"
 
 
-def _role_rules(*, namespaced: bool) -> ValidatorTable:
+def _role_rules(*, namespaced: bool) -> Table:
     """Return the table of a role: each rule has verbs, and either resources or, in a ClusterRole, URLs."""
 
     def check_targets(rule: Fields, place: Node, run: Validation) -> None:
         if is_empty(rule.get("nonResourceURLs")):
-            require_fields("a rule", rule, ("apiGroups", "resources"), place, run)
+            run.require_fields("a rule", rule, ("apiGroups", "resources"), place)
             return
         if namespaced:
             message = "`nonResourceURLs` cannot be in a Role, which has a namespace; use a ClusterRole"
@@ -73,17 +84,15 @@ def _role_reference(*kinds: str) -> Check:
     def check(reference: Fields, place: Node, run: Validation) -> None:
         check_kind(reference, place, run)
         kind, found = as_text(reference.get("kind")), as_text(reference.get("apiGroup"))
-        group = "" if kind == "ServiceAccount" else _RBAC_GROUP
+        group = "" if kind == "ServiceAccount" else "rbac.authorization.k8s.io"
         if kind in kinds and found and found != group:
             wanted = f"must be `{group}`" if group else "must not be set, because ServiceAccounts are in the core group"
-            run.report("invalid-value", f"`apiGroup` is `{found}`, but {wanted}", reference["apiGroup"])
+            run.invalid(f"`apiGroup` is `{found}`, but {wanted}", reference["apiGroup"])
 
     return check
 
 
 def _binding(*kinds: str, needs_namespace: bool) -> Kind:
-    """Return the validation of a binding of a role of one of these kinds."""
-
     def check_account(subject: Fields, place: Node, run: Validation) -> None:
         name = as_text(subject.get("name"))
         if as_text(subject.get("kind")) != "ServiceAccount":
@@ -92,29 +101,12 @@ def _binding(*kinds: str, needs_namespace: bool) -> Kind:
             message = f"`{name}` is not a valid name of a ServiceAccount; {DNS_SUBDOMAIN}"
             run.report("invalid-object-name", message, subject["name"])
         if needs_namespace and is_empty(subject.get("namespace")):
-            report_missing("a ServiceAccount in a ClusterRoleBinding", subject, "namespace", place, run)
+            run.report_missing("a ServiceAccount in a ClusterRoleBinding", subject, "namespace", place)
 
     subject = items("a subject", {}, "name", _role_reference("ServiceAccount", "User", "Group"), check_account)
-    role = mapping({"name": _role_name}, "name", _role_reference(*kinds))
-    return Kind(
-        fields("a binding", {"roleRef": role, "subjects": subject}, require_set("a binding", "roleRef")),
-        PATH_SEGMENT_NAME,
-    )
-
-
-_aggregation = mapping({"clusterRoleSelectors": each(validate_label_selector)}, "clusterRoleSelectors")
-
-
-_BEGIN, _END, _DASHES = "-----BEGIN ", "-----END ", "-----"
-_LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
-_MAX_DOMAIN, _MAX_SIGNER = 253, 571
-_MAX_BUNDLE_BYTES = 1024 * 1024
-_USAGES = (
-    *("any", "cert sign", "client auth", "code signing", "content commitment", "crl sign", "data encipherment"),
-    *("decipher only", "digital signature", "email protection", "encipher only", "ipsec end system"),
-    *("ipsec tunnel", "ipsec user", "key agreement", "key encipherment", "microsoft sgc", "netscape sgc"),
-    *("ocsp signing", "s/mime", "server auth", "signing", "timestamping"),
-)
+    role = mapping({"name": path_segment("invalid-object-name", "role name")}, "name", _role_reference(*kinds))
+    check = fields("a binding", {"roleRef": role, "subjects": subject}, require_set("a binding", "roleRef"))
+    return Kind(check, PATH_SEGMENT_NAME)
 
 
 class _PemBlock(NamedTuple):
@@ -162,12 +154,9 @@ def _is_signer(name: str) -> bool:
     return has_size and all(map(is_dns_label, labels)) and all(map(is_dns_subdomain, rest.split(".")))
 
 
-_signer = text("invalid-value", "signer", _is_signer, "write a domain and a name, such as `example.com/signer`")
-
-
 def _validate_signer(key: str, value: Node, owner: Fields, run: Validation) -> None:
     if as_text(value) == _LEGACY_SIGNER:
-        run.report("invalid-value", f"the signer `{_LEGACY_SIGNER}` is not supported; name another", value)
+        run.invalid(f"the signer `{_LEGACY_SIGNER}` is not supported; name another", value)
     else:
         _signer(key, value, owner, run)
 
@@ -182,7 +171,7 @@ def _validate_request(key: str, value: Node, owner: Fields, run: Validation) -> 
     is_request = block and block.kind == "CERTIFICATE REQUEST" and _is_der_sequence(block.content)
     if as_text(value) and not is_request:
         message = "`request` must be a PEM block `CERTIFICATE REQUEST` in base64, as `openssl req -new` writes it"
-        run.report("invalid-value", message, value)
+        run.invalid(message, value)
 
 
 def _check_bundle(obj: Fields, place: Node, run: Validation) -> None:
@@ -203,31 +192,15 @@ def _check_bundle(obj: Fields, place: Node, run: Validation) -> None:
     for index, block in enumerate(blocks):
         subject = f"block {index} of `trustBundle`"
         if block.kind != "CERTIFICATE":
-            run.report("invalid-value", f"{subject} is a `{block.kind}`, but must be a `CERTIFICATE`", node)
+            run.invalid(f"{subject} is a `{block.kind}`, but must be a `CERTIFICATE`", node)
         elif block.has_headers:
-            run.report("invalid-value", f"{subject} has headers; delete them", node)
+            run.invalid(f"{subject} has headers; delete them", node)
         elif not _is_der_sequence(block.content):
-            run.report("invalid-value", f"{subject} is not a certificate; write one in PEM", node)
+            run.invalid(f"{subject} is not a certificate; write one in PEM", node)
         elif block in blocks[:index]:
             run.report("duplicate-item", f"{subject} repeats an earlier one; delete it", node)
     if not blocks:
         run.report("missing-field", "`trustBundle` requires at least one PEM block `CERTIFICATE`; add it", node)
-
-
-_REQUEST: ValidatorTable = {
-    "expirationSeconds": number(600),
-    "request": _validate_request,
-    "signerName": _validate_signer,
-    "usages": texts(*_USAGES, twice="`usages` has `{}` twice; delete one of them"),
-}
-
-
-_ALL = "*"
-_MAX_PRECEDENCE = 10000
-_FLOW_SUBJECTS = {"Group": "group", "ServiceAccount": "serviceAccount", "User": "user"}
-_ZERO_SHARES = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares"
-_MAX_QUEUES = 10_000_000
-_MAX_HASH_BITS = 60
 
 
 def _is_account_name(name: str) -> bool:
@@ -248,7 +221,7 @@ def _all_or(validate_items: Validator | None = None) -> Validator:
             if validate_items:
                 validate_items(key, value, owner, run)
         elif len(found) > 1:
-            run.report("invalid-value", f"`{key}` has other items beside `*`; delete them", key)
+            run.invalid(f"`{key}` has other items beside `*`; delete them", key)
 
     return validate
 
@@ -261,8 +234,7 @@ def _check_precedence(schema: Fields, place: Node, run: Validation) -> None:
 
 def _check_flow_rule(rule: Fields, place: Node, run: Validation) -> None:
     if is_empty(rule.get("resourceRules")) and is_empty(rule.get("nonResourceRules")):
-        message = "a rule requires `resourceRules` or `nonResourceRules`; set one of them"
-        run.report("missing-field", message, place)
+        run.report("missing-field", "a rule requires `resourceRules` or `nonResourceRules`; set one of them", place)
 
 
 def _check_scope(rule: Fields, place: Node, run: Validation) -> None:
@@ -284,45 +256,10 @@ def _check_flow_subject(subject: Fields, place: Node, run: Validation) -> None:
     if isinstance(subject.get(own), dict):
         validate_fields({key: value for key, value in subject.items() if key == own}, _NAMED, run)
     else:
-        report_missing(f"a subject of kind `{kind}`", subject, own, place, run)
-
-
-_account_name = text("invalid-object-name", "name of a ServiceAccount", _is_account_name, DNS_SUBDOMAIN)
-_level_name = dns_subdomain("invalid-object-name", "name of a PriorityLevelConfiguration")
-_check_subject_kind = choice("a subject", "kind", *_FLOW_SUBJECTS)
-_NAMED: ValidatorTable = {
-    "group": mapping({}, "name"),
-    "serviceAccount": mapping({"name": _account_name, "namespace": namespace_name}, "name", "namespace"),
-    "user": mapping({}, "name"),
-}
-_verbs = _all_or(
-    each(one_of("get", "list", "create", "update", "delete", "deletecollection", "patch", "watch", "proxy", _ALL))
-)
-_RESOURCE_RULE: ValidatorTable = {
-    "apiGroups": _all_or(),
-    "namespaces": _all_or(each(namespace_name)),
-    "resources": _all_or(),
-    "verbs": _verbs,
-}
-_URL_FAULT = "`{}` is not a valid URL; write a path, such as `/healthz` or `/healthz/*`"
-_URL_RULE: ValidatorTable = {
-    "nonResourceURLs": _all_or(texts(is_valid=_is_url, fault=("invalid-value", _URL_FAULT))),
-    "verbs": _verbs,
-}
-_FLOW_RULE: ValidatorTable = {
-    "nonResourceRules": items("a rule for URLs", _URL_RULE, "verbs", "nonResourceURLs"),
-    "resourceRules": items("a resource rule", _RESOURCE_RULE, "verbs", "apiGroups", "resources", _check_scope),
-    "subjects": items("a subject", {}, _check_flow_subject),
-}
-_FLOW_SCHEMA: ValidatorTable = {
-    "distinguisherMethod": mapping({}, choice("`distinguisherMethod`", "type", "ByNamespace", "ByUser")),
-    "matchingPrecedence": number(1, _MAX_PRECEDENCE, allow_zero=True),
-    "rules": items("a rule", _FLOW_RULE, "subjects", _check_flow_rule),
-}
+        run.report_missing(f"a subject of kind `{kind}`", subject, own, place)
 
 
 def _check_level(level: Fields, place: Node, run: Validation) -> None:
-    """Check the type of a priority level and the settings of that type."""
     annotations = as_mapping(run.metadata.get("annotations"))
     if _ZERO_SHARES in annotations:
         message = f"the annotation `{_ZERO_SHARES}` cannot be set; delete it"
@@ -333,7 +270,7 @@ def _check_level(level: Fields, place: Node, run: Validation) -> None:
         return
     if (as_text(run.metadata.get("name")) == "exempt") != (kind == "Exempt"):
         message = "`type` must be `Exempt` for the object named `exempt`, and `Limited` for all others"
-        run.report("invalid-value", message, level["type"])
+        run.invalid(message, level["type"])
     own, other = ("exempt", "limited") if kind == "Exempt" else ("limited", "exempt")
     if is_set(level.get(other)):
         message = f"`{other}` cannot be set if `type` is `{kind}`; delete it"
@@ -342,7 +279,7 @@ def _check_level(level: Fields, place: Node, run: Validation) -> None:
         check = _check_limited if kind == "Limited" else _check_shares
         check(as_mapping(level[own]), find_key(level, own, place), run)
     elif kind == "Limited":
-        report_missing("`type: Limited`", level, "limited", place, run)
+        run.report_missing("`type: Limited`", level, "limited", place)
 
 
 def _check_response(response: Fields, place: Node, run: Validation) -> None:
@@ -353,7 +290,7 @@ def _check_response(response: Fields, place: Node, run: Validation) -> None:
     elif kind == "Queue" and isinstance(queuing, dict):
         _check_queuing(queuing, find_key(response, "queuing", place), run)
     elif kind == "Queue":
-        report_missing("`type: Queue`", response, "queuing", place, run)
+        run.report_missing("`type: Queue`", response, "queuing", place)
 
 
 def _check_hand(queuing: Fields, place: Node, run: Validation) -> None:
@@ -362,21 +299,56 @@ def _check_hand(queuing: Fields, place: Node, run: Validation) -> None:
         return
     node = find_key(queuing, "handSize", place)
     if hand > queues:
-        message = f"`handSize` is `{hand}`, but must be at most `queues`, which is `{queues}`"
-        run.report("out-of-range", message, node)
+        run.report("out-of-range", f"`handSize` is `{hand}`, but must be at most `queues`, which is `{queues}`", node)
     elif math.ceil(math.log2(queues) * hand) > _MAX_HASH_BITS:
         message = f"`handSize` of `{hand}` is too large for `{queues}` queues; lower one of them"
         run.report("out-of-range", message, node)
 
 
-_SHARES: ValidatorTable = {
+_signer = text("invalid-value", "signer", _is_signer, "write a domain and a name, such as `example.com/signer`")
+_REQUEST: Table = {
+    "expirationSeconds": number(600),
+    "request": _validate_request,
+    "signerName": _validate_signer,
+    "usages": texts(*_USAGES, twice="`usages` has `{}` twice; delete one of them"),
+}
+_account_name = text("invalid-object-name", "name of a ServiceAccount", _is_account_name, DNS_SUBDOMAIN)
+_NAMED: Table = {
+    "group": mapping({}, "name"),
+    "serviceAccount": mapping({"name": _account_name, "namespace": namespace_name}, "name", "namespace"),
+    "user": mapping({}, "name"),
+}
+_VERBS = "get list create update delete deletecollection patch watch proxy".split()
+_verbs = _all_or(each(one_of(*_VERBS, _ALL)))
+_RESOURCE_RULE: Table = {
+    "apiGroups": _all_or(),
+    "namespaces": _all_or(each(namespace_name)),
+    "resources": _all_or(),
+    "verbs": _verbs,
+}
+_URL_RULE: Table = {
+    "nonResourceURLs": _all_or(texts(is_valid=_is_url, fault=("invalid-value", _URL_FAULT))),
+    "verbs": _verbs,
+}
+_FLOW_RULE: Table = {
+    "nonResourceRules": items("a rule for URLs", _URL_RULE, "verbs", "nonResourceURLs"),
+    "resourceRules": items("a resource rule", _RESOURCE_RULE, "verbs", "apiGroups", "resources", _check_scope),
+    "subjects": items("a subject", {}, _check_flow_subject),
+}
+_FLOW_SCHEMA: Table = {
+    "distinguisherMethod": mapping({}, choice("`distinguisherMethod`", "type", "ByNamespace", "ByUser")),
+    "matchingPrecedence": number(1, 10000, allow_zero=True),
+    "rules": items("a rule", _FLOW_RULE, "subjects", _check_flow_rule),
+}
+
+_SHARES: Table = {
     "nominalConcurrencyShares": number(0),
     "lendablePercent": number(0, 100),
     "borrowingLimitPercent": number(0),
 }
-_QUEUING: ValidatorTable = {
+_QUEUING: Table = {
     "queueLengthLimit": number(1, allow_zero=True),
-    "queues": number(1, _MAX_QUEUES, allow_zero=True),
+    "queues": number(1, 10_000_000, allow_zero=True),
     "handSize": number(1, allow_zero=True),
 }
 _check_level_type = choice("a PriorityLevelConfiguration", "type", "Exempt", "Limited")
@@ -389,10 +361,7 @@ _check_limited = fields(
         "limitResponse", "`limitResponse`", {}, choice("`limitResponse`", "type", "Queue", "Reject"), _check_response
     ),
 )
-_check_level_reference = inside(
-    "priorityLevelConfiguration", "`priorityLevelConfiguration`", {"name": _level_name}, "name"
-)
-
+_check_level_name = inside("priorityLevelConfiguration", "`priorityLevelConfiguration`", {"name": _level_name}, "name")
 
 KINDS = {
     "ClusterRole": Kind(
@@ -405,6 +374,6 @@ KINDS = {
         spec("a CertificateSigningRequest", _REQUEST, "request", "usages", "signerName"), PATH_SEGMENT_NAME
     ),
     "ClusterTrustBundle": Kind(_check_bundle, PATH_SEGMENT_NAME),
-    "FlowSchema": Kind(spec("a FlowSchema", _FLOW_SCHEMA, _check_precedence, _check_level_reference)),
+    "FlowSchema": Kind(spec("a FlowSchema", _FLOW_SCHEMA, _check_precedence, _check_level_name)),
     "PriorityLevelConfiguration": Kind(spec("a PriorityLevelConfiguration", {}, _check_level)),
 }

@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import TypeAlias
 
 from jobgen.check.admission.names import is_ip_address
-from jobgen.k8s.releases import Release
+from jobgen.k8s.kinds import Release
 from jobgen.model.lazy_re import lazy_pattern
 
 Address: TypeAlias = "IPv4Address | IPv6Address"
@@ -14,7 +14,6 @@ Network: TypeAlias = "IPv4Network | IPv6Network"
 
 _STRICT_SINCE: Release = (1, 36)
 _prefix_length = lazy_pattern(r"0|[1-9][0-9]{0,2}")
-_LINK_LOCAL_MULTICAST = IPv4Network("224.0.0.0/24")
 _leading_zeros = lazy_pattern(r"(?<![0-9.])0+(?=[0-9])|(?<=\.)0+(?=[0-9])")
 
 
@@ -64,23 +63,21 @@ def describe_address_fault(text: str, release: Release) -> str:
 
 def describe_special_address(address: Address) -> str:
     """Return why an address cannot be that of an endpoint, or an empty string."""
+    if isinstance(address, IPv4Address):
+        is_link_local_multicast = address in IPv4Network("224.0.0.0/24")
+    else:
+        is_link_local_multicast = address.packed[0] == 0xFF and address.packed[1] & 0x0F == 0x02
     if address.is_unspecified:
         kind = "the unspecified address"
     elif address.is_loopback:
         kind = "a loopback address"
     elif address.is_link_local:
         kind = "a link-local address"
-    elif _is_link_local_multicast(address):
+    elif is_link_local_multicast:
         kind = "a link-local multicast address"
     else:
         return ""
     return f"`{address}` is {kind}, which is not valid here; use another address"
-
-
-def _is_link_local_multicast(address: Address) -> bool:
-    if isinstance(address, IPv4Address):
-        return address in _LINK_LOCAL_MULTICAST
-    return address.packed[0] == 0xFF and address.packed[1] & 0x0F == 0x02
 
 
 def describe_cidr_fault(text: str, release: Release, *, canonical: bool = False) -> str:

@@ -6,8 +6,9 @@ from urllib.parse import urlsplit
 
 from jobgen.check.admission.fields import (
     Fields,
+    Kind,
+    Table,
     Validation,
-    ValidatorTable,
     choice,
     dns_subdomain,
     each,
@@ -23,9 +24,8 @@ from jobgen.check.admission.fields import (
     one_of,
     path_segment,
     qualified_name,
-    report_missing,
-    report_unsupported,
     require_set,
+    spec,
     texts,
 )
 from jobgen.check.admission.names import (
@@ -41,15 +41,37 @@ from jobgen.check.admission.names import (
 from jobgen.check.admission.scheduling import validate_label_selector
 from jobgen.check.cel import networks
 from jobgen.check.cel.admission_scope import AdmissionScope
-from jobgen.check.validation.kinds import Kind, spec
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.lazy_re import lazy_pattern
 
 _MAX_CONDITIONS = 64
-_REVIEW_VERSIONS = ("v1", "v1beta1")
 _FORM = "write `https://host/path`"
 _LISTS = ("apiGroups", "apiVersions", "operations")
+_condition_name = qualified_name("invalid-name", "name of a match condition")
+_check_condition = fields("a match condition", {"name": _condition_name}, "name")
+_RULE: Table = {
+    "operations": each(one_of("*", "CONNECT", "CREATE", "DELETE", "UPDATE")),
+    "scope": one_of("*", "Cluster", "Namespaced"),
+}
+MATCH: Table = {
+    "matchPolicy": one_of("Equivalent", "Exact"),
+    "namespaceSelector": validate_label_selector,
+    "objectSelector": validate_label_selector,
+}
+"""The fields by which both policies and webhooks match."""
+failure_policy = one_of("Fail", "Ignore")
+_MAX_ANNOTATIONS = 20
+_MAX_EXPRESSION_BYTES = 5 * 1024
+_IDENTIFIER = lazy_pattern("[_a-zA-Z][_a-zA-Z0-9]*")
+_RESERVED = frozenset(
+    """as break const continue else false for function if import in let loop namespace null package return true
+    var void while""".split()
+)
+_RESULTS = {"JSONPatch": ("jsonPatch", "list<JSONPatch>"), "ApplyConfiguration": ("applyConfiguration", "Object")}
+_PARAM_REF: Table = {"name": path_segment("invalid-name", "object name"), "selector": validate_label_selector}
+_reason = one_of("Forbidden", "Invalid", "RequestEntityTooLarge")
+_check_patch_type = choice("a mutation", "patchType", *_RESULTS)
 
 
 def validate_expression(
@@ -61,7 +83,7 @@ def validate_expression(
         node = locatable(owner.get(field), owner, place)
         run.report("missing-field", f"`{field}` is empty; write an expression", node)
     elif error := scope.find_error(written, *results):
-        run.report("invalid-value", f"`{field}` does not compile: {error}", owner[field])
+        run.invalid(f"`{field}` does not compile: {error}", owner[field])
 
 
 def validate_conditions(owner: Fields, scope: AdmissionScope, run: Validation) -> None:
@@ -81,16 +103,12 @@ def validate_conditions(owner: Fields, scope: AdmissionScope, run: Validation) -
         seen.add(name)
 
 
-_condition_name = qualified_name("invalid-name", "name of a match condition")
-_check_condition = fields("a match condition", {"name": _condition_name}, "name")
-
-
 def _check_lists(rule: Fields, place: Node, run: Validation) -> None:
     for field in _LISTS:
         values = list(iter_texts(rule.get(field)))
         wildcard = next((item for found, item in values if found == "*"), None)
         if len(values) > 1 and wildcard is not None:
-            run.report("invalid-value", f"`*` in `{field}` stands for all values; remove it or the others", wildcard)
+            run.invalid(f"`*` in `{field}` stands for all values; remove it or the others", wildcard)
     for found, item in iter_texts(rule.get("apiVersions")):
         if not found:
             run.report("missing-field", "a version in `apiVersions` is empty; write a version or `*`", item or place)
@@ -108,34 +126,19 @@ def _check_resources(rule: Fields, place: Node, run: Validation) -> None:
         if not slash:
             continue
         if owner in owners:
-            run.report("invalid-value", f"`{found}` is part of `{owner}/*`; remove one of them", item)
+            run.invalid(f"`{found}` is part of `{owner}/*`; remove one of them", item)
         if subresource in subresources:
-            run.report("invalid-value", f"`{found}` is part of `*/{subresource}`; remove one of them", item)
+            run.invalid(f"`{found}` is part of `*/{subresource}`; remove one of them", item)
         owners |= {owner} if subresource == "*" else set()
         subresources |= {subresource} if owner == "*" else set()
     if len(values) > 1 and "*/*" in names:
         message = "`*/*` in `resources` stands for all resources; remove it or the others"
-        run.report("invalid-value", message, values[names.index("*/*")][1])
+        run.invalid(message, values[names.index("*/*")][1])
     plain = [found for found in names if found and "/" not in found]
     # The API server looks only at the last resource without a subresource.
     if "*" in plain and plain[-1] != "*":
         message = "`*` in `resources` stands for all resources without subresources; remove it or the others"
-        run.report("invalid-value", message, values[names.index("*")][1])
-
-
-_RULE: ValidatorTable = {
-    "operations": each(one_of("*", "CONNECT", "CREATE", "DELETE", "UPDATE")),
-    "scope": one_of("*", "Cluster", "Namespaced"),
-}
-check_rule = fields("a rule", _RULE, *_LISTS, "resources", _check_lists, _check_resources)
-MATCH: ValidatorTable = {
-    "matchPolicy": one_of("Equivalent", "Exact"),
-    "namespaceSelector": validate_label_selector,
-    "objectSelector": validate_label_selector,
-}
-"""The fields by which both policies and webhooks match."""
-
-failure_policy = one_of("Fail", "Ignore")
+        run.invalid(message, values[names.index("*")][1])
 
 
 def _check_webhook(hook: Fields, place: Node, run: Validation) -> None:
@@ -155,33 +158,26 @@ def validate_client(hook: Fields, place: Node, run: Validation) -> None:
     if len(given) != 1:
         node = config or get_key(hook, "clientConfig") if "clientConfig" in hook else place
         run.report("invalid-form", "`clientConfig` must have either `url` or `service`", node)
-    elif given[0] == "url":
-        _validate_url(as_text(config["url"]), config["url"], run)
-    else:
-        _service(given[0], config["service"], config, run)
-
-
-def _validate_url(url: str, node: Node, run: Validation) -> None:
-    error = networks.fault(url) if url else "`` is not a URL"
-    if error:
-        run.report("invalid-value", f"{error}; {_FORM}", node)
         return
-    parts = urlsplit(url)
-    if parts.scheme.lower() != "https" or not parts.netloc:
-        run.report("invalid-value", f"`{url}` is not a URL with the scheme `https` and a host; {_FORM}", node)
+    if given[0] == "service":
+        _service(given[0], config["service"], config, run)
+        return
+    url = as_text(config["url"])
+    error = networks.fault(url) if url else "`` is not a URL"
+    parts = urlsplit("" if error else url)
+    if error:
+        run.invalid(f"{error}; {_FORM}", config["url"])
+    elif parts.scheme.lower() != "https" or not parts.netloc:
+        run.invalid(f"`{url}` is not a URL with the scheme `https` and a host; {_FORM}", config["url"])
     elif "@" in parts.netloc or parts.query or parts.fragment:
-        run.report("invalid-value", f"`{url}` has a user, a query or a fragment; {_FORM}", node)
+        run.invalid(f"`{url}` has a user, a query or a fragment; {_FORM}", config["url"])
 
 
 def _validate_path(key: str, value: Node, owner: Fields, run: Validation) -> None:
     path = as_text(value)
     steps = path.removesuffix("/").removeprefix("/").split("/")
     if path not in ("", "/") and not (path.startswith("/") and all(map(is_dns_subdomain, steps))):
-        message = f"`{path}` is not a path of a webhook; start with `/`, and in each part {DNS_SUBDOMAIN}"
-        run.report("invalid-value", message, value)
-
-
-_service = mapping({"path": _validate_path, "port": number(1, 65535, rule="invalid-port")}, "name", "namespace")
+        run.invalid(f"`{path}` is not a path of a webhook; start with `/`, and in each part {DNS_SUBDOMAIN}", value)
 
 
 def validate_review_versions(field: str, owner: Fields, place: Node, run: Validation) -> None:
@@ -192,44 +188,13 @@ def validate_review_versions(field: str, owner: Fields, place: Node, run: Valida
         if found in seen:
             run.report("duplicate-item", f"`{found}` is twice in `{field}`; remove one of them", item)
         elif not is_dns_label_1035(found):
-            run.report("invalid-value", f"`{found}` is not a version; {DNS_LABEL_1035}", item)
+            run.invalid(f"`{found}` is not a version; {DNS_LABEL_1035}", item)
         seen.add(found)
     if not as_list(owner.get(field)):
-        report_missing("a webhook", owner, field, place, run)
-    elif not seen & set(_REVIEW_VERSIONS):
+        run.report_missing("a webhook", owner, field, place)
+    elif not seen & {"v1", "v1beta1"}:
         shown = ", ".join(f"`{found}`" for found, _ in versions)
-        run.report("invalid-value", f"`{field}` is {shown}; add `v1`", value_of(owner[field])[0] or place)
-
-
-_WEBHOOK: ValidatorTable = {
-    **MATCH,
-    "failurePolicy": failure_policy,
-    "name": dns_subdomain("invalid-name", "name of a webhook"),
-    "reinvocationPolicy": one_of("IfNeeded", "Never"),
-    "rules": items("a rule", {}, check_rule),
-    "sideEffects": one_of("None", "NoneOnDryRun"),
-    "timeoutSeconds": number(1, 30),
-}
-_webhooks = items(
-    "a webhook",
-    _WEBHOOK,
-    "name",
-    require_set("a webhook", "sideEffects"),
-    _check_webhook,
-    unique=("name", "there are two webhooks named `{}`; rename one"),
-)
-_CONFIGURATION = Kind(fields("a webhook configuration", {"webhooks": _webhooks}))
-
-
-_MAX_ANNOTATIONS = 20
-_MAX_EXPRESSION_BYTES = 5 * 1024
-_MUTATING_OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
-_IDENTIFIER = lazy_pattern("[_a-zA-Z][_a-zA-Z0-9]*")
-_RESERVED = frozenset(
-    """as break const continue else false for function if import in let loop namespace null package return true
-    var void while""".split()
-)
-_RESULTS = {"JSONPatch": ("jsonPatch", "list<JSONPatch>"), "ApplyConfiguration": ("applyConfiguration", "Object")}
+        run.invalid(f"`{field}` is {shown}; add `v1`", value_of(owner[field])[0] or place)
 
 
 def _validate_resource_names(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -242,26 +207,20 @@ def _validate_resource_names(key: str, value: Node, owner: Fields, run: Validati
         seen.add(found)
 
 
-_policy_rules = items("a rule", {"resourceNames": _validate_resource_names}, check_rule)
-_match = mapping({**MATCH, "excludeResourceRules": _policy_rules, "resourceRules": _policy_rules})
-
-
 def _check_match(policy: Fields, place: Node, run: Validation) -> None:
-    """Check that a policy says what it matches."""
     match = as_mapping(policy.get("matchConstraints"))
     if not is_set(policy.get("matchConstraints")):
-        report_missing("a policy", policy, "matchConstraints", get_key(policy, "spec"), run)
+        run.report_missing("a policy", policy, "matchConstraints", get_key(policy, "spec"))
     elif not as_list(match.get("resourceRules")):
         message = "`matchConstraints` requires `resourceRules`; list the resources that the policy applies to"
         run.report("missing-field", message, find_key(match, "resourceRules", get_key(policy, "matchConstraints")))
 
 
 def _validate_mutating_operations(match: Node, run: Validation) -> None:
-    """Report operations that cannot be changed."""
     for rule, _ in iter_items("resourceRules", as_mapping(match).get("resourceRules")):
         for found, node in iter_texts(rule.get("operations")):
             if found == "DELETE":
-                report_unsupported("operations", node, _MUTATING_OPERATIONS, run)
+                run.report_unsupported("operations", node, ("*", "CONNECT", "CREATE", "UPDATE"))
 
 
 def _validate_version(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -270,17 +229,17 @@ def _validate_version(key: str, value: Node, owner: Fields, run: Validation) -> 
     if not written:
         return
     if "/" in group or not version:
-        run.report("invalid-value", f"`{written}` is not an API version; write `v1` or `group/version`", value)
+        run.invalid(f"`{written}` is not an API version; write `v1` or `group/version`", value)
     elif group and not is_dns_subdomain(group):
-        run.report("invalid-value", f"`{group}` is not an API group; {DNS_SUBDOMAIN}", value)
+        run.invalid(f"`{group}` is not an API group; {DNS_SUBDOMAIN}", value)
     elif not is_dns_label_1035(version):
-        run.report("invalid-value", f"`{version}` is not a version; {DNS_LABEL_1035}", value)
+        run.invalid(f"`{version}` is not a version; {DNS_LABEL_1035}", value)
 
 
 def _validate_kind(key: str, value: Node, owner: Fields, run: Validation) -> None:
     kind = as_text(value)
     if kind and not is_dns_label_1035(kind.lower()):
-        run.report("invalid-value", f"`{kind}` is not a kind; in lower case, {DNS_LABEL_1035}", value)
+        run.invalid(f"`{kind}` is not a kind; in lower case, {DNS_LABEL_1035}", value)
 
 
 def _check_param_ref(reference: Fields, place: Node, run: Validation) -> None:
@@ -293,32 +252,19 @@ def _check_param_ref(reference: Fields, place: Node, run: Validation) -> None:
         run.report("missing-field", message, locatable(reference, place))
 
 
-_POLICY: ValidatorTable = {
-    "failurePolicy": failure_policy,
-    "matchConstraints": _match,
-    "paramKind": mapping({"apiVersion": _validate_version, "kind": _validate_kind}, "apiVersion", "kind"),
-}
-_PARAM_REF: ValidatorTable = {"name": path_segment("invalid-name", "object name"), "selector": validate_label_selector}
-_BINDING: ValidatorTable = {
-    "matchResources": _match,
-    "paramRef": mapping(_PARAM_REF, choice("`paramRef`", "parameterNotFoundAction", "Allow", "Deny"), _check_param_ref),
-    "policyName": dns_subdomain("invalid-name", "name of a policy"),
-}
-
-
 def _validate_variables(policy: Fields, scope: AdmissionScope, run: Validation) -> None:
     """Validate the variables of a policy, and add them to the scope; each can read those above it."""
     for item, place in iter_items(get_key(policy, "variables"), policy.get("variables")):
         name, written = as_text(item.get("name")), as_text(item.get("expression"))
         if not name.strip():
-            report_missing("a variable", item, "name", place, run)
+            run.report_missing("a variable", item, "name", place)
         elif not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
             message = f"`{name}` is not a valid name of a variable in CEL; use letters, digits and underscores"
             run.report("invalid-name", message, item["name"])
         if not written.strip():
             run.report("missing-field", "`expression` is empty; write an expression", item.get("expression") or place)
         elif error := scope.add_variable(name, written):
-            run.report("invalid-value", f"`expression` does not compile: {error}", item["expression"])
+            run.invalid(f"`expression` does not compile: {error}", item["expression"])
 
 
 def _check_expressions(policy: Fields, place: Node, run: Validation) -> None:
@@ -332,27 +278,20 @@ def _check_expressions(policy: Fields, place: Node, run: Validation) -> None:
         message = "the policy has neither `validations` nor `auditAnnotations`; add one of them"
         run.report("missing-field", message, policy or place)
     for item, node in iter_items(get_key(policy, "validations"), validations):
-        _validate_validation(item, scope, node, run)
+        validate_expression(item, "expression", scope, node, run, "bool")
+        if as_text(item.get("messageExpression")):
+            validate_expression(item, "messageExpression", scope.without(authorizer=True), node, run, "string")
+        message = as_text(item.get("message"))
+        if message and not message.strip():
+            run.invalid("`message` is blank; write a message or remove it", item["message"])
+        elif "\n" in message.strip() or "\r" in message.strip():
+            run.invalid("`message` must be one line", item["message"])
+        _reason("reason", item.get("reason"), item, run)
     size = len(as_list(annotations))
     if size > _MAX_ANNOTATIONS:
         message = f"`{size}` audit annotations are too many; the limit is {_MAX_ANNOTATIONS}"
         run.report("out-of-range", message, as_list(annotations)[_MAX_ANNOTATIONS])
     _validate_annotations(get_key(policy, "auditAnnotations"), annotations, scope, run)
-
-
-def _validate_validation(item: Fields, scope: AdmissionScope, place: Node, run: Validation) -> None:
-    validate_expression(item, "expression", scope, place, run, "bool")
-    if as_text(item.get("messageExpression")):
-        validate_expression(item, "messageExpression", scope.without(authorizer=True), place, run, "string")
-    message = as_text(item.get("message"))
-    if message and not message.strip():
-        run.report("invalid-value", "`message` is blank; write a message or remove it", item["message"])
-    elif "\n" in message.strip() or "\r" in message.strip():
-        run.report("invalid-value", "`message` must be one line", item["message"])
-    _reason("reason", item.get("reason"), item, run)
-
-
-_reason = one_of("Forbidden", "Invalid", "RequestEntityTooLarge")
 
 
 def _validate_annotations(field: str, value: Node, scope: AdmissionScope, run: Validation) -> None:
@@ -380,7 +319,7 @@ def _check_mutations(policy: Fields, place: Node, run: Validation) -> None:
     validate_conditions(policy, scope, run)
     _validate_variables(policy, scope, run)
     if not as_list(policy.get("mutations")):
-        report_missing("a policy", policy, "mutations", place, run)
+        run.report_missing("a policy", policy, "mutations", place)
     for item, node in iter_items(get_key(policy, "mutations"), policy.get("mutations")):
         _check_patch_type(item, node, run)
         kind = as_text(item.get("patchType"))
@@ -389,13 +328,10 @@ def _check_mutations(policy: Fields, place: Node, run: Validation) -> None:
                 message = f"`{field}` has no place beside `patchType: {kind}`; remove one of them"
                 run.report("invalid-form", message, get_key(item, field))
             elif name == kind and not is_set(item.get(field)):
-                report_missing(f"`patchType: {kind}`", item, field, node, run)
+                run.report_missing(f"`patchType: {kind}`", item, field, node)
             elif name == kind:
                 patch = as_mapping(item[field])
                 validate_expression(patch, "expression", scope, get_key(item, field), run, result)
-
-
-_check_patch_type = choice("a mutation", "patchType", *_RESULTS)
 
 
 def _check_mutating_binding(binding: Fields, place: Node, run: Validation) -> None:
@@ -408,14 +344,46 @@ def _check_actions(binding: Fields, place: Node, run: Validation) -> None:
     if {"Deny", "Warn"} <= nodes.keys():
         message = "`Deny` and `Warn` exclude each other, because a denial is shown anyway; remove one"
         last = max((found for found in nodes if found != "Audit"), key=actions.index)
-        run.report("invalid-value", message, nodes[last])
+        run.invalid(message, nodes[last])
     if not actions:
         message = "the binding has no actions; list at least one of `Deny`, `Warn` and `Audit`"
         run.report("missing-field", message, find_key(binding, "validationActions", place))
 
 
-_actions = texts("Audit", "Deny", "Warn", twice="there are two actions named `{}`; remove one of them")
+check_rule = fields("a rule", _RULE, *_LISTS, "resources", _check_lists, _check_resources)
+_service = mapping({"path": _validate_path, "port": number(1, 65535, rule="invalid-port")}, "name", "namespace")
+_WEBHOOK: Table = {
+    **MATCH,
+    "failurePolicy": failure_policy,
+    "name": dns_subdomain("invalid-name", "name of a webhook"),
+    "reinvocationPolicy": one_of("IfNeeded", "Never"),
+    "rules": items("a rule", {}, check_rule),
+    "sideEffects": one_of("None", "NoneOnDryRun"),
+    "timeoutSeconds": number(1, 30),
+}
+_webhooks = items(
+    "a webhook",
+    _WEBHOOK,
+    "name",
+    require_set("a webhook", "sideEffects"),
+    _check_webhook,
+    unique=("name", "there are two webhooks named `{}`; rename one"),
+)
+_CONFIGURATION = Kind(fields("a webhook configuration", {"webhooks": _webhooks}))
+_policy_rules = items("a rule", {"resourceNames": _validate_resource_names}, check_rule)
+_match = mapping({**MATCH, "excludeResourceRules": _policy_rules, "resourceRules": _policy_rules})
+_POLICY: Table = {
+    "failurePolicy": failure_policy,
+    "matchConstraints": _match,
+    "paramKind": mapping({"apiVersion": _validate_version, "kind": _validate_kind}, "apiVersion", "kind"),
+}
+_BINDING: Table = {
+    "matchResources": _match,
+    "paramRef": mapping(_PARAM_REF, choice("`paramRef`", "parameterNotFoundAction", "Allow", "Deny"), _check_param_ref),
+    "policyName": dns_subdomain("invalid-name", "name of a policy"),
+}
 
+_actions = texts("Audit", "Deny", "Warn", twice="there are two actions named `{}`; remove one of them")
 
 KINDS = {
     "MutatingWebhookConfiguration": _CONFIGURATION,

@@ -8,10 +8,12 @@ from itertools import pairwise
 from jobgen.check.admission.fields import (
     Check,
     Fields,
+    Kind,
+    Table,
     Validation,
-    ValidatorTable,
     all_of,
     choice,
+    count,
     dns_label,
     dns_subdomain,
     fields,
@@ -22,12 +24,14 @@ from jobgen.check.admission.fields import (
     iter_items,
     iter_texts,
     join_names,
+    label_key,
     mapping,
     number,
-    report_missing,
-    require_fields,
     since,
+    spec,
     text,
+    valid_text,
+    validate_port,
 )
 from jobgen.check.admission.metadata import validate_finalizers, validate_labels
 from jobgen.check.admission.names import (
@@ -40,24 +44,24 @@ from jobgen.check.admission.names import (
     is_label_key,
     is_label_value,
 )
-from jobgen.check.admission.resources import validate_overhead
-from jobgen.check.admission.scheduling import validate_tolerations
-from jobgen.check.pod_security.levels import LABELS, LEVELS, parse_version
+from jobgen.check.admission.scheduling import validate_overhead, validate_tolerations
+from jobgen.check.pod_security.checks import LABELS, LEVELS, parse_version
 from jobgen.check.validation.addresses import describe_cidr_fault, parse_cidr
-from jobgen.check.validation.kinds import Kind, count, label_key, spec, validate_port
 from jobgen.check.validation.quotas import validate_amount
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.lazy_re import lazy_pattern
 
-_ZERO_TIME = "0001-01-01T00:00:00"
 _MAX_BYTES, _MAX_NOTE_BYTES = 128, 1024
+_FEATURE = lazy_pattern(r"[A-Z][A-Za-z0-9]*(?:/[A-Za-z][A-Za-z0-9]*)*\Z")
+_TAINT: Table = {"key": label_key, "value": text("invalid-label", "taint value", is_label_value, LABEL_VALUE)}
+_taints = items("a taint", _TAINT, "key", choice("a taint", "effect", "NoSchedule", "PreferNoSchedule", "NoExecute"))
 
 
 def _has_time(value: Node) -> bool:
     """Return whether a time is set, and not Go's zero."""
     found = as_text(value)
-    return bool(found) and not found.startswith(_ZERO_TIME)
+    return bool(found) and not found.startswith("0001-01-01T00:00:00")
 
 
 def _event(involved_field: str, controller_field: str, note_field: str) -> Check:
@@ -71,18 +75,16 @@ def _event(involved_field: str, controller_field: str, note_field: str) -> Check
         # Without a namespace in the manifest, the client decides.
         if expected and namespace and expected != namespace and not is_new:
             message = f"the Event is in the namespace `{namespace}`, but its object in `{expected}`; write the same"
-            run.report("invalid-value", message, node)
+            run.invalid(message, node)
         elif namespace and not expected and namespace not in ("default", *(("kube-system",) if is_new else ())):
-            message = f"the Event of an object without a namespace is in `{namespace}`; write it to `default`"
-            run.report("invalid-value", message, node)
+            run.invalid(f"the Event of an object without a namespace is in `{namespace}`; write it to `default`", node)
         if is_new:
             check_report(obj, place, run)
 
     def check_report(obj: Fields, place: Node, run: Validation) -> None:
         controller = as_text(obj.get(controller_field))
         if controller and not is_label_key(controller):
-            message = f"`{controller}` is not a valid name of a controller; {LABEL_KEY}"
-            run.report("invalid-value", message, obj[controller_field])
+            run.invalid(f"`{controller}` is not a valid name of a controller; {LABEL_KEY}", obj[controller_field])
         for field in ("reportingInstance", "action", "reason", note_field):
             limit = _MAX_NOTE_BYTES if field == note_field else _MAX_BYTES
             size = len(as_text(obj.get(field)).encode(errors="replace"))
@@ -100,13 +102,13 @@ def _check_series(series: Fields, place: Node, run: Validation) -> None:
         message = "`count` of `series` must be at least 2; set it"
         run.report("out-of-range", message, locatable(series.get("count"), series, place))
     if not _has_time(series.get("lastObservedTime")):
-        report_missing("`series`", series, "lastObservedTime", place, run)
+        run.report_missing("`series`", series, "lastObservedTime", place)
 
 
 def _check_new_event(obj: Fields, place: Node, run: Validation) -> None:
     """Check that an Event has a time and none of the deprecated fields."""
     if not _has_time(obj.get("eventTime")):
-        report_missing("an Event", obj, "eventTime", obj, run)
+        run.report_missing("an Event", obj, "eventTime", obj)
     source = as_mapping(obj.get("deprecatedSource"))
     deprecated: Mapping[str, bool] = {
         "deprecatedFirstTimestamp": _has_time(obj.get("deprecatedFirstTimestamp")),
@@ -116,17 +118,7 @@ def _check_new_event(obj: Fields, place: Node, run: Validation) -> None:
     }
     for field, is_given in deprecated.items():
         if is_given:
-            message = f"`{field}` cannot be set for a new Event; delete it"
-            run.report("invalid-value", message, find_key(obj, field, obj))
-
-
-_FEATURE = lazy_pattern(r"[A-Z][A-Za-z0-9]*(?:/[A-Za-z][A-Za-z0-9]*)*\Z")
-
-
-def _check_target(target: Fields, place: Node, run: Validation) -> None:
-    kind = as_text(target.get("kind"))
-    if kind not in ("", "Node"):
-        run.report("invalid-value", f"`kind` of the target is `{kind}`, but must be `Node`", target["kind"])
+            run.invalid(f"`{field}` cannot be set for a new Event; delete it", find_key(obj, field, obj))
 
 
 def _check_security_labels(namespace: Fields, place: Node, run: Validation) -> None:
@@ -142,7 +134,8 @@ def _check_security_labels(namespace: Fields, place: Node, run: Validation) -> N
             run.report("invalid-label", f"label `{label}` is `{found}`, but must be {expected}", labels[label])
 
 
-def _check_taints(node_spec: Fields, place: Node, run: Validation) -> None:
+def _check_node(node_spec: Fields, place: Node, run: Validation) -> None:
+    """Check the taints, and the networks of pods; `podCIDR` wins if it differs from the first of them."""
     seen: set[tuple[str, str]] = set()
     for taint, node in iter_items("taints", node_spec.get("taints")):
         key, effect = as_text(taint.get("key")), as_text(taint.get("effect"))
@@ -150,10 +143,6 @@ def _check_taints(node_spec: Fields, place: Node, run: Validation) -> None:
             message = f"two taints have the key `{key}` and the effect `{effect}`; delete one of them"
             run.report("duplicate-item", message, node)
         seen.add((key, effect))
-
-
-def _check_networks(node_spec: Fields, place: Node, run: Validation) -> None:
-    """Check the networks of the node's pods; `podCIDR` wins if it differs from the first of them."""
     first, listed = as_text(node_spec.get("podCIDR")), list(iter_texts(node_spec.get("podCIDRs")))
     if first and (not listed or listed[0][0] != first):
         listed = [(first, node_spec["podCIDR"])]
@@ -163,7 +152,7 @@ def _check_networks(node_spec: Fields, place: Node, run: Validation) -> None:
     networks = [network for found, _ in listed if (network := parse_cidr(found)) is not None]
     if len(listed) > 2 or (len(networks) == 2 and networks[0].version == networks[1].version):
         message = "`podCIDRs` can have one network of IPv4 and one of IPv6; delete the others"
-        run.report("invalid-value", message, find_key(node_spec, "podCIDRs", node_spec))
+        run.invalid(message, find_key(node_spec, "podCIDRs", node_spec))
 
 
 def _validate_amounts(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -176,26 +165,12 @@ def _validate_features(key: str, value: Node, owner: Fields, run: Validation) ->
     features = list(iter_texts(value))
     for found, node in features:
         if len(found) > 253 or not _FEATURE.match(found):
-            message = f"`{found}` is not a valid feature; write it like `MyFeature` or `MyFeature/part`"
-            run.report("invalid-value", message, node)
+            run.invalid(f"`{found}` is not a valid feature; write it like `MyFeature` or `MyFeature/part`", node)
     for (before, _), (found, node) in pairwise(features):
         if before == found:
             run.report("duplicate-item", f"`{key}` contains `{found}` twice; delete one of them", node)
         elif before > found:
-            run.report("invalid-value", f"`{found}` must be before `{before}`; sort the features", node)
-
-
-_TAINT: ValidatorTable = {
-    "key": label_key,
-    "value": text("invalid-label", "taint value", is_label_value, LABEL_VALUE),
-}
-_taints = items("a taint", _TAINT, "key", choice("a taint", "effect", "NoSchedule", "PreferNoSchedule", "NoExecute"))
-_NODE_STATUS: ValidatorTable = {
-    "allocatable": _validate_amounts,
-    "capacity": _validate_amounts,
-    "declaredFeatures": since((1, 36), _validate_features),
-    "nodeInfo": since((1, 33), mapping({"swap": mapping({"capacity": number(1)})})),
-}
+            run.invalid(f"`{found}` must be before `{before}`; sort the features", node)
 
 
 def _validate_equal_tolerations(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -207,7 +182,32 @@ def _validate_equal_tolerations(key: str, value: Node, owner: Fields, run: Valid
         seen.add(found)
 
 
-_RUNTIME_CLASS: ValidatorTable = {
+def _check_api_service(service: Fields, place: Node, run: Validation) -> None:
+    group, version = as_text(service.get("group")), as_text(service.get("version"))
+    name = as_text(run.metadata.get("name"))
+    if name and name != f"{version}.{group}":
+        message = f"the name is `{name}`, but must be version and group, `{version}.{group}`"
+        run.report("invalid-name", message, run.metadata["name"])
+    if not group and version != "v1":
+        run.require_fields("an APIService", service, ("group",), place)
+    skips, has_bundle = value_of(service.get("insecureSkipTLSVerify")) is True, not is_empty(service.get("caBundle"))
+    if not isinstance(service.get("service"), dict):
+        for field, is_given in (("caBundle", has_bundle), ("insecureSkipTLSVerify", skips)):
+            if is_given:
+                message = f"`{field}` requires `service`; delete it, or name the Service that serves the API"
+                run.report("invalid-form", message, find_key(service, field, place))
+    elif skips and has_bundle:
+        message = "`insecureSkipTLSVerify` cannot be true if `caBundle` is set; delete one of them"
+        run.report("invalid-form", message, service["insecureSkipTLSVerify"])
+
+
+_NODE_STATUS: Table = {
+    "allocatable": _validate_amounts,
+    "capacity": _validate_amounts,
+    "declaredFeatures": since((1, 36), _validate_features),
+    "nodeInfo": since((1, 33), mapping({"swap": mapping({"capacity": number(1)})})),
+}
+_RUNTIME_CLASS: Table = {
     "handler": dns_label("invalid-value", "handler"),
     "overhead": mapping({"podFixed": validate_overhead}),
     "scheduling": mapping(
@@ -215,30 +215,7 @@ _RUNTIME_CLASS: ValidatorTable = {
     ),
 }
 
-
-def _check_api_service(service_spec: Fields, place: Node, run: Validation) -> None:
-    group, version = as_text(service_spec.get("group")), as_text(service_spec.get("version"))
-    name = as_text(run.metadata.get("name"))
-    if name and name != f"{version}.{group}":
-        message = f"the name is `{name}`, but must be version and group, `{version}.{group}`"
-        run.report("invalid-name", message, run.metadata["name"])
-    if not group and version != "v1":
-        require_fields("an APIService", service_spec, ("group",), place, run)
-    skips, has_bundle = (
-        value_of(service_spec.get("insecureSkipTLSVerify")) is True,
-        not is_empty(service_spec.get("caBundle")),
-    )
-    if not isinstance(service_spec.get("service"), dict):
-        for field, is_given in (("caBundle", has_bundle), ("insecureSkipTLSVerify", skips)):
-            if is_given:
-                message = f"`{field}` requires `service`; delete it, or name the Service that serves the API"
-                run.report("invalid-form", message, find_key(service_spec, field, place))
-    elif skips and has_bundle:
-        message = "`insecureSkipTLSVerify` cannot be true if `caBundle` is set; delete one of them"
-        run.report("invalid-form", message, service_spec["insecureSkipTLSVerify"])
-
-
-_API_SERVICE: ValidatorTable = {
+_API_SERVICE: Table = {
     "group": dns_subdomain("invalid-value", "API group"),
     "groupPriorityMinimum": number(1, 20000),
     "service": mapping({"port": validate_port}, "namespace", "name"),
@@ -248,8 +225,8 @@ _API_SERVICE: ValidatorTable = {
 _API_SERVICE_FIELDS = ("version", "groupPriorityMinimum", "versionPriority")
 
 # Strategies and preferred holders of Leases need a feature gate that is off by default: the API server drops them.
-_LEASE: ValidatorTable = {"leaseDurationSeconds": number(1), "leaseTransitions": count}
-
+_LEASE: Table = {"leaseDurationSeconds": number(1), "leaseTransitions": count}
+_target_kind = valid_text("invalid-value", "`kind` of the target is `{found}`, but must be `Node`", "Node".__eq__)
 
 KINDS = {
     "Event": Kind(_event("involvedObject", "reportingComponent", "message"), PATH_SEGMENT_NAME),
@@ -265,15 +242,9 @@ KINDS = {
     "APIService": Kind(
         spec("an APIService", _API_SERVICE, *_API_SERVICE_FIELDS, _check_api_service), PATH_SEGMENT_NAME
     ),
-    "Binding": Kind(inside("target", "`target`", {}, "name", _check_target)),
+    "Binding": Kind(inside("target", "`target`", {"kind": _target_kind}, "name")),
     "Lease": Kind(spec("a Lease", _LEASE)),
     "Namespace": Kind(spec("a Namespace", {"finalizers": validate_finalizers}, _check_security_labels), LABEL_NAME),
-    "Node": Kind(
-        fields(
-            "a Node",
-            {"status": mapping(_NODE_STATUS)},
-            spec("a Node", {"taints": _taints}, _check_taints, _check_networks),
-        )
-    ),
+    "Node": Kind(fields("a Node", {"status": mapping(_NODE_STATUS)}, spec("a Node", {"taints": _taints}, _check_node))),
     "RuntimeClass": Kind(fields("a RuntimeClass", _RUNTIME_CLASS, "handler")),
 }

@@ -7,9 +7,8 @@ import binascii
 import json
 from math import isinf
 
-from jobgen.check.admission.fields import Fields, Validation, find_key, join_names
+from jobgen.check.admission.fields import Fields, Kind, Validation, find_key
 from jobgen.check.admission.names import CONFIG_KEY, is_config_key
-from jobgen.check.validation.kinds import Kind
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 
@@ -20,7 +19,6 @@ _REQUIRED_KEYS = {
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),
     **{name: (key,) for name, key in _DOCKER_KEYS.items()},
 }
-_ALTERNATIVE_KEYS = {"kubernetes.io/basic-auth": ("username", "password")}
 _TOKEN_TYPE, _ACCOUNT_KEY = "kubernetes.io/service-account-token", "kubernetes.io/service-account.name"
 
 
@@ -55,23 +53,17 @@ def _check_config_map(obj: Fields, place: Node, run: Validation) -> None:
 
 
 def _check_secret(obj: Fields, place: Node, run: Validation) -> None:
-    """Check a Secret; the API server writes `stringData` over `data` first."""
+    """Check a Secret with the keys that its type requires; the API server writes `stringData` over `data` first."""
     data, texts = as_mapping(obj.get("data")), as_mapping(obj.get("stringData"))
     _validate_keys(data, "Secret", run)
     _validate_keys({key: value for key, value in texts.items() if key not in data}, "Secret", run)
     binary = {key: value for key, value in data.items() if key not in texts}
     _validate_size(texts, binary, "Secret", find_key(obj, "data" if data else "stringData", obj), run)
-    _validate_type(obj, data, texts, run)
-
-
-def _validate_type(obj: Fields, data: Fields, texts: Fields, run: Validation) -> None:
-    """Validate the keys that the type of the Secret requires."""
     name, values = as_text(obj.get("type")), {**data, **texts}
     field = next((key for key in obj if key in ("data", "stringData")), obj.get("type"))
     missing = [f"`{key}`" for key in _REQUIRED_KEYS.get(name, ()) if key not in values]
-    alternatives = _ALTERNATIVE_KEYS.get(name, ())
-    if alternatives and not values.keys() & set(alternatives):
-        missing.append(join_names(list(alternatives), "or"))
+    if name == "kubernetes.io/basic-auth" and not values.keys() & {"username", "password"}:
+        missing.append("`username` or `password`")
     for keys in missing:
         run.report("missing-field", f"a Secret of type `{name}` requires the key {keys}; add it", field)
     if name == _TOKEN_TYPE and not as_text(get_path(run.metadata.get("annotations"), _ACCOUNT_KEY)):
@@ -83,7 +75,7 @@ def _validate_type(obj: Fields, data: Fields, texts: Fields, run: Validation) ->
             run.report("missing-field", f"`{key}` is empty; set it to a private key", values[key])
         # The message does not contain the credentials.
         if key in _DOCKER_KEYS.values() and content is not None and not _is_json_mapping(content):
-            run.report("invalid-value", f"`{key}` is not a JSON object; write one with `auths`", values[key])
+            run.invalid(f"`{key}` is not a JSON object; write one with `auths`", values[key])
 
 
 def _read_value(key: str, data: Fields, texts: Fields) -> bytes | None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
 
 from jobgen.check.admission.fields import (
     Fields,
+    Kind,
+    Table,
     Validation,
-    ValidatorTable,
     choice,
+    count,
     fields,
     find_key,
     get_key,
@@ -18,31 +23,143 @@ from jobgen.check.admission.fields import (
     items,
     iter_items,
     iter_mappings,
+    join_names,
     mapping,
     one_of,
     qualified_name,
-    report_missing,
-    report_unsupported,
     require_set,
+    required_spec,
+    since,
 )
-from jobgen.check.admission.names import DNS_LABEL, is_dns_label, is_dns_subdomain
-from jobgen.check.validation.cron_schedule import find_schedule_error, is_time_zone
-from jobgen.check.validation.kinds import Kind, count, required_spec
+from jobgen.check.admission.names import (
+    DNS_LABEL,
+    generate_name,
+    is_dns_label,
+    is_dns_subdomain,
+    is_domain_prefixed_path,
+)
 from jobgen.check.validation.workloads import find_unmatched, validate_match, validate_selector
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
-from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import did_you_mean
+
+# Parse the schedule of a CronJob as Kubernetes does: five fields, or a descriptor such as `@daily`; and time zones.
+
+
+class _Field(NamedTuple):
+    name: str
+    low: int
+    high: int
+    names: tuple[str, ...] = ()
+    """The names of its values, from the lowest."""
+
+
+_FIELDS = (
+    _Field("minute", 0, 59),
+    _Field("hour", 0, 23),
+    _Field("day of month", 1, 31),
+    _Field("month", 1, 12, ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")),
+    _Field("day of week", 0, 6, ("sun", "mon", "tue", "wed", "thu", "fri", "sat")),
+)
+_DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
+_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+_DURATION = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
+# What Go's strings.Fields splits at; Python's split takes four separators more.
+_SPACE = re.compile(r"[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+_MAX_NUMBER = 2**63 - 1
+
+
+def find_schedule_error(schedule: str) -> str:
+    """Return what is wrong with a schedule, to follow it in a message, and what to write; empty if it is valid."""
+    if "TZ" in schedule:
+        return ", but cannot contain a time zone; set `timeZone`"
+    if schedule in _DESCRIPTORS:
+        return ""
+    if schedule.startswith("@every "):
+        return "" if _is_duration(schedule[7:]) else ": write a duration after `@every`, such as `1h30m`"
+    if schedule.startswith("@"):
+        return f": write {join_names([*_DESCRIPTORS, '@every 1h30m'], 'or')}"
+    parts = [part for part in _SPACE.split(schedule) if part]
+    if len(parts) != len(_FIELDS):
+        return f": it has {len(parts)} fields instead of 5; write minute, hour, day of month, month and day of week"
+    errors = (
+        _find_range_error(expression, field)
+        for part, field in zip(parts, _FIELDS, strict=True)
+        for expression in part.split(",")
+        if expression
+    )
+    return next((f": {error}" for error in errors if error), "")
+
+
+def _is_duration(text: str) -> bool:
+    """Return whether a text is a duration of Go: numbers with units, such as `1h30m`, or 0."""
+    text = text[1:] if text[:1] in ("+", "-") else text
+    total, end = 0, 0
+    for match in _DURATION.finditer(text):
+        whole, fraction, unit = match[1], match[2] or "", match[3]
+        if match.start() != end or not whole + fraction or len(whole) > 30:
+            return False
+        end = match.end()
+        total += int(whole or "0") * _UNITS[unit]
+    return text == "0" or (bool(text) and end == len(text) and total <= _MAX_NUMBER)
+
+
+def _find_range_error(expression: str, field: _Field) -> str:
+    """Return what is wrong with `5`, `1-5`, `*/15` or `1-5/2`; what follows `*-` is ignored."""
+    span, *steps = expression.split("/")
+    first, *rest = span.split("-")
+    hint = f"`{expression}` is not a valid {field.name}"
+    if len(steps) > 1:
+        return f"{hint}; write one `/`"
+    step = _parse_number(steps[0]) if steps else 1
+    if not step:
+        return f"{hint}; write a positive number after `/`"
+    if first in ("*", "?"):
+        return ""
+    if len(rest) > 1:
+        return f"{hint}; write one `-`"
+    low = _parse_value(first, field)
+    high = _parse_value(rest[0], field) if rest else field.high if steps else low
+    if low is None or high is None or low < field.low or high > field.high or low > high:
+        example = f", or names such as `{field.names[0]}`" if field.names else ""
+        return f"{hint}; write numbers from {field.low} to {field.high}{example}"
+    return ""
+
+
+def _parse_value(text: str, field: _Field) -> int | None:
+    name = text.lower()
+    return field.names.index(name) + field.low if name in field.names else _parse_number(text)
+
+
+def _parse_number(text: str) -> int | None:
+    """Return a number that Go can parse, without `-`."""
+    return int(text) if re.fullmatch(r"\+?[0-9]{1,30}", text) and int(text) <= _MAX_NUMBER else None
+
+
+@cache
+def is_time_zone(name: str) -> bool:
+    """Return whether a name is in the IANA database, with the case of its letters."""
+    path = Path(__file__).parents[2] / "data" / "time_zones.txt"
+    return name in path.read_text(encoding="utf-8").split()
+
 
 _REPLACEMENT_POLICIES = ("TerminatingOrFailed", "Failed")
 _MAX_INDEXES, _MAX_INDEXES_OF_LARGE_JOB = 100_000, 10_000
-_MAX_MANAGER_LENGTH = 63
 _MAX_RULES, _MAX_VALUES, _MAX_CONDITIONS = 20, 255, 20
 _MAX_TEXT = 64 * 1024
-_MANAGED_BY_SINCE, _SUCCESS_POLICY_SINCE = (1, 32), (1, 31)
-_http_path = lazy_pattern(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
-# The API server appends five characters to a `generateName` of at most this length.
-_MAX_PREFIX = 58
+_SUCCESS_POLICY_SINCE = (1, 31)
+_check_action = choice("a rule", "action", "Count", "FailIndex", "FailJob", "Ignore")
+_conditions = items(
+    "a condition",
+    {"status": one_of("", "True", "False", "Unknown"), "type": qualified_name("invalid-value", "type of a condition")},
+    "type",
+)
+_check_codes = fields("`onExitCodes`", {}, "values", choice("`onExitCodes`", "operator", "In", "NotIn"))
+_NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")
+_UID_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
+_MAX_JOB_NAME, _MAX_CRON_JOB_NAME = 63, 52
+# The value of the labels that contain the UID: no string equals it.
+_UID: Node = object()  # type: ignore[assignment]
 
 
 def _validate_job_spec(job: Fields, completions: int | None, run: Validation) -> None:
@@ -57,8 +174,7 @@ def _validate_job_spec(job: Fields, completions: int | None, run: Validation) ->
                 key == "successPolicy" and run.release >= _SUCCESS_POLICY_SINCE
             )
             if needs_index and is_set(value):
-                message = f"`{key}` requires `completionMode: Indexed`; set it, or delete `{key}`"
-                run.report("invalid-value", message, key)
+                run.invalid(f"`{key}` requires `completionMode: Indexed`; set it, or delete `{key}`", key)
     if is_set(failed) and not is_set(job.get("backoffLimitPerIndex")):
         run.report("missing-field", "`maxFailedIndexes` requires `backoffLimitPerIndex`; set it", failed)
     _validate_restart_policy(job, run)
@@ -66,8 +182,7 @@ def _validate_job_spec(job: Fields, completions: int | None, run: Validation) ->
 
 def _validate_indexed(job: Fields, completions: int | None, run: Validation) -> None:
     if not is_set(job.get("completions")) and completions is None:
-        message = "`completionMode: Indexed` requires `completions`; set it"
-        run.report("missing-field", message, job["completionMode"])
+        run.report("missing-field", "`completionMode: Indexed` requires `completions`; set it", job["completionMode"])
         return
     if completions is None or completions < 0:
         return
@@ -89,16 +204,11 @@ def _validate_indexed(job: Fields, completions: int | None, run: Validation) -> 
 
 
 def _validate_manager(key: str, value: Node, owner: Fields, run: Validation) -> None:
-    found = value_of(value)
-    if type(found) is not str or run.release < _MANAGED_BY_SINCE:
-        return
-    domain, _, path = found.partition("/")
-    if not (is_dns_subdomain(domain) and _http_path.fullmatch(path)):
-        message = f"`{key}` is `{found}`; write a domain and a path, such as `example.com/controller`"
-        run.report("invalid-value", message, value)
-    elif len(found) > _MAX_MANAGER_LENGTH:
-        message = f"`{key}` must have at most {_MAX_MANAGER_LENGTH} characters, got `{len(found)}`"
-        run.report("out-of-range", message, value)
+    found = as_text(value)
+    if type(value_of(value)) is str and not is_domain_prefixed_path(found):
+        run.invalid(f"`{key}` is `{found}`; write a domain and a path, such as `example.com/controller`", value)
+    elif len(found) > 63:
+        run.report("out-of-range", f"`{key}` must have at most 63 characters, got `{len(found)}`", value)
 
 
 def _validate_replacement_policy(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -107,10 +217,9 @@ def _validate_replacement_policy(key: str, value: Node, owner: Fields, run: Vali
     if type(found) is not str or found in supported:
         return
     if found in _REPLACEMENT_POLICIES:
-        message = f"`{key}` is `{found}`, but must be `Failed` with `podFailurePolicy`"
-        run.report("invalid-value", message, value)
+        run.invalid(f"`{key}` is `{found}`, but must be `Failed` with `podFailurePolicy`", value)
     else:
-        report_unsupported(key, value, supported, run)
+        run.report_unsupported(key, value, supported)
 
 
 def _validate_restart_policy(job: Fields, run: Validation) -> None:
@@ -119,17 +228,17 @@ def _validate_restart_policy(job: Fields, run: Validation) -> None:
     pod_spec = as_mapping(get_path(template, "spec"))
     found = value_of(pod_spec.get("restartPolicy"))
     if not is_set(template):
-        report_missing("a Job", job, "template", run.spec, run)
+        run.report_missing("a Job", job, "template", run.spec)
     elif found is None or found == "":
         if pod_spec:
             message = "the pods of a Job require `restartPolicy`, `Never` or `OnFailure`; set it"
             run.report("missing-field", message, find_key(pod_spec, "restartPolicy", template))
     elif found == "Always":
         message = "`restartPolicy` of a Job's pods must be `Never` or `OnFailure`, got `Always`"
-        run.report("invalid-value", message, pod_spec["restartPolicy"])
+        run.invalid(message, pod_spec["restartPolicy"])
     elif found == "OnFailure" and is_set(job.get("podFailurePolicy")):
         message = "`restartPolicy` is `OnFailure`, but must be `Never` with `podFailurePolicy`"
-        run.report("invalid-value", message, pod_spec["restartPolicy"])
+        run.invalid(message, pod_spec["restartPolicy"])
 
 
 def _validate_length(key: str, value: Node, limit: int, run: Validation) -> None:
@@ -146,7 +255,7 @@ def _validate_failure_policy(key: str, value: Node, owner: Fields, run: Validati
         action, codes = rule.get("action"), rule.get("onExitCodes")
         if as_text(action) == "FailIndex":
             if not is_set(owner.get("backoffLimitPerIndex")):
-                run.report("invalid-value", "`FailIndex` requires `backoffLimitPerIndex` of the Job; set it", action)
+                run.invalid("`FailIndex` requires `backoffLimitPerIndex` of the Job; set it", action)
         else:
             _check_action(rule, place, run)
         if isinstance(codes, dict):
@@ -159,14 +268,6 @@ def _validate_failure_policy(key: str, value: Node, owner: Fields, run: Validati
             run.report("invalid-form", message, find_key(rule, "onPodConditions", place))
 
 
-_check_action = choice("a rule", "action", "Count", "FailIndex", "FailJob", "Ignore")
-_conditions = items(
-    "a condition",
-    {"status": one_of("", "True", "False", "Unknown"), "type": qualified_name("invalid-value", "type of a condition")},
-    "type",
-)
-
-
 def _validate_exit_codes(parent: str, codes: Fields, job: Fields, run: Validation) -> None:
     _check_codes(codes, parent, run)
     container = value_of(codes.get("containerName"))
@@ -175,29 +276,25 @@ def _validate_exit_codes(parent: str, codes: Fields, job: Fields, run: Validatio
     names = [as_text(one.get("name")) for containers in lists for one in iter_mappings(containers)]
     if type(container) is str and container not in names:
         hint = did_you_mean(container, names) or "; name one of its containers"
-        run.report("invalid-value", f"the pod has no container `{container}`{hint}", codes["containerName"])
+        run.invalid(f"the pod has no container `{container}`{hint}", codes["containerName"])
     key, values = get_key(codes, "values"), as_list(codes.get("values"))
     _validate_length(key, codes.get("values"), _MAX_VALUES, run)
     # Kubernetes reads null as 0.
     numbers = [as_integer(node) if is_set(node) else 0 for node in values]
     for index, (number, node) in enumerate(zip(numbers, values, strict=True)):
         if as_text(codes.get("operator")) == "In" and number == 0:
-            run.report("invalid-value", "`values` cannot contain 0 with `In`; exit code 0 is no failure", node or key)
+            run.invalid("`values` cannot contain 0 with `In`; exit code 0 is no failure", node or key)
         if number is not None and number in numbers[:index]:
             run.report("duplicate-item", f"`values` contains `{number}` twice; delete one of them", node or key)
     known = [number for number in numbers if number is not None]
     if any(one > other for one, other in pairwise(known)):
-        run.report("invalid-value", f"`values` must be in ascending order: {sorted(set(known))}", key)
-
-
-_check_codes = fields("`onExitCodes`", {}, "values", choice("`onExitCodes`", "operator", "In", "NotIn"))
+        run.invalid(f"`values` must be in ascending order: {sorted(set(known))}", key)
 
 
 def _validate_success_policy(parent: str, policy: Fields, completions: int, run: Validation) -> None:
-    """Validate when a Job succeeds before all its indexes have."""
     rules, key = policy.get("rules"), get_key(policy, "rules")
     if not rules:
-        report_missing(f"`{parent}`", policy, "rules", parent, run)
+        run.report_missing(f"`{parent}`", policy, "rules", parent)
     _validate_length(key, rules, _MAX_RULES, run)
     for rule, place in iter_items(key, rules):
         value, indexes = rule.get("succeededCount"), rule.get("succeededIndexes")
@@ -237,26 +334,9 @@ def _count_indexes(value: Node, completions: int, run: Validation) -> int | None
             total += ends[-1] - ends[0] + 1
             last = ends[-1]
             continue
-        run.report("invalid-value", message, value)
+        run.invalid(message, value)
         return None
     return total
-
-
-_JOB: ValidatorTable = {
-    **dict.fromkeys(("activeDeadlineSeconds", "backoffLimit", "backoffLimitPerIndex", "completions"), count),
-    **dict.fromkeys(("maxFailedIndexes", "parallelism", "ttlSecondsAfterFinished"), count),
-    "completionMode": one_of("Indexed", "NonIndexed"),
-    "managedBy": _validate_manager,
-    "podFailurePolicy": _validate_failure_policy,
-    "podReplacementPolicy": _validate_replacement_policy,
-}
-_check_job_fields = fields("a Job", _JOB)
-
-_NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")
-_UID_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
-_MAX_JOB_NAME, _MAX_CRON_JOB_NAME = 63, 52
-# The value of the labels that contain the UID: no string equals it.
-_UID: Node = object()  # type: ignore[assignment]
 
 
 def _check_job(job: Fields, place: Node, run: Validation) -> None:
@@ -269,7 +349,7 @@ def _check_job(job: Fields, place: Node, run: Validation) -> None:
     if value_of(job.get("manualSelector")) is not True:
         _validate_generated_labels(run)
     elif not is_set(selector):
-        report_missing("a Job with `manualSelector`", job, "selector", job, run)
+        run.report_missing("a Job with `manualSelector`", job, "selector", job)
     elif validate_selector(key, selector, job, run):
         validate_match(as_mapping(selector), run)
     _validate_job_name(completions, run)
@@ -284,7 +364,7 @@ def _validate_generated_labels(run: Validation) -> None:
         key for key, value in labels.items() if key in _UID_LABELS or (key in _NAME_LABELS and value_of(value) != name)
     ]
     for key in own:
-        run.report("invalid-value", f"the API server sets the label `{key}`, to another value; delete it", key)
+        run.invalid(f"the API server sets the label `{key}`, to another value; delete it", key)
     selector = run.spec.get("selector")
     if own or not is_set(selector) or not validate_selector(get_key(run.spec, "selector"), selector, run.spec, run):
         return
@@ -297,10 +377,9 @@ def _validate_generated_labels(run: Validation) -> None:
 
 
 def _validate_job_name(completions: int | None, run: Validation) -> None:
-    """Validate that the pods can have the job's name in their labels and host names."""
     field = "name" if as_text(run.metadata.get("name")) else "generateName"
     written = as_text(run.metadata.get(field))
-    name = written if field == "name" else f"{written[:_MAX_PREFIX]}aaaaa"
+    name = written if field == "name" else generate_name(written)
     if not written or not is_dns_subdomain(name):
         return
     hostname = f"{name}-{max(completions or 0, 1) - 1}"
@@ -316,7 +395,7 @@ def _validate_job_name(completions: int | None, run: Validation) -> None:
 def _check_cron_job_name(cron_job: Fields, place: Node, run: Validation) -> None:
     """Check that a name has room for the time that the names of the Jobs contain."""
     name, prefix = (as_text(run.metadata.get(field)) for field in ("name", "generateName"))
-    length = len(name) or (min(len(prefix), _MAX_PREFIX) + 5 if prefix else 0)
+    length = len(name or (prefix and generate_name(prefix)))
     if length > _MAX_CRON_JOB_NAME:
         message = f"the name has `{length}` characters; its Jobs append a time, so the maximum is {_MAX_CRON_JOB_NAME}"
         run.report("invalid-name", message, run.metadata["name" if name else "generateName"])
@@ -324,18 +403,15 @@ def _check_cron_job_name(cron_job: Fields, place: Node, run: Validation) -> None
 
 def _validate_schedule(key: str, value: Node, owner: Fields, run: Validation) -> None:
     schedule = as_text(value)
-    if "TZ" in schedule:
-        message = f"`{key}` is `{schedule}`, but cannot contain a time zone; set `timeZone`"
-        run.report("invalid-value", message, value)
-    elif schedule and (error := find_schedule_error(schedule)):
-        run.report("invalid-value", f"`{key}` is `{schedule}`: {error}", value)
+    if schedule and (error := find_schedule_error(schedule)):
+        run.invalid(f"`{key}` is `{schedule}`{error}", value)
 
 
 def _validate_time_zone(key: str, value: Node, owner: Fields, run: Validation) -> None:
     found = value_of(value)
     if type(found) is str and not is_time_zone(found):
         hint = did_you_mean(found, ["UTC"]) or "; write one of the IANA database, such as `Europe/Berlin`"
-        run.report("invalid-value", f"`{found}` is not a time zone{hint}", value)
+        run.invalid(f"`{found}` is not a time zone{hint}", value)
 
 
 def _check_job_template(template: Fields, place: Node, run: Validation) -> None:
@@ -349,10 +425,20 @@ def _check_job_template(template: Fields, place: Node, run: Validation) -> None:
     for key, value in job.items():
         if (key == "selector" and is_set(value)) or (key == "manualSelector" and value_of(value) is True):
             message = f"`{key}` cannot be set in `jobTemplate`: the API server generates the selector; delete it"
-            run.report("invalid-value", message, key)
+            run.invalid(message, key)
 
 
-_CRON_JOB: ValidatorTable = {
+_JOB: Table = {
+    **dict.fromkeys(("activeDeadlineSeconds", "backoffLimit", "backoffLimitPerIndex", "completions"), count),
+    **dict.fromkeys(("maxFailedIndexes", "parallelism", "ttlSecondsAfterFinished"), count),
+    "completionMode": one_of("Indexed", "NonIndexed"),
+    "managedBy": since((1, 32), _validate_manager),
+    "podFailurePolicy": _validate_failure_policy,
+    "podReplacementPolicy": _validate_replacement_policy,
+}
+_check_job_fields = fields("a Job", _JOB)
+
+_CRON_JOB: Table = {
     **dict.fromkeys(("failedJobsHistoryLimit", "startingDeadlineSeconds", "successfulJobsHistoryLimit"), count),
     "concurrencyPolicy": one_of("", "Allow", "Forbid", "Replace"),
     "jobTemplate": mapping({}, _check_job_template),

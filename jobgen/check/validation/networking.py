@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from jobgen.check.admission.fields import (
     Fields,
+    Kind,
     Validation,
     Validator,
+    api_group,
     at_most,
     dns_subdomain,
     find_key,
@@ -17,9 +19,9 @@ from jobgen.check.admission.fields import (
     mapping,
     one_of,
     path_segment,
-    report_missing,
-    report_unsupported,
+    spec,
     texts,
+    validate_port,
 )
 from jobgen.check.admission.names import (
     DNS_LABEL,
@@ -30,27 +32,28 @@ from jobgen.check.admission.names import (
     is_dns_label,
     is_dns_label_1035,
     is_dns_subdomain,
+    is_domain_prefixed_path,
     is_port_name,
 )
 from jobgen.check.admission.scheduling import validate_label_selector
 from jobgen.check.validation.addresses import describe_cidr_fault, is_canonical_address, is_sloppy_address, parse_cidr
-from jobgen.check.validation.kinds import Kind, api_group, spec, validate_port
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.model.data import Node, value_of
-from jobgen.model.lazy_re import lazy_pattern
 
 _CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
-_FORBIDDEN_PARTS = ("//", "/./", "/../", "%2f", "%2F")
-_FORBIDDEN_ENDS = ("/..", "/.")
-_MAX_CONTROLLER_BYTES = 250
 _SCOPES = ("Cluster", "Namespace")
-_url_path = lazy_pattern(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 _segment = path_segment("invalid-object-name", "name")
-_class_name = dns_subdomain("invalid-object-name", "name of an IngressClass", allow_empty=False)
-_secret_name = dns_subdomain("invalid-object-name", "name of a Secret")
 _REFERENCE = {"apiGroup": api_group, "kind": _segment, "name": _segment}
 _resource = mapping(_REFERENCE, "kind", "name")
+_HOST = f"{DNS_SUBDOMAIN}, or such a name after `*.`"
+_PARENT = {
+    "group": dns_subdomain("invalid-value", "API group"),
+    "apiGroup": api_group,
+    "resource": _segment,
+    "name": _segment,
+    "namespace": _segment,
+}
 
 
 def _check_ingress(ingress: Fields, place: Node, run: Validation) -> None:
@@ -77,28 +80,25 @@ def _is_host(text: str) -> bool:
     return len(text) <= 253 and is_dns_subdomain(text.removeprefix("*."))
 
 
-_HOST = f"{DNS_SUBDOMAIN}, or such a name after `*.`"
-
-
 def _check_path(owner: Fields, place: Node, run: Validation) -> None:
     kind, path = as_text(owner.get("pathType")), as_text(owner.get("path"))
     if not is_set(owner.get("pathType")):
-        report_missing("a path", owner, "pathType", place, run)
+        run.report_missing("a path", owner, "pathType", place)
         return
     is_strict = kind in ("Exact", "Prefix")
     if kind not in _PATH_TYPES:
-        report_unsupported("pathType", owner["pathType"], _PATH_TYPES, run)
+        run.report_unsupported("pathType", owner["pathType"], _PATH_TYPES)
     elif path and not path.startswith("/"):
-        run.report("invalid-value", f"`path` is `{path}`, but must start with `/`", owner["path"])
+        run.invalid(f"`path` is `{path}`, but must start with `/`", owner["path"])
     elif not path and is_strict:
         message = f"`pathType: {kind}` requires a `path` that starts with `/`; set it"
         run.report("missing-field", message, owner.get("path") or owner or place)
-    for part in _FORBIDDEN_PARTS if is_strict else ():
+    for part in ("//", "/./", "/../", "%2f", "%2F") if is_strict else ():
         if part in path:
-            run.report("invalid-value", f"`path` is `{path}`, but must not contain `{part}`", owner["path"])
-    for end in _FORBIDDEN_ENDS if is_strict else ():
+            run.invalid(f"`path` is `{path}`, but must not contain `{part}`", owner["path"])
+    for end in ("/..", "/.") if is_strict else ():
         if path.endswith(end):
-            run.report("invalid-value", f"`path` is `{path}`, but must not end with `{end}`", owner["path"])
+            run.invalid(f"`path` is `{path}`, but must not end with `{end}`", owner["path"])
     _check_backend("backend", owner, place, run)
 
 
@@ -133,29 +133,24 @@ def _check_service(service: Fields, place: Node, run: Validation) -> None:
         run.report("missing-field", message, find_key(service, "port", place))
 
 
-_service = mapping({}, "name", _check_service)
-
-
 def _validate_controller(key: str, value: Node, owner: Fields, run: Validation) -> None:
     controller = as_text(value)
-    domain, _, path = controller.partition("/")
     size = len(controller.encode(errors="replace"))
-    if size > _MAX_CONTROLLER_BYTES:
-        message = f"`{key}` must have at most {_MAX_CONTROLLER_BYTES} bytes, got `{size}`"
-        run.report("out-of-range", message, value)
-    elif controller and not (is_dns_subdomain(domain) and _url_path.fullmatch(path)):
+    if size > 250:
+        run.report("out-of-range", f"`{key}` must have at most 250 bytes, got `{size}`", value)
+    elif controller and not is_domain_prefixed_path(controller):
         message = f"`{controller}` is not a valid controller; write a domain and a path, such as `example.com/ingress`"
-        run.report("invalid-value", message, value)
+        run.invalid(message, value)
 
 
 def _check_parameters(parameters: Fields, place: Node, run: Validation) -> None:
     namespace, scope = parameters.get("namespace"), as_text(parameters.get("scope"))
     # The API server sets `scope: Cluster` if it is not set.
     if is_set(parameters.get("scope")) and scope not in _SCOPES:
-        report_unsupported("scope", parameters["scope"], _SCOPES, run)
+        run.report_unsupported("scope", parameters["scope"], _SCOPES)
     elif scope == "Namespace":
         if not is_set(namespace):
-            report_missing("`scope: Namespace`", parameters, "namespace", place, run)
+            run.report_missing("`scope: Namespace`", parameters, "namespace", place)
         elif not is_dns_label(as_text(namespace)):
             message = f"`{as_text(namespace)}` is not a valid namespace name; {DNS_LABEL}"
             run.report("invalid-object-name", message, namespace)
@@ -206,20 +201,12 @@ def _check_block(block: Fields, place: Node, run: Validation) -> None:
                 or excepted.prefixlen <= network.prefixlen
             )
         ):
-            message = f"`{found}` is not a strict subset of the block `{cidr}`; except a smaller network in it"
-            run.report("invalid-value", message, node)
+            run.invalid(f"`{found}` is not a strict subset of the block `{cidr}`; except a smaller network in it", node)
 
 
 def _policy_rules(peers: str) -> Validator:
     ports = items("a port", {"protocol": one_of("TCP", "UDP", "SCTP")}, _check_policy_port)
     return items("a rule", {"ports": ports, peers: items("a peer", _PEER, _check_peer)})
-
-
-_PEER = {
-    "podSelector": validate_label_selector,
-    "namespaceSelector": validate_label_selector,
-    "ipBlock": mapping({}, "cidr", _check_block),
-}
 
 
 def _validate_cidrs(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -230,19 +217,29 @@ def _validate_cidrs(key: str, value: Node, owner: Fields, run: Validation) -> No
         if fault := describe_cidr_fault(found, run.release, canonical=True):
             run.report("invalid-host-name", fault, node)
         elif network and network.version in versions:
-            message = f"`{found}` is the second IPv{network.version} network; use one of each IP family"
-            run.report("invalid-value", message, node)
+            run.invalid(f"`{found}` is the second IPv{network.version} network; use one of each IP family", node)
         if network:
             versions.append(network.version)
 
 
+def _require_parent(address: Fields, place: Node, run: Validation) -> None:
+    if not isinstance(address.get("parentRef"), dict):
+        run.report_missing("an IPAddress", address, "parentRef", place)
+
+
+_service = mapping({}, "name", _check_service)
+_PEER = {
+    "podSelector": validate_label_selector,
+    "namespaceSelector": validate_label_selector,
+    "ipBlock": mapping({}, "cidr", _check_block),
+}
 _paths = items("a path", {}, _check_path)
 _TLS = {
     "hosts": texts(is_valid=_is_host, fault=("invalid-host-name", f"`{{}}` is not a valid host; {_HOST}")),
-    "secretName": _secret_name,
+    "secretName": dns_subdomain("invalid-object-name", "name of a Secret"),
 }
 _INGRESS = {
-    "ingressClassName": _class_name,
+    "ingressClassName": dns_subdomain("invalid-object-name", "name of an IngressClass", allow_empty=False),
     "rules": items("a rule", {"host": _validate_host, "http": mapping({"paths": _paths}, "paths")}),
     "tls": items("TLS", _TLS),
 }
@@ -256,19 +253,6 @@ _NETWORK_POLICY = {
     "podSelector": validate_label_selector,
     "policyTypes": at_most(2, texts("Ingress", "Egress"), at_key=False),
 }
-_PARENT = {
-    "group": dns_subdomain("invalid-value", "API group"),
-    "apiGroup": api_group,
-    "resource": _segment,
-    "name": _segment,
-    "namespace": _segment,
-}
-
-
-def _require_parent(address: Fields, place: Node, run: Validation) -> None:
-    if not isinstance(address.get("parentRef"), dict):
-        report_missing("an IPAddress", address, "parentRef", place, run)
-
 
 KINDS = {
     "IPAddress": Kind(

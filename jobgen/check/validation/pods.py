@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from jobgen.check.admission import validate_pod_template
 from jobgen.check.admission.fields import is_set, iter_mappings
+from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.k8s.objects import Pod
-from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, TracedList, TracedMapping, TracedScalar
 from jobgen.model.finding import Problem
 
@@ -39,25 +39,31 @@ def validate_workload_pod(pod: Pod, release: Release = NEWEST_RELEASE) -> list[P
     supported = _RESTART_POLICIES[group, kind]
     template = as_mapping(_replace_null_items(pod.template))
     if pod.template is obj:
-        injected = _list_injected_volumes(pod) if pod.undeclared_volumes else []
-        return validate_pod_template(
-            template, pod_name=pod.manifest.name, added_volumes=injected, is_object=True, release=release
-        )
+        injected: list[str] = []
+        if pod.undeclared_volumes:
+            # Imported late: few pods mount what they do not declare.
+            from jobgen.k8s.injected_volumes import list_injected_volumes
+
+            injected = list_injected_volumes(pod)
+        name = pod.manifest.name
+        return validate_pod_template(template, None, name, added_volumes=injected, is_object=True, release=release)
     claims: list[str] = []
     if (group, kind) == ("apps", "StatefulSet"):
         templates = iter_mappings(pod.manifest.spec.get("volumeClaimTemplates"))
         claims = [as_text(get_path(one, "metadata", "name")) for one in templates]
-        template = _complete_template(template, claims)
+        # A StatefulSet replaces the host name, and volumes with the name of a claim.
+        kept = as_mapping(template.get("spec")).items()
+        spec = {key: value for key, value in kept if key not in ("hostname", "subdomain")}
+        volumes = spec.get("volumes")
+        if isinstance(volumes, list) and any(as_text(one.get("name")) in claims for one in iter_mappings(volumes)):
+            spec["volumes"] = [one for one in volumes if as_text(as_mapping(one).get("name")) not in claims]
+        # The keys of the template have locations.
+        template = {
+            key: spec if key == "spec" and isinstance(value, dict) else value for key, value in template.items()
+        }
     return validate_pod_template(
         template, restart_policies=supported, added_volumes=claims, is_template=True, release=release
     )
-
-
-def _list_injected_volumes(pod: Pod) -> list[str]:
-    # Imported late: few pods mount what they do not declare.
-    from jobgen.k8s.injected_volumes import list_injected_volumes
-
-    return list_injected_volumes(pod)
 
 
 def _identify(obj: Mapping[str, Node]) -> tuple[str, str]:
@@ -79,16 +85,3 @@ def _replace_null_items(node: Node) -> Node:
     if all(new is item for new, item in zip(items, node, strict=True)):
         return node
     return TracedList(items, node.location, node.layer, node.overridden) if isinstance(node, TracedList) else items
-
-
-def _complete_template(template: Mapping[str, Node], claims: list[str]) -> Mapping[str, Node]:
-    """Return the template without what a StatefulSet replaces: the host name, and volumes with the name of a claim."""
-    spec = {key: value for key, value in as_mapping(template.get("spec")).items() if key not in _REPLACED}
-    volumes = spec.get("volumes")
-    if isinstance(volumes, list) and any(as_text(volume.get("name")) in claims for volume in iter_mappings(volumes)):
-        spec["volumes"] = [volume for volume in volumes if as_text(as_mapping(volume).get("name")) not in claims]
-    # The keys of the template have locations.
-    return {key: spec if key == "spec" and isinstance(value, dict) else value for key, value in template.items()}
-
-
-_REPLACED = ("hostname", "subdomain")

@@ -2,29 +2,141 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from jobgen.check.admission.fields import (
+    Check,
     Fields,
+    Kind,
+    Table,
     Validation,
     all_of,
+    at_most,
+    dns_label,
+    dns_subdomain,
+    fields,
     find_key,
+    inside,
+    is_set,
     items,
     iter_items,
     iter_texts,
     join_names,
-    report_missing,
-    report_unsupported,
-    require_fields,
+    label_key,
+    mapping,
+    number,
+    object_name,
+    one_of,
+    path_segment,
+    spec,
 )
 from jobgen.check.admission.names import LABEL_KEY, is_label_key
-from jobgen.check.admission.resources import is_container_resource, validate_quantity
-from jobgen.check.validation.kinds import Kind, spec
-from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.check.admission.scheduling import is_container_resource, validate_quantity
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.quantity import decode_milli, to_int64
 from jobgen.model.suggest import did_you_mean, suggest_rename
+
+# Validate the kinds of `scheduling.k8s.io`: priority classes, and groups of pods that are scheduled together.
+
+_SYSTEM_PREFIX = "system-"
+_SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+_MAX_PRIORITY = 1_000_000_000
+_CLAIM_FIELDS = ("resourceClaimName", "resourceClaimTemplateName")
+_short_name = dns_label("invalid-value", "name")
+_group_name = dns_subdomain("invalid-value", "API group")
+_segment = path_segment("invalid-object-name", "name")
+_CLAIM: Table = {"name": _short_name, **dict.fromkeys(_CLAIM_FIELDS, object_name)}
+_topology = items("a constraint", {"key": label_key}, "key")
+_TEMPLATE_NAMES: Table = {"workloadName": object_name, "podGroupTemplateName": _short_name}
+
+
+def _check_priority_class(obj: Fields, place: Node, run: Validation) -> None:
+    """Check the name and the value; those of Kubernetes itself have a prefix."""
+    field = "name" if as_text(run.metadata.get("name")) else "generateName"
+    name, value = as_text(run.metadata.get(field)), as_integer(obj.get("value")) or 0
+    expected = _SYSTEM_CLASSES.get(name)
+    if not name.startswith(_SYSTEM_PREFIX):
+        if value > _MAX_PRIORITY:
+            run.report("out-of-range", f"`value` must be at most {_MAX_PRIORITY}, got `{value}`", obj["value"])
+    elif expected is None:
+        message = f"`{name}` begins with `{_SYSTEM_PREFIX}`, which is reserved for Kubernetes; use another name"
+        run.report("invalid-name", message, run.metadata[field])
+    elif value != expected:
+        message = f"`value` of `{name}` must be {expected}, got `{value_of(obj.get('value'))}`"
+        run.invalid(message, obj.get("value") or run.metadata[field])
+    elif value_of(obj.get("globalDefault")) is True:
+        run.invalid(f"`globalDefault` of `{name}` must be false; delete it", obj["globalDefault"])
+    if value_of(obj.get("preemptionPolicy")) == "":
+        run.report_missing("a PriorityClass", obj, "preemptionPolicy", obj)
+
+
+def _check_policy(policy: Fields, place: Node, run: Validation) -> None:
+    given = [field for field in ("basic", "gang") if is_set(policy.get(field))]
+    if len(given) != 1:
+        message = f"`schedulingPolicy` requires exactly one of `basic` and `gang`, got {len(given)}"
+        run.report("invalid-form", message, find_key(policy, "gang", place))
+
+
+def _require_workload(reference: Fields, place: Node, run: Validation) -> None:
+    if not isinstance(reference.get("workload"), dict):
+        run.report_missing("`podGroupTemplateRef`", reference, "workload", place)
+
+
+def _check_claim(claim: Fields, place: Node, run: Validation) -> None:
+    if sum(is_set(claim.get(field)) for field in _CLAIM_FIELDS) != 1:
+        message = "a claim requires exactly one of `resourceClaimName` and `resourceClaimTemplateName`"
+        run.report("invalid-resource-claim", message, place)
+
+
+def _only_v1alpha2(check: Check) -> Check:
+    """Return a check of objects of this version; the fields of older ones differ."""
+
+    def check_version(obj: Fields, place: Node, run: Validation) -> None:
+        if as_text(obj.get("apiVersion")).endswith("/v1alpha2"):
+            check(obj, place, run)
+
+    return check_version
+
+
+_claims = items(
+    "a claim", _CLAIM, "name", _check_claim, unique=("name", "two claims are named `{}`; rename one of them")
+)
+_GROUP: Table = {
+    "disruptionMode": one_of("Pod", "PodGroup"),
+    "priority": number(-(2**31), _MAX_PRIORITY),
+    "priorityClassName": object_name,
+    "resourceClaims": at_most(4, _claims, at_key=False),
+    "schedulingConstraints": mapping({"topology": all_of(at_most(1, at_key=False), _topology)}),
+}
+_check_policy_of_group = inside(
+    "schedulingPolicy", "`schedulingPolicy`", {"gang": mapping({"minCount": number(1)}, "minCount")}, _check_policy
+)
+_templates = items(
+    "a template",
+    {**_GROUP, "name": _short_name},
+    "name",
+    _check_policy_of_group,
+    unique=("name", "two templates are named `{}`; rename one of them"),
+)
+_WORKLOAD: Table = {
+    "controllerRef": mapping({"apiGroup": _group_name, "kind": _segment, "name": _segment}, "kind", "name"),
+    "podGroupTemplates": at_most(8, _templates, at_key=False),
+}
+_template = mapping({"workload": mapping(_TEMPLATE_NAMES, "workloadName", "podGroupTemplateName")}, _require_workload)
+
+SCHEDULING_KINDS = {
+    "PodGroup": Kind(
+        _only_v1alpha2(spec("a PodGroup", {**_GROUP, "podGroupTemplateRef": _template}, _check_policy_of_group))
+    ),
+    "PriorityClass": Kind(
+        fields(
+            "a PriorityClass", {"preemptionPolicy": one_of("", "PreemptLowerPriority", "Never")}, _check_priority_class
+        )
+    ),
+    "Workload": Kind(_only_v1alpha2(spec("a Workload", _WORKLOAD, "podGroupTemplates"))),
+}
+
 
 _COUNTED = frozenset(
     """pods resourcequotas services replicationcontrollers secrets configmaps persistentvolumeclaims
@@ -37,10 +149,35 @@ _QUOTA_RESOURCES = _COUNTED.union(
 )
 _STANDARD = _QUOTA_RESOURCES | {"storage"}
 _HUGEPAGES = ("hugepages-", "requests.hugepages-")
+_QUOTA_COMPUTE = frozenset(("pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"))
+_RESOURCES_OF_SCOPE = {
+    "BestEffort": frozenset(("pods",)),
+    "NotBestEffort": _QUOTA_COMPUTE,
+    "Terminating": _QUOTA_COMPUTE,
+    "NotTerminating": _QUOTA_COMPUTE,
+    "CrossNamespacePodAffinity": _QUOTA_COMPUTE,
+    "PriorityClass": _QUOTA_COMPUTE,
+    "VolumeAttributesClass": frozenset(("persistentvolumeclaims", "requests.storage")),
+}
+_CLASS_SCOPES = ("PriorityClass", "VolumeAttributesClass")
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+_TYPES = ("Container", "Pod", "PersistentVolumeClaim")
+_DEFAULTS = ("default", "defaultRequest")
+_AMOUNTS = ("max", "min", *_DEFAULTS)
+_RATIO = "maxLimitRequestRatio"
+_MAX_MILLI = (2**63 - 1) // 1000
+# Fields whose amounts must be in this order.
+_ORDERED = (
+    ("min", "max"),
+    ("min", "defaultRequest"),
+    ("defaultRequest", "max"),
+    ("defaultRequest", "default"),
+    ("min", "default"),
+    ("default", "max"),
+)
 
 
 def _is_native(name: str) -> bool:
-    """Return whether a resource is one of Kubernetes itself."""
     return "/" not in name or "kubernetes.io/" in name
 
 
@@ -62,22 +199,6 @@ def validate_amount(name: str, value: Node, resources: Fields, run: Validation) 
         run.report(rule, f"`{name}` must be an integer, got `{value_of(value)}`", value)
 
 
-_QUOTA_COMPUTE = frozenset(("pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"))
-_RESOURCES_OF_SCOPE = {
-    "BestEffort": frozenset(("pods",)),
-    "NotBestEffort": _QUOTA_COMPUTE,
-    "Terminating": _QUOTA_COMPUTE,
-    "NotTerminating": _QUOTA_COMPUTE,
-    "CrossNamespacePodAffinity": _QUOTA_COMPUTE,
-    "PriorityClass": _QUOTA_COMPUTE,
-    "VolumeAttributesClass": frozenset(("persistentvolumeclaims", "requests.storage")),
-}
-_CLASS_SCOPES = ("PriorityClass", "VolumeAttributesClass")
-_VOLUME_CLASSES_SINCE = (1, 33)
-_OPPOSITES = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
-_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
-
-
 def _validate_hard(key: str, value: Node, owner: Fields, run: Validation) -> None:
     hard = as_mapping(value)
     for name, amount in hard.items():
@@ -96,59 +217,39 @@ def _check_scopes(quota: Fields, place: Node, run: Validation) -> None:
     hard = as_mapping(quota.get("hard"))
     scopes, selected = list(iter_texts(quota.get("scopes"))), list[tuple[str, Node]]()
     for item, node in iter_items("matchExpressions", get_path(quota, "scopeSelector", "matchExpressions")):
-        require_fields("a scope", item, ("scopeName", "operator"), node, run)
+        run.require_fields("a scope", item, ("scopeName", "operator"), node)
         scope = as_text(item.get("scopeName"))
         selected += [(scope, item["scopeName"])] if scope else []
         if as_text(item.get("operator")):
             _validate_operator(scope, item, run)
+    known = _RESOURCES_OF_SCOPE.keys() - (_CLASS_SCOPES[1:] if run.release < (1, 33) else ())
     for scope, node in (*scopes, *selected):
-        _validate_scope(scope, node, hard, run)
+        if scope not in known:
+            run.report_unsupported("scope", node, tuple(name for name in _RESOURCES_OF_SCOPE if name in known))
+            continue
+        # A scope must apply to all limited resources of Kubernetes itself.
+        others = [name for name in hard if _is_quota_resource(name) and name not in _RESOURCES_OF_SCOPE[scope]]
+        if others:
+            message = f"the scope `{scope}` does not apply to {join_names(others, 'and')}; write another quota for it"
+            run.invalid(message, node)
     for nodes in (dict(scopes), dict(selected)):
-        for first, second in _OPPOSITES:
+        for first, second in (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")):
             if first in nodes and second in nodes:
                 message = f"the scopes `{first}` and `{second}` exclude each other; delete one of them"
-                run.report("invalid-value", message, nodes[second])
-
-
-def _validate_scope(scope: str, node: Node, hard: Iterable[str], run: Validation) -> None:
-    """Validate a scope, and that it applies to all limited resources of Kubernetes itself."""
-    known = _RESOURCES_OF_SCOPE.keys() - (_CLASS_SCOPES[1:] if run.release < _VOLUME_CLASSES_SINCE else ())
-    if scope not in known:
-        report_unsupported("scope", node, tuple(name for name in _RESOURCES_OF_SCOPE if name in known), run)
-        return
-    others = [name for name in hard if _is_quota_resource(name) and name not in _RESOURCES_OF_SCOPE[scope]]
-    if others:
-        message = f"the scope `{scope}` does not apply to {join_names(others, 'and')}; write another quota for it"
-        run.report("invalid-value", message, node)
+                run.invalid(message, nodes[second])
 
 
 def _validate_operator(scope: str, item: Fields, run: Validation) -> None:
     place, values = item["operator"], as_list(item.get("values"))
     operator = as_text(place)
     if operator not in _OPERATORS:
-        report_unsupported("operator", place, _OPERATORS, run)
+        run.report_unsupported("operator", place, _OPERATORS)
     elif scope in _RESOURCES_OF_SCOPE and scope not in _CLASS_SCOPES and operator != "Exists":
-        run.report("invalid-value", f"the scope `{scope}` requires `operator: Exists`, got `{operator}`", place)
+        run.invalid(f"the scope `{scope}` requires `operator: Exists`, got `{operator}`", place)
     elif operator in ("In", "NotIn") and not values:
         run.report("invalid-selector", f"`{operator}` requires at least one value; add it to `values`", place)
     elif operator in ("Exists", "DoesNotExist") and values:
         run.report("invalid-selector", f"`{operator}` cannot have values; delete `values`", item["values"])
-
-
-_TYPES = ("Container", "Pod", "PersistentVolumeClaim")
-_DEFAULTS = ("default", "defaultRequest")
-_AMOUNTS = ("max", "min", *_DEFAULTS)
-_RATIO = "maxLimitRequestRatio"
-_MAX_MILLI = (2**63 - 1) // 1000
-# Fields whose amounts must be in this order.
-_ORDERED = (
-    ("min", "max"),
-    ("min", "defaultRequest"),
-    ("defaultRequest", "max"),
-    ("defaultRequest", "default"),
-    ("min", "default"),
-    ("default", "max"),
-)
 
 
 class _Amount(NamedTuple):
@@ -159,9 +260,6 @@ class _Amount(NamedTuple):
     field: str
 
 
-_Amounts = dict[str, dict[str, _Amount]]
-
-
 def _check_limit(limit: Fields, place: Node, run: Validation) -> None:
     limit_type = as_text(limit.get("type"))
     for field in (*_AMOUNTS, _RATIO):
@@ -170,7 +268,7 @@ def _check_limit(limit: Fields, place: Node, run: Validation) -> None:
     for field in _DEFAULTS if limit_type == "Pod" else ():
         if as_mapping(limit.get(field)):
             message = f"`{field}` cannot be set for the type `Pod`; set it for `Container`"
-            run.report("invalid-value", message, find_key(limit, field, limit))
+            run.invalid(message, find_key(limit, field, limit))
     if limit_type == "PersistentVolumeClaim" and not any(
         "storage" in as_mapping(limit.get(field)) for field in ("min", "max")
     ):
@@ -179,7 +277,13 @@ def _check_limit(limit: Fields, place: Node, run: Validation) -> None:
     amounts = _collect_amounts(limit, limit_type)
     for name in {name for values in amounts.values() for name in values}:
         _validate_order(name, amounts, run)
-        _validate_equal_defaults(name, amounts, run)
+        limit_default, request = amounts.get("default", {}).get(name), amounts.get("defaultRequest", {}).get(name)
+        # Devices and huge pages must have a default request that equals the default limit.
+        may_overcommit = _is_native(name) and not name.startswith("hugepages-")
+        if not may_overcommit and limit_default and request and limit_default.milli > request.milli:
+            wanted = value_of(limit_default.node)
+            message = f"`{name}` cannot be overcommitted, so `defaultRequest` must equal `default`, `{wanted}`"
+            run.invalid(f"{message}, got `{value_of(request.node)}`", request.node)
     for name, ratio in as_mapping(limit.get(_RATIO)).items():
         _validate_ratio(name, ratio, amounts, run)
 
@@ -189,12 +293,12 @@ def _validate_types(key: str, value: Node, owner: Fields, run: Validation) -> No
     for limit, place in iter_items(key, value):
         found = as_text(limit.get("type"))
         if not found:
-            report_missing("a limit", limit, "type", place, run)
+            run.report_missing("a limit", limit, "type", place)
             continue
         if "/" not in found and found not in _TYPES:
-            report_unsupported("type", limit["type"], _TYPES, run)
+            run.report_unsupported("type", limit["type"], _TYPES)
         elif not is_label_key(found):
-            run.report("invalid-value", f"`{found}` is not a valid type; {LABEL_KEY}", limit["type"])
+            run.invalid(f"`{found}` is not a valid type; {LABEL_KEY}", limit["type"])
         elif found in types:
             run.report("duplicate-item", f"two limits have the type `{found}`; merge them", limit["type"])
         types.add(found)
@@ -241,16 +345,6 @@ def _validate_order(name: str, amounts: _Amounts, run: Validation) -> None:
         run.report("out-of-range", f"`{name}` is {lower}, more than {higher}; change one of them", node)
 
 
-def _validate_equal_defaults(name: str, amounts: _Amounts, run: Validation) -> None:
-    """Validate that devices and huge pages have a default request that equals the default limit."""
-    limit, request = amounts.get("default", {}).get(name), amounts.get("defaultRequest", {}).get(name)
-    may_overcommit = _is_native(name) and not name.startswith("hugepages-")
-    if may_overcommit or limit is None or request is None or limit.milli <= request.milli:
-        return
-    message = f"`{name}` cannot be overcommitted, so `defaultRequest` must equal `default`, `{value_of(limit.node)}`"
-    run.report("invalid-value", f"{message}, got `{value_of(request.node)}`", request.node)
-
-
 def _validate_ratio(name: str, ratio: Node, amounts: _Amounts, run: Validation) -> None:
     milli = decode_milli(ratio)
     if milli is None:
@@ -272,7 +366,10 @@ def _validate_ratio(name: str, ratio: Node, amounts: _Amounts, run: Validation) 
         run.report("out-of-range", message, ratio)
 
 
+_Amounts = dict[str, dict[str, _Amount]]
+
 KINDS = {
+    **SCHEDULING_KINDS,
     "LimitRange": Kind(spec("a LimitRange", {"limits": all_of(_validate_types, items("a limit", {}, _check_limit))})),
     "ResourceQuota": Kind(spec("a ResourceQuota", {"hard": _validate_hard}, _check_scopes)),
 }

@@ -8,9 +8,10 @@ from typing import NamedTuple
 from jobgen.check.admission.containers import validate_port_number, validate_port_reference
 from jobgen.check.admission.fields import (
     Fields,
+    Kind,
+    Table,
     Validation,
     Validator,
-    ValidatorTable,
     at_most,
     choice,
     dns_label,
@@ -25,10 +26,9 @@ from jobgen.check.admission.fields import (
     number,
     one_of,
     qualified_name,
-    report_missing,
-    report_unsupported,
     since,
     texts,
+    validate_fields,
 )
 from jobgen.check.admission.metadata import validate_labels
 from jobgen.check.admission.names import (
@@ -49,9 +49,8 @@ from jobgen.check.validation.addresses import (
     is_canonical_address,
     parse_address,
 )
-from jobgen.check.validation.kinds import Kind
+from jobgen.k8s.kinds import Release
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
-from jobgen.k8s.releases import Release
 from jobgen.model.data import Node, value_of
 
 _TYPES = ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName")
@@ -60,11 +59,17 @@ _PROTOCOLS = ("TCP", "UDP", "SCTP")
 _NODE_PORTS = range(30000, 32768)
 _FAMILIES = {4: "IPv4", 6: "IPv6"}
 _HEADLESS = "None"
-_MAX_TIMEOUT_SECONDS = 86400
 _SOURCE_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
 _TOPOLOGY_MODE = "service.kubernetes.io/topology-mode"
 _TOPOLOGY_HINTS = "service.kubernetes.io/topology-aware-hints"
 _ADDRESS_RULE = "invalid-host-name"
+_affinity_config = mapping({"clientIP": mapping({"timeoutSeconds": number(1, 86400)})})
+_app_protocol = qualified_name("invalid-value", "protocol", allow_empty=False)
+_port_name = dns_label("invalid-port-name", "name of a port")
+_PORT: Table = {"appProtocol": _app_protocol, "name": _port_name, "protocol": one_of("", *_PROTOCOLS)}
+_node_name = dns_subdomain("invalid-object-name", "node name", allow_empty=False)
+_ADDRESS: Table = {"hostname": dns_label(_ADDRESS_RULE, "host name"), "nodeName": _node_name}
+_check_slice_port = fields("a port", {**_PORT, "protocol": one_of(*_PROTOCOLS)})
 
 
 class _Service(NamedTuple):
@@ -77,8 +82,13 @@ class _Service(NamedTuple):
 
     @property
     def is_headless(self) -> bool:
-        """Whether the Service has no cluster IP."""
         return [found for found, _ in self.cluster_ips] == [_HEADLESS]
+
+    def forbid(self, fields: list[str], run: Validation) -> None:
+        """Report fields that Services of this type cannot have."""
+        for field in fields:
+            message = f"`{field}` cannot be set for a Service of type `{self.type}`; delete it"
+            run.invalid(message, find_key(self.spec, field, self.spec))
 
 
 def _check_service(obj: Fields, place: Node, run: Validation) -> None:
@@ -88,7 +98,7 @@ def _check_service(obj: Fields, place: Node, run: Validation) -> None:
     if not cluster_ips and as_text(spec.get("clusterIP")):
         cluster_ips = [(as_text(spec["clusterIP"]), spec["clusterIP"])]
     service = _Service(spec, as_text(spec.get("type")) or "ClusterIP", cluster_ips)
-    _check_fields(spec, place, run)
+    validate_fields(spec, _SERVICE, run)
     _validate_ports(service, run)
     if as_text(spec.get("sessionAffinity")) == "ClientIP":
         # The API server drops the timeout for other affinities.
@@ -99,31 +109,27 @@ def _check_service(obj: Fields, place: Node, run: Validation) -> None:
         _validate_cluster_ips(service, run)
     if service.type not in _TYPES:
         # Which of the other fields are valid depends on the type.
-        report_unsupported("type", spec["type"], _TYPES, run)
+        run.report_unsupported("type", spec["type"], _TYPES)
         return
     if not as_list(spec.get("ports")) and not service.is_headless and service.type != "ExternalName":
-        report_missing("a Service with a cluster IP", spec, "ports", find_key(obj, "spec", obj), run)
+        run.report_missing("a Service with a cluster IP", spec, "ports", find_key(obj, "spec", obj))
     _validate_load_balancer(service, run)
     _validate_external_traffic(service, run)
     _validate_annotations(service, run)
 
 
-def _validate_external_ips(key: str, value: Node, owner: Fields, run: Validation) -> None:
-    for found, node in iter_texts(value):
-        if fault := _describe_endpoint_fault(found, run.release):
-            run.report(_ADDRESS_RULE, fault, node)
-
-
 def _describe_endpoint_fault(found: str, release: Release) -> str:
-    """Return what is wrong with the IP address of an endpoint, or an empty string."""
     address = parse_address(found)
     return describe_address_fault(found, release) or (describe_special_address(address) if address else "")
 
 
-def _validate_source_ranges(key: str, value: Node, owner: Fields, run: Validation) -> None:
-    for found, node in iter_texts(value):
-        if fault := describe_cidr_fault(found.strip(), run.release):
-            run.report(_ADDRESS_RULE, fault, node)
+def _faults(describe_fault: Callable[[str, Release], str]) -> Validator:
+    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
+        for found, node in iter_texts(value):
+            if fault := describe_fault(found, run.release):
+                run.report(_ADDRESS_RULE, fault, node)
+
+    return validate
 
 
 def _validate_traffic_distribution(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -131,52 +137,31 @@ def _validate_traffic_distribution(key: str, value: Node, owner: Fields, run: Va
     one_of("PreferClose", *nearer)(key, value, owner, run)
 
 
-_affinity_config = mapping({"clientIP": mapping({"timeoutSeconds": number(1, _MAX_TIMEOUT_SECONDS)})})
-_check_fields = fields(
-    "a Service",
-    {
-        "externalIPs": _validate_external_ips,
-        "internalTrafficPolicy": one_of("Cluster", "Local"),
-        "loadBalancerSourceRanges": _validate_source_ranges,
-        "selector": validate_labels,
-        "sessionAffinity": one_of("", "None", "ClientIP"),
-        "trafficDistribution": since((1, 31), _validate_traffic_distribution),
-    },
-)
-
-
-def _report_forbidden(service: _Service, field: str, run: Validation) -> None:
-    message = f"`{field}` cannot be set for a Service of type `{service.type}`; delete it"
-    run.report("invalid-value", message, find_key(service.spec, field, service.spec))
-
-
 def _validate_external_name(service: _Service, run: Validation) -> None:
     spec = service.spec
-    if service.cluster_ips:
-        _report_forbidden(service, "clusterIPs" if as_list(spec.get("clusterIPs")) else "clusterIP", run)
-    if as_list(spec.get("ipFamilies")):
-        _report_forbidden(service, "ipFamilies", run)
-    if is_set(spec.get("ipFamilyPolicy")):
-        _report_forbidden(service, "ipFamilyPolicy", run)
+    cluster_ips = "clusterIPs" if as_list(spec.get("clusterIPs")) else "clusterIP"
+    given = {
+        cluster_ips: service.cluster_ips,
+        "ipFamilies": as_list(spec.get("ipFamilies")),
+        "ipFamilyPolicy": is_set(spec.get("ipFamilyPolicy")),
+    }
+    service.forbid([field for field, is_given in given.items() if is_given], run)
     name = as_text(spec.get("externalName")).removesuffix(".")
     if not name:
-        report_missing("a Service of type `ExternalName`", spec, "externalName", "spec", run)
+        run.report_missing("a Service of type `ExternalName`", spec, "externalName", "spec")
     elif not is_dns_subdomain(name):
-        message = f"`{name}` is not a valid external name; {DNS_SUBDOMAIN}"
-        run.report(_ADDRESS_RULE, message, spec["externalName"])
+        run.report(_ADDRESS_RULE, f"`{name}` is not a valid external name; {DNS_SUBDOMAIN}", spec["externalName"])
 
 
 def _validate_load_balancer(service: _Service, run: Validation) -> None:
-    """Validate the fields that only load balancers have."""
     spec = service.spec
     if service.type != "LoadBalancer":
         given = [name for name in ("allocateLoadBalancerNodePorts", "loadBalancerClass") if is_set(spec.get(name))]
         given += ["loadBalancerSourceRanges"] if as_list(spec.get("loadBalancerSourceRanges")) else []
-        for field in given:
-            _report_forbidden(service, field, run)
+        service.forbid(given, run)
     elif is_set(spec.get("loadBalancerClass")) and not is_label_key(as_text(spec["loadBalancerClass"])):
         name = as_text(spec["loadBalancerClass"])
-        run.report("invalid-value", f"`{name}` is not a valid class; {LABEL_KEY}", spec["loadBalancerClass"])
+        run.invalid(f"`{name}` is not a valid class; {LABEL_KEY}", spec["loadBalancerClass"])
 
 
 def _validate_external_traffic(service: _Service, run: Validation) -> None:
@@ -186,14 +171,14 @@ def _validate_external_traffic(service: _Service, run: Validation) -> None:
         one_of("", "Cluster", "Local")("externalTrafficPolicy", spec.get("externalTrafficPolicy"), spec, run)
     elif policy:
         message = "`externalTrafficPolicy` requires the type `NodePort` or `LoadBalancer`, or `externalIPs`; delete it"
-        run.report("invalid-value", message, spec["externalTrafficPolicy"])
+        run.invalid(message, spec["externalTrafficPolicy"])
     if not as_integer(spec.get("healthCheckNodePort")):
         return
     if service.type == "LoadBalancer" and policy == "Local":
         _validate_node_port("healthCheckNodePort", spec["healthCheckNodePort"], run)
     else:
         message = "`healthCheckNodePort` requires the type `LoadBalancer` and `externalTrafficPolicy: Local`; delete it"
-        run.report("invalid-value", message, spec["healthCheckNodePort"])
+        run.invalid(message, spec["healthCheckNodePort"])
 
 
 def _validate_annotations(service: _Service, run: Validation) -> None:
@@ -215,31 +200,21 @@ def _validate_annotations(service: _Service, run: Validation) -> None:
 
 
 def _validate_cluster_ips(service: _Service, run: Validation) -> None:
-    """Validate the cluster IPs, the families, and that they fit together."""
     spec, first = service.spec, as_text(service.spec.get("clusterIP"))
     listed = as_list(spec.get("clusterIPs"))
     if service.is_headless and service.type in ("NodePort", "LoadBalancer"):
         message = f"`None` is not a valid cluster IP for a Service of type `{service.type}`; delete it"
-        run.report("invalid-value", message, service.cluster_ips[0][1])
-    _check_families(spec, spec, run)
+        run.invalid(message, service.cluster_ips[0][1])
+    validate_fields(spec, _FAMILY_FIELDS, run)
     if listed and not first:
         message = "`clusterIPs` requires `clusterIP` with the first of its addresses; set it"
-        run.report("invalid-value", message, find_key(spec, "clusterIPs", listed))
+        run.invalid(message, find_key(spec, "clusterIPs", listed))
         return
     if listed and as_text(listed[0]) != first:
         message = f"`clusterIPs` begins with `{as_text(listed[0])}`, but `clusterIP` is `{first}`; make them equal"
-        run.report("invalid-value", message, listed)
+        run.invalid(message, listed)
     if _validate_addresses(service, run):
         _validate_address_families(service, run)
-
-
-_check_families = fields(
-    "a Service",
-    {
-        "ipFamilies": texts(*_FAMILIES.values(), twice="`ipFamilies` contains `{}` twice; delete one of them"),
-        "ipFamilyPolicy": one_of("SingleStack", "PreferDualStack", "RequireDualStack"),
-    },
-)
 
 
 def _validate_addresses(service: _Service, run: Validation) -> bool:
@@ -248,7 +223,7 @@ def _validate_addresses(service: _Service, run: Validation) -> bool:
     for index, (found, node) in enumerate(service.cluster_ips):
         if found == _HEADLESS and index == 0:
             if size > 1:
-                run.report("invalid-value", "`None` cannot be combined with other cluster IPs; delete them", node)
+                run.invalid("`None` cannot be combined with other cluster IPs; delete them", node)
         elif fault := describe_address_fault(found, run.release):
             run.report(_ADDRESS_RULE, fault, node)
     if size > 2:
@@ -264,32 +239,24 @@ def _validate_address_families(service: _Service, run: Validation) -> None:
     families = [(_FAMILIES[address.version], node) for address, node in addresses if address is not None]
     if len(families) == 2 and families[0][0] == families[1][0]:
         message = f"`clusterIPs` has two addresses of the family `{families[0][0]}`; write one of each family"
-        run.report("invalid-value", message, families[1][1])
+        run.invalid(message, families[1][1])
     declared = [family for family, _ in iter_texts(spec.get("ipFamilies"))]
     for (family, node), expected in zip(families, declared, strict=False):
         if expected in _FAMILIES.values() and family != expected:
             message = f"the cluster IP is of the family `{family}`, but `ipFamilies` has `{expected}`"
-            run.report("invalid-value", f"{message}; change one of them", node)
+            run.invalid(f"{message}; change one of them", node)
     pairs = [name for name in ("clusterIPs", "ipFamilies") if len(as_list(spec.get(name))) == 2]
     without_selector = service.is_headless and not spec.get("selector")
     if pairs and (policy == "SingleStack" or (not policy and not without_selector)):
         message = f"two items in `{pairs[0]}` require `ipFamilyPolicy: PreferDualStack` or `RequireDualStack`; set it"
-        run.report("invalid-value", message, find_key(spec, "ipFamilyPolicy" if policy else pairs[0], spec))
-
-
-_app_protocol = qualified_name("invalid-value", "protocol", allow_empty=False)
-_port_name = dns_label("invalid-port-name", "name of a port")
-_PORT: ValidatorTable = {"appProtocol": _app_protocol, "name": _port_name, "protocol": one_of("", *_PROTOCOLS)}
+        run.invalid(message, find_key(spec, "ipFamilyPolicy" if policy else pairs[0], spec))
 
 
 def _check_port_number(port: Fields, place: Node, run: Validation) -> None:
     if value_of(port.get("port")) in (None, 0):
-        report_missing("a port", port, "port", place, run)
+        run.report_missing("a port", port, "port", place)
     else:
         validate_port_number("port", port["port"], port, run)
-
-
-_check_port = fields("a port", _PORT, _check_port_number)
 
 
 def _validate_ports(service: _Service, run: Validation) -> None:
@@ -303,7 +270,7 @@ def _validate_ports(service: _Service, run: Validation) -> None:
         name, port_number = as_text(port.get("name")), as_integer(port.get("port"))
         protocol = as_text(port.get("protocol")) or "TCP"
         if not name and len(as_list(ports)) > 1:
-            report_missing("a port among several", port, "name", place, run)
+            run.report_missing("a port among several", port, "name", place)
         elif name and is_dns_label(name) and name in names:
             run.report("duplicate-item", f"two ports are named `{name}`; rename one of them", port["name"])
         if value_of(port.get("targetPort")) not in (None, 0, ""):
@@ -324,7 +291,7 @@ def _validate_node_port_of(
     node_port, port_number = as_integer(port["nodePort"]) or 0, as_integer(port.get("port")) or 0
     if service_type == "ClusterIP":
         message = "`nodePort` requires the type `NodePort` or `LoadBalancer`; set it, or delete `nodePort`"
-        run.report("invalid-value", message, find_key(port, "nodePort", port))
+        run.invalid(message, find_key(port, "nodePort", port))
         return
     if service_type != "ExternalName":
         _validate_node_port("nodePort", port["nodePort"], run)
@@ -336,14 +303,10 @@ def _validate_node_port_of(
 
 
 def _validate_node_port(key: str, value: Node, run: Validation) -> None:
-    """Validate that a port is in the range that nodes reserve for Services by default."""
     port = as_integer(value)
     if port is not None and port not in _NODE_PORTS:
         bounds = f"{_NODE_PORTS[0]} and {_NODE_PORTS[-1]}"
         run.report("invalid-port", f"`{key}` must be between {bounds}, the default range of nodes, got `{port}`", value)
-
-
-_node_name = dns_subdomain("invalid-object-name", "node name", allow_empty=False)
 
 
 def _check_address(address: Fields, place: Node, run: Validation) -> None:
@@ -353,20 +316,10 @@ def _check_address(address: Fields, place: Node, run: Validation) -> None:
 
 def _check_subset(subset: Fields, place: Node, run: Validation) -> None:
     if not any(as_list(subset.get(name)) for name in ("addresses", "notReadyAddresses")):
-        message = "a subset requires `addresses` or `notReadyAddresses`; set one of them"
-        run.report("missing-field", message, place)
+        run.report("missing-field", "a subset requires `addresses` or `notReadyAddresses`; set one of them", place)
     for port, node in iter_items("ports", subset.get("ports")) if len(as_list(subset.get("ports"))) > 1 else ():
         if not as_text(port.get("name")):
-            report_missing("a port among several", port, "name", node, run)
-
-
-_ADDRESS: ValidatorTable = {"hostname": dns_label(_ADDRESS_RULE, "host name"), "nodeName": _node_name}
-_addresses = items("an address", _ADDRESS, _check_address)
-_SUBSET: ValidatorTable = {
-    "addresses": _addresses,
-    "notReadyAddresses": _addresses,
-    "ports": items("a port", _PORT, _check_port_number),
-}
+            run.report_missing("a port among several", port, "name", node)
 
 
 def _check_slice(obj: Fields, place: Node, run: Validation) -> None:
@@ -376,7 +329,7 @@ def _check_slice(obj: Fields, place: Node, run: Validation) -> None:
         if len(as_list(obj.get("endpoints"))) > _MAX_ENDPOINTS:
             return
         if not as_list(endpoint.get("addresses")):
-            report_missing("an endpoint", endpoint, "addresses", node, run)
+            run.report_missing("an endpoint", endpoint, "addresses", node)
         for found, item in iter_texts(endpoint.get("addresses")):
             if fault := _describe_slice_fault(found, address_type, run.release):
                 run.report(_ADDRESS_RULE, fault, item)
@@ -411,9 +364,6 @@ def _validate_slice_ports(key: str, value: Node, owner: Fields, run: Validation)
         names.add(name)
 
 
-_check_slice_port = fields("a port", {**_PORT, "protocol": one_of(*_PROTOCOLS)})
-
-
 def _hints(is_valid: Callable[[str], bool], hint: str) -> Validator:
     """Return a validator for the names of the zones or nodes that should use an endpoint."""
 
@@ -424,25 +374,44 @@ def _hints(is_valid: Callable[[str], bool], hint: str) -> Validator:
             if name in seen:
                 run.report("duplicate-item", f"`{key}` contains `{name}` twice; delete one of them", node)
             elif not is_valid(name):
-                message = f"`{name}` is not a valid name in `{key}`; {hint}"
-                run.report("invalid-value", message, item.get("name") or node)
+                run.invalid(f"`{name}` is not a valid name in `{key}`; {hint}", item.get("name") or node)
             seen.add(name)
 
     return at_most(8, validate)
 
 
+_SERVICE: Table = {
+    "externalIPs": _faults(_describe_endpoint_fault),
+    "internalTrafficPolicy": one_of("Cluster", "Local"),
+    "loadBalancerSourceRanges": _faults(lambda found, release: describe_cidr_fault(found.strip(), release)),
+    "selector": validate_labels,
+    "sessionAffinity": one_of("", "None", "ClientIP"),
+    "trafficDistribution": since((1, 31), _validate_traffic_distribution),
+}
+_FAMILY_FIELDS: Table = {
+    "ipFamilies": texts(*_FAMILIES.values(), twice="`ipFamilies` contains `{}` twice; delete one of them"),
+    "ipFamilyPolicy": one_of("SingleStack", "PreferDualStack", "RequireDualStack"),
+}
+_check_port = fields("a port", _PORT, _check_port_number)
+_addresses = items("an address", _ADDRESS, _check_address)
+_SUBSET: Table = {
+    "addresses": _addresses,
+    "notReadyAddresses": _addresses,
+    "ports": items("a port", _PORT, _check_port_number),
+}
+
 _MAX_ENDPOINTS = 1000
-_HINTS: ValidatorTable = {
+_HINTS: Table = {
     "forNodes": since((1, 34), _hints(is_dns_subdomain, DNS_SUBDOMAIN)),
     "forZones": _hints(is_label_value, LABEL_VALUE),
 }
-_ENDPOINT: ValidatorTable = {
+_ENDPOINT: Table = {
     "addresses": at_most(100),
     "hints": mapping(_HINTS),
     "hostname": dns_label("invalid-object-name", "host name", allow_empty=False),
     "nodeName": _node_name,
 }
-_SLICE: ValidatorTable = {
+_SLICE: Table = {
     "endpoints": at_most(_MAX_ENDPOINTS, items("an endpoint", _ENDPOINT)),
     "ports": at_most(20000, _validate_slice_ports),
 }

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from jobgen.check.admission.fields import (
     Fields,
+    Kind,
+    Table,
     Validation,
-    ValidatorTable,
     all_of,
+    count,
     fields,
     find_key,
     is_empty,
@@ -16,16 +18,18 @@ from jobgen.check.admission.fields import (
     iter_texts,
     list_set_keys,
     mapping,
+    namespace_name,
     number,
+    object_name,
     one_of,
-    report_missing,
     require_set,
     since,
+    spec,
     text,
     texts,
 )
 from jobgen.check.admission.metadata import describe_label_key
-from jobgen.check.admission.names import LABEL_KEY, is_annotation_key, is_dns_subdomain, is_label_key
+from jobgen.check.admission.names import LABEL_KEY, is_annotation_key, is_driver_name, is_label_key
 from jobgen.check.admission.scheduling import validate_label_selector, validate_node_selector
 from jobgen.check.admission.volumes import (
     SHARED_SOURCES,
@@ -34,12 +38,10 @@ from jobgen.check.admission.volumes import (
     validate_driver,
     validate_host_path,
     validate_iscsi,
-    validate_source,
     validate_storageos_name,
 )
-from jobgen.check.validation.kinds import Kind, count, namespace_name, object_name, spec
+from jobgen.k8s.kinds import Release
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
-from jobgen.k8s.releases import Release
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.quantity import decode_milli
 
@@ -48,35 +50,17 @@ _MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
 _CLAIM_SOURCES = frozenset((("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")))
 _secret = mapping({}, "name", "namespace")
 _csi_secret = mapping({"name": object_name, "namespace": namespace_name}, "name", "namespace")
-
-
-def _validate_not_empty(key: str, value: Node, owner: Fields, run: Validation) -> None:
-    if value_of(value) == "":
-        run.report("missing-field", f"`{key}` is empty; set it or delete it", value)
-
-
-_CSI: ValidatorTable = {
+_CSI: Table = {
     "driver": validate_driver,
     "controllerPublishSecretRef": _csi_secret,
     "controllerExpandSecretRef": _csi_secret,
     "nodePublishSecretRef": _csi_secret,
     "nodeExpandSecretRef": _csi_secret,
 }
-_STORAGEOS: ValidatorTable = {
+_STORAGEOS: Table = {
     "volumeName": validate_storageos_name,
     "volumeNamespace": validate_storageos_name,
     "secretRef": _secret,
-}
-_GLUSTERFS: ValidatorTable = {"endpointsNamespace": all_of(_validate_not_empty, namespace_name)}
-_SOURCES: ValidatorTable = {
-    **SHARED_SOURCES,
-    "glusterfs": validate_source(_GLUSTERFS, "endpoints", "path"),
-    "iscsi": all_of(validate_iscsi, validate_source({"secretRef": mapping({}, "name")})),
-    "cinder": validate_source({"secretRef": _secret}, "volumeID"),
-    "azureFile": validate_source({"secretNamespace": _validate_not_empty}, "secretName", "shareName"),
-    "local": validate_source({"path": validate_host_path}, "path"),
-    "storageos": validate_source(_STORAGEOS, "volumeName"),
-    "csi": validate_source(_CSI, "driver", "volumeHandle"),
 }
 # The order in which the API server looks for sources.
 _ORDER = tuple(
@@ -89,6 +73,20 @@ _MOUNTABLE_SOURCES = frozenset(
     """gcePersistentDisk awsElasticBlockStore glusterfs nfs rbd quobyte iscsi cinder cephfs azureFile vsphereVolume
     azureDisk photonPersistentDisk""".split()
 )
+_ACCESS: Table = {"accessModes": validate_access_modes}
+_check_access = fields("a volume", _ACCESS, "accessModes")
+_MAX_PARAMETERS = 512
+_MAX_PARAMETER_BYTES = 256 * 1024
+_MAX_NODE_ID = 256
+_provisioner = text("invalid-value", "name of a driver", is_annotation_key, LABEL_KEY)
+_expiration = number(600, 1 << 32)
+_values = texts(twice="`{}` is in `values` twice; delete one of them")
+_check_expression = fields("a topology", {"values": _values}, "key", "values")
+
+
+def _validate_not_empty(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    if value_of(value) == "":
+        run.report("missing-field", f"`{key}` is empty; set it or delete it", value)
 
 
 def _validate_volume_source(volume: Fields, place: Node, run: Validation) -> list[str]:
@@ -109,10 +107,10 @@ def _validate_volume_source(volume: Fields, place: Node, run: Validation) -> lis
 
 def _check_volume(volume: Fields, place: Node, run: Validation) -> None:
     if _validate_volume_source(volume, place, run)[:1] == ["local"] and not is_set(volume.get("nodeAffinity")):
-        report_missing("a local volume", volume, "nodeAffinity", place, run)
+        run.report_missing("a local volume", volume, "nodeAffinity", place)
     capacity = as_mapping(volume.get("capacity"))
     if "storage" not in capacity:
-        report_missing("a volume", capacity, "storage", find_key(volume, "capacity", place), run)
+        run.report_missing("a volume", capacity, "storage", find_key(volume, "capacity", place))
     for name, value in capacity.items():
         if name != "storage":
             run.report("unknown-resource", f"a volume cannot have the resource `{name}`; keep `storage` only", name)
@@ -122,26 +120,14 @@ def _check_volume(volume: Fields, place: Node, run: Validation) -> None:
     is_root = path.startswith("/") and not path.strip("/.")
     if is_root and as_text(volume.get("persistentVolumeReclaimPolicy")) == "Recycle":
         message = "`Recycle` would delete all files of the host, because `path` is `/`; use `Retain`"
-        run.report("invalid-value", message, volume["persistentVolumeReclaimPolicy"])
+        run.invalid(message, volume["persistentVolumeReclaimPolicy"])
     has_class = run.release >= _ATTRIBUTES_CLASS_SINCE and is_set(volume.get("volumeAttributesClassName"))
     if has_class and not is_set(volume.get("csi")):
-        report_missing("`volumeAttributesClassName`", volume, "csi", place, run)
+        run.report_missing("`volumeAttributesClassName`", volume, "csi", place)
     annotations = as_mapping(run.metadata.get("annotations"))
     if _MOUNT_OPTIONS in annotations and not any(is_set(volume.get(name)) for name in _MOUNTABLE_SOURCES):
         message = f"`{_MOUNT_OPTIONS}` is not valid for this source of a volume; use `mountOptions`"
         run.report("invalid-annotation", message, find_key(annotations, _MOUNT_OPTIONS, annotations))
-
-
-_ACCESS: ValidatorTable = {"accessModes": validate_access_modes}
-_VOLUME: ValidatorTable = {
-    **_ACCESS,
-    "nodeAffinity": mapping({"required": validate_node_selector}, require_set("", "required")),
-    "persistentVolumeReclaimPolicy": one_of("", "Retain", "Delete", "Recycle"),
-    "storageClassName": object_name,
-    "volumeAttributesClassName": since(_ATTRIBUTES_CLASS_SINCE, all_of(_validate_not_empty, object_name)),
-    "volumeMode": one_of("Filesystem", "Block"),
-}
-_check_access = fields("a volume", _ACCESS, "accessModes")
 
 
 def validate_inline_volume_spec(volume: Fields, place: Node, run: Validation) -> None:
@@ -149,14 +135,13 @@ def validate_inline_volume_spec(volume: Fields, place: Node, run: Validation) ->
     _check_access(volume, place, run)
     for field in ("claimRef", "capacity", "nodeAffinity", "storageClassName"):
         if not is_empty(volume.get(field)) or (field in ("claimRef", "nodeAffinity") and is_set(volume.get(field))):
-            message = f"`{field}` cannot be set for an inline volume; delete it"
-            run.report("invalid-value", message, find_key(volume, field, place))
+            run.invalid(f"`{field}` cannot be set for an inline volume; delete it", find_key(volume, field, place))
     for field, *expected in (("persistentVolumeReclaimPolicy", "Retain", ""), ("volumeMode", "Filesystem")):
         if is_set(volume.get(field)) and value_of(volume[field]) not in expected:
             message = f"`{field}` must be `{expected[0]}` for an inline volume, got `{value_of(volume[field])}`"
-            run.report("invalid-value", message, volume[field])
+            run.invalid(message, volume[field])
     if not is_set(volume.get("csi")):
-        report_missing("an inline volume", volume, "csi", place, run)
+        run.report_missing("an inline volume", volume, "csi", place)
     _validate_volume_source(volume, place, run)
 
 
@@ -177,21 +162,6 @@ def _check_claim(obj: Fields, place: Node, run: Validation) -> None:
     validate_claim_spec(key if isinstance(key, str) else "spec", kept if dropped else claim, obj, run)
 
 
-_MAX_DRIVER_NAME = 63
-_MAX_PARAMETERS = 512
-_MAX_PARAMETER_BYTES = 256 * 1024
-_MAX_NODE_ID = 256
-_DRIVER_HINT = f"use a domain name with at most {_MAX_DRIVER_NAME} characters"
-
-
-def _is_driver_name(name: str) -> bool:
-    return len(name.encode()) <= _MAX_DRIVER_NAME and is_dns_subdomain(name.lower())
-
-
-_driver_name = text("invalid-value", "driver name", _is_driver_name, _DRIVER_HINT)
-_provisioner = text("invalid-value", "name of a driver", is_annotation_key, LABEL_KEY)
-
-
 def _validate_parameters(key: str, value: Node, owner: Fields, run: Validation) -> None:
     parameters = as_mapping(value)
     if len(parameters) > _MAX_PARAMETERS:
@@ -200,7 +170,7 @@ def _validate_parameters(key: str, value: Node, owner: Fields, run: Validation) 
         return
     for name in parameters:
         if not name:
-            run.report("invalid-value", "the name of a parameter is empty; write one", name)
+            run.invalid("the name of a parameter is empty; write one", name)
     size = sum(len(part.encode(errors="replace")) for item in parameters.items() for part in map(as_text, item))
     if size > _MAX_PARAMETER_BYTES:
         run.report("out-of-range", f"`{key}` have `{size}` bytes; the limit is {_MAX_PARAMETER_BYTES}", key)
@@ -225,11 +195,7 @@ def _check_tokens(driver: Fields, place: Node, run: Validation) -> None:
         audiences.add(audience)
     in_secrets = driver.get("serviceAccountTokenInSecrets")
     if run.release >= (1, 35) and is_set(in_secrets) and not as_list(driver.get("tokenRequests")):
-        message = "`serviceAccountTokenInSecrets` requires `tokenRequests`; set them or delete it"
-        run.report("invalid-value", message, in_secrets)
-
-
-_expiration = number(600, 1 << 32)
+        run.invalid("`serviceAccountTokenInSecrets` requires `tokenRequests`; set them or delete it", in_secrets)
 
 
 def _validate_node_id(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -243,38 +209,25 @@ def _validate_capacity(key: str, value: Node, owner: Fields, run: Validation) ->
         run.report("negative-quantity", f"`{key}` must be at least 0, got `{value_of(value)}`", value)
 
 
-_Topology = dict[str, frozenset[str]]
-
-
 def _validate_topologies(key: str, value: Node, owner: Fields, run: Validation) -> None:
-    seen: list[_Topology] = []
+    seen: list[dict[str, frozenset[str]]] = []
     for term, place in iter_items(key, value):
-        topology = _validate_term(term, run)
+        topology: dict[str, frozenset[str]] = {}
+        for item, node in iter_items("matchLabelExpressions", term.get("matchLabelExpressions")):
+            _check_expression(item, node, run)
+            label = as_text(item.get("key"))
+            if label and not is_label_key(label):
+                run.report("invalid-label", describe_label_key(label), item["key"])
+            elif label and label in topology:
+                message = f"the topology has the key `{label}` twice; delete one of them"
+                run.report("duplicate-item", message, item["key"])
+            topology[label] = frozenset(found for found, _ in iter_texts(item.get("values")))
         if not topology:
-            report_missing("a topology", term, "matchLabelExpressions", place, run)
+            run.report_missing("a topology", term, "matchLabelExpressions", place)
         elif topology in seen:
-            node = find_key(term, "matchLabelExpressions", place)
-            run.report("duplicate-item", "two topologies are equal; delete one of them", node)
+            expressions = find_key(term, "matchLabelExpressions", place)
+            run.report("duplicate-item", "two topologies are equal; delete one of them", expressions)
         seen.append(topology)
-
-
-def _validate_term(term: Fields, run: Validation) -> _Topology:
-    """Validate the labels of a topology and return their values by key."""
-    topology: _Topology = {}
-    for item, place in iter_items("matchLabelExpressions", term.get("matchLabelExpressions")):
-        _check_expression(item, place, run)
-        key = as_text(item.get("key"))
-        if key and not is_label_key(key):
-            run.report("invalid-label", describe_label_key(key), item["key"])
-        elif key and key in topology:
-            run.report("duplicate-item", f"the topology has the key `{key}` twice; delete one of them", item["key"])
-        topology[key] = frozenset(found for found, _ in iter_texts(item.get("values")))
-    return topology
-
-
-_check_expression = fields(
-    "a topology", {"values": texts(twice="`{}` is in `values` twice; delete one of them")}, "key", "values"
-)
 
 
 def _check_attached_source(attachment: Fields, place: Node, run: Validation) -> None:
@@ -289,43 +242,62 @@ def _check_attached_source(attachment: Fields, place: Node, run: Validation) -> 
         validate_inline_volume_spec(source["inlineVolumeSpec"], given[0], run)
 
 
+_SOURCES: Table = {
+    **SHARED_SOURCES,
+    "glusterfs": mapping({"endpointsNamespace": all_of(_validate_not_empty, namespace_name)}, "endpoints", "path"),
+    "iscsi": all_of(validate_iscsi, mapping({"secretRef": mapping({}, "name")})),
+    "cinder": mapping({"secretRef": _secret}, "volumeID"),
+    "azureFile": mapping({"secretNamespace": _validate_not_empty}, "secretName", "shareName"),
+    "local": mapping({"path": validate_host_path}, "path"),
+    "storageos": mapping(_STORAGEOS, "volumeName"),
+    "csi": mapping(_CSI, "driver", "volumeHandle"),
+}
+_VOLUME: Table = {
+    **_ACCESS,
+    "nodeAffinity": mapping({"required": validate_node_selector}, require_set("", "required")),
+    "persistentVolumeReclaimPolicy": one_of("", "Retain", "Delete", "Recycle"),
+    "storageClassName": object_name,
+    "volumeAttributesClassName": since(_ATTRIBUTES_CLASS_SINCE, all_of(_validate_not_empty, object_name)),
+    "volumeMode": one_of("Filesystem", "Block"),
+}
+_driver_name = text("invalid-value", "driver name", is_driver_name, "use a domain name with at most 63 characters")
+
 _check_volume_name = fields("a VolumeAttachment", {"persistentVolumeName": object_name}, "persistentVolumeName")
 _topology_keys = texts(
     is_valid=is_label_key,
     fault=("invalid-label", describe_label_key("{}")),
     twice="`topologyKeys` contains `{}` twice; delete one of them",
 )
-_NODE_DRIVER: ValidatorTable = {
+_NODE_DRIVER: Table = {
     "allocatable": mapping({"count": count}),
     "name": _driver_name,
     "nodeID": _validate_node_id,
     "topologyKeys": _topology_keys,
 }
-_CSI_DRIVER: ValidatorTable = {
+_CSI_DRIVER: Table = {
     "fsGroupPolicy": one_of("ReadWriteOnceWithFSType", "File", "None"),
     "nodeAllocatableUpdatePeriodSeconds": since((1, 35), number(10)),
     "volumeLifecycleModes": texts("Persistent", "Ephemeral"),
 }
-_CSI_NODE: ValidatorTable = {
+_CSI_NODE: Table = {
     "drivers": items(
         "a driver", _NODE_DRIVER, "name", "nodeID", unique=("name", "two drivers are named `{}`; delete one of them")
     )
 }
-_STORAGE_CAPACITY: ValidatorTable = {
+_STORAGE_CAPACITY: Table = {
     "capacity": _validate_capacity,
     "nodeTopology": validate_label_selector,
     "storageClassName": object_name,
 }
-_STORAGE_CLASS: ValidatorTable = {
+_STORAGE_CLASS: Table = {
     "allowedTopologies": _validate_topologies,
     "parameters": _validate_parameters,
     "provisioner": _provisioner,
     "reclaimPolicy": one_of("", "Delete", "Retain"),
     "volumeBindingMode": one_of("Immediate", "WaitForFirstConsumer"),
 }
-_ATTRIBUTES_CLASS: ValidatorTable = {"driverName": _provisioner, "parameters": _validate_parameters}
-_ATTACHMENT: ValidatorTable = {"attacher": _driver_name, "nodeName": object_name}
-
+_ATTRIBUTES_CLASS: Table = {"driverName": _provisioner, "parameters": _validate_parameters}
+_ATTACHMENT: Table = {"attacher": _driver_name, "nodeName": object_name}
 
 KINDS = {
     "PersistentVolume": Kind(spec("a volume", _VOLUME, "accessModes", _check_volume)),

@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from jobgen.check.admission.fields import (
     Check,
     Fields,
+    Kind,
+    Table,
     Validation,
     Validator,
-    ValidatorTable,
     choice,
+    count,
     dns_label,
     fields,
     find_key,
@@ -26,19 +28,23 @@ from jobgen.check.admission.fields import (
     number,
     one_of,
     path_segment,
-    report_missing,
-    report_unsupported,
     require_set,
+    required_spec,
     since,
+    spec,
+    valid_text,
 )
 from jobgen.check.admission.names import DNS_LABEL, LABEL_NAME, PATH_SEGMENT_NAME, is_dns_label
-from jobgen.check.admission.resources import is_container_resource, validate_quantity
-from jobgen.check.admission.scheduling import validate_label_selector
+from jobgen.check.admission.scheduling import is_container_resource, validate_label_selector, validate_quantity
 from jobgen.check.admission.volumes import validate_claim_spec
-from jobgen.check.validation.kinds import Kind, count, required_spec, spec
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.quantity import to_milli
+
+_NO_PROGRESS = "`maxUnavailable` and `maxSurge` cannot both be 0; raise one of them"
+_retention = one_of("", "Retain", "Delete")
+_REPLICAS: Table = {"replicas": count, "minReadySeconds": count}
+_segment = path_segment("invalid-object-name", "path segment")
 
 
 def validate_selector(key: str, value: Node, owner: Fields, run: Validation) -> bool:
@@ -54,18 +60,13 @@ def find_unmatched(selector: Fields, labels: Fields) -> Node:
         if key not in labels or _read_label(labels[key]) != _read_label(value):
             return key
     for item in iter_mappings(selector.get("matchExpressions")):
-        if not _matches_requirement(item, labels):
+        key, operator = as_text(item.get("key")), as_text(item.get("operator"))
+        is_met = key in labels
+        if operator in ("In", "NotIn"):
+            is_met = is_met and _read_label(labels[key]) in map(_read_label, as_list(item.get("values")))
+        if is_met is not (operator in ("In", "Exists")):
             return item.get("key")
     return None
-
-
-def _matches_requirement(item: Fields, labels: Fields) -> bool:
-    key, operator = as_text(item.get("key")), as_text(item.get("operator"))
-    is_present = key in labels
-    if operator in ("Exists", "DoesNotExist"):
-        return is_present is (operator == "Exists")
-    is_listed = is_present and _read_label(labels[key]) in map(_read_label, as_list(item.get("values")))
-    return is_listed if operator == "In" else not is_listed
 
 
 def _read_label(value: Node) -> object:
@@ -75,10 +76,9 @@ def _read_label(value: Node) -> object:
 
 
 def _check_selector(workload: Fields, place: Node, run: Validation) -> None:
-    """Check that the selector selects the pods of the template."""
     selector, key = workload.get("selector"), get_key(workload, "selector")
     if not is_set(selector):
-        report_missing("`spec`", workload, "selector", workload, run)
+        run.report_missing("`spec`", workload, "selector", workload)
     elif isinstance(selector, dict) and validate_selector(key, selector, workload, run):
         parts = (selector.get("matchLabels"), selector.get("matchExpressions"))
         if not as_mapping(parts[0]) and not parts[1]:
@@ -91,50 +91,45 @@ def _check_selector(workload: Fields, place: Node, run: Validation) -> None:
 def validate_match(selector: Fields, run: Validation) -> None:
     """Validate that a selector matches the labels of the template."""
     template = run.spec.get("template")
-    if not isinstance(template, dict):
+    metadata = as_mapping(get_path(template, "metadata"))
+    labels = as_mapping(metadata.get("labels"))
+    unmatched = find_unmatched(selector, labels) if isinstance(template, dict) else None
+    if unmatched is None:
         return
-    labels = as_mapping(get_path(template, "metadata", "labels"))
-    unmatched = find_unmatched(selector, labels)
-    if unmatched is not None:
-        message = f"`selector` does not match the labels of the template: `{value_of(unmatched)}` differs; align them"
-        run.report("invalid-selector", message, _locate_mismatch(unmatched, selector, labels, run))
-
-
-def _locate_mismatch(unmatched: Node, selector: Fields, labels: Fields, run: Validation) -> Node:
-    """Return the probable fault: the template without labels, or the label that differs from that of the object."""
-    template = as_mapping(run.spec.get("template"))
-    if not labels:
-        metadata = as_mapping(template.get("metadata"))
-        parent = get_key(template, "metadata") if "metadata" in template else get_key(run.spec, "template")
-        return get_key(metadata, "labels") if "labels" in metadata else parent
+    # The probable fault: the template without labels, or the label that differs from that of the object.
+    node: Node = unmatched
     name = as_text(unmatched)
     own = value_of(as_mapping(run.metadata.get("labels")).get(name))
-    wanted = value_of(as_mapping(selector.get("matchLabels")).get(name))
-    return labels[name] if name in labels and own is not None and own == wanted else unmatched
+    if not labels:
+        parent = next((key for key in as_mapping(template) if key == "metadata"), get_key(run.spec, "template"))
+        node = get_key(metadata, "labels") if "labels" in metadata else parent
+    elif name in labels and own is not None and own == value_of(get_path(selector, "matchLabels", name)):
+        node = labels[name]
+    message = f"`selector` does not match the labels of the template: `{value_of(unmatched)}` differs; align them"
+    run.report("invalid-selector", message, node)
 
 
 def _check_template(workload: Fields, place: Node, run: Validation) -> None:
     """Check that the pods of a template run forever."""
     template = workload.get("template")
     if not is_set(template):
-        report_missing("`spec`", workload, "template", workload, run)
+        run.report_missing("`spec`", workload, "template", workload)
         return
     pod_spec = as_mapping(get_path(template, "spec"))
     policy = pod_spec.get("restartPolicy")
     # The validation of pods reports other values.
     if value_of(policy) in ("OnFailure", "Never"):
-        run.report("invalid-value", f"`restartPolicy` is `{value_of(policy)}`, but must be `Always`", policy)
+        run.invalid(f"`restartPolicy` is `{value_of(policy)}`, but must be `Always`", policy)
     if is_set(pod_spec.get("activeDeadlineSeconds")):
         key = get_key(pod_spec, "activeDeadlineSeconds")
-        message = f"`{key}` cannot be set in the template of this kind, whose pods run forever; delete it"
-        run.report("invalid-value", message, key)
+        run.invalid(f"`{key}` cannot be set in the template of this kind, whose pods run forever; delete it", key)
 
 
 def validate_count_or_percentage(key: str, value: Node, owner: Fields, run: Validation) -> None:
     """Validate a number of pods, or a percentage of any size."""
     found = value_of(value)
     if type(found) is str and _read_percentage(found) is None:
-        run.report("invalid-value", f"`{key}` is `{found}`; write an integer such as `1` or a percentage: `25%`", value)
+        run.invalid(f"`{key}` is `{found}`; write an integer such as `1` or a percentage: `25%`", value)
     elif type(found) is int and found < 0:
         run.report("out-of-range", f"`{key}` must be at least 0, got `{found}`", value)
 
@@ -163,7 +158,7 @@ def _read_percentage(written: str) -> int | None:
     return int(digits.lstrip("0")[:20] or "0")
 
 
-def _strategy(other: str, table: ValidatorTable, *also: Check, forbids_update: bool = True) -> Validator:
+def _strategy(other: str, table: Table, *also: Check, forbids_update: bool = True) -> Validator:
     """Return a validator for a strategy: a rolling update with these fields, or another without."""
     check_update = fields("`rollingUpdate`", table, *also)
 
@@ -171,13 +166,13 @@ def _strategy(other: str, table: ValidatorTable, *also: Check, forbids_update: b
         strategy = as_mapping(value)
         name, update = as_text(strategy.get("type")), strategy.get("rollingUpdate")
         if name not in ("", "RollingUpdate", other):
-            report_unsupported("type", strategy["type"], ("RollingUpdate", other), run)
+            run.report_unsupported("type", strategy["type"], ("RollingUpdate", other))
         elif name != other:
             if isinstance(update, dict):
                 check_update(update, get_key(strategy, "rollingUpdate"), run)
         elif forbids_update and is_set(update):
             message = f"`rollingUpdate` cannot be set if `type` is `{other}`; delete it"
-            run.report("invalid-value", message, get_key(strategy, "rollingUpdate"))
+            run.invalid(message, get_key(strategy, "rollingUpdate"))
 
     return validate
 
@@ -189,15 +184,13 @@ def _check_daemon_progress(update: Fields, place: Node, run: Validation) -> None
         message = "`maxSurge` requires `maxUnavailable: 0`; set it, or delete `maxSurge`"
         run.report("out-of-range", message, update.get("maxSurge"))
     elif unavailable == 0 and surge == 0:
-        message = "`maxUnavailable` and `maxSurge` cannot both be 0; raise one of them"
-        run.report("out-of-range", message, update.get("maxUnavailable"))
+        run.report("out-of-range", _NO_PROGRESS, update.get("maxUnavailable"))
 
 
 def _check_progress(update: Fields, place: Node, run: Validation) -> None:
     """Check that a rollout can replace a pod; the default of both numbers is 25%."""
     if all(_read_count(update.get(field), 25) == 0 for field in ("maxUnavailable", "maxSurge")):
-        message = "`maxUnavailable` and `maxSurge` cannot both be 0; raise one of them"
-        run.report("out-of-range", message, update.get("maxUnavailable"))
+        run.report("out-of-range", _NO_PROGRESS, update.get("maxUnavailable"))
 
 
 def _check_deployment(obj: Fields, place: Node, run: Validation) -> None:
@@ -229,7 +222,7 @@ def _check_claim(claim: Fields, place: Node, run: Validation) -> None:
     """Check the template of a claim, which is also a volume of the pods, by its name."""
     name = as_text(get_path(claim, "metadata", "name"))
     if not name:
-        report_missing("a volume claim", claim, "metadata.name", place, run)
+        run.report_missing("a volume claim", claim, "metadata.name", place)
     elif not is_dns_label(name):
         message = f"`{name}` is not a valid volume name; {DNS_LABEL}"
         run.report("invalid-volume-name", message, get_path(claim, "metadata", "name"))
@@ -238,7 +231,7 @@ def _check_claim(claim: Fields, place: Node, run: Validation) -> None:
     if is_set(claim.get("spec")):
         validate_claim_spec(get_key(claim, "spec"), claim["spec"], claim, run)
     elif name:
-        report_missing("a volume claim", claim, "spec", place, run)
+        run.report_missing("a volume claim", claim, "spec", place)
 
 
 def _check_controller_selector(workload: Fields, place: Node, run: Validation) -> None:
@@ -247,7 +240,7 @@ def _check_controller_selector(workload: Fields, place: Node, run: Validation) -
         validate_match({"matchLabels": workload["selector"]}, run)
     elif is_set(workload.get("template")) and not labels:
         # The default is the labels of the template.
-        report_missing("`spec`", workload, "selector", workload, run)
+        run.report_missing("`spec`", workload, "selector", workload)
 
 
 def _check_revision_data(obj: Fields, place: Node, run: Validation) -> None:
@@ -268,49 +261,7 @@ def _require_template(obj: Fields, place: Node, run: Validation) -> None:
 def _check_budget(budget: Fields, place: Node, run: Validation) -> None:
     given = list_set_keys(budget, ("minAvailable", "maxUnavailable"))
     if len(given) > 1:
-        message = "`minAvailable` and `maxUnavailable` are mutually exclusive; delete one of them"
-        run.report("invalid-value", message, given[1])
-
-
-def _workload(table: ValidatorTable) -> Check:
-    return required_spec("`spec`", table, _check_selector, _check_template)
-
-
-_retention = one_of("", "Retain", "Delete")
-_REPLICAS: ValidatorTable = {"replicas": count, "minReadySeconds": count}
-_DAEMON_UPDATE: ValidatorTable = {"maxUnavailable": validate_count_or_share, "maxSurge": validate_count_or_share}
-_DAEMON_SET: ValidatorTable = {
-    "minReadySeconds": count,
-    "revisionHistoryLimit": count,
-    "updateStrategy": _strategy("OnDelete", _DAEMON_UPDATE, _check_daemon_progress, forbids_update=False),
-}
-_UPDATE: ValidatorTable = {"maxUnavailable": validate_count_or_share, "maxSurge": validate_count_or_percentage}
-_DEPLOYMENT: ValidatorTable = {
-    **_REPLICAS,
-    "progressDeadlineSeconds": count,
-    "revisionHistoryLimit": count,
-    "strategy": _strategy("Recreate", _UPDATE, _check_progress),
-}
-_STATEFUL_SET: ValidatorTable = {
-    **_REPLICAS,
-    "ordinals": mapping({"start": count}),
-    "persistentVolumeClaimRetentionPolicy": mapping({"whenDeleted": _retention, "whenScaled": _retention}),
-    "podManagementPolicy": one_of("", "OrderedReady", "Parallel"),
-    "serviceName": since((1, 33), dns_label("invalid-object-name", "name of a Service")),
-    # Without `maxUnavailable`: the API server drops it, because its feature gate is off by default.
-    "updateStrategy": _strategy("OnDelete", {"partition": count}),
-    "volumeClaimTemplates": items("a volume claim", {}, _check_claim),
-}
-_BUDGET: ValidatorTable = {
-    "maxUnavailable": validate_count_or_share,
-    "minAvailable": validate_count_or_share,
-    "selector": validate_label_selector,
-    "unhealthyPodEvictionPolicy": one_of("IfHealthyBudget", "AlwaysAllow"),
-}
-
-
-_MAX_PERIOD, _MAX_WINDOW = 1800, 3600
-_segment = path_segment("invalid-object-name", "path segment")
+        run.invalid("`minAvailable` and `maxUnavailable` are mutually exclusive; delete one of them", given[1])
 
 
 def _reference(*, allows_core: bool) -> Validator:
@@ -324,11 +275,11 @@ def _reference(*, allows_core: bool) -> Validator:
             return
         if written.count("/") > 1:
             message = f"`apiVersion` is `{written}`; write a group and a version, such as `apps/v1`"
-            run.report("invalid-value", message, reference["apiVersion"])
+            run.invalid(message, reference["apiVersion"])
         elif needs_group and not written.rpartition("/")[0]:
             if written:
                 message = f"`apiVersion` is `{written}`, which has no group; write both, such as `apps/v1`"
-                run.report("invalid-value", message, reference["apiVersion"])
+                run.invalid(message, reference["apiVersion"])
             elif reference:
                 run.report("missing-field", f"`{place}` requires `apiVersion`, such as `apps/v1`; set it", reference)
 
@@ -341,28 +292,13 @@ def _validate_amount(key: str, value: Node, owner: Fields, run: Validation) -> N
         run.report("out-of-range", f"`{key}` must be more than 0, got `{value_of(value)}`", value)
 
 
-def _validate_resource(key: str, value: Node, owner: Fields, run: Validation) -> None:
-    name = as_text(value)
-    if name and not is_container_resource(name):
-        message = f"containers cannot request the resource `{name}`; write one such as `cpu`"
-        run.report("unknown-resource", message, value)
-
-
-_TARGET: ValidatorTable = {
-    "averageUtilization": number(1),
-    "averageValue": _validate_amount,
-    "type": one_of("", "Utilization", "Value", "AverageValue"),
-    "value": _validate_amount,
-}
-
-
 def _target(*targets: str, only_one: bool = False) -> Check:
     """Return a check of the value that a metric should have, which is in one of these fields of `target`."""
 
     def check(source: Fields, place: Node, run: Validation) -> None:
         target, key = source.get("target"), get_key(source, "target")
         if not is_set(target):
-            report_missing(f"`{place}`", source, "target", place, run)
+            run.report_missing(f"`{place}`", source, "target", place)
         if not isinstance(target, dict):
             return
         given = list_set_keys(target, targets)
@@ -370,20 +306,86 @@ def _target(*targets: str, only_one: bool = False) -> Check:
             message = f"`target` of `{place}` requires {join_names(list(targets), 'or')}; set it"
             run.report("missing-field", message, locatable(target, key))
         elif only_one and len(given) > 1:
-            message = f"{join_names(given, 'and')} of a target are mutually exclusive; delete one of them"
-            run.report("invalid-value", message, given[1])
+            run.invalid(f"{join_names(given, 'and')} of a target are mutually exclusive; delete one of them", given[1])
 
     return check
 
 
-_metric_name = path_segment("invalid-value", "name of a metric")
-_SOURCE: ValidatorTable = {"metric": mapping({"name": _metric_name}, "name"), "target": mapping(_TARGET, "type")}
-_OBJECT: ValidatorTable = {**_SOURCE, "describedObject": _reference(allows_core=True)}
-_RESOURCE: ValidatorTable = {"target": _SOURCE["target"]}
-_CONTAINER_RESOURCE: ValidatorTable = {
+def _check_metric(metric: Fields, place: Node, run: Validation) -> None:
+    metric_type = as_text(metric.get("type"))
+    field = _SOURCES[metric_type][0] if metric_type in _SOURCES else ""
+    given = list_set_keys(metric, [name for name, _ in _SOURCES.values()])
+    if field and field not in given:
+        run.report("missing-field", f"a metric of type `{metric_type}` requires `{field}`; set it", metric["type"])
+    for other in given if field and len(given) > 1 else ():
+        if other != field:
+            run.invalid(f"`{other}` cannot be set in a metric of type `{metric_type}`; delete it", other)
+    # The field of the type, or else the first one.
+    validated = field if field in given else "".join(given[:1])
+    for name, validate in _SOURCES.values():
+        if name == validated:
+            validate(get_key(metric, name), metric[name], metric, run)
+
+
+def _check_policies(rules: Fields, place: Node, run: Validation) -> None:
+    if isinstance(rules.get("policies"), list) and not rules["policies"]:
+        run.report_missing(f"`{place}`", rules, "policies", place)
+
+
+def _check_bounds(autoscaler: Fields, place: Node, run: Validation) -> None:
+    most, least = as_integer(autoscaler.get("maxReplicas")), as_integer(autoscaler.get("minReplicas"))
+    if most is not None and least is not None and 1 <= most < least:
+        message = f"`maxReplicas` is `{most}`, less than `minReplicas`, which is `{least}`; raise it"
+        run.report("out-of-range", message, autoscaler["maxReplicas"])
+
+
+_CHECKS = (_check_selector, _check_template)
+_UPDATE: Table = {"maxUnavailable": validate_count_or_share, "maxSurge": validate_count_or_percentage}
+_DAEMON_UPDATE: Table = {**_UPDATE, "maxSurge": validate_count_or_share}
+_DAEMON_SET: Table = {
+    "minReadySeconds": count,
+    "revisionHistoryLimit": count,
+    "updateStrategy": _strategy("OnDelete", _DAEMON_UPDATE, _check_daemon_progress, forbids_update=False),
+}
+_DEPLOYMENT: Table = {
+    **_REPLICAS,
+    "progressDeadlineSeconds": count,
+    "revisionHistoryLimit": count,
+    "strategy": _strategy("Recreate", _UPDATE, _check_progress),
+}
+_STATEFUL_SET: Table = {
+    **_REPLICAS,
+    "ordinals": mapping({"start": count}),
+    "persistentVolumeClaimRetentionPolicy": mapping({"whenDeleted": _retention, "whenScaled": _retention}),
+    "podManagementPolicy": one_of("", "OrderedReady", "Parallel"),
+    "serviceName": since((1, 33), dns_label("invalid-object-name", "name of a Service")),
+    # Without `maxUnavailable`: the API server drops it, because its feature gate is off by default.
+    "updateStrategy": _strategy("OnDelete", {"partition": count}),
+    "volumeClaimTemplates": items("a volume claim", {}, _check_claim),
+}
+_BUDGET: Table = {
+    "maxUnavailable": validate_count_or_share,
+    "minAvailable": validate_count_or_share,
+    "selector": validate_label_selector,
+    "unhealthyPodEvictionPolicy": one_of("IfHealthyBudget", "AlwaysAllow"),
+}
+_TARGET: Table = {
+    "averageUtilization": number(1),
+    "averageValue": _validate_amount,
+    "type": one_of("", "Utilization", "Value", "AverageValue"),
+    "value": _validate_amount,
+}
+_RESOURCE: Table = {"target": mapping(_TARGET, "type")}
+_SOURCE: Table = {**_RESOURCE, "metric": mapping({"name": path_segment("invalid-value", "name of a metric")}, "name")}
+_OBJECT: Table = {**_SOURCE, "describedObject": _reference(allows_core=True)}
+_CONTAINER_RESOURCE: Table = {
     **_RESOURCE,
     "container": dns_label("invalid-container-name", "container name"),
-    "name": _validate_resource,
+    "name": valid_text(
+        "unknown-resource",
+        "containers cannot request the resource `{found}`; write one such as `cpu`",
+        is_container_resource,
+    ),
 }
 _share_of_request = _target("averageUtilization", "averageValue", only_one=True)
 _SOURCES: Mapping[str, tuple[str, Validator]] = {
@@ -401,82 +403,47 @@ _SOURCES: Mapping[str, tuple[str, Validator]] = {
 }
 """The types of metrics: each has a field, which the others do not have."""
 
-_check_metric_type = choice("a metric", "type", *_SOURCES)
-
-
-def _check_metric(metric: Fields, place: Node, run: Validation) -> None:
-    _check_metric_type(metric, place, run)
-    metric_type = as_text(metric.get("type"))
-    field = _SOURCES[metric_type][0] if metric_type in _SOURCES else ""
-    given = list_set_keys(metric, [name for name, _ in _SOURCES.values()])
-    if field and field not in given:
-        run.report("missing-field", f"a metric of type `{metric_type}` requires `{field}`; set it", metric["type"])
-    for other in given if field and len(given) > 1 else ():
-        if other != field:
-            message = f"`{other}` cannot be set in a metric of type `{metric_type}`; delete it"
-            run.report("invalid-value", message, other)
-    # The field of the type, or else the first one.
-    validated = field if field in given else "".join(given[:1])
-    for name, validate in _SOURCES.values():
-        if name == validated:
-            validate(get_key(metric, name), metric[name], metric, run)
-
-
-def _check_policies(rules: Fields, place: Node, run: Validation) -> None:
-    if isinstance(rules.get("policies"), list) and not rules["policies"]:
-        report_missing(f"`{place}`", rules, "policies", place, run)
-
-
-def _check_bounds(autoscaler: Fields, place: Node, run: Validation) -> None:
-    most, least = as_integer(autoscaler.get("maxReplicas")), as_integer(autoscaler.get("minReplicas"))
-    if most is not None and least is not None and 1 <= most < least:
-        message = f"`maxReplicas` is `{most}`, less than `minReplicas`, which is `{least}`; raise it"
-        run.report("out-of-range", message, autoscaler["maxReplicas"])
-
-
-_SCALING_POLICY: ValidatorTable = {
-    "periodSeconds": number(1, _MAX_PERIOD),
-    "type": one_of("", "Pods", "Percent"),
-    "value": number(1),
-}
-_SCALING_RULES: ValidatorTable = {
+_SCALING_POLICY: Table = {"periodSeconds": number(1, 1800), "type": one_of("", "Pods", "Percent"), "value": number(1)}
+_SCALING_RULES: Table = {
     "policies": items("a policy", _SCALING_POLICY, "type", "value", "periodSeconds"),
     "selectPolicy": one_of("Max", "Min", "Disabled"),
-    "stabilizationWindowSeconds": number(0, _MAX_WINDOW),
+    "stabilizationWindowSeconds": number(0, 3600),
     "tolerance": since((1, 35), validate_quantity),
 }
 _scaling_rules = mapping(_SCALING_RULES, _check_policies)
-_AUTOSCALER: ValidatorTable = {
+_AUTOSCALER: Table = {
     "behavior": mapping({"scaleDown": _scaling_rules, "scaleUp": _scaling_rules}),
     "maxReplicas": number(1),
-    "metrics": items("a metric", {}, _check_metric),
+    "metrics": items("a metric", {}, choice("a metric", "type", *_SOURCES), _check_metric),
     "minReplicas": number(1),
     "scaleTargetRef": _reference(allows_core=False),
     "targetCPUUtilizationPercentage": number(1),
 }
 
-
 KINDS = {
     "ControllerRevision": Kind(fields("a ControllerRevision", {"revision": count}, _check_revision_data)),
     "DaemonSet": Kind(
         fields(
-            "a DaemonSet", {}, _workload(_DAEMON_SET), _integer_annotation("deprecated.daemonset.template.generation")
+            "a DaemonSet",
+            {},
+            required_spec("`spec`", _DAEMON_SET, *_CHECKS),
+            _integer_annotation("deprecated.daemonset.template.generation"),
         )
     ),
     "Deployment": Kind(
         fields(
             "a Deployment",
             {},
-            _workload(_DEPLOYMENT),
+            required_spec("`spec`", _DEPLOYMENT, *_CHECKS),
             _check_deployment,
             _integer_annotation("deprecated.deployment.rollback.to", low=0),
         )
     ),
     "PodDisruptionBudget": Kind(spec("a PodDisruptionBudget", _BUDGET, _check_budget), PATH_SEGMENT_NAME),
     "PodTemplate": Kind(_require_template),
-    "ReplicaSet": Kind(_workload(_REPLICAS)),
+    "ReplicaSet": Kind(required_spec("`spec`", _REPLICAS, *_CHECKS)),
     "ReplicationController": Kind(required_spec("`spec`", _REPLICAS, _check_template, _check_controller_selector)),
-    "StatefulSet": Kind(_workload(_STATEFUL_SET), LABEL_NAME),
+    "StatefulSet": Kind(required_spec("`spec`", _STATEFUL_SET, *_CHECKS), LABEL_NAME),
     "HorizontalPodAutoscaler": Kind(
         required_spec("`spec`", _AUTOSCALER, require_set("`spec`", "maxReplicas", "scaleTargetRef"), _check_bounds)
     ),

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, rule
+from jobgen.k8s.command_line import find_output_paths
 from jobgen.k8s.kueue import is_suspended
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.object_paths import path_to_container_field
 from jobgen.k8s.objects import Manifest
-from jobgen.k8s.output_paths import find_output_paths
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.sweeps import SWEEP
 

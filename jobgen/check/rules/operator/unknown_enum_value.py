@@ -8,7 +8,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import choose_severity, describe_rejection, is_operator_since
 from jobgen.model.data import Node, value_of
 from jobgen.model.suggest import did_you_mean, suggest_value
-from jobgen.spec.operator_requirements import Choice
+from jobgen.spec.kinds import Choice
 
 
 @rule("job", ERROR)

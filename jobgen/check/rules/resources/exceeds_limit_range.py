@@ -27,8 +27,7 @@ def exceeds_limit_range(manifest: Manifest, state: ClusterState) -> Iterator[Vio
     limit_ranges = state.limit_ranges.get(manifest.namespace, ())
     if not limit_ranges:
         return
-    from jobgen.check.cluster.limit_ranges import check_claim, check_pod
-    from jobgen.check.cluster.pod_resources import resolve_pod_resources
+    from jobgen.check.cluster.pod_resources import check_claim, check_pod, resolve_pod_resources
     from jobgen.check.cluster.state import show_name
 
     pods = [

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import INFO, Violation, rule
-from jobgen.k8s.accelerators import is_device
+from jobgen.k8s.devices import is_device
 from jobgen.k8s.objects import Container
 
 _SHARES = ("nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.accelerators import WELL_KNOWN_RESOURCES, is_device, is_device_share
+from jobgen.k8s.devices import WELL_KNOWN_RESOURCES, is_device, is_device_share
 from jobgen.k8s.objects import Container
 from jobgen.model.data import Node
 from jobgen.model.finding import FixStep

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.accelerators import format_devices
+from jobgen.k8s.devices import format_devices
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Role
 from jobgen.model.data import value_of

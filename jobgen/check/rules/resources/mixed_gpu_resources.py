@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.accelerators import is_device
+from jobgen.k8s.devices import is_device
 from jobgen.k8s.objects import Container
 from jobgen.model.data import Node
 from jobgen.model.quantity import to_milli

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.device_claims import PodClaim
+from jobgen.k8s.devices import PodClaim
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import list_counted_pods
 from jobgen.spec.sweeps import GPUS

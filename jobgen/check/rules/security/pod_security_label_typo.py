@@ -20,7 +20,7 @@ def pod_security_label_typo(manifest: Manifest) -> Iterator[Violation]:
     keys = [key for key in manifest.labels if key.startswith(_PREFIX)]
     if not keys:
         return
-    from jobgen.check.pod_security.levels import LABELS
+    from jobgen.check.pod_security.checks import LABELS
 
     for key in keys:
         if key not in LABELS:

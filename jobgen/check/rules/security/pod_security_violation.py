@@ -11,8 +11,7 @@ from jobgen.k8s.objects import Manifest
 
 if TYPE_CHECKING:
     from jobgen.check.cluster.state import ClusterState
-    from jobgen.check.pod_security.checks import Breach
-    from jobgen.check.pod_security.levels import Level
+    from jobgen.check.pod_security.checks import Breach, Level
 
 _TEMPLATES = ("spec", "template", "spec", "replicatedJobs", "*", "template", "spec", "template")
 _SEVERITIES = {"enforce": ERROR, "warn": WARNING, "audit": INFO}
