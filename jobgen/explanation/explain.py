@@ -58,27 +58,20 @@ def explain_mutated(obj: Mapping[str, Node], mutated: Mutated, path: tuple[Step,
         found, missing = [], error
     if not mutated.removals and missing is None:
         return found
-    found += _explain_removed(obj, mutated, path, {each.path for each in found})
+    try:
+        rendered = {each.path for each in explain_path(obj, path)} - {each.path for each in found}
+    except NoSuchFieldError:
+        rendered = set()
+    for removal in mutated.removals if rendered else ():
+        for leaf in explain_path(removal.node, ()):
+            place = (*removal.path, *leaf.path)
+            if place in rendered:
+                rendered.remove(place)
+                removed = Assignment(None, removal.source.layer, removal.source.location, is_removed=True)
+                found.append(ExplainedValue(place, (removed, *leaf.assignments)))
     if missing is not None and not found:
         raise missing
     return found
-
-
-def _explain_removed(
-    obj: Mapping[str, Node], mutated: Mutated, path: tuple[Step, ...], known: set[tuple[Step, ...]]
-) -> Iterator[ExplainedValue]:
-    """Explain the leaves of a rendered object that a mutation removed."""
-    try:
-        rendered = {each.path for each in explain_path(obj, path)}
-    except NoSuchFieldError:
-        return
-    for removal in mutated.removals:
-        for leaf in explain_path(removal.node, ()):
-            place = (*removal.path, *leaf.path)
-            if place in rendered and place not in known:
-                known.add(place)
-                removed = Assignment(None, removal.source.layer, removal.source.location, is_removed=True)
-                yield ExplainedValue(place, (removed, *leaf.assignments))
 
 
 def find_mutations(
@@ -152,6 +145,10 @@ class TracedJob(NamedTuple):
     mutated: Mutated = _NOT_MUTATED
     """The object with what mutating policies change in the cluster; None if that is not asked for."""
 
+    def has_spec_path(self, path: tuple[Step, ...]) -> bool:
+        """Return True if a path leads into the spec of the job rather than into its object."""
+        return bool(path) and path[0] not in _OBJECT_FIELDS and is_spec(self.job.document.data)
+
     def mutate(self, mutate: Mutate) -> TracedJob:
         """Return the job with what mutating policies change in its object, if it has one."""
         obj = self.traced.object
@@ -178,7 +175,13 @@ def find_job(
     """
     findings = list(known)
     every = list(read_jobs(layout.find_jobs(project.root), project.frameworks, findings))
-    jobs = [job for job in every if job.document.name == name] or _find_run(every, environments, tracer, name)
+    jobs = [job for job in every if job.document.name == name]
+    if not jobs and (match := _RUN_NAME.match(name)):
+        # The job of a run, by the name that its object has in the cluster.
+        for job in (job for job in every if job.document.name.startswith(match[1])):
+            objects = (tracer.trace(job, env).object for env in environments)
+            if any(isinstance(obj, dict) and identity_of(obj).name == name for obj in objects):
+                jobs.append(job)
     if jobs:
         # Findings in other files do not matter here.
         files = {job.file.path for job in jobs}
@@ -191,17 +194,6 @@ def find_job(
                 traces.append(TracedJob(env, job, tracer.trace(job, env)))
                 findings += tracer.findings(job, env)
     return FoundJob(traces, findings, frozenset(job.document.name for job in every))
-
-
-def _find_run(every: Sequence[Job], environments: Sequence[str], tracer: Tracer, name: str) -> list[Job]:
-    """Return the job of a run, by the name that its object has in the cluster."""
-    match = _RUN_NAME.match(name)
-    candidates = [job for job in every if match and job.document.name.startswith(match[1])]
-    return [job for job in candidates if any(_has_name(tracer.trace(job, env), name) for env in environments)]
-
-
-def _has_name(traced: Traced, name: str) -> bool:
-    return isinstance(traced.object, dict) and identity_of(traced.object).name == name
 
 
 def find_layer_errors(project: ProjectConfig, environments: Sequence[str], tracer: Tracer) -> list[Finding]:
@@ -252,18 +244,13 @@ def explain_fields(traces: Iterable[TracedJob], path: tuple[Step, ...], tracer: 
         if trace.traced.object is None:
             continue
         try:
-            if _is_spec_path(trace, path):
+            if trace.has_spec_path(path):
                 fields += _explain_spec_field(trace, path, tracer)
             else:
                 fields += _explain_object_field(trace.env, trace.traced.object, path, trace.mutated)
         except NoSuchFieldError:
             continue
     return fields
-
-
-def _is_spec_path(trace: TracedJob, path: tuple[Step, ...]) -> bool:
-    """Return True if a path leads into the spec of a job rather than into its object."""
-    return bool(path) and path[0] not in _OBJECT_FIELDS and is_spec(trace.job.document.data)
 
 
 def _explain_object_field(
@@ -335,7 +322,7 @@ def explain_missing(trace: TracedJob, path: tuple[Step, ...], field: str, tracer
     """The message for a field that is missing, with the field of the job or of the object that is probably meant."""
     obj = trace.traced.object or {}
     failures = [_find_failure(_explain_object_field(trace.env, obj, path))]
-    if _is_spec_path(trace, path):
+    if trace.has_spec_path(path):
         if path[0] == "matrix" and trace.job.document.sweep:
             return "a job of a sweep has no `matrix`, only the values; explain the fields that use them"
         is_field = path[0] in {*FIELDS, *(framework.name for framework in tracer.project.frameworks)}
@@ -345,7 +332,7 @@ def explain_missing(trace: TracedJob, path: tuple[Step, ...], field: str, tracer
         is_meant = not _find_failure(_explain_object_field(trace.env, obj, meant))
     else:
         message, meant = f"the rendered object has no `{field}`", path[1:]
-        is_meant = path[0] == "spec" and _is_spec_path(trace, meant)
+        is_meant = path[0] == "spec" and trace.has_spec_path(meant)
         is_meant = is_meant and not _find_failure(_explain_spec_field(trace, meant, tracer))
     if is_meant:
         return f"{message}; did you mean `{format_dotted(meant)}`?"

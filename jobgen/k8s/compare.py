@@ -61,12 +61,9 @@ def _is_equal(old: Plain, new: Plain, path: FieldPath) -> bool:
             return True
     elif isinstance(old, (dict, list)) or isinstance(new, (dict, list)):
         return False
+    is_quantity = path[-1:] and (path[-1] in _QUANTITY_FIELDS or not _QUANTITY_MAPPINGS.isdisjoint(path[-2:-1]))
     # Extended resources may be written as numbers or as strings.
-    return _is_quantity(path) and to_milli(old) is not None and to_milli(old) == to_milli(new)
-
-
-def _is_quantity(path: FieldPath) -> bool:
-    return (len(path) > 1 and path[-2] in _QUANTITY_MAPPINGS) or (bool(path) and path[-1] in _QUANTITY_FIELDS)
+    return bool(is_quantity) and to_milli(old) is not None and to_milli(old) == to_milli(new)
 
 
 def _union_keys(old: dict[str, Plain], new: dict[str, Plain]) -> list[str]:
@@ -78,7 +75,10 @@ def _compare_lists(old: list[Plain], new: list[Plain], path: FieldPath) -> Itera
     field = LIST_KEYS.get(str(path[-1]), ("",))[0] if path else ""
     before, after = _index_items(old, field), _index_items(new, field)
     if not field or before is None or after is None:
-        if not _are_equal_lists(old, new, path):
+        # Lists without keys are compared item by item.
+        pairs = enumerate(zip(old, new, strict=False))
+        same = (not any(compare_objects(one, other, (*path, index))) for index, (one, other) in pairs)
+        if len(old) != len(new) or not all(same):
             yield FieldChange(path, "changed", old, new)
         return
     for key in _union_keys(before, after):
@@ -86,12 +86,6 @@ def _compare_lists(old: list[Plain], new: list[Plain], path: FieldPath) -> Itera
     if [key for key in before if key in after] != [key for key in after if key in before]:
         # Order matters: variables refer to earlier ones, and the first container may be the main one.
         yield FieldChange(path, "changed", list(before), list(after))
-
-
-def _are_equal_lists(old: list[Plain], new: list[Plain], path: FieldPath) -> bool:
-    """Return whether lists without keys are equal, item by item."""
-    same = (not any(compare_objects(one, other, (*path, index))) for index, (one, other) in enumerate(zip(old, new)))  # noqa: B905
-    return len(old) == len(new) and all(same)
 
 
 def _index_items(items: list[Plain], field: str) -> dict[str, Plain] | None:

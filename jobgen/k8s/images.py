@@ -10,15 +10,11 @@ from jobgen.model.lazy_re import lazy_pattern
 
 _IPV6_DOMAIN = lazy_pattern(r"\[[a-fA-F0-9:]+\](?::[0-9]+)?")
 _REPOSITORY = lazy_pattern(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*")
-_MAX_TAG_LENGTH = 128
 _DIGEST = lazy_pattern(r"sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}")
-_IDENTIFIER_LENGTH = 64
-_HEXADECIMAL = frozenset("0123456789abcdef")
 _MAX_LENGTH = 255
 _SEPARATORS = lazy_pattern(r"[-_.+]")
 
 MUTABLE_TAGS = frozenset(("latest", "nightly", "dev", "main", "master", "edge"))
-"""Tags that commonly move to newer images."""
 
 
 class ImageName(NamedTuple):
@@ -57,7 +53,7 @@ def parse_image_name(image: str) -> ImageName:
 def find_image_error(image: str) -> str:
     """Return why container runtimes reject the name of an image; empty if they accept it."""
     name = parse_image_name(image)
-    if len(image) == _IDENTIFIER_LENGTH and _HEXADECIMAL.issuperset(image):
+    if len(image) == 64 and set(image) <= set("0123456789abcdef"):
         return "64 hexadecimal digits are an image ID, not a name"
     if name.domain and not _is_domain(name.domain):
         return f"`{name.domain}` is not a valid registry"
@@ -101,4 +97,4 @@ def _is_label(text: str) -> bool:
 def _is_tag(text: str) -> bool:
     """True if a text has letters, digits and underscores, and after the first character dots and hyphens, too."""
     is_word = text.isascii() and text.replace(".", "_").replace("-", "_").replace("_", "a").isalnum()
-    return is_word and len(text) <= _MAX_TAG_LENGTH and text[0] not in ".-"
+    return is_word and len(text) <= 128 and text[0] not in ".-"

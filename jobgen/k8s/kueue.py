@@ -28,38 +28,33 @@ def get_kueue_queue(manifest: Manifest) -> Node:
 
 def can_be_queued(manifest: Manifest) -> bool:
     """Return whether Kueue, or TensorStack's scheduler, supports this kind. Kueue does not support MPIJob v1."""
-    kind = manifest.kind
-    if kind is None:
+    if manifest.kind is None:
         return is_managed_by_kueue(manifest)
-    return "queue" in kind.fields and not is_mpi_v1(manifest)
+    return "queue" in manifest.kind.fields and not is_mpi_v1(manifest)
 
 
 # Kinds without a kind description whose pods Kueue admits together. It admits those of a Deployment one by one.
-_MANAGED = frozenset(
-    (
-        ("apps", "StatefulSet"),
-        ("batch", "Job"),
-        ("jobset.x-k8s.io", "JobSet"),
-        ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
-        ("ray.io", "RayCluster"),
-        ("ray.io", "RayJob"),
-        ("ray.io", "RayService"),
-        ("workload.codeflare.dev", "AppWrapper"),
-    )
-)
+_MANAGED = {
+    "apps": ("StatefulSet",),
+    "batch": ("Job",),
+    "jobset.x-k8s.io": ("JobSet",),
+    "leaderworkerset.x-k8s.io": ("LeaderWorkerSet",),
+    "ray.io": ("RayCluster", "RayJob", "RayService"),
+    "workload.codeflare.dev": ("AppWrapper",),
+}
 
 
 def is_managed_by_kueue(manifest: Manifest) -> bool:
     """Return whether Kueue manages objects of this kind, with all their pods together."""
     if manifest.kind is None:
         return is_managed_kind(manifest.group, manifest.kind_name)
-    field = manifest.kind.fields.get("queue") if manifest.kind else None
+    field = manifest.kind.fields.get("queue")
     return field is not None and field.at[-1] == QUEUE_LABEL and not is_mpi_v1(manifest)
 
 
 def is_managed_kind(group: str, kind: str) -> bool:
     """Return whether Kueue manages objects of a kind that has no kind description."""
-    return (group, kind) in _MANAGED
+    return kind in _MANAGED.get(group, ())
 
 
 def is_mpi_v1(manifest: Manifest) -> bool:

@@ -16,7 +16,6 @@ DANGEROUS_CAPABILITIES = frozenset(
     "ALL BPF DAC_READ_SEARCH MAC_ADMIN MAC_OVERRIDE NET_ADMIN SYS_ADMIN SYS_BOOT SYS_MODULE SYS_RAWIO SYSLOG".split()
 )
 """Capabilities with which a container can take control of its node."""
-
 AGENT_KINDS = tuple("CronJob DaemonSet Deployment Job Pod ReplicaSet ReplicationController StatefulSet".split())
 """Kinds of agents, which are Kubernetes' own: others train, or are run by an operator that knows what they need."""
 _GROUPS = frozenset(("", "apps", "batch"))
@@ -48,7 +47,14 @@ def is_node_agent(pod: Pod) -> bool:
         return False
     if any(map(is_node_folder, list_host_paths(pod))):
         return True
-    return any(_changes_node(container) for container in (*pod.containers, *pod.init_containers))
+    # A container that can control its node runs a command, or a server, of the node.
+    for container in (*pod.containers, *pod.init_containers):
+        ports = (as_mapping(port).get("containerPort") for port in as_list(container.data.get("ports")))
+        serves = any(value_of(port) in (_NFS, _ISCSI) for port in ports)
+        has_control = is_privileged(container) or list_capabilities(container)
+        if has_control and (serves or any(_NODE_COMMAND.search(as_text(word)) for word in container.command_line)):
+            return True
+    return False
 
 
 def is_node_folder(path: str) -> bool:
@@ -72,13 +78,3 @@ def list_capabilities(container: Container) -> list[str]:
     """Return the capabilities of the container that give it control of its node."""
     added = map(as_text, as_list(get_path(container.data, "securityContext", "capabilities", "add")))
     return [name for name in added if name.removeprefix("CAP_") in DANGEROUS_CAPABILITIES]
-
-
-def _changes_node(container: Container) -> bool:
-    """Return True if a container that can control its node runs a command, or a server, of the node."""
-    if not is_privileged(container) and not list_capabilities(container):
-        return False
-    ports = (as_mapping(port).get("containerPort") for port in as_list(container.data.get("ports")))
-    if any(value_of(port) in (_NFS, _ISCSI) for port in ports):
-        return True
-    return any(_NODE_COMMAND.search(as_text(word)) for word in container.command_line)

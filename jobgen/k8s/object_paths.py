@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
 from jobgen.k8s.objects import Container, Role
-from jobgen.k8s.pod_sets import POD_SETS, REPLICA_TYPES, FoundPods, find_pods
+from jobgen.k8s.workloads import POD_SETS, REPLICA_TYPES, FoundPods, find_pods
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 
@@ -32,9 +32,6 @@ def path_to_container_field(container: Container, index: int, field: str) -> Obj
     if container.pod.partial and kind.template is not None:
         return tuple(map(str, kind.template.container[field]))
     return (*path_to_role(role), *map(str, kind.replicas.template), "spec", "containers", index, field)
-
-
-_GROUP, _KIND = "workload.codeflare.dev", "AppWrapper"
 
 
 _KNOWN_KINDS = {
@@ -94,7 +91,8 @@ def follow_path(wrapped: Mapping[str, Any], path: str) -> Any:
 
 def is_app_wrapper(obj: Mapping[str, Node]) -> bool:
     """Return whether an object is an AppWrapper."""
-    return as_text(obj.get("kind")) == _KIND and as_text(obj.get("apiVersion")).partition("/")[0] == _GROUP
+    group = as_text(obj.get("apiVersion")).partition("/")[0]
+    return as_text(obj.get("kind")) == "AppWrapper" and group == "workload.codeflare.dev"
 
 
 def list_wrapped_objects(obj: Mapping[str, Node]) -> Iterator[tuple[ObjectPath, Mapping[str, Node]]]:
@@ -103,14 +101,8 @@ def list_wrapped_objects(obj: Mapping[str, Node]) -> Iterator[tuple[ObjectPath, 
     for index, component in enumerate(as_list(as_mapping(obj.get("spec")).get("components"))):
         template = as_mapping(component).get("template")
         if isinstance(template, dict) and as_text(template.get("kind")) and not is_app_wrapper(template):
-            yield ("spec", "components", index, "template"), _with_namespace(template, namespace)
-
-
-def _with_namespace(template: Mapping[str, Node], namespace: Node) -> Mapping[str, Node]:
-    metadata = template.get("metadata")
-    if not as_text(namespace) or not isinstance(metadata, dict) or metadata.get("namespace"):
-        return template
-    # The keys have locations.
-    return {
-        key: {**metadata, "namespace": namespace} if key == "metadata" else value for key, value in template.items()
-    }
+            metadata = template.get("metadata")
+            if as_text(namespace) and isinstance(metadata, dict) and not metadata.get("namespace"):
+                # `metadata` keeps its key, which may have a location.
+                template = {**template, "metadata": {**metadata, "namespace": namespace}}
+            yield ("spec", "components", index, "template"), template

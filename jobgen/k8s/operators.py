@@ -9,7 +9,6 @@ from jobgen.spec.kinds import parse_version
 
 MAX_NAME_LENGTH = 63
 """The maximum length of the name of a Service and of a label value."""
-
 # Groups of operators whose source is not public.
 _DOCUMENTED = ("batch.tensorstack.dev",)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jobgen.k8s.device_claims import SharedDevices
+from jobgen.k8s.devices import PodClaim, SharedDevices
 from jobgen.k8s.kueue import is_suspended
 from jobgen.k8s.objects import Container, Manifest, Pod
-from jobgen.k8s.pod_sets import POD_SETS, find_pods
+from jobgen.k8s.workloads import POD_SETS, find_pods
 from jobgen.model.quantity import canonicalize_quantity, to_milli
 
 
@@ -51,10 +51,7 @@ def count_gpus(manifest: Manifest) -> int:
 
 
 def count_pods(manifest: Manifest) -> Iterator[tuple[Pod, int]]:
-    """Yield the pod templates of an object, each with the number of its pods; 0 while the object is suspended.
-
-    A DaemonSet counts as one pod, because its number of nodes is unknown. A template that others complete counts 0.
-    """
+    """Yield the pod templates of an object, each with the number of its pods: 0 if it is suspended, or a fragment."""
     pod_sets = POD_SETS.get((manifest.group, manifest.kind_name))
     suspended = is_suspended(manifest)
     if manifest.kind is not None and pod_sets is None:
@@ -90,16 +87,10 @@ def sum_resources(manifest: Manifest) -> ResourceTotals:
     """Return the total of all pods of a job: their requests, or their limits for resources without a request."""
     total = ResourceTotals()
     for pod, count in list_counted_pods(manifest):
-        pods = ResourceTotals(
-            count * pod.gpus, count * sum_pod_requests(pod, "cpu"), count * sum_pod_requests(pod, "memory")
-        )
-        total = add_totals(total, pods)
-    return add_totals(total, _sum_shared(manifest))
-
-
-def _sum_shared(manifest: Manifest) -> ResourceTotals:
+        cpu, memory = (count * sum_pod_requests(pod, name) for name in ("cpu", "memory"))
+        total = add_totals(total, ResourceTotals(count * pod.gpus, cpu, memory))
     shared = find_shared_devices(manifest)
-    return ResourceTotals(sum(each.gpus for each in shared), shared=frozenset(shared))
+    return add_totals(total, ResourceTotals(sum(each.gpus for each in shared), shared=frozenset(shared)))
 
 
 def sum_pod_requests(pod: Pod, resource: str) -> int:
@@ -124,26 +115,85 @@ def format_memory(thousandths: int) -> str:
     return canonicalize_quantity(f"{size // 1024}Ki" if size % 1024 == 0 else str(size)) or ""
 
 
-_BYTES = ("memory", "storage", "hugepages-")
-
-
 def format_amount(resource: str, thousandths: int) -> str:
     """Format thousandths of any resource as Kubernetes prints them."""
-    is_size = any(word in resource for word in _BYTES)
+    is_size = any(word in resource for word in ("memory", "storage", "hugepages-"))
     return format_memory(thousandths) if is_size else format_cpu(thousandths)
 
 
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-_LONGEST_EXACT = len("9999Mi")
 
 
 def summarize_memory(thousandths: int) -> str:
     """Format thousandths of bytes for people: exact if that is short, else in the largest unit with one decimal."""
     exact = format_memory(thousandths)
-    if len(exact) <= _LONGEST_EXACT:
+    if len(exact) <= len("9999Mi"):
         return exact
     size, unit = abs(thousandths) / 1000, 0
     while size >= 1024 and unit < len(_UNITS) - 1:
         size, unit = size / 1024, unit + 1
     sign = "-" if thousandths < 0 else ""
     return f"{sign}{size:.1f}{_UNITS[unit]}".replace(".0", "")
+
+
+# What the pods of a job request of accelerators and of other resources.
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+_UNCOUNTED = "devices of a claim"
+"""In place of a resource, if it is not known how many devices a claim requests."""
+
+
+class RequestedAmount(NamedTuple):
+    """What all pods of a template request of one resource; bytes in GiB."""
+
+    pod: Pod
+    resource: str
+    amount: Fraction
+
+
+def list_amounts(manifest: Manifest, resources: frozenset[str] = frozenset()) -> Iterator[RequestedAmount]:
+    """Yield the accelerators that pods request, and what they request of `resources`."""
+    # Imported late: only budgets need it.
+    from fractions import Fraction
+
+    shared: dict[object, tuple[Pod, Mapping[str, int]]] = {}
+    for pod, count in list_counted_pods(manifest):
+        if not count:
+            continue
+        shared |= {each.key: (pod, _list_devices(each)) for each in pod.claims.values() if each.is_shared}
+        devices = _count_devices(pod)
+        yield from (RequestedAmount(pod, name, Fraction(number * count)) for name, number in devices.items())
+        for resource in sorted(resources - devices.keys()):
+            if amount := sum_pod_requests(pod, resource):
+                unit = 1000 * (2**30 if resource in ("memory", "ephemeral-storage") else 1)
+                yield RequestedAmount(pod, resource, Fraction(amount * count, unit))
+    for pod, counts in shared.values():
+        yield from (RequestedAmount(pod, name, Fraction(number)) for name, number in counts.items())
+
+
+def _count_devices(pod: Pod) -> dict[str, int]:
+    """Count the accelerators of one pod by resource, without those of claims that it shares with other pods."""
+    found: dict[str, int] = {}
+    for name in {name for each in (*pod.containers, *pod.init_containers) for name in each.own_devices}:
+        beside = most = 0
+        for container in pod.init_containers:
+            number = _count_own(container, name)
+            most = max(most, beside + number)
+            beside += number if container.is_sidecar else 0
+        found[name] = max(most, beside + sum(_count_own(each, name) for each in pod.containers))
+    for claim in pod.claims.values():
+        for name, number in _list_devices(claim).items() if not claim.is_shared else ():
+            found[name] = found.get(name, 0) + number
+    return {name: number for name, number in sorted(found.items()) if number}
+
+
+def _count_own(container: Container, resource: str) -> int:
+    return (to_milli(container.own_devices.get(resource)) or 0) // 1000
+
+
+def _list_devices(claim: PodClaim) -> Mapping[str, int]:
+    if claim.definition is None or not claim.is_counted:
+        return {_UNCOUNTED: 1}
+    return claim.definition.list_devices()

@@ -71,12 +71,9 @@ _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz")
 _IN_NAME = _LETTERS | frozenset("0123456789_-")
 # Patterns that ignore case read these as ASCII letters, and `lower` does not.
 _FOLDED = (("İ", "i"), ("ı", "i"), ("ſ", "s"))
-_MIN_TOKEN_LENGTH = 24
 _ASSIGNMENT = lazy_pattern(r"(?:^|[\s;&(])(?:--)?([A-Za-z][A-Za-z0-9_-]*)=[\"']?([^\s\"';&|)]+)")
 _MIN_DISTINCT = 8
-_MAX_NAME_END = len("encryption_key")
 _MAX_WORD = 100
-_MIN_LENGTH = 6
 
 
 def may_contain_secret(text: str) -> bool:
@@ -111,11 +108,10 @@ def _find_name_ends(folded: str) -> Iterator[int]:
 
 
 def _may_end_name(folded: str, word: str, end: int) -> bool:
-    if word == "key":
-        before = folded[max(0, end - _MAX_NAME_END) : end - len(word)]
-        before = before[:-1] if before.endswith(("_", "-")) else before
-        return before.endswith(_BEFORE_KEY)
     start = end - len(word)
+    if word == "key":
+        before = folded[max(0, end - len("encryption_key")) : start]
+        return (before[:-1] if before.endswith(("_", "-")) else before).endswith(_BEFORE_KEY)
     if not start or folded[start - 1] not in _LETTERS:
         return True
     # `_NAME` cuts a long word, and the rest of it is a name of its own.
@@ -124,7 +120,7 @@ def _may_end_name(folded: str, word: str, end: int) -> bool:
 
 def find_token(text: str) -> str:
     """Return the token with a known format in a text, or an empty string."""
-    if len(text) < _MIN_TOKEN_LENGTH or not any(prefix in text for prefix in _PREFIXES):
+    if len(text) < 24 or not any(prefix in text for prefix in _PREFIXES):
         return ""
     found = _TOKENS.search(text) or _PRIVATE_KEY.search(text)
     # Few different characters mean an example.
@@ -139,7 +135,7 @@ def is_secret_value(name: str, value: str) -> bool:
 
 def looks_like_secret(name: str, value: str) -> bool:
     """Return whether the name means a secret and the value is neither a placeholder nor a path."""
-    return len(value) >= _MIN_LENGTH and _is_secret_name(name) and not _NOT_SECRETS.fullmatch(value)
+    return len(value) >= 6 and _is_secret_name(name) and not _NOT_SECRETS.fullmatch(value)
 
 
 @lru_cache(maxsize=4096)
@@ -153,8 +149,6 @@ def find_assignments(text: str) -> list[tuple[str, str]]:
 
 
 MASK = "…"
-"""What a text shows in place of a secret."""
-
 # `https://user:password@host` or `https://token@host`; `https://host:80/path@1` and `https://host/path@1` have none.
 _URL_CREDENTIALS = lazy_pattern(
     r"[a-z][a-z0-9+.-]{0,20}://([^\s/@:\"']{0,200}:(?!\d{1,5}/)[^\s@\"']{1,500}|[^\s/@\"']{1,500})@", re.IGNORECASE
@@ -175,35 +169,27 @@ _MIN_TEXT = 8
 
 
 def find_secrets(tree: Node, searched: Node = None) -> frozenset[str]:
-    """Every text of a document that is, or may be, a secret: more than is reported, so that none is ever shown.
-
-    What is equal to `searched`, a similar document, is skipped.
-    """
+    """Every text that may be a secret, more than is reported; what is equal to `searched`, another tree, is skipped."""
     found: set[str] = set()
     _collect_secrets(tree, searched, found)
-    if isinstance(tree, dict) and "secretGenerator" in tree:
-        found.update(_list_generated(tree["secretGenerator"]))
-    if isinstance(tree, dict) and "patches" in tree:
-        found.update(_list_patched(tree["patches"]))
+    if isinstance(tree, dict) and ("secretGenerator" in tree or "patches" in tree):
+        found.update(_find_in_kustomization(tree))
     return frozenset(found)
 
 
-def _list_generated(generators: Any) -> Iterator[str]:
-    """The values of the literals of a kustomization's generators of Secrets."""
+def _find_in_kustomization(tree: Mapping[str, Any]) -> Iterator[str]:
+    """The values of the literals of a kustomization's generators of Secrets, and those in its patches of Secrets."""
+    generators, patches = (tree.get(field) for field in ("secretGenerator", "patches"))
     for generator in generators if isinstance(generators, list) else ():
         literals = generator.get("literals") if isinstance(generator, dict) else None
         for literal in map(value_of, literals if isinstance(literals, list) else ()):
             if isinstance(literal, str):
                 yield literal.partition("=")[2].strip("\"'") or literal
-
-
-def _list_patched(patches: Any) -> Iterator[str]:
-    """The values in the patches of Secrets that a kustomization has as text: every word behind a colon or in a list."""
     for patch in patches if isinstance(patches, list) else ():
         text = value_of(patch.get("patch")) if isinstance(patch, dict) else None
         if isinstance(text, str) and ("Secret" in text or "Secret" in str(patch.get("target"))):
-            for line in text.split("\n"):
-                value = line.partition(":")[2] or line
+            # Every word behind a colon or in a list.
+            for value in (line.partition(":")[2] or line for line in text.split("\n")):
                 yield from (word.strip("\"'[],{} ") for word in value.split() if len(word) > _MIN_TEXT)
 
 
@@ -213,11 +199,6 @@ def find_secrets_in_text(text: str) -> frozenset[str]:
         return frozenset()
     # Values of a repository repeat in many objects.
     return _find_in_short_text(text) if len(text) < _MAX_CACHED else _find_in_lines(text)
-
-
-@lru_cache(maxsize=16_384)
-def _find_in_short_text(text: str) -> frozenset[str]:
-    return _find_in_lines(text)
 
 
 def _find_in_lines(text: str) -> frozenset[str]:
@@ -234,6 +215,9 @@ def _find_in_lines(text: str) -> frozenset[str]:
         end = text.find("\n", start)
         found.update(_find_settings(text[start : end if end >= 0 else len(text)]))
     return frozenset(found)
+
+
+_find_in_short_text = lru_cache(maxsize=16_384)(_find_in_lines)
 
 
 def order_secrets(secrets: Iterable[str]) -> list[str]:
@@ -295,9 +279,7 @@ def _collect_secrets(tree: Node, searched: Node, found: set[str]) -> None:
 
 def _collect_in_scalar(value: Scalar, found: set[str]) -> None:
     if type(value) is str and len(value) >= _MIN_TEXT:
-        secrets = _find_in_short_text(value) if len(value) < _MAX_CACHED else find_secrets_in_text(value)
-        if secrets:
-            found.update(secrets)
+        found.update(_find_in_short_text(value) if len(value) < _MAX_CACHED else _find_in_lines(value))
 
 
 def _collect_in_list(items: Sequence[Node], known: Sequence[Node], found: set[str]) -> None:
@@ -348,17 +330,13 @@ def _lines_of(node: Node) -> Iterator[str]:
             yield from _lines_of(child)
         return
     found = value_of(node)
-    for line in str(found).split("\n") if found is not None and not isinstance(found, bool) else ():
-        if len(line.strip()) >= _MIN_MASKED:
-            yield line.strip()
-            yield from _list_quoted_forms(line.strip())
-
-
-def _list_quoted_forms(text: str) -> Iterator[str]:
-    """The forms that a text has between quotes in YAML or JSON, if these differ from the text."""
-    if not text.isalnum() or not text.isascii():
-        forms = (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], text.replace("'", "''"))
-        yield from (form for form in forms if form != text)
+    lines = str(found).split("\n") if found is not None and not isinstance(found, bool) else ()
+    for line in (line.strip() for line in lines if len(line.strip()) >= _MIN_MASKED):
+        yield line
+        if not line.isalnum() or not line.isascii():
+            # The forms that it has between quotes in YAML or JSON.
+            forms = (json.dumps(line)[1:-1], json.dumps(line, ensure_ascii=False)[1:-1], line.replace("'", "''"))
+            yield from (form for form in forms if form != line)
 
 
 def _find_url_credentials(text: str) -> Iterator[str]:

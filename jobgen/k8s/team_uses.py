@@ -5,28 +5,18 @@ The whole object is searched by the names of fields, because other kinds and lat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from jobgen.k8s.nodes import as_mapping, as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node
 
-NAMESPACES, QUEUES, ACCOUNTS, PRIORITIES, KINDS, LABELS = (
-    "namespaces",
-    "queues",
-    "serviceAccounts",
-    "priorityClasses",
-    "kinds",
-    "labels",
-)
+NAMESPACES, QUEUES, ACCOUNTS = "namespaces", "queues", "serviceAccounts"
+PRIORITIES, KINDS, LABELS = "priorityClasses", "kinds", "labels"
 _FIELDS: Final = {
-    "serviceAccount": ACCOUNTS,
-    "serviceAccountName": ACCOUNTS,
-    "priorityClass": PRIORITIES,
-    "priorityClassName": PRIORITIES,
-    "queue": QUEUES,
-    "queueName": QUEUES,
-    "clusterQueue": QUEUES,
+    **dict.fromkeys(("serviceAccount", "serviceAccountName"), ACCOUNTS),
+    **dict.fromkeys(("priorityClass", "priorityClassName"), PRIORITIES),
+    **dict.fromkeys(("queue", "queueName", "clusterQueue"), QUEUES),
 }
 _REFERENCES: Final = {"serviceAccount": ACCOUNTS, "serviceAccountRef": ACCOUNTS, "priorityClassRef": PRIORITIES}
 """Fields whose value is a mapping with the name."""
@@ -73,8 +63,12 @@ def find_uses(obj: Mapping[str, Node]) -> list[Use]:
         if isinstance(node, list):
             below += reversed(node)
         elif isinstance(node, dict):
-            if isinstance(node.get("metadata"), dict) and as_text(node.get("kind")) and as_text(node.get("apiVersion")):
-                found += _find_identity_uses(node)
+            # The kind of an object, and its own name if that counts.
+            metadata, kind, version = node.get("metadata"), as_text(node.get("kind")), as_text(node.get("apiVersion"))
+            if isinstance(metadata, dict) and kind and version:
+                found.append(Use(KINDS, kind, node["kind"], version.rpartition("/")[0]))
+                if kind in _OWN_NAMES and as_text(metadata.get("name")):
+                    found.append(Use(_OWN_NAMES[kind], as_text(metadata["name"]), metadata["name"]))
             _add_fields(node, found, below)
     return found
 
@@ -90,27 +84,14 @@ def _add_fields(node: dict[str, Node], found: list[Use], below: list[Node]) -> N
             if what is not None and as_text(value):
                 found.append(Use(what, as_text(value), value))
         elif isinstance(value, dict) and key in _CHOSEN_KEYS:
-            if key in ("labels", "annotations"):
-                found += _find_label_uses(value, is_label=key == "labels")
+            for label, text in value.items() if key in ("labels", "annotations") else ():
+                if as_text(text) and label in _LABELS:
+                    found.append(Use(_LABELS[label], as_text(text), text))
+                if as_text(text) and key == "labels":
+                    found.append(Use(LABELS, as_text(text), text, str(label)))
             below += value.values()
         else:
             name = value.get("name") if isinstance(value, dict) and key in _REFERENCES else None
             if as_text(name):
                 found.append(Use(_REFERENCES[key], as_text(name), name))
             below.append(value)
-
-
-def _find_identity_uses(obj: Mapping[str, Node]) -> Iterator[Use]:
-    """Yield the kind of an object, and its own name if that counts."""
-    metadata, kind = as_mapping(obj["metadata"]), as_text(obj["kind"])
-    yield Use(KINDS, kind, obj["kind"], as_text(obj["apiVersion"]).rpartition("/")[0])
-    if kind in _OWN_NAMES and as_text(metadata.get("name")):
-        yield Use(_OWN_NAMES[kind], as_text(metadata["name"]), metadata["name"])
-
-
-def _find_label_uses(labels: Mapping[str, Node], *, is_label: bool) -> Iterator[Use]:
-    for key, value in labels.items():
-        if as_text(value) and key in _LABELS:
-            yield Use(_LABELS[key], as_text(value), value)
-        if as_text(value) and is_label:
-            yield Use(LABELS, as_text(value), value, str(key))

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from jobgen.kustomize.tree import FolderTree, Plan, SourceTree, Tool, Use, find_tool
+from jobgen.kustomize.tree import Plan, SourceTree, Tool
 
 if TYPE_CHECKING:
     from jobgen.kustomize.builder import Build
-    from jobgen.model.finding import Finding
-
-__all__ = [
-    "FolderTree",
-    "Plan",
-    "SourceTree",
-    "Tool",
-    "Use",
-    "build",
-    "find_tool",
-    "plan",
-    "read_documents",
-]
 
 # Modules that build are imported in functions: most folders have no kustomization.
 
@@ -46,10 +33,3 @@ def build(tree: SourceTree, root: str, tool: Tool | None = None) -> Build:
     from jobgen.kustomize.tool import use_tool
 
     return use_tool(tree, own, tool)
-
-
-def read_documents(content: bytes, file: str, layer: str) -> tuple[tuple[Any, ...], tuple[Finding, ...]]:
-    """Return the documents of a file with locations, mappings or lists, and the findings if some cannot be read."""
-    from jobgen.kustomize import resource
-
-    return resource.read_documents(content, file, layer)

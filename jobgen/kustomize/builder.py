@@ -8,7 +8,7 @@ objects are updated at the end. What cannot be built is named, and the rest is b
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from jobgen.k8s.nodes import as_list, as_mapping
@@ -16,18 +16,18 @@ from jobgen.kustomize import transformers
 from jobgen.kustomize.field_specs import FieldSpec, Reference
 from jobgen.kustomize.generators import absorb, add_hash, generate
 from jobgen.kustomize.kustomization import Kustomization, check_replacements, load, read_traced, text_of
-from jobgen.kustomize.patches import Patch, apply_patch, relate
-from jobgen.kustomize.references import parse_references, replace_variables, update_references
-from jobgen.kustomize.replacements import UnsupportedError, replace
+from jobgen.kustomize.patches import Patch, Schemas, apply_patch, read_openapi
+from jobgen.kustomize.replacements import replace
 from jobgen.kustomize.resource import Id, Resource, read_documents, read_inline
-from jobgen.kustomize.strategic_merge import Schemas, read_openapi
-from jobgen.kustomize.transformers import parse_spec
-from jobgen.kustomize.tree import CachedTree, SourceTree, find_kustomizations, is_remote, resolve_path
+from jobgen.kustomize.select import PatternError
+from jobgen.kustomize.transformers import parse_references, parse_spec, replace_variables, update_references
+from jobgen.kustomize.tree import CachedTree, SourceTree, find_kustomizations, resolve_path
 from jobgen.model.data import Location, Node, TracedScalar, location_of, untraced, value_of, with_value
 from jobgen.model.finding import Finding, Problem, Related, Severity
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import Budget, BudgetExceededError
 from jobgen.model.suggest import find_closest
-from jobgen.repo.files import BuiltObject
+from jobgen.repo.files import BuiltObject, is_kustomization
 from jobgen.spec.json_patch import copy_containers
 
 _MAX_STEPS = 2_000_000
@@ -44,6 +44,13 @@ _CONFIGURED = """namePrefix nameSuffix namespace commonLabels labels templateLab
     images replicas""".split()
 
 
+# What kustomize fetches: an address, or a repository of a well-known host.
+_REMOTE = lazy_pattern(
+    r"[a-zA-Z][a-zA-Z0-9+.-]*+://|git::|gh:|[\w.-]++@[\w.-]++:|(?:www\.)?(?:github|gitlab|bitbucket)\.[a-z]+[/:]"
+    r"|[^?]*+\?(?:[^?]*&)?(?:ref|version|timeout|submodules)=|[^/.]++\.[^/]++/[^\n]*(?:\.git(?:/|$)|//)"
+)
+
+
 class Build(NamedTuple):
     """What a kustomization builds, and what is wrong with it."""
 
@@ -53,7 +60,6 @@ class Build(NamedTuple):
     unbuilt: tuple[str, ...] = ()
     """Sentences: what could not be built, and why."""
     files: frozenset[str] = frozenset()
-    """Every file that was read."""
     by: str = "jobgen"
     """Who built the values: `jobgen`, `kubectl` or `kustomize`."""
     needs_tool: frozenset[str] = frozenset()
@@ -65,14 +71,9 @@ class _Accumulator:
 
     def __init__(self) -> None:
         self.resources: list[Resource] = []
-        self.ids: dict[Id, Resource] = {}
         self.config: dict[str, list[FieldSpec]] = {name: [] for name in _CONFIGURED}
         self.references: list[Reference] = []
         self.variables: list[Any] = []
-
-    def index(self) -> dict[Id, Resource]:
-        """Return the objects by their identities."""
-        return {each.id: each for each in self.resources}
 
 
 def build_own(tree: SourceTree, root: str) -> Build:
@@ -92,8 +93,6 @@ def build_own(tree: SourceTree, root: str) -> Build:
 
 
 class _Builder:
-    """One build."""
-
     def __init__(self, tree: SourceTree, root: str) -> None:
         self.tree: SourceTree = CachedTree(tree)
         self.root = root
@@ -102,53 +101,71 @@ class _Builder:
         self.unbuilt: dict[str, None] = {}
         self.needs_tool: set[str] = set()
         self.files: set[str] = set()
+        self.above: list[str] = []
+        """The kustomizations that are being read: each one lists the next."""
         self.has_gaps = False
         """Whether objects may be missing, because something could not be read."""
         self.schemas: Schemas | None = None
 
+    @property
+    def is_complete(self) -> bool:
+        return not (self.has_gaps or self.unbuilt)
+
     def build(self) -> list[Resource]:
+        """Build all objects, in the order in which kubectl prints them."""
         top = _Accumulator()
-        kustomization = self.accumulate(self.root, top, ())
+        kustomization = self.accumulate(self.root, top)
         for resource in top.resources:
             if resource.needs_hash:
                 add_hash(resource)
         update_references(top.resources, top.references)
         problems: list[Problem] = []
         replace_variables(top.resources, top.variables, top.config["varReference"], problems)
-        if not self.has_gaps and not self.unbuilt:
-            self.report(problems)
-        kept = [each for each in top.resources if not _is_local(each)]
-        for resource in kept:
-            _clean_annotations(resource)
+        self.report(problems if self.is_complete else ())
+        kept = []
+        for resource in top.resources:
+            annotations: Any = as_mapping(resource.metadata.get("annotations"))
+            if _LOCAL in annotations and text_of(annotations[_LOCAL]) != "false":
+                continue
+            kept.append(resource)
+            # kustomize writes annotations anew to remove its own: as texts, and none if they are empty.
+            for key, node in annotations.items():
+                if not isinstance(value_of(node), (str, dict, list)):
+                    annotations[key] = with_value(node, "null" if value_of(node) is None else text_of(node))
+            if not annotations:
+                resource.metadata.pop("annotations", None)
         return _sort(kept, as_mapping(kustomization.fields.get("sortOptions")))
 
-    def accumulate(self, path: str, into: _Accumulator, above: tuple[str, ...]) -> Kustomization:
+    def accumulate(self, path: str, into: _Accumulator) -> Kustomization:
         """Add what a kustomization builds to the objects of the one that lists it."""
+        self.above.append(path)
         self.files.add(path)
         self.budget.spend(_FILE_STEPS)
         kustomization = load(self.tree, path)
         self.findings += kustomization.findings
         if kustomization.is_other:
             message = "this is not a kustomization of kustomize; write `apiVersion: kustomize.config.k8s.io/v1beta1`"
-            self.findings.append(_finding("invalid-kustomization", message, Location(path)))
+            self.add_finding("invalid-kustomization", message, Location(path))
         self.has_gaps = self.has_gaps or bool(kustomization.findings) or kustomization.is_other
         self.read_openapi(kustomization)
         own = into if kustomization.is_component else _Accumulator()
         for item in kustomization.items("resources", "bases"):
-            self.add_resource(kustomization, item, own, (*above, path))
+            self.add_resource(kustomization, item, own)
         self.drop_conflicts(own)
         self.configure(kustomization, own)
         self.run_generators(kustomization, own)
         for item in kustomization.items("components"):
-            self.add_folder(kustomization, "components", item, own, (*above, path))
+            self.add_folder(kustomization, "components", item, own)
         self.transform(kustomization, own)
         own.variables += kustomization.items("vars")
         if own is not into:
-            self.append(own.resources, into)
+            self.budget.spend(len(own.resources))
+            into.resources += own.resources
             for name, specs in own.config.items():
                 into.config[name] += specs
             into.references += own.references
             into.variables += own.variables
+        self.above.pop()
         return kustomization
 
     def read_openapi(self, kustomization: Kustomization) -> None:
@@ -162,26 +179,22 @@ class _Builder:
 
     # Reading
 
-    def add_resource(
-        self, kustomization: Kustomization, item: Node, into: _Accumulator, above: tuple[str, ...]
-    ) -> None:
-        """Add the objects of a file or a folder that `resources` lists."""
+    def add_resource(self, kustomization: Kustomization, item: Node, into: _Accumulator) -> None:
         path = resolve_path(self.tree, kustomization.folder, text_of(item))
         if path is None or not self.tree.exists(path) or self.tree.is_folder(path):
-            self.add_folder(kustomization, "resources", item, into, above)
+            self.add_folder(kustomization, "resources", item, into)
             return
-        content = self.read(kustomization, "resources", item)
-        if content is not None:
-            self.append(self.read_resources(*content, item), into)
-
-    def read_resources(self, path: str, content: bytes, item: Node) -> list[Resource]:
-        """Return the objects of a file; the items of a List are objects of their own."""
+        file = self.read(kustomization, "resources", item)
+        if file is None:
+            return
+        path, content = file
         source = read_traced(content, path)
         documents, findings = read_documents(content, path, "manifest")
         if findings:
             self.has_gaps = True
             self.cannot_build(f"`{path}` cannot be read")
         found: list[Resource] = []
+        # The items of a List are objects of their own.
         pending: list[tuple[Any, int, Location]] = [
             (data, position, each.location)
             for position, (data, each) in enumerate(zip(documents, source.documents, strict=False))
@@ -196,25 +209,22 @@ class _Builder:
                 self.report_incomplete(path, missing, location, item)
             else:
                 found.append(Resource(copy_containers(data), path, position, location))
-        self.budget.spend(len(found))
-        return found
+        self.budget.spend(2 * len(found))
+        into.resources += found
 
     def report_incomplete(self, path: str, missing: str, location: Location, item: Node) -> None:
         """Report a document that is no object, so kustomize refuses it as a resource."""
         listed = location_of(item)
-        if posixpath.basename(path) in ("kustomization.yaml", "kustomization.yml", "Kustomization"):
+        if is_kustomization(path):
             folder = posixpath.dirname(text_of(item)) or "."
             message = f"`{text_of(item)}` is a kustomization, not an object; list its folder: `{folder}`"
-            self.findings.append(_finding("invalid-kustomization", message, listed or location))
+            self.add_finding("invalid-kustomization", message, listed or location)
             return
         message = f"a resource of a kustomization needs `{missing}`; add it, or remove the file from `resources`"
         related = (Related(listed, "listed here"),) if listed else ()
-        self.findings.append(_finding("kustomize-build-fails", message, location)._replace(related=related))
+        self.add_finding("kustomize-build-fails", message, location, related=related)
 
-    def add_folder(
-        self, kustomization: Kustomization, field: str, item: Node, into: _Accumulator, above: tuple[str, ...]
-    ) -> None:
-        """Add what the kustomization of a folder builds."""
+    def add_folder(self, kustomization: Kustomization, field: str, item: Node, into: _Accumulator) -> None:
         path = resolve_path(self.tree, kustomization.folder, text_of(item))
         if path is None or not self.tree.exists(path):
             self.report_absent(kustomization, field, item, path)
@@ -222,34 +232,30 @@ class _Builder:
         files = find_kustomizations(self.tree, path) if self.tree.is_folder(path) else []
         if len(files) != 1:
             self.has_gaps = True
-            fault = (
-                "has more than one kustomization file; keep one" if files else "has no `kustomization.yaml`; add one"
-            )
+            fault = "has more than one kustomization file; keep one"
+            if not files:
+                fault = "has no `kustomization.yaml`; add one"
             if not self.tree.is_folder(path):
                 fault = "is a file; list the folder of a component"
             rule = "invalid-kustomization" if files else "kustomization-file-missing"
             self.add_finding(rule, f"`{text_of(item)}` {fault}", item)
-        elif files[0] in above:
+        elif files[0] in self.above:
             self.has_gaps = True
-            chain = " → ".join(
-                f"`{posixpath.dirname(each) or '.'}`" for each in (*above[above.index(files[0]) :], files[0])
-            )
+            cycle = (*self.above[self.above.index(files[0]) :], files[0])
+            chain = " → ".join(f"`{posixpath.dirname(each) or '.'}`" for each in cycle)
             self.add_finding("kustomization-cycle", f"`{text_of(item)}` leads back to itself: {chain}", item)
-        elif len(above) >= _MAX_DEPTH:
+        elif len(self.above) >= _MAX_DEPTH:
             self.cannot_build(f"`{path}` is more than {_MAX_DEPTH} levels of folders deep")
-        elif self.is_right_kind(files[0], field, item):
-            self.accumulate(files[0], into, above)
-
-    def is_right_kind(self, path: str, field: str, item: Node) -> bool:
-        """Return True if a component is listed as one, and nothing else is; report it otherwise."""
-        found = load(self.tree, path)
-        if found.findings or found.is_component == (field == "components"):
-            return True
-        self.has_gaps = True
-        other = "components" if found.is_component else "resources"
-        kind = "a component" if found.is_component else "not a component"
-        self.add_finding("invalid-kustomization", f"`{text_of(item)}` is {kind}; list it in `{other}`", item)
-        return False
+        else:
+            listed = load(self.tree, files[0])
+            if listed.findings or listed.is_component == (field == "components"):
+                self.accumulate(files[0], into)
+                return
+            self.has_gaps = True
+            fault = "a component; list it in `components`"
+            if not listed.is_component:
+                fault = "not a component; list it in `resources`"
+            self.add_finding("invalid-kustomization", f"`{text_of(item)}` is {fault}", item)
 
     def read(self, kustomization: Kustomization, field: str, item: Node, text: str = "") -> tuple[str, bytes] | None:
         """Read a file that a kustomization names; None if it is reported that it cannot be read."""
@@ -279,19 +285,16 @@ class _Builder:
         """Report a path that leads nowhere, or name what only kustomize can get."""
         text = text or text_of(item)
         self.has_gaps = True
-        if is_remote(text):
+        is_remote = _REMOTE.match(text) is not None
+        finding = None if is_remote or path is None else self.tree.read(path).finding
+        if is_remote:
             self.cannot_build(f"`{text}` is remote")
-        elif path is None or self.leads_out(path):
+        elif path is None or (finding is not None and finding.rule == "link-out-of-repository"):
             self.cannot_build(f"`{text}` of `{kustomization.path}` is outside the linted folder")
         else:
             hint = self.suggest(kustomization.folder, text)
             message = f"`{text}` does not exist; {hint or f'correct the path, or remove it from `{field}`'}"
             self.add_finding("kustomization-file-missing", message, item)
-
-    def leads_out(self, path: str) -> bool:
-        """Return True if there is a link that leads out of the tree."""
-        finding = self.tree.read(path).finding
-        return finding is not None and finding.rule == "link-out-of-repository"
 
     def suggest(self, folder: str, text: str) -> str:
         """Return the path that was probably meant: with another extension, or one of the same folder."""
@@ -339,7 +342,6 @@ class _Builder:
         self.cannot_build(sentence, needs_tool=versions == {"builtin"})
 
     def cannot_build(self, sentence: str, *, needs_tool: bool = False) -> None:
-        """Name what jobgen cannot build."""
         self.unbuilt[sentence] = None
         if needs_tool:
             self.needs_tool.add(sentence)
@@ -366,7 +368,7 @@ class _Builder:
             absorb(made, found[0])
             into.resources[into.resources.index(found[0])] = made
         elif not found and made.behavior in ("merge", "replace"):
-            if not (self.has_gaps or self.unbuilt):
+            if self.is_complete:
                 message = f"{wanted} does not exist, so it cannot be changed; write `behavior: create`"
                 self.add_finding("kustomize-build-fails", message, item["behavior"])
         elif found:
@@ -377,35 +379,36 @@ class _Builder:
 
     def transform(self, kustomization: Kustomization, into: _Accumulator) -> None:
         """Apply the transformers of a kustomization, in the order of kustomize."""
-        for patch in self.list_patches(kustomization, "patchesStrategicMerge", "patches"):
-            self.patch(patch, into)
+        self.patch(kustomization, into, "patchesStrategicMerge")
+        self.patch(kustomization, into, "patches")
         if kustomization.fields.get("namespace"):
             self.budget.spend(len(into.resources))
-            before = len(into.index())
+            before = len({each.id for each in into.resources})
             transformers.set_namespace(kustomization, into.resources, into.config)
-            if len(into.index()) < before:
+            if len({each.id for each in into.resources}) < before:
                 self.drop_conflicts(into)
-        transformers.add_prefix(kustomization, into.resources, into.config)
-        transformers.add_suffix(kustomization, into.resources, into.config)
-        transformers.add_labels(kustomization, into.resources, into.config)
-        transformers.add_annotations(kustomization, into.resources, into.config)
-        for patch in self.list_patches(kustomization, "patchesJson6902"):
-            self.patch(patch, into)
+        transformers.add_affixes(kustomization, into.resources, into.config)
+        transformers.add_metadata(kustomization, into.resources, into.config)
+        self.patch(kustomization, into, "patchesJson6902")
         problems: list[Problem] = []
         self.budget.spend(len(into.resources) * (1 + len(kustomization.items("replicas", "images", "imageTags"))))
         transformers.set_replicas(kustomization, into.resources, into.config, problems)
-        self.report([] if self.has_gaps or self.unbuilt else problems)
+        self.report(problems if self.is_complete else ())
         for sentence in transformers.set_images(kustomization, into.resources, into.config):
             self.cannot_build(sentence, needs_tool=True)
         self.replace(kustomization, into)
 
-    def list_patches(self, kustomization: Kustomization, *fields: str) -> Iterator[Patch]:
-        """Yield the patches of some fields, read."""
-        for field in fields:
-            for item in kustomization.items(field):
-                patch = self.read_patch(kustomization, field, item)
-                if patch is not None and patch.documents:
-                    yield patch
+    def patch(self, kustomization: Kustomization, into: _Accumulator, field: str) -> None:
+        for item in kustomization.items(field):
+            patch = self.read_patch(kustomization, field, item)
+            if patch is None or not patch.documents:
+                continue
+            self.budget.spend(1 + len(into.resources) * len(patch.documents))
+            applied = apply_patch(into.resources, patch, self.schemas, is_complete=self.is_complete)
+            into.resources = applied.resources
+            self.report(applied.problems)
+            for sentence in applied.unbuilt:
+                self.cannot_build(sentence, needs_tool=True)
 
     def read_patch(self, kustomization: Kustomization, field: str, item: Any) -> Patch | None:
         if isinstance(item, dict):
@@ -430,7 +433,7 @@ class _Builder:
             documents = list(found)
         for finding in findings[:1]:
             if is_inline:
-                self.findings.append(_finding("invalid-kustomization", finding.message, finding.location))
+                self.add_finding("invalid-kustomization", finding.message, finding.location)
             else:
                 self.cannot_build(f"`{text_of(path)}` cannot be read")
         if findings:
@@ -438,22 +441,9 @@ class _Builder:
         if not isinstance(item, dict):
             return Patch(documents, item)
         options = as_mapping(item.get("options"))
-        return Patch(
-            documents,
-            path if text_of(path) else inline,
-            item.get("target"),
-            value_of(options.get("allowNameChange")) is True,
-            value_of(options.get("allowKindChange")) is True,
-            stores_names=field == "patches",
-        )
-
-    def patch(self, patch: Patch, into: _Accumulator) -> None:
-        self.budget.spend(1 + len(into.resources) * len(patch.documents))
-        complete = not (self.has_gaps or self.unbuilt)
-        into.resources, problems, unbuilt = apply_patch(into.resources, patch, self.schemas, is_complete=complete)
-        self.report(problems)
-        for sentence in unbuilt:
-            self.cannot_build(sentence, needs_tool=True)
+        name, kind = (value_of(options.get(field)) is True for field in ("allowNameChange", "allowKindChange"))
+        listed = path if text_of(path) else inline
+        return Patch(documents, listed, item.get("target"), name, kind, stores_names=field == "patches")
 
     def replace(self, kustomization: Kustomization, into: _Accumulator) -> None:
         layer = f"`replacements` of {kustomization.path}"
@@ -470,45 +460,44 @@ class _Builder:
                 problems: list[Problem] = []
                 try:
                     replace(into.resources, replacement, layer, problems)
-                except UnsupportedError as error:
+                except PatternError as error:
                     self.cannot_build(f"`replacements` of `{kustomization.path}`: {error}", needs_tool=True)
-                self.report([] if self.has_gaps or self.unbuilt else problems)
+                self.report(problems if self.is_complete else ())
 
     # Objects and findings
-
-    def append(self, resources: Sequence[Resource], into: _Accumulator) -> None:
-        """Add objects; those with the same identity are found when all are there."""
-        self.budget.spend(len(resources))
-        into.resources += resources
 
     def drop_conflicts(self, into: _Accumulator) -> None:
         """Keep the first of objects with the same identity; kustomize refuses a second one."""
         known: dict[Id, Resource] = {}
         for resource in into.resources:
             first = known.setdefault(resource.id, resource)
-            if first is not resource:
-                self.report_conflict(resource, first)
+            if first is resource:
+                continue
+            same = first.file == resource.file and first.location == resource.location
+            how = "is listed twice; list it once" if same else "is in this build twice; remove one of them"
+            related = () if same else (Related(first.location, "the other one"),)
+            self.add_finding("kustomization-id-conflict", f"{resource.id} {how}", resource.location, related=related)
         into.resources = list(known.values())
 
-    def report_conflict(self, resource: Resource, first: Resource) -> None:
-        same = first.file == resource.file and first.location == resource.location
-        how = "is listed twice; list it once" if same else "is in this build twice; remove one of them"
-        related = () if same else (Related(first.location, "the other one"),)
-        finding = _finding("kustomization-id-conflict", f"{resource.id} {how}", resource.location)
-        self.findings.append(finding._replace(related=related))
-
-    def add_finding(self, rule: str, message: str, node: Node, severity: Severity = Severity.ERROR) -> None:
-        self.findings.append(_finding(rule, message, location_of(node) or Location(self.root), severity))
+    def add_finding(
+        self,
+        rule: str,
+        message: str,
+        at: Node | Location,
+        severity: Severity = Severity.ERROR,
+        related: tuple[Related, ...] = (),
+    ) -> None:
+        location = at if isinstance(at, Location) else location_of(at) or Location(self.root)
+        self.findings.append(Finding(rule, "gitops", severity, message, location, related=related))
 
     def report(self, problems: Iterable[Problem]) -> None:
         for each in problems:
             location = each.location or Location(self.root)
-            found = Finding(each.rule, each.category, each.severity, each.message, location, related=relate(each))
-            self.findings.append(found)
-
-
-def _finding(rule: str, message: str, location: Location, severity: Severity = Severity.ERROR) -> Finding:
-    return Finding(rule, "gitops", severity, message, location)
+            others = ((location_of(node), message) for node, message in each.related)
+            related = tuple(Related(other, message) for other, message in others if other)
+            self.findings.append(
+                Finding(each.rule, each.category, each.severity, each.message, location, related=related)
+            )
 
 
 def _find_missing(data: Any) -> str:
@@ -518,21 +507,6 @@ def _find_missing(data: Any) -> str:
     if text_of(data.get("kind")).endswith("List"):
         return ""
     return "" if text_of(as_mapping(data.get("metadata")).get("name")) else "metadata.name"
-
-
-def _is_local(resource: Resource) -> bool:
-    annotations = as_mapping(resource.metadata.get("annotations"))
-    return _LOCAL in annotations and text_of(annotations[_LOCAL]) != "false"
-
-
-def _clean_annotations(resource: Resource) -> None:
-    """Make annotations texts, and remove empty ones: kustomize writes them anew to remove its own."""
-    annotations: Any = as_mapping(resource.metadata.get("annotations"))
-    for key, node in annotations.items():
-        if not isinstance(value_of(node), (str, dict, list)):
-            annotations[key] = with_value(node, "null" if value_of(node) is None else text_of(node))
-    if not annotations:
-        resource.metadata.pop("annotations", None)
 
 
 def _sort(resources: list[Resource], options: Any) -> list[Resource]:

@@ -23,9 +23,7 @@ class FieldSpec(NamedTuple):
 
     def selects(self, group: str, version: str, kind: str) -> bool:
         """Return True if objects of a type have the field."""
-        return (
-            self.kind in ("", kind) and self.group in ("", group) and self.version in ("", version)
-        )  # fmt: skip
+        return self.kind in ("", kind) and self.group in ("", group) and self.version in ("", version)
 
 
 class Origin(NamedTuple):
@@ -77,15 +75,6 @@ def _find(node: Any, steps: list[str], origin: Origin | None) -> Iterator[tuple[
     yield from _find(node.get(name), steps[1:], origin)
 
 
-def set_pair(node: Any, spec: FieldSpec, name: str, value: str, origin: Origin) -> None:
-    """Set an entry of each mapping that a spec names, such as a label."""
-    for parent, key in find_fields(node, spec, origin):
-        if key not in parent or is_null(parent[key]):
-            parent[origin.key(key)] = {}
-        if isinstance(parent[key], dict):
-            set_entry(parent[key], name, value, origin)
-
-
 def set_entry(mapping: dict[str, Any], name: str, value: Any, origin: Origin) -> None:
     """Set a scalar of a mapping; it records what it replaces, unless that is equal."""
     if name not in mapping:
@@ -124,7 +113,6 @@ spec/template/metadata/{0} {1} {2} Job.batch
 spec/jobTemplate/metadata/{0} CronJob.batch
 spec/jobTemplate/spec/template/metadata/{0} CronJob.batch
 """
-NAME = (FieldSpec("metadata/name"),)
 LABELS = (FieldSpec("metadata/labels", create=True),)
 TEMPLATE_LABELS = _specs(
     _METADATA.format("labels", _TEMPLATES, "StatefulSet.apps")
@@ -185,7 +173,6 @@ _OLDER_WORKLOADS = {
 
 
 def _in_pods(paths: str, places: Mapping[str, str] = _WORKLOADS) -> str:
-    """Return the lines of a table for fields of pods."""
     return "\n".join(
         f"{place}/{path} {kinds if place != 'spec' or places is _OLDER_WORKLOADS else 'v1:Pod'}"
         for place, kinds in places.items()
@@ -194,11 +181,12 @@ def _in_pods(paths: str, places: Mapping[str, str] = _WORKLOADS) -> str:
 
 
 _CONTAINERS = ("containers", "initContainers")
+_RBAC, _ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 _REFERENCES = {
-    ("Deployment", "", ""): "spec/scaleTargetRef/name HorizontalPodAutoscaler",
-    ("ReplicationController", "", ""): "spec/scaleTargetRef/name HorizontalPodAutoscaler",
-    ("ReplicaSet", "", ""): "spec/scaleTargetRef/name HorizontalPodAutoscaler",
-    ("StatefulSet", "", ""): "spec/scaleTargetRef/name HorizontalPodAutoscaler",
+    **{
+        (kind, "", ""): "spec/scaleTargetRef/name HorizontalPodAutoscaler"
+        for kind in ("Deployment", "ReplicationController", "ReplicaSet", "StatefulSet")
+    },
     ("ConfigMap", "", "v1"): _in_pods(
         "volumes/configMap/name volumes/projected/sources/configMap/name "
         + " ".join(
@@ -235,17 +223,9 @@ spec/defaultBackend/service/name Ingress
 spec/service/name APIService.apiregistration.k8s.io
 webhooks/clientConfig/service ValidatingWebhookConfiguration.admissionregistration.k8s.io
 webhooks/clientConfig/service MutatingWebhookConfiguration.admissionregistration.k8s.io""",
-    ("Role", "rbac.authorization.k8s.io", ""): "roleRef/name RoleBinding.rbac.authorization.k8s.io",
-    (
-        "ClusterRole",
-        "rbac.authorization.k8s.io",
-        "",
-    ): "roleRef/name RoleBinding.rbac.authorization.k8s.io ClusterRoleBinding.rbac.authorization.k8s.io",
-    (
-        "ServiceAccount",
-        "",
-        "v1",
-    ): "subjects RoleBinding.rbac.authorization.k8s.io ClusterRoleBinding.rbac.authorization.k8s.io\n"
+    ("Role", _RBAC, ""): f"roleRef/name RoleBinding.{_RBAC}",
+    ("ClusterRole", _RBAC, ""): f"roleRef/name RoleBinding.{_RBAC} ClusterRoleBinding.{_RBAC}",
+    ("ServiceAccount", "", "v1"): f"subjects RoleBinding.{_RBAC} ClusterRoleBinding.{_RBAC}\n"
     + _in_pods("serviceAccountName", _OLDER_WORKLOADS),
     ("PersistentVolumeClaim", "", "v1"): _in_pods("volumes/persistentVolumeClaim/claimName", _OLDER_WORKLOADS),
     ("PersistentVolume", "", "v1"): "spec/volumeName PersistentVolumeClaim\nrules/resourceNames ClusterRole",
@@ -253,11 +233,7 @@ webhooks/clientConfig/service MutatingWebhookConfiguration.admissionregistration
 spec/storageClassName PersistentVolume PersistentVolumeClaim
 spec/volumeClaimTemplates/spec/storageClassName StatefulSet""",
     ("PriorityClass", "scheduling.k8s.io", "v1"): _in_pods("priorityClassName", _OLDER_WORKLOADS),
-    (
-        "ValidatingAdmissionPolicy",
-        "admissionregistration.k8s.io",
-        "",
-    ): "spec/policyName ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io",
+    ("ValidatingAdmissionPolicy", _ADMISSION, ""): f"spec/policyName ValidatingAdmissionPolicyBinding.{_ADMISSION}",
 }
 
 
@@ -300,36 +276,25 @@ _KNOWN_TYPES = """
 admissionregistration.k8s.io/v1 MutatingWebhookConfiguration ValidatingWebhookConfiguration ValidatingAdmissionPolicy \
 ValidatingAdmissionPolicyBinding
 admissionregistration.k8s.io/v1beta1 MutatingWebhookConfiguration ValidatingWebhookConfiguration
-apiextensions.k8s.io/v1 CustomResourceDefinition
-apiextensions.k8s.io/v1beta1 CustomResourceDefinition
-apiregistration.k8s.io/v1 APIService
-apiregistration.k8s.io/v1beta1 APIService
+apiextensions.k8s.io/v1,v1beta1 CustomResourceDefinition
+apiregistration.k8s.io/v1,v1beta1 APIService
 apps/v1 | ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet
-autoscaling/v1 | HorizontalPodAutoscaler
-autoscaling/v2beta1 | HorizontalPodAutoscaler
-autoscaling/v2beta2 | HorizontalPodAutoscaler
+autoscaling/v1,v2beta1,v2beta2 | HorizontalPodAutoscaler
 batch/v1 | CronJob Job
 batch/v1beta1 | CronJob
-certificates.k8s.io/v1 CertificateSigningRequest
-certificates.k8s.io/v1beta1 CertificateSigningRequest
-coordination.k8s.io/v1 | Lease
-coordination.k8s.io/v1beta1 | Lease
-discovery.k8s.io/v1 | EndpointSlice
-discovery.k8s.io/v1beta1 | EndpointSlice
-events.k8s.io/v1 | Event
-events.k8s.io/v1beta1 | Event
+certificates.k8s.io/v1,v1beta1 CertificateSigningRequest
+coordination.k8s.io/v1,v1beta1 | Lease
+discovery.k8s.io/v1,v1beta1 | EndpointSlice
+events.k8s.io/v1,v1beta1 | Event
 extensions/v1beta1 | Ingress
 flowcontrol.apiserver.k8s.io/v1beta1 FlowSchema PriorityLevelConfiguration
 networking.k8s.io/v1 IngressClass | Ingress NetworkPolicy
 networking.k8s.io/v1beta1 IngressClass | Ingress
-node.k8s.io/v1 RuntimeClass
-node.k8s.io/v1beta1 RuntimeClass
+node.k8s.io/v1,v1beta1 RuntimeClass
 policy/v1 | PodDisruptionBudget
 policy/v1beta1 PodSecurityPolicy | PodDisruptionBudget
-rbac.authorization.k8s.io/v1 ClusterRole ClusterRoleBinding | Role RoleBinding
-rbac.authorization.k8s.io/v1beta1 ClusterRole ClusterRoleBinding | Role RoleBinding
-scheduling.k8s.io/v1 PriorityClass
-scheduling.k8s.io/v1beta1 PriorityClass
+rbac.authorization.k8s.io/v1,v1beta1 ClusterRole ClusterRoleBinding | Role RoleBinding
+scheduling.k8s.io/v1,v1beta1 PriorityClass
 storage.k8s.io/v1 CSIDriver CSINode StorageClass VolumeAttachment
 storage.k8s.io/v1beta1 CSIDriver CSINode StorageClass VolumeAttachment | CSIStorageCapacity
 v1 ComponentStatus Namespace Node PersistentVolume | ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod \
@@ -339,9 +304,11 @@ PodTemplate ReplicationController ResourceQuota Secret Service ServiceAccount
 
 def _read_types() -> Iterator[tuple[tuple[str, str], bool]]:
     for line in _KNOWN_TYPES.strip().splitlines():
-        api_version, *kinds = line.split()
+        name, *kinds = line.split()
+        group, slash, versions = name.rpartition("/")
         bar = kinds.index("|") if "|" in kinds else len(kinds)
-        yield from (((api_version, kind), at < bar) for at, kind in enumerate(kinds) if kind != "|")
+        for version in versions.split(","):
+            yield from (((group + slash + version, kind), at < bar) for at, kind in enumerate(kinds) if kind != "|")
 
 
 KNOWN_TYPES: Mapping[tuple[str, str], bool] = MappingProxyType(dict(_read_types()))

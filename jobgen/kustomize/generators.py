@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import posixpath
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -34,7 +34,6 @@ class _Pair(NamedTuple):
     key: str
     content: bytes
     written: Node
-    """The item of the generator."""
     location: Location | None = None
     """Where the content is, if that is another file."""
 
@@ -46,8 +45,7 @@ def generate(
     name = item.get("name")
     origin = origin_of(kustomization, field, name)
     if not text_of(name):
-        message = f"an entry of `{field}` has no name; add `name`"
-        problems.append(Problem("invalid-kustomization", message, item, category="gitops"))
+        _refuse(problems, f"an entry of `{field}` has no name; add `name`", item)
         return None
     kind = "Secret" if field == "secretGenerator" else "ConfigMap"
     node: dict[str, Any] = {
@@ -60,10 +58,13 @@ def generate(
     if kind == "Secret":
         node[origin.key("type")] = _set_by(origin, item.get("type")) if "type" in item else origin.scalar("Opaque")
     _add_data(node, _read_pairs(item, kind, read, problems), origin, kind, problems)
-    options = _merge_options(as_mapping(item.get("options")), as_mapping(kustomization.fields.get("generatorOptions")))
+    own, defaults = as_mapping(item.get("options")), as_mapping(kustomization.fields.get("generatorOptions"))
     for group in ("labels", "annotations"):
-        for key, value in sorted(as_mapping(options.get(group)).items()):
-            node["metadata"].setdefault(origin.key(group), {})[_key(origin, key)] = _set_by(origin, value)
+        pairs = {**as_mapping(defaults.get(group)), **as_mapping(own.get(group))}
+        for key, value in sorted(pairs.items()):
+            located = Origin(location_of(key) or origin.location, origin.layer)
+            node["metadata"].setdefault(origin.key(group), {})[located.key(key)] = _set_by(origin, value)
+    options = {**own, **{option: given for option, given in defaults.items() if value_of(given) is True}}
     if value_of(options.get("immutable")) is True:
         node[origin.key("immutable")] = _set_by(origin, options["immutable"])
     resource = Resource(node, kustomization.path, 0, origin.location)
@@ -92,14 +93,9 @@ def absorb(resource: Resource, old: Resource) -> None:
 
 
 def add_hash(resource: Resource) -> None:
-    """Add the hash of the content to the name."""
+    """Add the hash that kustomize computes of a ConfigMap or Secret to its name."""
     name = resource.node["metadata"]["name"]
     resource.store_id()
-    resource.node["metadata"]["name"] = with_value(name, f"{resource.name}-{hash_content(resource)}")
-
-
-def hash_content(resource: Resource) -> str:
-    """Return the hash that kustomize computes of a ConfigMap or Secret."""
     node = resource.node
     # kustomize means to hash the name as well, but looks for it in the wrong place.
     content: dict[str, Any] = {"kind": resource.kind, "name": "", "data": untraced(node.get("data", ""))}
@@ -111,7 +107,8 @@ def hash_content(resource: Resource) -> str:
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     for char, escape in _SAFE.items():
         text = text.replace(char, escape)
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10].translate(_HASH_LETTERS)
+    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10].translate(_HASH_LETTERS)
+    node["metadata"]["name"] = with_value(name, f"{resource.name}-{digest}")
 
 
 def _read_pairs(item: Any, kind: str, read: Reader, problems: list[Problem]) -> list[_Pair]:
@@ -119,7 +116,12 @@ def _read_pairs(item: Any, kind: str, read: Reader, problems: list[Problem]) -> 
     pairs: list[_Pair] = []
     for source in (*item.get("envs", ()), *([item["env"]] if text_of(item.get("env")) else ())):
         found = read(source, text_of(source))
-        pairs += _read_env(*found, source) if found else ()
+        lines = found[1].removeprefix(b"\xef\xbb\xbf").split(b"\n") if found else []
+        for number, raw in enumerate(lines, 1):
+            line = raw.removesuffix(b"\r").lstrip()
+            if found and line and not line.startswith(b"#"):
+                name, _, content = line.partition(b"=")
+                pairs.append(_Pair(name.decode("utf-8", "replace"), content, source, Location(found[0], number)))
     for literal in item.get("literals", ()):
         key, equals, value = text_of(literal).partition("=")
         if not key or not equals:
@@ -141,17 +143,6 @@ def _read_pairs(item: Any, kind: str, read: Reader, problems: list[Problem]) -> 
     return pairs
 
 
-def _read_env(path: str, content: bytes, source: Node) -> list[_Pair]:
-    """Read the lines of an env file; each value is located there."""
-    pairs: list[_Pair] = []
-    for number, raw in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
-        line = raw.removesuffix(b"\r").lstrip()
-        if line and not line.startswith(b"#"):
-            key, _, value = line.partition(b"=")
-            pairs.append(_Pair(key.decode("utf-8", "replace"), value, source, Location(path, number)))
-    return pairs
-
-
 def _add_data(node: dict[str, Any], pairs: list[_Pair], origin: Origin, kind: str, problems: list[Problem]) -> None:
     """Add the entries, sorted; a ConfigMap has those that are not UTF-8 as binary data."""
     data: dict[str, dict[str, Any]] = {"data": {}} if kind == "Secret" else {}
@@ -165,20 +156,16 @@ def _add_data(node: dict[str, Any], pairs: list[_Pair], origin: Origin, kind: st
             _refuse(problems, f"`{pair.key if kind != 'Secret' else '…'}` {fault}", pair.written)
             continue
         seen.add(pair.key)
-        value, field = _decode(pair.content), "data"
-        if kind == "Secret" or value is None:
-            value, field = encode(pair.content), "data" if kind == "Secret" else "binaryData"
+        value, field = encode(pair.content), "data"
+        if kind != "Secret":
+            try:
+                value = pair.content.decode("utf-8")
+            except UnicodeDecodeError:
+                field = "binaryData"
         located = Origin(pair.location or location_of(pair.written) or origin.location, origin.layer)
         data.setdefault(field, {})[located.key(pair.key)] = located.scalar(value)
     for field, entries in data.items():
         node[origin.key(field)] = entries
-
-
-def _decode(content: bytes) -> str | None:
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
 
 
 def encode(content: bytes) -> str:
@@ -189,22 +176,9 @@ def encode(content: bytes) -> str:
     return "".join(f"{text[at : at + _LINE_LENGTH]}\n" for at in range(0, len(text), _LINE_LENGTH))
 
 
-def _merge_options(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of an entry with those of all entries."""
-    merged = {**options}
-    for group in ("labels", "annotations"):
-        merged[group] = {**as_mapping(defaults.get(group)), **as_mapping(options.get(group))}
-    merged |= {name: node for name, node in defaults.items() if value_of(node) is True}
-    return merged
-
-
 def _set_by(origin: Origin, node: Node) -> TracedScalar:
     """Return a value of the kustomization, in the layer of the generator."""
     return TracedScalar(value_of(node), location_of(node) or origin.location, origin.layer)
-
-
-def _key(origin: Origin, key: str) -> str:
-    return Origin(location_of(key) or origin.location, origin.layer).key(key)
 
 
 def _refuse(problems: list[Problem], message: str, node: Node) -> None:

@@ -19,18 +19,12 @@ COMPONENT = "Component"
 _TEXTS, _PAIRS = [str], {"*": str}
 _RESOURCE = dict.fromkeys(("group", "version", "kind", "name", "namespace"), str)
 _SELECTOR = {**_RESOURCE, "annotationSelector": str, "labelSelector": str}
-_PATCH = {
-    "path": str,
-    "patch": str,
-    "target": _SELECTOR,
-    "options": {"allowNameChange": bool, "allowKindChange": bool},
-}
+_PATCH_OPTIONS = {"allowNameChange": bool, "allowKindChange": bool}
+_PATCHES = [{"path": str, "patch": str, "target": _SELECTOR, "options": _PATCH_OPTIONS}]
 _GENERATOR_OPTIONS = {"labels": _PAIRS, "annotations": _PAIRS, "disableNameSuffixHash": bool, "immutable": bool}
 _GENERATOR = {
     **dict.fromkeys(("namespace", "name", "behavior", "env"), str),
-    "literals": _TEXTS,
-    "files": _TEXTS,
-    "envs": _TEXTS,
+    **dict.fromkeys(("literals", "files", "envs"), _TEXTS),
     "options": _GENERATOR_OPTIONS,
 }
 _IMAGES = [dict.fromkeys(("name", "newName", "newTag", "tagSuffix", "digest"), str)]
@@ -48,8 +42,7 @@ _FIELDS: dict[str, Any] = {
         _TEXTS,
     ),
     **dict.fromkeys(("commonLabels", "commonAnnotations", "openapi"), _PAIRS),
-    "patches": [_PATCH],
-    "patchesJson6902": [_PATCH],
+    **dict.fromkeys(("patches", "patchesJson6902"), _PATCHES),
     **dict.fromkeys(("images", "imageTags"), _IMAGES),
     **dict.fromkeys(("helmGlobals", "helmCharts", "helmChartInflationGenerator"), object),
     "metadata": {"name": str, "namespace": str, "labels": _PAIRS, "annotations": _PAIRS},
@@ -65,13 +58,7 @@ _FIELDS: dict[str, Any] = {
     "secretGenerator": [{**_GENERATOR, "type": str}],
     "generatorOptions": _GENERATOR_OPTIONS,
     "replacements": [{**REPLACEMENT, "path": str}],
-    "vars": [
-        {
-            "name": str,
-            "objref": {**_RESOURCE, "apiVersion": str},
-            "fieldref": {"fieldPath": str},
-        }
-    ],
+    "vars": [{"name": str, "objref": {**_RESOURCE, "apiVersion": str}, "fieldref": {"fieldPath": str}}],
     "sortOptions": {"order": str, "legacySortOptions": {"orderFirst": _TEXTS, "orderLast": _TEXTS}},
 }
 _TYPE_NAMES = {str: "text", bool: "`true` or `false`", int: "a whole number"}
@@ -144,7 +131,15 @@ def _parse(content: bytes, path: str) -> Kustomization:
         return Kustomization(path, {}, text, is_other=True)
     findings: list[Finding] = []
     fields = _check_fields(data, _FIELDS, "a kustomization", findings)
-    findings += _check_type(fields)
+    kind, api_version = value_of(fields.get("kind")), value_of(fields.get("apiVersion"))
+    wanted = f"{GROUP}/{'v1alpha1' if kind == COMPONENT else 'v1beta1'}"
+    if kind not in (None, "", "Kustomization", COMPONENT):
+        message = f"`{kind}` is not a kind of kustomization; write `kind: Kustomization`"
+        findings.append(_error(message, _locate(fields["kind"])))
+    elif api_version not in (None, "", wanted):
+        shown = add_article(kind or "Kustomization")
+        message = f"`{api_version}` is not the apiVersion of {shown}; write `apiVersion: {wanted}`"
+        findings.append(_error(message, _locate(fields["apiVersion"])))
     if not fields.keys() - {"apiVersion", "kind"} and not findings:
         findings.append(_error("the kustomization is empty; list `resources`", source.documents[0].location))
     return Kustomization(path, fields, text, tuple(findings))
@@ -155,19 +150,6 @@ def check_replacements(node: Node, findings: list[Finding]) -> list[Any]:
     items = node if isinstance(node, list) else [node]
     checked = [_check(item, REPLACEMENT, "replacements", findings) for item in items]
     return [item for item in checked if isinstance(item, dict)]
-
-
-def _check_type(fields: dict[str, Any]) -> list[Finding]:
-    kind, api_version = value_of(fields.get("kind")), value_of(fields.get("apiVersion"))
-    if kind not in (None, "", "Kustomization", COMPONENT):
-        message = f"`{kind}` is not a kind of kustomization; write `kind: Kustomization`"
-        return [_error(message, _locate(fields["kind"]))]
-    wanted = f"{GROUP}/{'v1alpha1' if kind == COMPONENT else 'v1beta1'}"
-    if api_version not in (None, "", wanted):
-        shown = add_article(kind or "Kustomization")
-        message = f"`{api_version}` is not the apiVersion of {shown}; write `apiVersion: {wanted}`"
-        return [_error(message, _locate(fields["apiVersion"]))]
-    return []
 
 
 def _check_fields(data: Any, known: dict[str, Any], of: str, findings: list[Finding]) -> dict[str, Any]:

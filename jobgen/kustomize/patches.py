@@ -2,18 +2,326 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from jobgen.k8s.nodes import as_mapping
+from jobgen.kustomize.field_specs import KNOWN_TYPES
 from jobgen.kustomize.kustomization import text_of
 from jobgen.kustomize.resource import Resource, identify
 from jobgen.kustomize.select import PatternError, select
-from jobgen.kustomize.strategic_merge import MergeError, Schemas, merge_patch
-from jobgen.model.data import Node, is_null, location_of, value_of, with_value
-from jobgen.model.finding import Problem, Related, Severity
+from jobgen.model.data import Node, TracedList, TracedScalar, is_null, override, value_of, with_value
+from jobgen.model.finding import Problem, Severity
+from jobgen.model.limits import Budget
 from jobgen.model.suggest import did_you_mean
 from jobgen.spec.json_patch import apply_json_patch, copy_containers
+
+# Merge a strategic merge patch into an object as kustomize does.
+
+_DIRECTIVE = "$patch"
+_MAX_SCHEMA_STEPS = 500_000
+_CONTAINER_KEYS = {
+    "env": ("name",),
+    "ports": ("containerPort", "protocol"),
+    "volumeDevices": ("devicePath",),
+    "volumeMounts": ("mountPath",),
+}
+_METADATA_KEYS: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("metadata", "finalizers"): (),
+    ("metadata", "ownerReferences"): ("uid",),
+}
+_POD_KEYS: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("hostAliases",): ("ip",),
+    ("imagePullSecrets",): ("name",),
+    ("topologySpreadConstraints",): ("topologyKey", "whenUnsatisfiable"),
+    ("volumes",): ("name",),
+    **{(each,): ("name",) for each in ("containers", "initContainers", "ephemeralContainers")},
+    **{
+        (each, "[]", field): keys
+        for each in ("containers", "initContainers", "ephemeralContainers")
+        for field, keys in _CONTAINER_KEYS.items()
+        if (each, field) != ("ephemeralContainers", "ports")
+    },
+    **{("volumes", "[]", "ephemeral", "volumeClaimTemplate", *path): keys for path, keys in _METADATA_KEYS.items()},
+}
+_TEMPLATE = ("spec", "template")
+_POD_PATHS: dict[str, tuple[str, ...]] = {
+    "Pod": (),
+    "PodTemplate": ("template",),
+    "CronJob": ("spec", "jobTemplate", *_TEMPLATE),
+    **dict.fromkeys(
+        ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController"), _TEMPLATE
+    ),
+}
+_KIND_KEYS: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {
+    "MutatingWebhookConfiguration": {("webhooks",): ("name",)},
+    "ValidatingWebhookConfiguration": {("webhooks",): ("name",)},
+    "Service": {("spec", "ports"): ("port", "protocol")},
+    "ServiceAccount": {("secrets",): ("name",)},
+    "CSINode": {("spec", "drivers"): ("name",)},
+    "Node": {("spec", "podCIDRs"): ()},
+}
+
+
+class Schema(NamedTuple):
+    """Which lists at a place of an object, and below it, merge by keys."""
+
+    below: Mapping[str, Schema]
+    """By the names of fields; `*` is any field, `[]` the items of a list."""
+    keys: tuple[str, ...] | None = None
+    """The keys of the list's items, none if they are scalars; None if the list is replaced."""
+
+    def step(self, name: str) -> Schema | None:
+        """Return the schema of a field, or of the items of a list (`[]`)."""
+        return self.below.get(name) or (self.below.get("*") if name != "[]" else None)
+
+
+Schemas = Mapping[tuple[str, str], Schema]
+
+
+def _to_schema(keys: Mapping[tuple[str, ...], tuple[str, ...]]) -> Schema:
+    names = dict.fromkeys(path[0] for path in keys if path)
+    nested = {name: {path[1:]: found for path, found in keys.items() if path[:1] == (name,)} for name in names}
+    return Schema(MappingProxyType({name: _to_schema(found) for name, found in nested.items()}), keys.get(()))
+
+
+@lru_cache(maxsize=1)
+def _built_in() -> Schemas:
+    schemas: dict[tuple[str, str], Schema] = {}
+    for api_version, kind in KNOWN_TYPES:
+        keys = {**_METADATA_KEYS, ("status", "conditions"): ("type",), **_KIND_KEYS.get(kind, {})}
+        if kind in _POD_PATHS:
+            path = _POD_PATHS[kind]
+            keys |= {(*path, "spec", *below): found for below, found in _POD_KEYS.items()}
+            keys |= {(*path, *below): found for below, found in _METADATA_KEYS.items()}
+        schemas[api_version, kind] = _to_schema(keys)
+    return schemas
+
+
+class MergeError(Exception):
+    """A patch or a replacement that kustomize cannot apply; the node at fault has the location."""
+
+    def __init__(self, message: str, node: Node) -> None:
+        super().__init__(message)
+        self.node = node
+
+
+def merge_patch(
+    base: dict[str, Any], patch: Mapping[str, Any], schemas: Schemas | None = None
+) -> dict[str, Any] | None:
+    """Return an object with a patch merged into it, None if the patch deletes it; raise MergeError if that fails."""
+    merged = _Merge(_built_in() if schemas is None else schemas).merge(base, patch, None)
+    return merged if isinstance(merged, dict) else None
+
+
+class _Merge(NamedTuple):
+    """One merge; `None` is a field that is missing, as opposed to a `null`."""
+
+    schemas: Schemas
+
+    def merge(self, base: Any, patch: Any, schema: Schema | None) -> Any:
+        """Return the merged value; None deletes the field."""
+        shape = _shape(base) or _shape(patch)
+        if shape is None:
+            # Only an explicit `null` that the patch does not mention is kept: one with a text, such as `~`.
+            is_empty = type(base) is TracedScalar and not base.written
+            is_empty = is_empty and base.location.end_column <= base.location.column
+            return base if patch is None and base is not None and not is_empty else None
+        for node in (base, patch):
+            if node is not None and _shape(node) not in (None, shape):
+                names: dict[type | None, str] = {dict: "a mapping", list: "a list"}
+                one, other = (names.get(_shape(each), "a scalar") for each in (patch, base))
+                raise MergeError(f"the patch has {one} where the object has {other}", patch)
+        if shape is dict:
+            # An object that is not part of another schema may have one of its own.
+            for node in (base, patch):
+                if schema is None and isinstance(node, dict):
+                    schema = self.schemas.get((text_of(node.get("apiVersion")), text_of(node.get("kind"))))
+            return self.merge_mappings(base, patch, schema)
+        if shape is list and schema is not None and schema.keys is not None:
+            return self.merge_lists(base, patch, schema)
+        if patch is None:
+            return base
+        if is_null(patch):
+            return None
+        return patch if base is None or base is patch else override(patch, base)
+
+    def merge_mappings(self, base: Any, patch: Any, schema: Schema | None) -> Any:
+        if patch is not None and is_null(patch):
+            return None
+        directive = _directive(patch)
+        if directive == "delete":
+            return None
+        if not isinstance(base, dict) or directive == "replace":
+            # What is new is merged with itself, so that its own directives apply.
+            base = patch
+        merged: dict[str, Any] = {}
+        for key in [*base, *(key for key in patch or () if key not in base)]:
+            if key == _DIRECTIVE:
+                continue
+            below = schema.step(key) if schema else None
+            value = self.merge(base.get(key), patch.get(key) if patch else None, below)
+            if value is not None:
+                merged[key] = value
+        return merged or (base if not base else {})
+
+    def merge_lists(self, base: Any, patch: Any, schema: Schema) -> Any:
+        if patch is not None and is_null(patch):
+            return None
+        marker = next((item for item in patch or () if isinstance(item, dict) and list(item) == [_DIRECTIVE]), None)
+        if marker is not None:
+            patch = _like(patch, [item for item in patch if item is not marker])
+            if base is not None and _directive(marker) == "delete":
+                return None
+            if _directive(marker) == "replace":
+                base = patch
+        if base is None or is_null(base):
+            base = patch
+        if schema.keys:
+            return _like(base, self.merge_keyed(base, patch, schema.keys, schema))
+        # Scalars: those of the patch come first, each once.
+        united: dict[str, Any] = {}
+        for item in (*(patch or ()), *base):
+            united.setdefault(text_of(item), item)
+        return _like(base, list(united.values()))
+
+    def merge_keyed(self, base: Any, patch: Any, keys: Sequence[str], schema: Schema) -> list[Any]:
+        """Merge items by keys: those of the patch come first, in its order."""
+        every = [*(patch or ()), *base]
+        values_of = (tuple(text_of(as_mapping(item).get(key)) for key in keys) for item in every)
+        identities = [list(identity) for identity in dict.fromkeys(values_of)]
+        if len(keys) > 1:
+            _complete(identities)
+        used = [key for at, key in enumerate(keys) if any(identity[at] for identity in identities)] or list(keys)
+        items: list[Any] = []
+        rest = list(base)
+        for identity in identities:
+            values = [value for key, value in zip(keys, identity, strict=True) if key in used]
+            # An item is looked up by the keys that it has.
+            pairs = list(zip(used, values, strict=True))
+            wanted = [pair for pair in pairs if pair[1]] or pairs
+            found = _find_item(rest, wanted)
+            value = self.merge(found, _find_item(patch or (), wanted), schema.step("[]"))
+            if value is None or value == {}:
+                rest = _set_item(rest, None, used, values)
+                continue
+            for key, text in pairs:
+                if key not in value and text:
+                    value[key] = next(item[key] for item in every if text_of(item.get(key)) == text)
+            if found is not None:
+                rest = [value if item is found else item for item in rest]
+            items = _set_item(items, value, used, values)
+        return _append(items, rest, used)
+
+
+def _append(items: list[Any], rest: list[Any], keys: Sequence[str]) -> list[Any]:
+    """Put the items of the object into the list, in place of those with the same keys."""
+    for item in rest:
+        values: list[str] = []
+        for key in keys:
+            if isinstance(item, dict) and text_of(item.get(key)):
+                values.append(text_of(item[key]))
+            else:
+                items = [*items, item]
+        if len(keys) > 1:
+            items = _set_item(items, None, keys, values)
+        items = _set_item(items, item, keys, values)
+    return items
+
+
+def _complete(identities: list[list[str]]) -> None:
+    """Fill what is missing in an identity from another one that agrees with the rest of it."""
+    for one, first in enumerate(identities):
+        for two, second in enumerate(identities):
+            pairs = list(zip(first, second, strict=True))
+            if any(a == b for a, b in pairs) and all(a == b or not a or not b for a, b in pairs):
+                identities[one] = identities[two] = [a or b for a, b in pairs]
+
+
+def _find_item(items: Sequence[Any], wanted: Sequence[tuple[str, str]]) -> Any:
+    for item in items:
+        if isinstance(item, dict) and all(key in item and text_of(item[key]) == value for key, value in wanted):
+            return item
+    return None
+
+
+def _set_item(items: Sequence[Any], element: Any, keys: Sequence[str], values: Sequence[str]) -> list[Any]:
+    """Replace the items whose keys have some values, or append the element; None deletes them."""
+    wanted = list(zip(keys, values, strict=False))
+    kept: list[Any] = []
+    found = False
+    for item in items:
+        if is_null(item) or item == {}:
+            continue
+        if isinstance(item, dict) and all(key in item and text_of(item[key]) == value for key, value in wanted):
+            found = True
+            if element is not None:
+                kept.append(element)
+        elif values or not isinstance(item, dict):
+            kept.append(item)
+    return kept if found or element is None else [*kept, element]
+
+
+def _directive(node: Any) -> str:
+    return text_of(node[_DIRECTIVE]) if isinstance(node, dict) and _DIRECTIVE in node else ""
+
+
+def _shape(node: Any) -> type | None:
+    """Return the type of a node: a mapping, a list or a scalar; None if it is missing or null."""
+    if isinstance(node, dict):
+        return dict
+    if isinstance(node, list):
+        return list
+    return None if value_of(node) is None else str
+
+
+def _like(pattern: Any, items: list[Any]) -> list[Any]:
+    """Return a list with the location of another."""
+    if type(pattern) is not TracedList:
+        return items
+    return TracedList(items, pattern.location, pattern.layer, pattern.overridden)
+
+
+def read_openapi(document: Any) -> Schemas:
+    """Return the schemas of an OpenAPI document, together with those that kustomize knows."""
+    definitions = document.get("definitions") if isinstance(document, dict) else None
+    found = dict(_built_in())
+    budget = Budget(_MAX_SCHEMA_STEPS)
+    for definition in definitions.values() if isinstance(definitions, dict) else ():
+        types = definition.get("x-kubernetes-group-version-kind") if isinstance(definition, dict) else None
+        for each in types if isinstance(types, list) else ():
+            if isinstance(each, dict):
+                group, version = each.get("group") or "", each.get("version") or ""
+                keys = dict(_walk_openapi(definition, definitions, (), (), budget))
+                found[f"{group}/{version}" if group else str(version), str(each.get("kind"))] = _to_schema(keys)
+    return MappingProxyType(found)
+
+
+def _walk_openapi(
+    schema: Any, definitions: Any, path: tuple[str, ...], above: tuple[str, ...], budget: Budget
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    budget.spend()
+    while isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
+        name = schema["$ref"].rpartition("/")[2]
+        if name in above or len(above) > 20:
+            return
+        above = (*above, name)
+        schema = definitions.get(name)
+    if not isinstance(schema, dict) or len(path) > 30:
+        return
+    if "merge" in str(schema.get("x-kubernetes-patch-strategy", "")).split(","):
+        listed = schema.get("x-kubernetes-list-map-keys")
+        single = schema.get("x-kubernetes-patch-merge-key")
+        yield path, tuple(map(str, listed)) if isinstance(listed, list) else (str(single),) if single else ()
+    properties = schema.get("properties")
+    for name, below in properties.items() if isinstance(properties, dict) else ():
+        yield from _walk_openapi(below, definitions, (*path, name), above, budget)
+    for keyword, step in (("items", "[]"), ("additionalProperties", "*")):
+        if isinstance(schema.get(keyword), dict):
+            yield from _walk_openapi(schema[keyword], definitions, (*path, step), above, budget)
+
 
 _OPERATIONS = ("add", "remove", "replace", "move", "copy", "test")
 
@@ -24,7 +332,6 @@ class Patch(NamedTuple):
     documents: Sequence[Any]
     """Strategic merge patches, or one list of JSON patch operations."""
     listed: Node
-    """Where the kustomization lists it."""
     target: Mapping[str, Any] | None = None
     allow_name_change: bool = False
     allow_kind_change: bool = False
@@ -36,16 +343,14 @@ class Applied(NamedTuple):
     """The objects after a patch, what is wrong with it, and what jobgen could not do."""
 
     resources: list[Resource]
-    problems: tuple[Problem, ...] = ()
-    unbuilt: tuple[str, ...] = ()
+    problems: Sequence[Problem] = ()
+    unbuilt: Sequence[str] = ()
 
 
 def apply_patch(resources: list[Resource], patch: Patch, schemas: Schemas | None, *, is_complete: bool) -> Applied:
     """Apply a patch. Without all objects of the build, a patch that matches nothing is not reported."""
-    if any(isinstance(document, list) for document in patch.documents):
-        return _apply_operations(resources, patch, is_complete=is_complete)
-    if patch.target is not None:
-        return _merge_selected(resources, patch, schemas, is_complete=is_complete)
+    if patch.target is not None or any(isinstance(document, list) for document in patch.documents):
+        return _apply_to_target(resources, patch, schemas, is_complete=is_complete)
     problems: list[Problem] = []
     for document in patch.documents:
         wanted = identify(document)
@@ -57,22 +362,37 @@ def apply_patch(resources: list[Resource], patch: Patch, schemas: Schemas | None
             problems.append(_fail(message, document))
         elif is_complete:
             problems.append(_report_unmatched(document, patch, resources))
-    return Applied(resources, tuple(problems))
+    return Applied(resources, problems)
 
 
-def _merge_selected(resources: list[Resource], patch: Patch, schemas: Schemas | None, *, is_complete: bool) -> Applied:
-    """Merge a patch into the objects that its target selects."""
-    if len(patch.documents) > 1:
+def _apply_to_target(resources: list[Resource], patch: Patch, schemas: Schemas | None, *, is_complete: bool) -> Applied:
+    """Merge a patch, or apply its operations, to the objects that its target selects."""
+    is_merge = not any(isinstance(document, list) for document in patch.documents)
+    operations = [each for document in patch.documents if isinstance(document, list) for each in document]
+    faults = [_fail("an operation needs `op` and `path`; add them", each) for each in operations if not _is_valid(each)]
+    if not faults and patch.target is None:
+        faults = [_fail("a JSON patch needs a `target`; add it", patch.listed)]
+    if is_merge and len(patch.documents) > 1:
         message = "a patch with a `target` must have one document; list each document as a patch of its own"
-        return Applied(resources, (_fail(message, patch.listed),))
+        faults = [_fail(message, patch.listed)]
+    if faults or patch.target is None:
+        return Applied(resources, faults)
     try:
-        selected = select(resources, patch.target or {})
+        selected = select(resources, patch.target)
     except PatternError as error:
         return Applied(resources, unbuilt=(f"the `target` of a patch: {error}",))
-    problems = [_report_unused_target(patch, resources)] if is_complete and not selected else []
+    problems = [_report_unused_target(patch.target, resources)] if is_complete and not selected else []
     for resource in selected:
-        resources = _merge(resources, resource, patch.documents[0], patch, schemas, problems)
-    return Applied(resources, tuple(problems))
+        if is_merge:
+            resources = _merge(resources, resource, patch.documents[0], patch, schemas, problems)
+            continue
+        if patch.stores_names:
+            resource.store_id()
+        failed: list[Problem] = []
+        changed = apply_json_patch(resource.node, operations, failed, replaces_missing=True)
+        problems += [_fail(f"{each.message}; this patch is applied to {resource.id}", each.node) for each in failed[:1]]
+        resource.node = copy_containers(changed)
+    return Applied(resources, problems)
 
 
 def _merge(
@@ -116,38 +436,12 @@ def _to_texts(field: str, node: Any) -> Any:
     } or None
 
 
-def _apply_operations(resources: list[Resource], patch: Patch, *, is_complete: bool) -> Applied:
-    operations = [each for document in patch.documents for each in (document if isinstance(document, list) else ())]
-    problems = [
-        _fail("an operation needs `op` and `path`; add them", each) for each in operations if not _is_valid(each)
-    ]
-    if problems:
-        return Applied(resources, tuple(problems))
-    if patch.target is None:
-        return Applied(resources, (_fail("a JSON patch needs a `target`; add it", patch.listed),))
-    try:
-        selected = select(resources, patch.target)
-    except PatternError as error:
-        return Applied(resources, unbuilt=(f"the `target` of a patch: {error}",))
-    if not selected and is_complete:
-        problems.append(_report_unused_target(patch, resources))
-    for resource in selected:
-        if patch.stores_names:
-            resource.store_id()
-        failed: list[Problem] = []
-        changed = apply_json_patch(resource.node, operations, failed, replaces_missing=True)
-        problems += [_fail(f"{each.message}; this patch is applied to {resource.id}", each.node) for each in failed[:1]]
-        resource.node = copy_containers(changed)
-    return Applied(resources, tuple(problems))
-
-
 def _is_valid(operation: Any) -> bool:
     fields = as_mapping(operation)
     return text_of(fields.get("op")) in _OPERATIONS and isinstance(value_of(fields.get("path")), str)
 
 
 def _report_unmatched(document: Any, patch: Patch, resources: Sequence[Resource]) -> Problem:
-    """Return the problem of a patch whose object is not in the build, which kustomize refuses."""
     wanted = identify(document)
     alike = [each.original_id for each in resources if each.original_id.kind == wanted.kind]
     for found in alike:
@@ -164,9 +458,7 @@ def _report_unmatched(document: Any, patch: Patch, resources: Sequence[Resource]
     return Problem("patch-matches-nothing", message, node, related=((patch.listed, "listed here"),))
 
 
-def _report_unused_target(patch: Patch, resources: Sequence[Resource]) -> Problem:
-    """Return the problem of a target that selects nothing, which kustomize accepts."""
-    target = patch.target or {}
+def _report_unused_target(target: Mapping[str, Any], resources: Sequence[Resource]) -> Problem:
     shown = ", ".join(f"{name} `{text_of(node)}`" for name, node in target.items())
     names = [each.name for each in resources if text_of(target.get("kind")) in ("", each.kind)]
     hint = did_you_mean(text_of(target.get("name")), names)
@@ -176,9 +468,3 @@ def _report_unused_target(patch: Patch, resources: Sequence[Resource]) -> Proble
 
 def _fail(message: str, node: Node) -> Problem:
     return Problem("kustomize-build-fails", message, node, category="gitops")
-
-
-def relate(problem: Problem) -> tuple[Related, ...]:
-    """Return the other locations of a problem."""
-    located = ((location_of(node), message) for node, message in problem.related)
-    return tuple(Related(location, message) for location, message in located if location)

@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.kustomize.kustomization import Kustomization, load, text_of
-from jobgen.kustomize.tree import (
-    CachedTree,
-    Plan,
-    SourceTree,
-    Use,
-    find_kustomizations,
-    resolve_path,
-)
+from jobgen.kustomize.tree import CachedTree, Plan, SourceTree, Use, find_kustomizations, reach, resolve_path
 from jobgen.model.data import Node, location_of
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.repo.files import KUSTOMIZATION_NAMES
+from jobgen.repo.files import is_kustomization
 
 _ROLES = {
-    "resources": "resource",
-    "bases": "resource",
+    **dict.fromkeys(("resources", "bases"), "resource"),
     "components": "component",
     "patchesStrategicMerge": "patch",
     "configurations": "configuration",
     "crds": "crds",
-    "generators": "transformer",
-    "transformers": "transformer",
-    "validators": "transformer",
+    **dict.fromkeys(("generators", "transformers", "validators"), "transformer"),
 }
-_BUILT = ("resource", "component")
 # A line that somebody has turned off: an item of a list, or the path of a patch.
 _ITEM = lazy_pattern(r"\s*-\s+[\"']?([\w./@-]+)[\"']?\s*(?:#.*)?$")
 _COMMENTED = lazy_pattern(r"\s*#+\s*(?:-\s+|-?\s*path:\s*)(?:path:\s*)?[\"']?([\w./@-]+)[\"']?\s*(?:#.*)?$")
@@ -52,49 +40,25 @@ def plan_kustomizations(tree: SourceTree, kustomizations: Iterable[str]) -> Plan
         below[path] = []
         for role, file, line in _list_uses(tree, known[path]):
             uses[file].append(Use(role, path, line))
-            if role in _BUILT:
+            if role in ("resource", "component"):
                 below[path].append(file)
-                pending += [file] if _is_kustomization(file) else []
+                pending += [file] if is_kustomization(file) else []
     real = sorted(path for path, each in known.items() if not each.is_other)
     used = {file for files in below.values() for file in files}
     unused = [path for path in real if path not in used]
     roots = [path for path in unused if not known[path].is_component]
-    components = [path for path in unused if known[path].is_component]
+    reached = {file for path in unused if known[path].is_component for file in reach(path, below)}
     members: dict[str, list[str]] = defaultdict(list)
-    reached: set[str] = set()
-    for path in components:
-        reached |= _reach(path, below)
-    for path in roots:
-        reached |= _add_members(path, below, members)
     # Kustomizations that use each other would have no root at all.
-    for path in real:
-        if path not in reached and not known[path].is_component:
-            roots.append(path)
-            reached |= _add_members(path, below, members)
-    frozen = {file: tuple(each) for file, each in members.items() if not _is_kustomization(file)}
-    return Plan(tuple(sorted(roots)), {file: tuple(each) for file, each in uses.items()}, frozen, tuple(components))
-
-
-def _is_kustomization(path: str) -> bool:
-    return posixpath.basename(path) in KUSTOMIZATION_NAMES
-
-
-def _add_members(root: str, below: Mapping[str, list[str]], members: dict[str, list[str]]) -> set[str]:
-    reached = _reach(root, below)
-    for file in reached:
-        members[file].append(root)
-    return reached
-
-
-def _reach(root: str, below: Mapping[str, list[str]]) -> set[str]:
-    reached: set[str] = set()
-    pending = [root]
-    while pending:
-        path = pending.pop()
-        if path not in reached:
-            reached.add(path)
-            pending += below.get(path, ())
-    return reached
+    for path in dict.fromkeys((*roots, *(path for path in real if not known[path].is_component))):
+        if path not in used or path not in reached:
+            files = reach(path, below)
+            reached |= files
+            roots += [path] if path in used else []
+            for file in files:
+                members[file].append(path)
+    frozen = {file: tuple(each) for file, each in members.items() if not is_kustomization(file)}
+    return Plan(tuple(sorted(roots)), {file: tuple(each) for file, each in uses.items()}, frozen)
 
 
 def _list_uses(tree: SourceTree, kustomization: Kustomization) -> Iterator[tuple[str, str, int]]:
@@ -105,24 +69,20 @@ def _list_uses(tree: SourceTree, kustomization: Kustomization) -> Iterator[tuple
         for file in _find_files(tree, kustomization.folder, text):
             listed.add(file)
             yield role, file, location.line if location else 1
-    yield from (each for each in _list_misplaced(tree, kustomization) if each[1] not in listed)
-    for number, line in enumerate(kustomization.text.split("\n"), 1):
+    lines = list(enumerate(kustomization.text.split("\n"), 1))
+    # Patches that are listed by their paths alone, as in older fields: the build fails, but they are patches.
+    has_misplaced = any("`patches`" in finding.message for finding in kustomization.findings)
+    for number, line in lines if has_misplaced else ():
+        match = _ITEM.match(line)
+        for file in _find_files(tree, kustomization.folder, match[1] if match else ""):
+            if file not in listed:
+                yield "patch", file, number
+    for number, line in lines:
         match = _COMMENTED.match(line) if "#" in line and len(line) < 1000 else None
         if match and ("/" in match[1] or "." in match[1]):
             for file in _find_files(tree, kustomization.folder, match[1]):
                 if file != kustomization.path:
                     yield "commented out", file, number
-
-
-def _list_misplaced(tree: SourceTree, kustomization: Kustomization) -> Iterator[tuple[str, str, int]]:
-    """Yield patches that are listed by their paths alone, as in older fields: the build fails, but they are patches."""
-    if not any("`patches`" in finding.message for finding in kustomization.findings):
-        return
-    for number, line in enumerate(kustomization.text.split("\n"), 1):
-        match = _ITEM.match(line)
-        yield from (
-            ("patch", file, number) for file in _find_files(tree, kustomization.folder, match[1] if match else "")
-        )
 
 
 def _find_files(tree: SourceTree, folder: str, text: str) -> list[str]:
@@ -148,11 +108,6 @@ def _list_paths(kustomization: Kustomization) -> Iterator[tuple[str, Node, str]]
             yield "generator input", source, text_of(source).rpartition("=")[2]
     openapi = as_mapping(kustomization.fields.get("openapi")).get("path")
     yield "openapi", openapi, text_of(openapi)
-    yield from _list_values(kustomization)
-
-
-def _list_values(kustomization: Kustomization) -> Iterator[tuple[str, Node, str]]:
-    """Yield the files with values for Helm charts."""
     fields = ("helmCharts", "helmChartInflationGenerator")
     for chart in [as_mapping(each) for field in fields for each in as_list(kustomization.fields.get(field))]:
         for node in (chart.get("valuesFile"), chart.get("values"), *as_list(chart.get("additionalValuesFiles"))):

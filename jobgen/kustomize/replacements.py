@@ -8,7 +8,8 @@ from typing import Any
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.kustomize.field_specs import Origin, split_path
 from jobgen.kustomize.kustomization import text_of
-from jobgen.kustomize.resource import Id, Resource
+from jobgen.kustomize.patches import MergeError
+from jobgen.kustomize.resource import NO_NAMESPACE, Id, Resource
 from jobgen.kustomize.select import PatternError, has_selected_metadata, is_selected, matches
 from jobgen.model.data import Location, Node, TracedScalar, is_null, location_of, override, value_of
 from jobgen.model.finding import Problem
@@ -19,42 +20,23 @@ from jobgen.yamlio.read.scalars import resolve
 _DEFAULT_PATH = "metadata.name"
 
 
-class UnsupportedError(Exception):
-    """A replacement that kustomize may apply, but jobgen cannot; the text says why."""
-
-
-class _FailedError(Exception):
-    """A replacement that kustomize cannot apply; the node at fault has the location."""
-
-    def __init__(self, message: str, node: Node) -> None:
-        super().__init__(message)
-        self.node = node
-
-
 def replace(resources: Sequence[Resource], replacement: Any, layer: str, problems: list[Problem]) -> None:
-    """Apply one replacement; what kustomize refuses is added to the problems.
-
-    Raises:
-        UnsupportedError: jobgen cannot apply it.
-
-    """
+    """Apply one replacement; what kustomize refuses becomes a problem, what jobgen cannot do is a PatternError."""
     try:
         _replace(resources, replacement, layer)
-    except _FailedError as failed:
+    except MergeError as failed:
         problems.append(Problem("kustomize-build-fails", str(failed), failed.node, category="gitops"))
-    except PatternError as error:
-        raise UnsupportedError(str(error)) from None
 
 
 def _replace(resources: Sequence[Resource], replacement: Any, layer: str) -> None:
     source, value = replacement.get("source"), replacement.get("sourceValue")
     if (source is None) == (value is None) or not replacement.get("targets"):
-        raise _FailedError("a replacement needs a `source` and `targets`; add what is missing", replacement)
+        raise MergeError("a replacement needs a `source` and `targets`; add what is missing", replacement)
     if source is not None:
         value = _find_source(resources, source)
     for target in replacement["targets"]:
         if not target.get("select"):
-            raise _FailedError("a target of a replacement needs `select`; add it", target)
+            raise MergeError("a target of a replacement needs `select`; add it", target)
         paths = as_list(target.get("fieldPaths")) or [_DEFAULT_PATH]
         for resource in resources:
             if _is_target(resource, target):
@@ -68,31 +50,29 @@ def _find_source(resources: Sequence[Resource], source: Any) -> Any:
     if len(found) != 1:
         shown = text_of(source.get("name")) or text_of(source.get("kind"))
         how = f"matches {len(found)} objects; add `kind`, `name` or `namespace`" if found else "matches no object"
-        raise _FailedError(f"the source `{shown}` of a replacement {how}", source.get("name", source))
+        raise MergeError(f"the source `{shown}` of a replacement {how}", source.get("name", source))
     path = text_of(source.get("fieldPath")) or _DEFAULT_PATH
     value = _look_up(found[0].node, split_steps(path))
     if value is None or is_null(value) or value in ({}, []):
         message = f"`{path}` is not a field of {found[0].id}, so its value cannot be copied"
-        raise _FailedError(message, source.get("fieldPath", source))
+        raise MergeError(message, source.get("fieldPath", source))
     options = as_mapping(source.get("options"))
     delimiter, index = text_of(options.get("delimiter")), value_of(options.get("index")) or 0
     if not delimiter:
         return value
     if isinstance(value, (dict, list)):
-        raise _FailedError("`delimiter` needs a scalar; remove it", options["delimiter"])
+        raise MergeError("`delimiter` needs a scalar; remove it", options["delimiter"])
     parts = text_of(value).split(delimiter)
     if not 0 <= index < len(parts):
-        raise _FailedError(f"`{index}` is not the index of a part of `{text_of(value)}`", options.get("index", source))
+        raise MergeError(f"`{index}` is not the index of a part of `{text_of(value)}`", options.get("index", source))
     return TracedScalar(parts[index], location_of(value) or Location(""))
 
 
 def _is_source(found: Id, source: Any) -> bool:
-    wanted = {name: text_of(source.get(name)) for name in ("group", "version", "kind", "name", "namespace")}
-    namespace = found.namespace if found.namespace != "_non_namespaceable_" else "default"
-    wanted_namespace = wanted.pop("namespace")
-    return all(not text or getattr(found, name) == text for name, text in wanted.items()) and (
-        not wanted_namespace or wanted_namespace in (found.namespace, namespace)
-    )
+    wanted = {name: text_of(source.get(name)) for name in ("group", "version", "kind", "name")}
+    namespace = found.namespace if found.namespace != NO_NAMESPACE else "default"
+    is_near = text_of(source.get("namespace")) in ("", found.namespace, namespace)
+    return is_near and all(text in ("", getattr(found, name)) for name, text in wanted.items())
 
 
 def _is_target(resource: Resource, target: Any) -> bool:
@@ -114,20 +94,15 @@ def split_steps(path: str) -> list[str]:
     """Split the path of a replacement; dots in brackets are part of a step."""
     steps: list[str] = []
     inside: list[str] = []
-    for part in split_path(path, "."):
+    parts = split_path(path, ".")
+    for at, part in enumerate(parts):
         inside.append(part)
-        if inside[0].startswith("[") and not part.endswith("]"):
+        if inside[0].startswith("[") and not part.endswith("]") and at + 1 < len(parts):
             continue
-        steps.append(_join(inside))
+        joined = ".".join(inside)
+        steps.append(joined.strip("[]") if len(inside) > 1 and "=" not in joined else joined)
         inside = []
-    if inside:
-        steps.append(_join(inside))
     return steps
-
-
-def _join(parts: list[str]) -> str:
-    joined = ".".join(parts)
-    return joined.strip("[]") if len(parts) > 1 and "=" not in joined else joined
 
 
 def _split_match(step: str) -> tuple[str, str] | None:
@@ -161,12 +136,12 @@ def _set(resource: Resource, value: Any, path: Node, options: Any, origin: Origi
     text = path if isinstance(path, str) else text_of(path)
     steps = split_steps(text)
     if len(steps) > MAX_DEPTH:
-        raise _FailedError(f"`{text}` has more than {MAX_DEPTH} steps", path)
+        raise MergeError(f"`{text}` has more than {MAX_DEPTH} steps", path)
     creates = origin if value_of(options.get("create")) is True else None
     found = list(_find(resource.node, steps, creates, value))
     if not found:
         message = f"`{text}` is not a field of {resource.id}; correct the path, or add `options: {{create: true}}`"
-        raise _FailedError(message, path if type(path) is TracedScalar else target)
+        raise MergeError(message, path if type(path) is TracedScalar else target)
     for parent, key in found:
         parent[key] = _replaced(parent[key], value, options, origin)
 
@@ -176,7 +151,7 @@ def _replaced(old: Any, value: Any, options: Any, origin: Origin) -> Any:
     delimiter, index = text_of(options.get("delimiter")), value_of(options.get("index")) or 0
     if isinstance(old, (dict, list)) or isinstance(value, (dict, list)):
         if delimiter:
-            raise _FailedError("`delimiter` needs a scalar; remove it", options["delimiter"])
+            raise MergeError("`delimiter` needs a scalar; remove it", options["delimiter"])
         copied = copy_containers(value)
         return override(copied, old) if isinstance(copied, (dict, list)) else origin.scalar(value_of(copied), old)
     text = text_of(value)
@@ -207,7 +182,7 @@ def _find(node: Any, steps: Sequence[str], creates: Origin | None, value: Any) -
             node[creates.key(step)] = _create(rest, value)
         keys = [step]
     elif isinstance(value_of(node), str):
-        raise UnsupportedError("a path into the text of a field")
+        raise PatternError("a path into the text of a field")
     else:
         keys = []
     for key in keys:
@@ -231,8 +206,7 @@ def _find_items(
     texts = [text_of(as_mapping(item).get(field)) if field else text_of(item) for item in items]
     found = [at for at, text in enumerate(texts) if text and (text == pattern or matches(text, f".*(?:{pattern}).*"))]
     if not found and creates:
-        named = {creates.key(field): creates.scalar(pattern)} if field else creates.scalar(pattern)
-        items.append(named)
+        items.append({creates.key(field): creates.scalar(pattern)} if field else creates.scalar(pattern))
         return [len(items) - 1]
     return found
 

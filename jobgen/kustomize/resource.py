@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -13,7 +14,9 @@ from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedMappi
 from jobgen.model.finding import Finding
 from jobgen.yamlio.read.exact import compose
 
-_NO_NAMESPACE = "_non_namespaceable_"
+_UNREADABLE = frozenset(("yaml-syntax", "template-text", "not-a-mapping", "unknown-anchor", "excessive-aliases"))
+NO_NAMESPACE = "_non_namespaceable_"
+"""In place of the namespace, for objects of the cluster."""
 
 
 class Id(NamedTuple):
@@ -27,26 +30,24 @@ class Id(NamedTuple):
     """`default` for objects without one, and a value that no namespace has for those of the cluster."""
 
     def __str__(self) -> str:
-        where = "" if self.namespace in ("default", _NO_NAMESPACE) else f"{self.namespace}/"
+        where = "" if self.namespace in ("default", NO_NAMESPACE) else f"{self.namespace}/"
         return f"{self.kind} {where}{self.name}"
 
 
+@dataclass(slots=True, eq=False)
 class Resource:
     """An object of a build. Transformers change its mappings and lists in place; leaves are shared, never changed."""
 
-    __slots__ = ("behavior", "file", "location", "needs_hash", "node", "position", "prefixes", "previous", "suffixes")
-
-    def __init__(self, node: dict[str, Any], file: str, position: int, location: Location) -> None:
-        self.node = node
-        self.file = file
-        self.position = position
-        self.location = location
-        self.previous: list[tuple[str, str, str]] = []
-        """The namespaces, names and kinds that it had."""
-        self.prefixes: list[str] = []
-        self.suffixes: list[str] = []
-        self.behavior = ""
-        self.needs_hash = False
+    node: dict[str, Any]
+    file: str
+    position: int
+    location: Location
+    previous: list[tuple[str, str, str]] = field(default_factory=list)
+    """The namespaces, names and kinds that it had."""
+    prefixes: list[str] = field(default_factory=list)
+    suffixes: list[str] = field(default_factory=list)
+    behavior: str = ""
+    needs_hash: bool = False
 
     @property
     def group_version(self) -> tuple[str, str]:
@@ -102,9 +103,7 @@ def identify(node: Node) -> Id:
     metadata = as_mapping(data.get("metadata"))
     api_version, kind = text_of(data.get("apiVersion")), text_of(data.get("kind"))
     group, _, version = api_version.rpartition("/")
-    namespace = text_of(metadata.get("namespace")) or "default"
-    if is_of_cluster(api_version, kind):
-        namespace = _NO_NAMESPACE
+    namespace = NO_NAMESPACE if is_of_cluster(api_version, kind) else text_of(metadata.get("namespace")) or "default"
     return Id(group, version, kind, text_of(metadata.get("name")), namespace)
 
 
@@ -115,10 +114,7 @@ def is_of_cluster(api_version: str, kind: str) -> bool:
 
 @lru_cache(maxsize=128)
 def read_documents(content: bytes, file: str, layer: str) -> tuple[tuple[Any, ...], tuple[Finding, ...]]:
-    """Return the documents of a file with locations, mappings or lists, and the findings if some cannot be read.
-
-    The last files are kept, so their data must not be changed.
-    """
+    """Return the documents of a file, which must not be changed, and the findings if some cannot be read."""
     source = read_traced(content, file)
     documents: list[Any] = [each.data for each in source.documents]
     findings: tuple[Finding, ...] = source.findings
@@ -127,10 +123,8 @@ def read_documents(content: bytes, file: str, layer: str) -> tuple[tuple[Any, ..
         data, found = compose(content.decode("utf-8", "replace"), file, 1, traced=True)
         documents, findings = ([], tuple(found)) if value_of(data) is None else ([data], ())
     is_valid = not any(each.rule in _UNREADABLE for each in findings)
-    return tuple(_rebuild(each, _stay, layer) for each in documents), () if is_valid and documents else findings
-
-
-_UNREADABLE = frozenset(("yaml-syntax", "template-text", "not-a-mapping", "unknown-anchor", "excessive-aliases"))
+    rebuilt = tuple(_rebuild(each, lambda location: location, layer) for each in documents)
+    return rebuilt, () if is_valid and documents else findings
 
 
 def read_inline(node: TracedScalar, lines: list[str], layer: str) -> tuple[list[Any], tuple[Finding, ...]]:
@@ -139,12 +133,16 @@ def read_inline(node: TracedScalar, lines: list[str], layer: str) -> tuple[list[
     line = lines[start.line - 1] if 0 < start.line <= len(lines) else ""
     text = str(node.value)
     documents, findings = read_documents(text.encode("utf-8", "surrogatepass"), start.file, layer)
-    below = _measure(lines, start.line, text) if line[start.column - 1 : start.column] == "|" else None
+    is_block = line[start.column - 1 : start.column] == "|"
+    # A literal block is moved down below its key, and to the right by its indentation.
+    blank = next((at for at, each in enumerate(text.split("\n")) if each.strip()), 0)
+    shown = lines[start.line + blank] if start.line + blank < len(lines) else ""
+    inside = text.split("\n")[blank]
+    down, right = start.line, max(len(shown) - len(shown.lstrip(" ")) - (len(inside) - len(inside.lstrip(" "))), 0)
 
     def move(location: Location) -> Location:
-        if below is None:
+        if not is_block:
             return start
-        down, right = below
         end = (location.end_line + down, location.end_column + right) if location.end_line else (0, 0)
         return Location(start.file, location.line + down, location.column + right, *end)
 
@@ -152,37 +150,23 @@ def read_inline(node: TracedScalar, lines: list[str], layer: str) -> tuple[list[
     return moved, tuple(finding._replace(location=move(finding.location)) for finding in findings)
 
 
-def _measure(lines: list[str], first: int, text: str) -> tuple[int, int]:
-    """Return by how many lines and columns the text of a literal block is moved in its file."""
-    blank = next((at for at, each in enumerate(text.split("\n")) if each.strip()), 0)
-    shown = lines[first + blank] if first + blank < len(lines) else ""
-    inside = text.split("\n")[blank] if text else ""
-    return first, max(len(shown) - len(shown.lstrip(" ")) - (len(inside) - len(inside.lstrip(" "))), 0)
-
-
-def _stay(location: Location) -> Location:
-    return location
-
-
 def _rebuild(node: Any, move: Callable[[Location], Location], layer: str) -> Any:
     """Return a tree with its layer named, with other locations, and with the texts that kustomize reads."""
     if type(node) is TracedMapping and not node:
         return TracedMapping(move(node.location), layer)
     if isinstance(node, dict):
-        return {_rebuild_key(key, move, layer): _rebuild(value, move, layer) for key, value in node.items()}
+        return {
+            _rebuild(key, move, layer) if type(key) is TracedKey else key: _rebuild(value, move, layer)
+            for key, value in node.items()
+        }
+    if type(node) is TracedKey:
+        is_word = node in ("true", "false") and node.written.lower() not in ("", "true", "false")
+        return TracedKey.at(node.written if is_word else str(node), move(node.location), layer)
     if type(node) is TracedList:
-        items = TracedList([_rebuild(item, move, layer) for item in node], move(node.location), layer)
-        items.item_locations = [move(each) for each in node.item_locations]
-        return items
+        items = [_rebuild(item, move, layer) for item in node]
+        return TracedList(items, move(node.location), layer, item_locations=map(move, node.item_locations))
     if type(node) is TracedScalar:
         is_word = isinstance(node.value, bool) and node.written.lower() not in ("", "true", "false")
         value = node.written if is_word else node.value
         return TracedScalar(value, move(node.location), layer, None, "" if is_word else node.written)
     return node
-
-
-def _rebuild_key(key: str, move: Callable[[Location], Location], layer: str) -> str:
-    if type(key) is not TracedKey:
-        return key
-    is_word = key in ("true", "false") and key.written.lower() not in ("", "true", "false")
-    return TracedKey.at(key.written if is_word else str(key), move(key.location), layer)

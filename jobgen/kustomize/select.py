@@ -14,12 +14,11 @@ from jobgen.model.lazy_re import lazy_pattern
 
 _Part: TypeAlias = Callable[[str, frozenset[int]], frozenset[int]]
 """A part of a pattern: the positions after it in a text, for some positions before it."""
-
 _MAX_PATTERN = 1000
-_MAX_TEXT = 1000
 _MAX_REPEAT = 100
 _MAX_INNER = 10
 _MAX_LOOPS = 3
+_MAX_SELECTOR = 2_000
 _CLASSES: dict[str, Callable[[str], bool]] = {
     "d": lambda char: char in "0123456789",
     "w": lambda char: char.isascii() and (char.isalnum() or char == "_"),
@@ -28,17 +27,12 @@ _CLASSES: dict[str, Callable[[str], bool]] = {
 
 
 class PatternError(ValueError):
-    """A pattern that is invalid, or that is not supported; the text says which."""
+    """A pattern or a path that is invalid, or that is not supported; the text says which."""
 
 
 def matches(text: str, pattern: str) -> bool:
-    """Return True if a pattern matches a whole text.
-
-    Raises:
-        PatternError: the pattern cannot be used.
-
-    """
-    if len(text) > _MAX_TEXT:
+    """Return True if a pattern matches a whole text; raise PatternError if it cannot be used."""
+    if len(text) > 1000:
         raise PatternError("a name is too long to be matched")
     return len(text) in _compile(pattern)(text, frozenset((0,)))
 
@@ -55,8 +49,6 @@ def _compile(pattern: str) -> _Part:
 
 
 class _Parser:
-    """Reads a pattern from left to right."""
-
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         self.at = 0
@@ -124,12 +116,11 @@ class _Parser:
             return lambda text, at: at & {0 if char == "^" else len(text)}
         if char in ("*", "+", "?"):
             raise PatternError(f"`{self.pattern}` has nothing to repeat before `{char}`")
-        return _match_one(self.character_class() if char == "[" else self.character(char))
-
-    def character(self, char: str) -> Callable[[str], bool]:
         if char == ".":
-            return lambda found: found != "\n"
-        return self.escape() if char == "\\" else lambda found: found == char
+            return _match_one(lambda found: found != "\n")
+        if char == "[":
+            return _match_one(self.character_class())
+        return _match_one(self.escape() if char == "\\" else lambda found: found == char)
 
     def escape(self) -> Callable[[str], bool]:
         char = self.peek()
@@ -190,6 +181,7 @@ def _repeat(part: _Part, least: int, most: int | None) -> _Part:
     return run
 
 
+_WHOLE_NUMBER = lazy_pattern(r"-?[0-9]{1,18}\Z")
 _REQUIREMENT = lazy_pattern(
     r"\s*(?:(?P<not>!\s*)?(?P<alone>[\w./-]+)\s*(?=,|\Z)|(?P<key>[\w./-]+)\s*"
     r"(?:(?P<sign>==|=|!=|>|<)\s*(?P<value>[\w.-]*)|(?P<word>in|notin)\s*\((?P<values>[\w.,\s-]*)\)))\s*(?:,|\Z)"
@@ -197,19 +189,14 @@ _REQUIREMENT = lazy_pattern(
 
 
 def select(resources: Iterable[Resource], selector: Mapping[str, Node]) -> list[Resource]:
-    """Return the objects that the `target` of a patch selects, also by a name or namespace that they had.
-
-    Raises:
-        PatternError: a pattern or a selector cannot be used.
-
-    """
+    """Return the objects that the `target` of a patch selects, also by a name or namespace that they had."""
     wanted = {name: text_of(node) for name, node in selector.items()}
     return [
         each
         for each in resources
-        if _is_type(each.id, wanted)
-        and any(_is_match(found.name, wanted, "name") for found in (each.original_id, each.id))
-        and any(_is_match(found.namespace, wanted, "namespace") for found in (each.original_id, each.id))
+        if _is_match([each.id], wanted, "group", "version", "kind")
+        and _is_match([each.original_id, each.id], wanted, "name")
+        and _is_match([each.original_id, each.id], wanted, "namespace")
         and has_selected_metadata(each, wanted)
     ]
 
@@ -225,32 +212,20 @@ def has_selected_metadata(resource: Resource, wanted: Mapping[str, Node]) -> boo
 def is_selected(found: Id, wanted: Mapping[str, Node]) -> bool:
     """Return True if an identity matches the patterns of a selector."""
     texts = {name: text_of(node) for name, node in wanted.items()}
-    return (
-        _is_type(found, texts)
-        and _is_match(found.name, texts, "name")
-        and _is_match(found.namespace, texts, "namespace")
-    )
+    return _is_match([found], texts, "group", "version", "kind", "name", "namespace")
 
 
-def _is_type(found: Id, wanted: Mapping[str, str]) -> bool:
-    return all(_is_match(getattr(found, name), wanted, name) for name in ("group", "version", "kind"))
-
-
-def _is_match(text: str, wanted: Mapping[str, str], name: str) -> bool:
-    pattern = wanted.get(name)
-    return not pattern or text == pattern or matches(text, pattern)
-
-
-_MAX_SELECTOR = 2_000
+def _is_match(ids: Iterable[Id], wanted: Mapping[str, str], *names: str) -> bool:
+    """Return True if one of some identities matches the patterns for all these parts."""
+    for found in ids:
+        pairs = ((getattr(found, name), wanted.get(name, "")) for name in names)
+        if all(not pattern or text == pattern or matches(text, pattern) for text, pattern in pairs):
+            return True
+    return False
 
 
 def matches_labels(labels: Mapping[str, Any], selector: str) -> bool:
-    """Return True if labels match a selector such as `app=web,tier in (a, b)`.
-
-    Raises:
-        PatternError: the selector is invalid.
-
-    """
+    """Return True if labels match a selector such as `app=web,tier in (a, b)`; raise PatternError if it is invalid."""
     if len(selector) > _MAX_SELECTOR:
         raise PatternError(f"the selector has more than {_MAX_SELECTOR} characters")
     at = 0
@@ -272,17 +247,9 @@ def _meets(labels: Mapping[str, Any], parts: Mapping[str, str | None]) -> bool:
     if parts["word"]:
         listed = [each.strip() for each in (parts["values"] or "").split(",")]
         return (value in listed) == (parts["word"] == "in")
-    return _SIGNS[parts["sign"] or "="](value, parts["value"] or "")
-
-
-def _is_number(text: str | None) -> bool:
-    return text is not None and text.lstrip("-").isdecimal() and len(text) < 20
-
-
-_SIGNS: dict[str, Callable[[str | None, str], bool]] = {
-    "=": lambda value, wanted: value == wanted,
-    "==": lambda value, wanted: value == wanted,
-    "!=": lambda value, wanted: value != wanted,
-    ">": lambda value, wanted: _is_number(value) and _is_number(wanted) and int(value or 0) > int(wanted),
-    "<": lambda value, wanted: _is_number(value) and _is_number(wanted) and int(value or 0) < int(wanted),
-}
+    sign, wanted = parts["sign"] or "=", parts["value"] or ""
+    if sign in ("<", ">"):
+        if not all(_WHOLE_NUMBER.match(each) for each in (value or "", wanted)):
+            return False
+        return int(value or 0) > int(wanted) if sign == ">" else int(value or 0) < int(wanted)
+    return (value == wanted) != (sign == "!=")

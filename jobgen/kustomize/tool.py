@@ -6,7 +6,7 @@ import os
 import posixpath
 import subprocess
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +32,7 @@ from jobgen.model.limits import MAX_STDIN_BYTES
 from jobgen.repo.files import BuiltObject
 from jobgen.yamlio.read import read
 
-_SAME = b"same"
-_MAX_SECONDS = 60
 _MAX_MEMORY = 4 * 1024**3
-_MAX_MESSAGE = 300
 # What comes before the reason in the messages of kustomize, also several times.
 _NOISE = lazy_pattern(
     r"(?:error: |Error: |accumulating (?:resources|components): |accumulateFile |accumulation err='[^']*': )+"
@@ -50,17 +47,18 @@ def use_tool(tree: SourceTree, own: Build, tool: Tool) -> Build:
     It is not used if a part of the build is not local, nor if the kustomization is already known to fail.
     """
     folder = tree.folder if isinstance(tree, FolderTree) and isinstance(tree.folder, Path) else None
-    if folder is None or set(own.unbuilt) - own.needs_tool or _is_known_to_fail(own):
+    fails = any(
+        each.severity is Severity.ERROR or each.rule == "kustomization-load-restricted" for each in own.findings
+    )
+    if folder is None or set(own.unbuilt) - own.needs_tool or fails:
         return own
     found: list[Build] = []
 
     def compare() -> bytes | None:
         """Note that the tool builds the same objects; the objects are never kept."""
         found.append(_build(tree, own, tool, folder))
-        is_same = found[0].by == tool.name and [each.data for each in found[0].objects] == [
-            each.data for each in own.objects
-        ]
-        return _SAME if is_same else None
+        built, known = ([each.data for each in build.objects] for build in (found[0], own))
+        return b"same" if found[0].by == tool.name and built == known else None
 
     contents = [part for path in sorted(own.files) for part in (path, tree.read(path).content)]
     version = (tool.path, str(os.stat(tool.path).st_mtime_ns), own.root)
@@ -81,11 +79,6 @@ def _build(tree: SourceTree, own: Build, tool: Tool, folder: Path) -> Build:
     return own._replace(objects=objects, unbuilt=(), by=tool.name, needs_tool=frozenset())
 
 
-def _is_known_to_fail(own: Build) -> bool:
-    rules = {each.rule for each in own.findings if each.severity is Severity.ERROR}
-    return bool(rules) or any(each.rule == "kustomization-load-restricted" for each in own.findings)
-
-
 def _run(tool: Tool, folder: Path) -> tuple[bytes | None, str]:
     """Run a tool on a folder; return what it prints, or None and its message, which is empty if it did not end."""
     command = [tool.path, "build" if tool.name == "kustomize" else "kustomize", str(folder)]
@@ -96,7 +89,7 @@ def _run(tool: Tool, folder: Path) -> tuple[bytes | None, str]:
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_MAX_SECONDS,
+            timeout=60,
             check=False,
             env=environment,
             cwd=folder,
@@ -120,9 +113,8 @@ def _limit_memory() -> None:
 
 
 def _report(tree: SourceTree, own: Build, tool: Tool, message: str, folder: str) -> Finding:
-    """Return the finding that a tool fails, on the file that its message names."""
     lines = [line for line in message.replace(f"{folder}/", "").strip().splitlines() if line and line[0] != "#"]
-    reason = _NOISE.sub("", lines[-1] if lines else "it said nothing")[:_MAX_MESSAGE].replace("`", "'")
+    reason = _NOISE.sub("", lines[-1] if lines else "it said nothing")[:300].replace("`", "'")
     named = sorted((each for each in own.files if each in message and each != own.root), key=len)
     location = Location(named[-1] if named and tree.exists(named[-1]) else own.root)
     shown = f"{tool.name} cannot build this kustomization: {reason}; correct it"
@@ -137,21 +129,14 @@ def _transfer(built: Sequence[dict[str, Any]], own: Build) -> tuple[BuiltObject,
     matched = [known[identify(data)].pop(0) if known[identify(data)] else None for data in built]
     # A name may differ, for example by its hash.
     rest: dict[str, list[BuiltObject]] = defaultdict(list)
-    for left in known.values():
-        for each in left:
-            rest[identify(each.data).kind].append(each)
+    for each in (each for left in known.values() for each in left):
+        rest[identify(each.data).kind].append(each)
     objects: list[BuiltObject] = []
     for data, like in zip(built, matched, strict=True):
         others = rest[identify(data).kind]
-        found = like or (others.pop(0) if others else None)
-        location = found.location if found else Location(own.root)
-        traced = (
-            found.traced
-            if found and found.data == data
-            else _locate(data, found.traced if found else None, location, "")
-        )
-        file, position = (found.file, found.position) if found else (own.root, 0)
-        objects.append(BuiltObject(data, traced, file, position, location))
+        found = like or (others.pop(0) if others else BuiltObject({}, {}, own.root, 0, Location(own.root)))
+        traced = found.traced if found.data == data else _locate(data, found.traced, found.location, "")
+        objects.append(found._replace(data=data, traced=traced))
     return tuple(objects)
 
 
@@ -163,41 +148,30 @@ def _locate(value: Any, like: Node, location: Location, layer: str) -> Any:
         if not value:
             return TracedMapping(location, layer)
         others: Mapping[str, Node] = like if isinstance(like, dict) else {}
-        keys = {key: key for key in others}
-        return {
-            _locate_key(key, keys.get(key), location, layer): _locate(
-                item, others.get(key), location_of(keys.get(key)) or location, layer
-            )
-            for key, item in value.items()
-        }
+        keys = {key: key for key in others if type(key) is TracedKey}
+        located: dict[str, Any] = {}
+        for name, item in value.items():
+            key = keys.get(name) or TracedKey.at(name, location, layer)
+            located[key] = _locate(item, others.get(name), key.location, layer)
+        return located
     if isinstance(value, list):
-        find = _match_items(like if isinstance(like, list) else [])
-        return TracedList(
-            [_locate(item, find(at, item), location, layer) for at, item in enumerate(value)], location, layer
-        )
+        found = like if isinstance(like, list) else []
+        items = [_locate(item, _match_item(found, at, item), location, layer) for at, item in enumerate(value)]
+        return TracedList(items, location, layer)
     if type(like) is TracedScalar and type(like.value) is type(value) and like.value == value:
         return like
     overridden = like.overridden if type(like) is TracedScalar else None
     return TracedScalar(value, location, layer, overridden)
 
 
-def _locate_key(key: str, like: str | None, location: Location, layer: str) -> TracedKey:
-    return like if type(like) is TracedKey else TracedKey.at(key, location, layer)
-
-
-def _match_items(items: Sequence[Node]) -> Callable[[int, Any], Node]:
-    """Return a function that finds the item like another: by a name, else by its value, else by its position."""
-
-    def find(at: int, item: Any) -> Node:
-        if isinstance(item, dict):
-            name = next((each for each in _NAMES if each in item), None)
-            if name is not None:
-                named = (each for each in items if isinstance(each, dict) and _is_same(each.get(name), item[name]))
-                return next(named, None)
-        same = next((each for each in items if not isinstance(each, (dict, list)) and value_of(each) == item), None)
-        return same if same is not None else items[at] if at < len(items) else None
-
-    return find
+def _match_item(items: Sequence[Node], at: int, item: Any) -> Node:
+    """Return the item of a list like another: by a name, else by its value, else by its position."""
+    name = next((each for each in _NAMES if isinstance(item, dict) and each in item), None)
+    if name is not None:
+        named = (each for each in items if isinstance(each, dict) and _is_same(each.get(name), item[name]))
+        return next(named, None)
+    same = next((each for each in items if not isinstance(each, (dict, list)) and value_of(each) == item), None)
+    return same if same is not None else items[at] if at < len(items) else None
 
 
 def _is_same(one: Node, other: Any) -> bool:

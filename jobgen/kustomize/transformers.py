@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from jobgen.k8s.nodes import as_list, as_mapping
+from jobgen.kustomize import field_specs
 from jobgen.kustomize.field_specs import (
-    COMMON_ANNOTATIONS,
-    COMMON_LABELS,
-    IMAGES,
-    LABELS,
-    NAME,
-    NAMESPACE,
-    REPLICAS,
-    TEMPLATE_LABELS,
+    REFERENCES,
+    VARIABLES,
     FieldSpec,
     Origin,
+    Reference,
     find_fields,
     set_entry,
-    set_pair,
+    split_path,
 )
 from jobgen.kustomize.kustomization import Kustomization, text_of
-from jobgen.kustomize.resource import Id, Resource, is_of_cluster
+from jobgen.kustomize.resource import NO_NAMESPACE, Id, Resource, is_of_cluster
 from jobgen.kustomize.select import PatternError, matches
-from jobgen.model.data import Node, location_of, value_of
+from jobgen.model.data import Node, TracedScalar, is_null, location_of, value_of, with_value
 from jobgen.model.finding import Problem
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.suggest import find_key
 
 Config = Mapping[str, Sequence[FieldSpec]]
 """Fields that configurations add to those that kustomize knows, by the name of the transformer."""
-
 _UNPREFIXED = (("CustomResourceDefinition", ""), ("APIService", "apiregistration.k8s.io"), ("Namespace", ""))
 _TAG = r"(:[a-zA-Z0-9_.{}\-]*)?(@sha256:[a-zA-Z0-9_.{}\-]*)?"
 
@@ -58,68 +57,50 @@ def set_namespace(kustomization: Kustomization, resources: Iterable[Resource], c
             holders += [each for each in subjects if text_of(as_mapping(each).get("name")) == "default"]
         for holder in holders:
             set_entry(holder, "namespace", namespace, origin)
-        for spec in _specs_of(resource, (*NAMESPACE, *config.get("namespace", ()))):
+        for spec in _specs_of(resource, (*field_specs.NAMESPACE, *config.get("namespace", ()))):
             if spec.path != "metadata/namespace" and (spec.path != "metadata/name" or api_version == "v1"):
                 for parent, key in list(find_fields(resource.node, spec, origin)):
                     set_entry(parent, key, namespace, origin)
 
 
-def add_prefix(kustomization: Kustomization, resources: Iterable[Resource], config: Config) -> None:
-    """Apply `namePrefix`."""
-    _rename(kustomization, "namePrefix", resources, config, lambda affix, name: affix + name)
-
-
-def add_suffix(kustomization: Kustomization, resources: Iterable[Resource], config: Config) -> None:
-    """Apply `nameSuffix`."""
-    _rename(kustomization, "nameSuffix", resources, config, lambda affix, name: name + affix)
-
-
-def _rename(
-    kustomization: Kustomization,
-    field: str,
-    resources: Iterable[Resource],
-    config: Config,
-    join: Callable[[str, str], str],
-) -> None:
-    node = kustomization.fields.get(field)
-    affix = text_of(node)
-    if not affix:
-        return
-    origin = origin_of(kustomization, field, node)
-    for resource in resources:
-        found = resource.original_id
-        if any(kind == found.kind and group in ("", found.group) for kind, group in _UNPREFIXED):
-            continue
-        for spec in (*NAME, *config.get(field, ())):
-            if not spec.selects(found.group, found.version, found.kind):
+def add_affixes(kustomization: Kustomization, resources: Sequence[Resource], config: Config) -> None:
+    """Apply `namePrefix`, then `nameSuffix`."""
+    for field in ("namePrefix", "nameSuffix"):
+        node = kustomization.fields.get(field)
+        affix = text_of(node)
+        origin = origin_of(kustomization, field, node)
+        for resource in resources if affix else ():
+            found = resource.original_id
+            if any(kind == found.kind and group in ("", found.group) for kind, group in _UNPREFIXED):
                 continue
-            if spec.path == "metadata/name":
-                (resource.prefixes if field == "namePrefix" else resource.suffixes).append(affix)
-                resource.store_id()
-            for parent, key in find_fields(resource.node, spec):
-                parent[key] = origin.scalar(join(affix, text_of(parent[key])), parent[key])
+            for spec in (FieldSpec("metadata/name"), *config.get(field, ())):
+                if not spec.selects(found.group, found.version, found.kind):
+                    continue
+                if spec.path == "metadata/name":
+                    (resource.prefixes if field == "namePrefix" else resource.suffixes).append(affix)
+                    resource.store_id()
+                for parent, key in find_fields(resource.node, spec):
+                    name = text_of(parent[key])
+                    parent[key] = origin.scalar(affix + name if field == "namePrefix" else name + affix, parent[key])
 
 
-def add_labels(kustomization: Kustomization, resources: Sequence[Resource], config: Config) -> None:
-    """Apply `labels`, then `commonLabels`."""
+def add_metadata(kustomization: Kustomization, resources: Sequence[Resource], config: Config) -> None:
+    """Apply `labels`, then `commonLabels`, then `commonAnnotations`."""
     for label in kustomization.items("labels"):
         custom = (*map(parse_spec, as_list(label.get("fields"))), *config.get("labels", ()))
         if value_of(label.get("includeSelectors")):
-            specs = (*custom, *COMMON_LABELS, *config.get("commonLabels", ()))
+            specs = (*custom, *field_specs.COMMON_LABELS, *config.get("commonLabels", ()))
         elif value_of(label.get("includeTemplates")):
-            specs = (*custom, *TEMPLATE_LABELS, *config.get("templateLabels", ()))
+            specs = (*custom, *field_specs.TEMPLATE_LABELS, *config.get("templateLabels", ()))
         else:
-            specs = (*custom, *LABELS)
+            specs = (*custom, *field_specs.LABELS)
         _set_pairs(kustomization, "labels", label.get("pairs"), resources, specs)
-    specs = (*COMMON_LABELS, *config.get("commonLabels", ()))
-    _set_pairs(kustomization, "commonLabels", kustomization.fields.get("commonLabels"), resources, specs)
-
-
-def add_annotations(kustomization: Kustomization, resources: Sequence[Resource], config: Config) -> None:
-    """Apply `commonAnnotations`."""
-    specs = (*COMMON_ANNOTATIONS, *config.get("commonAnnotations", ()))
-    pairs = kustomization.fields.get("commonAnnotations")
-    _set_pairs(kustomization, "commonAnnotations", pairs, resources, specs)
+    for field, common in (
+        ("commonLabels", field_specs.COMMON_LABELS),
+        ("commonAnnotations", field_specs.COMMON_ANNOTATIONS),
+    ):
+        specs = (*common, *config.get(field, ()))
+        _set_pairs(kustomization, field, kustomization.fields.get(field), resources, specs)
 
 
 def _set_pairs(
@@ -132,7 +113,11 @@ def _set_pairs(
     for resource in resources if entries else ():
         for spec in _specs_of(resource, specs):
             for name, value, origin in entries:
-                set_pair(resource.node, spec, name, value, origin)
+                for parent, key in find_fields(resource.node, spec, origin):
+                    if key not in parent or is_null(parent[key]):
+                        parent[origin.key(key)] = {}
+                    if isinstance(parent[key], dict):
+                        set_entry(parent[key], name, value, origin)
 
 
 def set_replicas(
@@ -142,9 +127,10 @@ def set_replicas(
     for item in kustomization.items("replicas"):
         name, origin = text_of(item.get("name")), origin_of(kustomization, "replicas", item.get("count"))
         found = False
-        for spec in (*REPLICAS, *config.get("replicas", ())):
+        for spec in (*field_specs.REPLICAS, *config.get("replicas", ())):
             for resource in resources:
-                if any(_is_named(each, name, spec) for each in (*resource.previous_ids, resource.id)):
+                ids = [each for each in (*resource.previous_ids, resource.id) if each.name == name]
+                if any(spec.selects(each.group, each.version, each.kind) for each in ids):
                     found = True
                     if spec in _specs_of(resource, [spec]):
                         for parent, key in list(find_fields(resource.node, spec, origin)):
@@ -152,10 +138,6 @@ def set_replicas(
         if not found:
             message = f"`{name}` is not the name of a workload in this build; correct the name"
             problems.append(Problem("kustomize-build-fails", message, item.get("name", item), category="gitops"))
-
-
-def _is_named(found: Id, name: str, spec: FieldSpec) -> bool:
-    return found.name == name and spec.selects(found.group, found.version, found.kind)
 
 
 def set_images(kustomization: Kustomization, resources: Iterable[Resource], config: Config) -> Iterator[str]:
@@ -168,7 +150,7 @@ def set_images(kustomization: Kustomization, resources: Iterable[Resource], conf
                     if resource.kind == "CustomResourceDefinition":
                         continue
                     _change_containers(resource.node, change)
-                    for spec in _specs_of(resource, (*IMAGES, *config.get("images", ()))):
+                    for spec in _specs_of(resource, (*field_specs.IMAGES, *config.get("images", ()))):
                         for parent, key in find_fields(resource.node, spec):
                             change.apply(parent, key)
             except PatternError as error:
@@ -176,8 +158,6 @@ def set_images(kustomization: Kustomization, resources: Iterable[Resource], conf
 
 
 class _ImageChange:
-    """One entry of `images`."""
-
     def __init__(self, kustomization: Kustomization, field: str, item: Any) -> None:
         self.name, self.new_name, self.tag, self.digest, self.suffix = (
             text_of(item.get(name)) for name in ("name", "newName", "newTag", "digest", "tagSuffix")
@@ -187,7 +167,9 @@ class _ImageChange:
 
     def apply(self, parent: dict[str, Any], key: str) -> None:
         image = value_of(parent[key])
-        if not isinstance(image, str) or not self.matches(image):
+        # Most names are literal: the first part of the image decides without a pattern.
+        may_match = isinstance(image, str) and ("." in self.name or image.startswith(self.name[:1]))
+        if not may_match or not matches(image, self.name + _TAG):
             return
         name, tag, digest = split_image(image)
         if self.tag or self.digest:
@@ -197,12 +179,6 @@ class _ImageChange:
         changed = (self.new_name or name) + (f":{tag}" if tag else "") + (f"@{digest}" if digest else "")
         if changed != image:
             parent[key] = self.origin.scalar(changed, parent[key])
-
-    def matches(self, image: str) -> bool:
-        # Most names are literal: the first part of the image decides without a pattern.
-        if "." not in self.name and not image.startswith(self.name[:1]):
-            return False
-        return matches(image, self.name + _TAG)
 
 
 def split_image(image: str) -> tuple[str, str, str]:
@@ -238,3 +214,186 @@ def _specs_of(resource: Resource, specs: Iterable[FieldSpec]) -> list[FieldSpec]
     group, version = resource.group_version
     kind = resource.kind
     return [spec for spec in specs if spec.path and spec.selects(group, version, kind)]
+
+
+# Names that refer to other objects follow them when transformers rename them; variables get their values.
+
+_VARIABLE = lazy_pattern(r"\$(?:(\$)|\(([^)]*)\))")
+_ACCOUNT = "ServiceAccount"
+
+
+def parse_references(nodes: Iterable[Node]) -> list[Reference]:
+    """Return the name references of a configuration."""
+    parsed = [(parse_spec(node), as_list(as_mapping(node).get("fieldSpecs"))) for node in nodes]
+    return [Reference(of.kind, of.group, of.version, tuple(map(parse_spec, fields))) for of, fields in parsed]
+
+
+def update_references(resources: Sequence[Resource], custom: Sequence[Reference]) -> None:
+    """Write the names that objects have now into the fields that refer to them."""
+    if not any(each.previous for each in resources):
+        return
+    by_name: dict[str, list[Resource]] = defaultdict(list)
+    for resource in resources:
+        for name in dict.fromkeys(name for _, name, _ in resource.previous):
+            by_name[name].append(resource)
+    namespaces = {each.original_id.namespace for each in resources}
+    specs: dict[tuple[str, str, str], list[tuple[FieldSpec, Reference]]] = {}
+    for resource in resources:
+        key = resource.original_id[:3]
+        if key not in specs:
+            every = [(spec, each) for each in (*REFERENCES, *custom) for spec in each.fields]
+            specs[key] = [(spec, each) for spec, each in every if spec.path and spec.selects(*key)]
+        for spec, reference in specs[key]:
+            for parent, field in find_fields(resource.node, spec):
+                _update(parent, field, _Referrer(resource, spec, reference, by_name, namespaces))
+
+
+class _Referrer(NamedTuple):
+    """An object with a field that names objects of a kind."""
+
+    resource: Resource
+    spec: FieldSpec
+    reference: Reference
+    by_name: Mapping[str, Sequence[Resource]]
+    """All objects by the names that they had."""
+    namespaces: Collection[str]
+    """The namespaces of the files."""
+
+    def find(self, name: str, namespace: str | None = None) -> Resource | None:
+        """Return the object that a name refers to; None if there is none, or more than one."""
+        found = [each for each in self.by_name.get(name, ()) if self.may_refer(each, name)]
+        if namespace is not None:
+            # The namespaces of the files count, if any object had this one.
+            is_old = namespace in self.namespaces
+            found = [each for each in found if (each.original_id if is_old else each.id).namespace == namespace]
+        if len(found) != 1:
+            found = [each for each in found if _is_affixed_alike(each, self.resource, allow_empty=True)]
+        if len(found) > 1:
+            found = [each for each in found if _is_affixed_alike(each, self.resource, allow_empty=False)]
+        same = {(each.name, each.namespace if namespace is not None else "") for each in found}
+        return found[0] if len(same) == 1 else None
+
+    def may_refer(self, other: Resource, name: str) -> bool:
+        ids = other.previous_ids
+        if not any(each.name == name for each in ids):
+            return False
+        wanted = self.reference
+        if not any(_is_type(each, wanted.group, wanted.version, wanted.kind) for each in ids):
+            return False
+        role = as_mapping(self.resource.node.get("roleRef"))
+        if self.spec.path.endswith("roleRef/name") and {"apiGroup", "kind"} <= role.keys():
+            group, kind = text_of(role["apiGroup"]), text_of(role["kind"])
+            if not any(_is_type(each, group, "", kind) for each in ids):
+                return False
+        # The object is in the same namespace, or one of both belongs to the cluster.
+        own, others = self.resource.id.namespace, other.id.namespace
+        if NO_NAMESPACE in (own, others) or own == others:
+            return True
+        subjects = as_list(self.resource.node.get("subjects"))
+        named = [as_mapping(each) for each in subjects] if self.resource.kind == "RoleBinding" else []
+        accounts = {text_of(each.get("namespace")) for each in named if text_of(each.get("kind")) == _ACCOUNT}
+        return other.kind == _ACCOUNT and other.namespace in accounts
+
+
+def _is_type(found: Id, group: str, version: str, kind: str) -> bool:
+    return group in ("", found.group) and version in ("", found.version) and kind in ("", found.kind)
+
+
+def _is_affixed_alike(one: Resource, two: Resource, *, allow_empty: bool) -> bool:
+    """Return True if two objects got the same prefixes and suffixes, as far as both have any."""
+    for first, second in ((one.prefixes, two.prefixes), (one.suffixes, two.suffixes)):
+        shorter = min(len(first), len(second))
+        if not shorter and (allow_empty or len(first) == len(second)):
+            continue
+        if not shorter or first[-shorter:] != second[-shorter:]:
+            return False
+    return True
+
+
+def _update(parent: Any, key: Any, referrer: _Referrer) -> None:
+    node = parent[key]
+    if isinstance(node, list):
+        for index in range(len(node)):
+            _update(node, index, referrer)
+    elif isinstance(node, dict):
+        # The name and the namespace, for example of a subject of a role binding.
+        namespace = text_of(node["namespace"]) if "namespace" in node else None
+        found = referrer.find(text_of(node["name"]), namespace) if "name" in node else None
+        if found is None:
+            return
+        if found.name != text_of(node["name"]):
+            node["name"] = with_value(node["name"], found.name)
+        if found.namespace and found.namespace != namespace:
+            node[find_key(found.metadata, "namespace") or "namespace"] = found.metadata["namespace"]
+    elif not is_null(node):
+        found = referrer.find(text_of(node))
+        if found is not None and found.name != text_of(node):
+            parent[key] = with_value(node, found.name)
+
+
+def replace_variables(
+    resources: Sequence[Resource], variables: Sequence[Any], custom: Sequence[FieldSpec], problems: list[Problem]
+) -> None:
+    """Replace `$(NAME)` by the values of `vars`."""
+    values: dict[str, Node] = {}
+    for variable in variables:
+        found = _find_value(resources, variable)
+        if found is None:
+            message = f"`{text_of(variable.get('name'))}` names a field that no object of this build has"
+            problems.append(Problem("kustomize-build-fails", message, variable.get("name"), category="gitops"))
+        else:
+            values[text_of(variable.get("name"))] = found
+    for resource in resources if values else ():
+        group, version = resource.group_version
+        for spec in (*VARIABLES, *custom):
+            if spec.path and spec.selects(group, version, resource.kind):
+                for parent, key in find_fields(resource.node, spec):
+                    _replace(parent, key, values)
+
+
+def _find_value(resources: Sequence[Resource], variable: Any) -> Node:
+    wanted = as_mapping(variable.get("objref"))
+    group, _, version = text_of(wanted.get("apiVersion")).rpartition("/")
+    group, version = group or text_of(wanted.get("group")), version or text_of(wanted.get("version"))
+    name, kind, namespace = (text_of(wanted.get(field)) for field in ("name", "kind", "namespace"))
+    for resource in resources:
+        if any(
+            each[:4] == (group, version, kind, name) and namespace in ("", each.namespace)
+            for each in (*resource.previous_ids, resource.id)
+        ):
+            # A path such as `spec.ports[0].port`.
+            path = text_of(as_mapping(variable.get("fieldref")).get("fieldPath")) or "metadata.name"
+            node: Node = resource.node
+            for step in split_path(path.replace("[", ".").replace("]", ""), "."):
+                if isinstance(node, list) and step.isdecimal() and int(step) < len(node):
+                    node = node[int(step)]
+                else:
+                    node = as_mapping(node).get(step)
+            return node
+    return None
+
+
+def _replace(parent: Any, key: Any, values: Mapping[str, Node]) -> None:
+    node = parent[key]
+    if isinstance(node, (dict, list)):
+        for below in list(node) if isinstance(node, dict) else range(len(node)):
+            if not isinstance(node[below], (dict, list)):
+                _replace(node, below, values)
+    elif isinstance(value_of(node), str) and "$" in value_of(node):
+        text = value_of(node)
+        whole = _VARIABLE.fullmatch(text)
+        if whole and whole[2] is not None:
+            # A text that is one variable gets the type of its value.
+            found = values.get(whole[2])
+            changed = value_of(found) if type(found) is TracedScalar else text
+        else:
+            changed = _VARIABLE.sub(lambda match: _expand(match, values), text)
+        if changed != text:
+            parent[key] = with_value(node, changed)
+
+
+def _expand(match: re.Match[str], values: Mapping[str, Node]) -> str:
+    if match[1]:
+        return "$"
+    found = values.get(match[2])
+    return text_of(found) if found is not None and not isinstance(found, (dict, list)) else match[0]

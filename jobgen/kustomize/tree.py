@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
 from typing import NamedTuple, Protocol
 
 from jobgen.engine.inputs import FOLDER, describe, exists, find_program, is_link
-from jobgen.model.lazy_re import lazy_pattern
 from jobgen.repo.atomic import links_outside
-from jobgen.repo.commit import CommitPath, Folder
+from jobgen.repo.commit import CommitPath, Folder, read_committed
 from jobgen.repo.files import KUSTOMIZATION_NAMES, File, FileEntry, read_file, report_link_outside
-
-# What kustomize fetches: an address, or a repository of a well-known host.
-_REMOTE = lazy_pattern(
-    r"[a-zA-Z][a-zA-Z0-9+.-]*+://|git::|gh:|[\w.-]++@[\w.-]++:|(?:www\.)?(?:github|gitlab|bitbucket)\.[a-z]+[/:]"
-    r"|[^?]*+\?(?:[^?]*&)?(?:ref|version|timeout|submodules)=|[^/.]++\.[^/]++/[^\n]*(?:\.git(?:/|$)|//)"
-)
 
 
 class SourceTree(Protocol):
@@ -51,15 +44,12 @@ class FolderTree:
 
     @cached_property
     def _top(self) -> Folder:
-        """The folder of the whole repository."""
         folder = self.folder.resolve()
         return folder.parents[self.depth - 1] if self.depth else folder
 
     def read(self, path: str) -> File:
         """Return the content of a file, or the finding that explains why it is not read."""
         if isinstance(self.folder, CommitPath):
-            from jobgen.repo.commit import read_committed
-
             assert isinstance(self._top, CommitPath)
             return read_file(read_committed(self.folder / path, path, self._top))
         full = os.path.join(self.folder, path)
@@ -107,11 +97,6 @@ class CachedTree:
         self.is_folder = cache(tree.is_folder)
 
 
-def is_remote(path: str) -> bool:
-    """Return True if kustomize would fetch what is at a path that is not in the tree."""
-    return _REMOTE.match(path) is not None
-
-
 def resolve_path(tree: SourceTree, folder: str, path: str) -> str | None:
     """Return the path of what a kustomization in a folder names; None if it is outside of the tree."""
     joined = posixpath.normpath(posixpath.join(folder, path))
@@ -125,6 +110,18 @@ def find_kustomizations(tree: SourceTree, folder: str) -> list[str]:
     return [path for path in paths if tree.exists(path) and not tree.is_folder(path)]
 
 
+def reach(root: str, below: Mapping[str, Sequence[str]]) -> set[str]:
+    """Return a file and all files that it leads to."""
+    reached: set[str] = set()
+    pending = [root]
+    while pending:
+        path = pending.pop()
+        if path not in reached:
+            reached.add(path)
+            pending += below.get(path, ())
+    return reached
+
+
 class Use(NamedTuple):
     """How a kustomization uses a file."""
 
@@ -132,7 +129,6 @@ class Use(NamedTuple):
     """`resource`, `component`, `patch`, `generator input`, `replacement`, `configuration`, `crds`, `openapi`,
     `helm values`, `transformer`, or `commented out` for a line that is a comment."""
     by: str
-    """The path of the kustomization that lists it."""
     line: int
 
 
@@ -145,15 +141,12 @@ class Plan(NamedTuple):
     """By the path of a file, how kustomizations use it directly; a folder stands for its kustomization file."""
     members: Mapping[str, tuple[str, ...]]
     """By the path of a file that is a resource, directly or through folders, the roots that build it."""
-    unused_components: tuple[str, ...] = ()
-    """The files of components that no kustomization uses."""
 
 
 class Tool(NamedTuple):
     """A program that builds kustomizations."""
 
     name: str
-    """`kustomize` or `kubectl`."""
     path: str
     time: str = ""
     """When its file was last changed: another version may build other objects."""

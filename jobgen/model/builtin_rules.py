@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from jobgen.model.finding import Severity
 from jobgen.model.limits import MAX_BYTES, MAX_DEPTH, MAX_FINDINGS, MAX_NODES
+from jobgen.model.suggest import find_closest
 
 _ERRORS = {
     "yaml": {
@@ -169,69 +172,31 @@ _WARNINGS = {
 }
 
 _INFOS = {
-    "meta": {
-        "unjudged-variable": "Values that a program fills in before the file is applied, such as `${IMAGE}`.",
-    },
+    "meta": {"unjudged-variable": "Values that a program fills in before the file is applied, such as `${IMAGE}`."}
 }
 
 CHANGE_RULES = frozenset(
-    (
-        "forbidden-change",
-        "immutable-field-changed",
-        "queue-changed",
-        "running-job-deleted",
-        "kind-changed",
-        "edit-without-effect",
-        "change-not-analyzed",
-    )
+    """forbidden-change immutable-field-changed queue-changed running-job-deleted kind-changed
+    edit-without-effect change-not-analyzed""".split()
 )
 """Rules about a change; a comment that suppresses one is reported as unused only with `--since`."""
-
 UNREAD_RULES = frozenset(("too-many-files", "unread-file", "unreadable-file"))
 """Rules about files and folders that were not read at all."""
-
 UNREADABLE_RULES = UNREAD_RULES | frozenset(
-    (
-        "excessive-aliases",
-        "file-too-large",
-        "invalid-encoding",
-        "link-out-of-repository",
-        "linked-folder",
-        "nesting-too-deep",
-        "not-a-mapping",
-        "template-text",
-        "too-many-errors",
-        "too-many-nodes",
-        "unknown-anchor",
-        "yaml-syntax",
-    )
+    """excessive-aliases file-too-large invalid-encoding link-out-of-repository linked-folder nesting-too-deep
+    not-a-mapping template-text too-many-errors too-many-nodes unknown-anchor yaml-syntax""".split()
 )
 """Rules about text of which nothing, or not all, could be read; no comment suppresses them."""
-
 UNCHECKED_RULES = UNREADABLE_RULES | frozenset(("broken-schema", "internal-error", "invalid-policy"))
 """Rules that say that something was not checked, so that an exception would accept what is not known."""
-
 ENTRY_RULES = frozenset(("expired-exception", "mandatory-suppressed", "unknown-current-date", "unused-exception"))
 """Rules about exceptions and other entries of the settings themselves."""
-
 LIMIT_RULES = frozenset(
-    (
-        "duplicate-team",
-        "foreign-namespace",
-        "foreign-priority-class",
-        "foreign-queue",
-        "foreign-service-account",
-        "foreign-team-label",
-        "job-without-team",
-        "kind-not-allowed",
-        "locked-field",
-        "platform-not-allowed",
-        "team-budget-exceeded",
-        "team-name-mismatch",
-    )
+    """duplicate-team foreign-namespace foreign-priority-class foreign-queue foreign-service-account
+    foreign-team-label job-without-team kind-not-allowed locked-field platform-not-allowed team-budget-exceeded
+    team-name-mismatch""".split()
 )
 """Rules that limit what the author of a file may write, so that a comment in the file cannot suppress them."""
-
 BUILTIN_RULES: tuple[tuple[str, str, Severity, str], ...] = tuple(
     (name, category, severity, summary)
     for severity, categories in ((Severity.ERROR, _ERRORS), (Severity.WARNING, _WARNINGS), (Severity.INFO, _INFOS))
@@ -292,3 +257,58 @@ POD_RULES = {
     "unsupported-field-ref": "a reference to a field or resource that is not supported",
     "unsupported-value": "a value that Kubernetes does not support in this field",
 }
+
+
+# Former names of rules and policies, which stay valid wherever a user can name a rule.
+
+_RENAMED: Mapping[str, str] = {
+    "change-not-judged": "change-not-analyzed",
+    "doubled-role": "duplicate-role",
+    "gang-beyond-job": "min-available-too-high",
+    "misspelt-kind": "misspelled-kind",
+    "moving-tag": "mutable-image-tag",
+    "needless-pull": "unnecessary-image-pull",
+    "never-admitted": "queue-quota-exceeded",
+    "newer-field": "field-newer-than-operator",
+    "no-room-for-name": "name-too-long-for-hash",
+    "not-expressible": "unsupported-by-kind",
+    "owner-in-git": "owner-references-in-git",
+    "padded-image": "image-name-whitespace",
+    "partial-gang": "min-available-too-low",
+    "patched-env": "env-in-runtime-patch",
+    "queue-without-effect": "ineffective-queue-label",
+    "replica-count": "invalid-replica-count",
+    "reserved-env": "overwritten-env",
+    "reserved-variable": "reserved-runtime-env",
+    "second-document": "ignored-document",
+    "server-field": "server-managed-field",
+    "tiny-memory": "memory-too-small",
+    "too-many-faults": "too-many-errors",
+    "two-schedulers": "kueue-and-volcano-queues",
+    "uncanonical-quantity": "non-canonical-quantity",
+    "uneven-gpus": "master-worker-gpu-mismatch",
+    "unknown-choice": "unknown-enum-value",
+    "unknown-day": "unknown-current-date",
+    "unwritten-replicas": "missing-replicas",
+}
+
+
+def canonical_rule_name(name: str) -> str:
+    """The current name of the rule that has, or once had, this name."""
+    return _RENAMED.get(name, name)
+
+
+def original_rule_name(name: str) -> str:
+    """The first name of the rule that has, or once had, this name."""
+    current = canonical_rule_name(name)
+    return next((former for former, renamed in _RENAMED.items() if renamed == current), current)
+
+
+def former_rule_names(name: str) -> list[str]:
+    """The names that a rule had before its current one, oldest first."""
+    return [former for former, current in _RENAMED.items() if current == name]
+
+
+def find_similar_rule(name: str, known: Iterable[str]) -> str:
+    """Return the known rule with the most similar current or former name, or an empty string."""
+    return canonical_rule_name(find_closest(name, [*known, *_RENAMED]))

@@ -12,17 +12,12 @@ from types import NoneType
 from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 Scalar: TypeAlias = "str | int | float | bool | None"
-"""A scalar of YAML or JSON."""
-
 Plain: TypeAlias = "Scalar | Sequence[Plain] | Mapping[str, Plain]"
 """Data without locations, as `json.loads` returns it."""
-
 Node: TypeAlias = "Scalar | TracedScalar | Sequence[Node] | Mapping[str, Node]"
 """Data with or without locations. `value_of` gives the scalar of a leaf; `untraced` makes it `Plain`."""
-
 ValidFields: TypeAlias = dict[str, Any]
 """A mapping that a schema has accepted, so its fields have known types; with or without locations."""
-
 API_VERSION = "jobgen.dev/v1"
 """The apiVersion of jobgen's own formats."""
 
@@ -85,12 +80,19 @@ class TracedList(list[Any]):
 
     __slots__ = ("item_locations", "layer", "location", "overridden")
 
-    def __init__(self, items: Iterable[Node], location: Location, layer: str = "", overridden: Node = None) -> None:
+    def __init__(
+        self,
+        items: Iterable[Node],
+        location: Location,
+        layer: str = "",
+        overridden: Node = None,
+        item_locations: Iterable[Location] = (),
+    ) -> None:
         super().__init__(items)
         self.location = location
         self.layer = layer
         self.overridden = overridden
-        self.item_locations: list[Location] = []
+        self.item_locations = list(item_locations)
 
 
 class TracedMapping(dict[str, Any]):
@@ -108,10 +110,7 @@ _TRACED = (TracedScalar, TracedKey, TracedList, TracedMapping)
 
 
 def value_of(leaf: Node) -> Any:
-    """The scalar without its location; other nodes unchanged.
-
-    The result is `Any` because a schema has usually checked its type; where none has, check it with `isinstance`.
-    """
+    """The scalar without its location; other nodes unchanged. Where no schema has, check its type."""
     return leaf.value if type(leaf) is TracedScalar else leaf
 
 
@@ -168,9 +167,7 @@ def override(over: _NodeT, base: Node) -> _NodeT:
     if type(node) is TracedScalar:
         node = TracedScalar(node.value, node.location, node.layer, base)
     elif type(node) is TracedList:
-        items = TracedList(node, node.location, node.layer, base)
-        items.item_locations = node.item_locations
-        node = items
+        node = TracedList(node, node.location, node.layer, base, node.item_locations)
     return node  # type: ignore[no-any-return]
 
 
@@ -191,10 +188,7 @@ def untraced(tree: Node) -> Plain:
 
 
 def with_layer(tree: _NodeT, layer: str) -> _NodeT:
-    """A traced tree with its layer named on every leaf and key.
-
-    A tree without locations, or of the layer already, is returned unchanged.
-    """
+    """A traced tree with its layer named on every leaf and key; one without locations, or of the layer, unchanged."""
     node: Any = tree
     if type(node) is TracedMapping and not node:
         node = TracedMapping(node.location, layer)
@@ -208,9 +202,8 @@ def with_layer(tree: _NodeT, layer: str) -> _NodeT:
                 for key, value in node.items()
             }
     elif type(node) is TracedList:
-        items = TracedList((with_layer(value, layer) for value in node), node.location, layer, node.overridden)
-        items.item_locations = node.item_locations
-        node = items
+        items = (with_layer(value, layer) for value in node)
+        node = TracedList(items, node.location, layer, node.overridden, node.item_locations)
     elif type(node) is TracedScalar:
         node = TracedScalar(node.value, node.location, layer, node.overridden)
     return node  # type: ignore[no-any-return]
@@ -229,8 +222,5 @@ def location_of(node: Node) -> Location | None:
 
 
 def locatable(*nodes: Node) -> Node:
-    """The first of the nodes that can have a location; the last one if none can.
-
-    A plain scalar has none, nor does an empty collection without one of its own.
-    """
+    """The first of the nodes that can have a location, unlike plain scalars and {}; the last one if none can."""
     return next((node for node in nodes if isinstance(node, _TRACED) or (node and isinstance(node, dict))), nodes[-1])

@@ -49,8 +49,13 @@ def _import(name: str) -> Any:
 
 def find_parts(slot: str) -> list[Any]:
     """Return what features add at a slot, in the order of their names."""
-    places = ((name, feature.parts[slot]) for name, feature in all_features().items() if slot in feature.parts)
-    return [_import_part(name, place) for name, place in places]
+    found: list[Any] = []
+    for name, feature in all_features().items():
+        if slot in feature.parts:
+            module, _, part = feature.parts[slot].partition(":")
+            imported = _import(f"{name}.{module}")
+            found.append(getattr(imported, part) if part else imported)
+    return found
 
 
 def has_part(slot: str) -> bool:
@@ -63,17 +68,9 @@ def find_part(slot: str) -> Any:
     return next(iter(find_parts(slot)), None)
 
 
-def _import_part(feature: str, place: str) -> Any:
-    module, _, name = place.partition(":")
-    imported = _import(f"{feature}.{module}")
-    return getattr(imported, name) if name else imported
-
-
 def list_modules(package: str) -> list[str]:
-    """Return the names of the modules and folders of a package of jobgen, such as `check.rules`; none without it.
-
-    `pkgutil` would import half of the standard library.
-    """
+    """Return the names of the modules and folders of a package of jobgen, such as `check.rules`; none without it."""
+    # `pkgutil` would import half of the standard library.
     try:
         files = os.listdir(os.path.join(_HOME, *package.split(".")))
     except FileNotFoundError:
@@ -83,10 +80,8 @@ def list_modules(package: str) -> list[str]:
 
 
 def list_command_modules() -> dict[str, str]:
-    """Return the modules of all commands, by the names of the commands.
-
-    An underscore is a hyphen in the name of a command, and a last one allows names such as `import_`.
-    """
+    """Return the modules of all commands, by the names of the commands."""
+    # An underscore is a hyphen in the name of a command, and a last one allows names such as `import_`.
     packages = ("cli.commands", *(f"features.{name}.commands" for name in all_features()))
     return {
         module.rstrip("_").replace("_", "-"): f"jobgen.{package}.{module}"

@@ -89,7 +89,6 @@ class Problem(NamedTuple):
     fix_steps: tuple[FixStep, ...] = ()
     safe: bool = True
     evidence: tuple[str, ...] | None = None
-    """See `Finding.evidence`."""
     at: Node = None
     """The node whose location is shown, if `node`, whose pointer identifies the problem, is around it."""
 
@@ -162,10 +161,8 @@ def add_article(noun: str) -> str:
 
 
 def find_wrong_values(message: str) -> tuple[str, ...]:
-    """Return the values in backticks in what a message says is wrong, without what it says to write instead.
-
-    Values of signs alone, such as `: `, describe the syntax.
-    """
+    """Return the values in backticks in what a message says is wrong, without what it says to write instead."""
+    # Values of signs alone, such as `: `, describe the syntax.
     return tuple(value for value in _QUOTED.findall(message.partition("; ")[0]) if any(map(str.isalnum, value)))
 
 
@@ -191,15 +188,11 @@ def drop_consequences(problems: Iterable[Problem], causes: Iterable[Problem]) ->
 
 
 def add_failures(failures: Iterable[Problem], problems: list[Problem]) -> list[Problem]:
-    """The problems of an object with the mutations that failed, unless the object has wrong types.
-
-    The API server refuses such an object before it applies mutations, which may fail because of them.
-    """
+    """The problems of an object with the mutations that failed, unless wrong types are refused before mutations."""
     return problems if any(one.rule == "wrong-type" for one in problems) else [*failures, *problems]
 
 
 def is_failed_evaluation(problem: Problem | Finding) -> bool:
     """Return True if a problem says that a policy could not be evaluated."""
-    return problem.category == "policy" and problem.message.startswith(
-        f"policy `{problem.rule}` could not be evaluated"
-    )
+    start = f"policy `{problem.rule}` could not be evaluated"
+    return problem.category == "policy" and problem.message.startswith(start)

@@ -16,7 +16,6 @@ from jobgen.model.path import Step
 
 POLICY_LAYER = "policy "
 """How the layer of a value that a policy sets begins; the name of the policy follows."""
-
 _NAMED = "name "
 _Path: TypeAlias = "tuple[Step, ...]"
 
@@ -62,22 +61,15 @@ class Mutated(NamedTuple):
 
 
 def carry_over(obj: Node, change: Change, removals: list[Removal], *, is_traced: bool) -> Any:
-    """Return a rendered object with a change that was made to the object as the API server sees it.
-
-    `removals` gets the values that the change removes.
-    """
+    """Return a rendered object with a change to the object as the server sees it; `removals` gets what it removes."""
     location = (change.source.location or Location("policies")) if is_traced else None
     return _Carrier(change.source, location, removals).carry(obj, change.before, change.after, ())
 
 
-class _Carrier:
-    """Carries one change over to a tree with or without locations."""
-
-    def __init__(self, source: Source, location: Location | None, removals: list[Removal]) -> None:
-        self._source = source
-        self._layer = source.layer
-        self._location = location
-        self._removals = removals
+class _Carrier(NamedTuple):
+    source: Source
+    location: Location | None
+    removals: list[Removal]
 
     def carry(self, node: Node, before: Plain, after: Plain, path: _Path) -> Node:
         """The node for a value that the change may have replaced."""
@@ -99,31 +91,29 @@ class _Carrier:
             if name in after:
                 # What is null in the rendered object is not in the object that a policy sees.
                 found = self.carry(child, before.get(name), after[name], (*path, name))
-                made[self._mark_key(name) if self._is_replaced(child, found) else key] = found
+                # If a mapping or list took the place of another value, the policy wrote its key, too.
+                is_replaced = isinstance(found, (dict, list)) and child is not found and type(child) is not type(found)
+                made[self._mark_key(name) if is_replaced else key] = found
             elif name in before:
-                self._removals.append(Removal((*path, name), child, self._source))
+                self.removals.append(Removal((*path, name), child, self.source))
             else:
                 made[key] = child
         for name, value in after.items():
-            if name not in node and not (name in before and is_same(before[name], value)):
-                made[self._mark_key(name)] = self._mark_added(before.get(name), value, (*path, name))
+            default = before.get(name)
+            if name in node or (name in before and is_same(default, value)):
+                continue
+            # The rendered object does not have the value; of a default, only what the change replaced is marked.
+            if isinstance(default, dict) and isinstance(value, dict):
+                made[self._mark_key(name)] = self._carry_mapping({}, default, value, (*path, name))
+            else:
+                made[self._mark_key(name)] = self._mark(value)
         return made
-
-    def _mark_added(self, before: Plain, after: Plain, path: _Path) -> Node:
-        """Mark a value that the rendered object does not have; of a default, only what the change replaced."""
-        if isinstance(before, dict) and isinstance(after, dict):
-            return self._carry_mapping({}, before, after, path)
-        return self._mark(after)
-
-    def _is_replaced(self, before: Node, after: Node) -> bool:
-        """Return True if a mapping or list took the place of another value, so that the policy wrote its key, too."""
-        return isinstance(after, (dict, list)) and before is not after and type(before) is not type(after)
 
     def _carry_list(self, node: list[Any], before: list[Any], after: list[Any], path: _Path) -> Node:
         origins = _pair_items(before, after)
         kept = {origin for origin in origins if origin is not None}
-        self._removals.extend(
-            Removal((*path, index), child, self._source) for index, child in enumerate(node) if index not in kept
+        self.removals.extend(
+            Removal((*path, index), child, self.source) for index, child in enumerate(node) if index not in kept
         )
         items = [
             self._mark(item) if origin is None else self.carry(node[origin], before[origin], item, (*path, origin))
@@ -135,18 +125,18 @@ class _Carrier:
 
     def _mark(self, value: Plain, overridden: Node = None) -> Node:
         """A value that the change set, with its location if the tree has locations."""
-        if self._location is None:
+        if self.location is None:
             return value
         if isinstance(value, dict):
             if not value:
-                return TracedMapping(self._location, self._layer)
+                return TracedMapping(self.location, self.source.layer)
             return {self._mark_key(name): self._mark(child) for name, child in value.items()}
         if isinstance(value, list):
-            return TracedList(map(self._mark, value), self._location, self._layer, overridden)
-        return TracedScalar(value, self._location, self._layer, overridden)
+            return TracedList(map(self._mark, value), self.location, self.source.layer, overridden)
+        return TracedScalar(value, self.location, self.source.layer, overridden)
 
     def _mark_key(self, name: str) -> str:
-        return name if self._location is None else TracedKey.at(name, self._location, self._layer)
+        return name if self.location is None else TracedKey.at(name, self.location, self.source.layer)
 
 
 def is_same(before: Plain, after: Plain) -> bool:

@@ -11,9 +11,6 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_PATH_LENGTH
 
-_SHOWN_LENGTH = 40
-_BRACKETS = frozenset("[]")
-
 
 class NamedItem(NamedTuple):
     """A step to the list item whose field has a value: `[name=main]`."""
@@ -27,7 +24,6 @@ class NamedItem(NamedTuple):
 
 _NAMING_FIELDS = ("name", "type", "mountPath", "key", "containerPort", "manager")
 """Fields by which the items of a list are known, the best first."""
-
 Step = str | int | NamedItem
 
 # In brackets: a quoted key, an index or a named item. Otherwise names, separated by dots.
@@ -55,7 +51,7 @@ def parse_path(text: str) -> tuple[Step, ...]:
 def parse_dotted(text: str) -> tuple[Step, ...]:
     """Parse a dotted path such as `spec.roles[0].env.[name=X]`."""
     _check_length(text)
-    if _BRACKETS.isdisjoint(text) and all(names := text.split(".")):
+    if "[" not in text and "]" not in text and all(names := text.split(".")):
         return tuple(map(_to_name, names))
     steps: list[Step] = []
     at = 0
@@ -63,28 +59,23 @@ def parse_dotted(text: str) -> tuple[Step, ...]:
         match = _DOTTED.match(text, at)
         if match is None or text.startswith("."):
             raise InvalidPathError(f"`{text}` is not a path: cannot be parsed from `{text[at:]}`")
-        steps.append(_to_step(match))
+        double, single, index, field, quoted, value, word = match.groups()
+        if index is not None:
+            steps.append(int(index))
+        elif field is not None:
+            steps.append(NamedItem(field, value if quoted is None else _unquote(quoted)))
+        elif double is not None:
+            steps.append(_unquote(double))
+        else:
+            steps.append(_to_name(word) if single is None else str(single))
         at = match.end()
     return tuple(steps)
 
 
 def _check_length(text: str) -> None:
     if len(text) > MAX_PATH_LENGTH:
-        start = text[:_SHOWN_LENGTH]
+        start = text[:40]
         raise InvalidPathError(f"`{start}…` is not a path: it has more than {MAX_PATH_LENGTH} characters")
-
-
-def _to_step(match: re.Match[str]) -> Step:
-    double, single, index, field, quoted, value, word = match.groups()
-    if index is not None:
-        return int(index)
-    if field is not None:
-        return NamedItem(field, value if quoted is None else _unquote(quoted))
-    if double is not None:
-        return _unquote(double)
-    if single is not None:
-        return str(single)
-    return _to_name(word)
 
 
 def _to_name(word: str) -> str | int:
@@ -100,12 +91,10 @@ def parse_pointer(text: str) -> tuple[Step, ...]:
     wrong = re.search("~(?![01])", text)
     if wrong:
         raise InvalidPathError(f"`{text}` is not a JSON pointer: `{text[wrong.start() :][:2]}` must be `~0` or `~1`")
-    return tuple(_to_pointer_step(match) for match in _POINTER.finditer(text))
-
-
-def _to_pointer_step(match: re.Match[str]) -> Step:
-    field, value, word = match.groups()
-    return _unescape(word) if field is None else NamedItem(_unescape(field), _unescape(value))
+    steps: list[Step] = []
+    for field, value, word in (match.groups() for match in _POINTER.finditer(text)):
+        steps.append(_unescape(word) if field is None else NamedItem(_unescape(field), _unescape(value)))
+    return tuple(steps)
 
 
 def _unescape(part: str) -> str:
@@ -146,7 +135,10 @@ def list_item_names(items: Iterable[Any]) -> list[Step]:
     seen: Counter[NamedItem | None] = Counter()
     steps: list[Step] = []
     for item in items:
-        found, repeated = _name_item(item), seen[_name_item(item)]
+        fields = [field for field in _NAMING_FIELDS if isinstance(item, dict) and field in item]
+        names = ((field, value_of(item[field])) for field in fields)
+        found = next((NamedItem(field, str(name)) for field, name in names if isinstance(name, (str, int))), None)
+        repeated = seen[found]
         seen[found] += 1
         steps.append(found._replace(value=f"{found.value}#{repeated}") if found and repeated else found or "*")
     return steps
@@ -161,13 +153,6 @@ def name_items(steps: Iterable[Step], tree: Any) -> Iterator[Step]:
         else:
             yield step
             tree = tree.get(step) if isinstance(tree, dict) else None
-
-
-def _name_item(item: Any) -> NamedItem | None:
-    for field in _NAMING_FIELDS if isinstance(item, dict) else ():
-        if isinstance(name := value_of(item.get(field)), (str, int)):
-            return NamedItem(field, str(name))
-    return None
 
 
 def _quote(text: str) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 Observer = Callable[[int, int, str], None]
 """Is called with what is done, how much there is, and what is counted: `files, prod`."""
-
 _observers: list[Observer] = []
 
 

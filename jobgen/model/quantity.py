@@ -25,7 +25,6 @@ _FAST_BINARY_DIGITS = 15
 
 SPACES = " \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 """What Kubernetes removes around a quantity. Tabs and line breaks are escapes in JSON, which it does not read."""
-
 MAX_POWER = 1000
 """Exponents beyond this are not evaluated: the number would take longer to compute than it is worth."""
 
@@ -64,7 +63,11 @@ def parse_quantity(text: str) -> Quantity | None:
     is_binary = suffix.endswith("i")
     doublings = _BINARY.index(suffix) * 10 if is_binary else 0
     scale = _go_scale(whole, fraction, power, doublings)
-    amount, power = _round_up_to_nanos(int(whole + fraction) << doublings, power - len(fraction))
+    amount, power = int(whole + fraction) << doublings, power - len(fraction)
+    if power < _NANO:
+        # Kubernetes keeps no smaller unit, and rounds up. Dividing by more than the number's length leaves only that.
+        step = 10 ** min(_NANO - power, len(str(amount)) + 1)
+        amount, power = -(-amount // step), _NANO
     if is_binary and amount > _MAX_INT64 * 10**-power:
         # Kubernetes caps binary quantities at 64 bits.
         amount, power = _MAX_INT64, 0
@@ -134,16 +137,6 @@ def _go_scale(whole: str, fraction: str, power: int, doublings: int) -> int | No
         return 0 if not fraction and len(whole) + doublings * 3 // 10 < _FAST_BINARY_DIGITS else None
     scale = power - len(fraction)
     return scale if len(whole) + len(fraction) <= _FAST_DIGITS and scale >= _NANO else None
-
-
-def _round_up_to_nanos(amount: int, power: int) -> tuple[int, int]:
-    """Round up to a whole number of nanos, the smallest unit that Kubernetes keeps."""
-    if power >= _NANO:
-        return amount, power
-    digits = _NANO - power
-    # Dividing by more than the number's own length leaves only the rounding.
-    step = 10 ** min(digits, len(str(amount)) + 1)
-    return -(-amount // step), _NANO
 
 
 def _format_binary(amount: int, power: int) -> str:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 MAX_SHARDS = 256
 """As many jobs as GitHub starts for a matrix; GitLab starts 200."""
-
 _BYTES_PER_FILE = 500
 """What a file costs besides its text, in bytes of text."""
 
@@ -56,12 +55,7 @@ class Shard(NamedTuple):
 
 
 def parse_shard(text: str) -> Shard:
-    """Return the shard that a text such as `2/4` names.
-
-    Raises:
-        InvalidShardError: It names none.
-
-    """
+    """Return the shard that a text such as `2/4` names; raise InvalidShardError if it names none."""
     index, slash, count = text.partition("/")
     digits = len(str(MAX_SHARDS))
     if not (slash and all(part.isascii() and part.isdigit() and len(part) <= digits for part in (index, count))):

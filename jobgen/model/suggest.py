@@ -15,7 +15,6 @@ from jobgen.model.quantity import canonicalize_quantity
 
 SuggestedFix: TypeAlias = tuple[tuple[FixStep, ...], bool]
 """The steps of a fix, and whether it is safe."""
-
 NO_FIX: SuggestedFix = ((), True)
 # A fix must be closer to the original than a hint, which may be wrong.
 _FIX_CUTOFF = 0.8

@@ -5,8 +5,6 @@ from __future__ import annotations
 from jobgen.model.lazy_re import lazy_pattern
 
 TIME = "write a time such as `2026-01-31T12:00:00Z`"
-"""How to write a time, for messages."""
-
 # Go reads an hour of one digit, a comma before the fraction, and offsets of up to 24:60.
 _RFC3339 = lazy_pattern(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{1,2}):([0-9]{2}):([0-9]{2})(?:[.,][0-9]+)?"
@@ -27,15 +25,8 @@ def is_time(text: str) -> bool:
     if match is None:
         return False
     year, month, day, hour, minute, second, offset_hour, offset_minute = (int(part or 0) for part in match.groups())
-    return (
-        1 <= month <= 12
-        and 1 <= day <= count_days(year, month)
-        and hour < 24
-        and minute < 60
-        and second < 60
-        and offset_hour <= 24
-        and offset_minute <= 60
-    )
+    is_date = 1 <= month <= 12 and 1 <= day <= count_days(year, month)
+    return is_date and hour < 24 and max(minute, second) < 60 and offset_hour <= 24 and offset_minute <= 60
 
 
 _MAX_INTEGER = 2**63 - 1

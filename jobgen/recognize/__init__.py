@@ -15,7 +15,6 @@ class Sort(NamedTuple):
     name: str
     """As the summary, `--explain-files` and JSON name it."""
     treatment: str
-    """How a file of this sort is judged."""
     meaning: str
     setting: str = ""
     """The key of `files` in the settings that corrects a wrong guess; empty if there is none."""
@@ -54,8 +53,3 @@ class Taken(NamedTuple):
 
     sort: Sort
     why: str
-
-    @property
-    def is_judged(self) -> bool:
-        """Return True if its objects are judged, by themselves or in a build."""
-        return self.sort.treatment is not NOT_JUDGED

@@ -14,7 +14,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from jobgen.k8s.nodes import as_list, as_mapping
-from jobgen.kustomize import SourceTree, plan, read_documents
+from jobgen.kustomize import plan
+from jobgen.kustomize.resource import read_documents
+from jobgen.kustomize.tree import SourceTree
 from jobgen.model.data import (
     Location,
     TracedKey,
@@ -27,13 +29,13 @@ from jobgen.model.data import (
 )
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.recognize.kustomize_files import find_closures
-from jobgen.recognize.substituted import Values, Variable, fill_in, substitute
-from jobgen.recognize.tree import FolderBuild, Surroundings
-from jobgen.repo.files import KUSTOMIZATION_NAMES, Built, BuiltObject, File
+from jobgen.recognize.kustomize_files import KustomizeBuild, find_closures
+from jobgen.recognize.substituted import Values, Variable, fill_in
+from jobgen.recognize.tree import Surroundings
+from jobgen.repo.files import KUSTOMIZATION_NAMES, Build, Built, BuiltObject, File
 
 
-class VirtualFile(NamedTuple):
+class _VirtualFile(NamedTuple):
     """The files of a tree, and a file that is not there."""
 
     tree: SourceTree
@@ -42,57 +44,46 @@ class VirtualFile(NamedTuple):
 
     @property
     def depth(self) -> int:
-        """How many folders above the linted one belong to the repository."""
         return self.tree.depth
 
     def read(self, path: str) -> File:
-        """Return the content of a file, or the finding that explains why it is not read."""
         return File(path, self.content) if path == self.path else self.tree.read(path)
 
     def exists(self, path: str) -> bool:
-        """Return True if there is a file or folder that may be read."""
         return path in (self.path, posixpath.dirname(self.path)) or self.tree.exists(path)
 
     def is_folder(self, path: str) -> bool:
-        """Return True if the path is a folder that may be read."""
         return path == posixpath.dirname(self.path) or self.tree.is_folder(path)
 
 
-def move_nodes(built: BuiltObject, file: str, location: Location) -> BuiltObject:
+def _move_nodes(built: BuiltObject, file: str, location: Location) -> BuiltObject:
     """Return an object whose nodes in a virtual file are at a location of the file that it was made from."""
+
+    def at(place: Location) -> Location:
+        return location if place.file == file else place
 
     def move(node: Any) -> Any:
         if isinstance(node, dict) and node:
-            return {_move_key(key, file, location): move(value) for key, value in node.items()}
+            return {move(key): move(value) for key, value in node.items()}
         if type(node) is TracedList:
-            items = TracedList(map(move, node), _move(node.location, file, location), node.layer, move(node.overridden))
-            items.item_locations = [_move(each, file, location) for each in node.item_locations]
-            return items
+            places = map(at, node.item_locations)
+            return TracedList(map(move, node), at(node.location), node.layer, move(node.overridden), places)
         if type(node) is TracedMapping:
-            return TracedMapping(_move(node.location, file, location), node.layer)
+            return TracedMapping(at(node.location), node.layer)
         if type(node) is TracedScalar and node.location.file == file:
             return TracedScalar(node.value, location, node.layer, move(node.overridden), node.written)
+        if type(node) is TracedKey and node.location.file == file:
+            return TracedKey.at(str(node), location, node.layer)
         return node
 
-    return built._replace(traced=move(built.traced), location=_move(built.location, file, location))
-
-
-def _move_key(key: str, file: str, location: Location) -> str:
-    is_inside = type(key) is TracedKey and key.location.file == file
-    return TracedKey.at(str(key), location, key.layer) if is_inside else key  # type: ignore[attr-defined]
-
-
-def _move(place: Location, file: str, location: Location) -> Location:
-    return location if place.file == file else place
+    return built._replace(traced=move(built.traced), location=at(built.location))
 
 
 GROUP = "kustomize.toolkit.fluxcd.io"
 RULE = "flux-substitution-fails"
 
-_SOURCES = "source.toolkit.fluxcd.io"
 _BOOTSTRAPPED = "flux-system"
 """The source that `flux bootstrap` creates: the repository that the Kustomizations are in."""
-_DISABLED = f"{GROUP}/substitute"
 _VALID_NAME = lazy_pattern(r"[_A-Za-z][_A-Za-z0-9]*\Z")
 # Fields of a Kustomization that become fields of the kustomization of its folder.
 _FIELDS = {"targetNamespace": "namespace", "namePrefix": "namePrefix", "nameSuffix": "nameSuffix"}
@@ -104,61 +95,42 @@ _FILE_BYTES = 1_000
 """How many levels of Kustomizations change those below them, how many bytes are built again, and what a file adds."""
 
 
-class Kustomization(NamedTuple):
-    """A Kustomization of Flux, as Flux applies it."""
+class _FluxObject(NamedTuple):
+    """A Kustomization of Flux as Flux applies it, or an object that it names; its data has locations."""
 
     file: str
     position: int
     location: Location
     data: Mapping[str, Any]
-    """With locations."""
 
     @property
     def name(self) -> str:
-        """The name of the object."""
         return str(value_of(as_mapping(self.data.get("metadata")).get("name")))
 
     @property
     def namespace(self) -> str:
-        """The namespace of the object; empty if the file has none."""
         return str(value_of(as_mapping(self.data.get("metadata")).get("namespace")) or "")
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        """What it builds."""
         return as_mapping(self.data.get("spec"))
 
     @property
     def post_build(self) -> Mapping[str, Any]:
-        """The values that it fills in."""
         return as_mapping(self.spec.get("postBuild"))
 
-    @property
-    def source(self) -> tuple[str, str]:
-        """The kind and the name of the source that its path is in."""
-        source = as_mapping(self.spec.get("sourceRef"))
-        return str(value_of(source.get("kind"))), str(value_of(source.get("name")))
 
-
-class FluxBuild:
+class FluxBuild(Build):
     """What one Kustomization of Flux applies."""
 
     def __init__(
-        self, kustomization: Kustomization, target: _Target, values: Values | None, sources: Sequence[File]
+        self, kustomization: _FluxObject, target: _Target, values: Values | None, sources: Sequence[File]
     ) -> None:
-        self.file = kustomization.file
+        super().__init__(kustomization.file)
         self.kustomization = kustomization
         self.target = target
         self._values = values
         self._sources = sources
-        """The files that its values come from."""
-        self._only: frozenset[str] | None = None
-        self._built: _Built | None = None
-
-    def limit_to(self, files: frozenset[str]) -> FluxBuild:
-        """Report only findings in some files, because the build itself was not asked for."""
-        self._only = files
-        return self
 
     def read(self) -> bytes:
         """Return everything that its objects depend on."""
@@ -167,38 +139,34 @@ class FluxBuild:
         texts = (values.encode("utf-8", "replace"), spec.encode("utf-8", "replace"))
         return b"\n".join((self.target.build.read(), *(file.content for file in self._sources), *texts))
 
-    def __call__(self) -> Built:
-        """Build the objects and fill in their variables; the second time, return the same."""
-        if self._built is None:
-            built = self.target.build()
-            virtual = self.target.virtual
-            # Flux reads files outside of the kustomization's folder.
-            findings = [
-                each if each.location.file != virtual else each._replace(location=self.kustomization.location)
-                for each in built.findings
-                if each.rule != "kustomization-load-restricted"
-            ]
-            objects: list[BuiltObject] = []
-            for each in built.objects:
-                moved = move_nodes(each, virtual, self.kustomization.location) if virtual else each
-                filled = None if self._values is None or _is_left(moved) else fill_in(moved, self._values, substitute)
-                objects.append(filled.object if filled else moved)
-                # Without values, Flux does not read the texts.
-                findings += self._report(filled.faults) if filled and self._values and self._values.known else ()
-            self._built = _Built(objects, findings)
-        return self._built
-
-    def _report(self, faults: Iterable[tuple[Location, str]]) -> Iterator[Finding]:
-        for location, expression in faults:
-            message = (
-                f"Flux cannot read `{expression}`, so it applies nothing of `{self.kustomization.name}`; "
-                f"write `$${expression[1:]}` if the text is meant for a shell"
-            )
-            yield Finding(RULE, "gitops", Severity.ERROR, message, location)
-
-    def reports(self, file: str) -> bool:
-        """Return True if findings in a file are reported."""
-        return self._only is None or file in self._only
+    def make(self) -> Built:
+        """Build the objects and fill in their variables."""
+        built = self.target.build()
+        virtual = self.target.virtual
+        # Flux reads files outside of the kustomization's folder.
+        findings = [
+            each if each.location.file != virtual else each._replace(location=self.kustomization.location)
+            for each in built.findings
+            if each.rule != "kustomization-load-restricted"
+        ]
+        objects: list[BuiltObject] = []
+        for each in built.objects:
+            moved = _move_nodes(each, virtual, self.kustomization.location) if virtual else each
+            metadata = as_mapping(moved.data.get("metadata"))
+            described = (as_mapping(metadata.get(field)) for field in ("labels", "annotations"))
+            if self._values is None or any(texts.get(f"{GROUP}/substitute") == "disabled" for texts in described):
+                objects.append(moved)
+                continue
+            filled, faults = fill_in(moved, self._values)
+            objects.append(filled)
+            # Without values, Flux does not read the texts.
+            for location, expression in faults if self._values.known else ():
+                message = (
+                    f"Flux cannot read `{expression}`, so it applies nothing of `{self.kustomization.name}`; "
+                    f"write `$${expression[1:]}` if the text is meant for a shell"
+                )
+                findings.append(Finding(RULE, "gitops", Severity.ERROR, message, location))
+        return Built(objects, findings)
 
     def read_sources(self, finding: Finding) -> Iterator[File]:
         """Return the files that the values of a finding may come from."""
@@ -206,17 +174,9 @@ class FluxBuild:
         yield from self._sources
 
 
-class _Built(NamedTuple):
-    objects: Sequence[BuiltObject]
-    findings: Sequence[Finding]
-
-
 class _Target(NamedTuple):
-    """The folder of a Kustomization."""
-
-    build: FolderBuild
+    build: KustomizeBuild
     files: frozenset[str]
-    """All files that the build reads."""
     roots: frozenset[str]
     """The kustomization files that are built, or that a generated one lists."""
     virtual: str = ""
@@ -225,29 +185,27 @@ class _Target(NamedTuple):
 
 def find_builds(around: Surroundings) -> list[FluxBuild]:
     """Return the builds of all Kustomizations of Flux in a tree that fill in values."""
-    return _Finder(around).find()
+    finder = _Finder(around)
+    builds = (finder.make(each) for several in finder.find_kustomizations().values() for each in several)
+    return [each for each in builds if each is not None and _fills_in(each.kustomization)]
 
 
 class _Finder:
     def __init__(self, around: Surroundings) -> None:
         self.around = around
-        self.known: dict[tuple[str, str], list[Kustomization]] = {}
+        self.known: dict[tuple[str, str], list[_FluxObject]] = {}
         self.made: dict[int, FluxBuild | None] = {}
         """The builds by the identity of the data of their Kustomizations."""
         self.read: set[str] = set()
         self.repeated = 0
 
-    def find(self) -> list[FluxBuild]:
-        kustomizations = self.find_kustomizations()
-        builds = (self.make(each) for several in kustomizations.values() for each in several)
-        return [each for each in builds if each is not None and _fills_in(each.kustomization)]
-
-    def find_kustomizations(self) -> dict[tuple[str, int], list[Kustomization]]:
+    def find_kustomizations(self) -> dict[tuple[str, int], list[_FluxObject]]:
         """Return the Kustomizations by their document, each as all builds make it that change it."""
         found = {(each.file, each.position): [each] for each in self.list_documents(GROUP, "Kustomization")}
         roots = dict.fromkeys(root for file, _ in found for root in self.around.plan.members.get(file, ()))
         tree = self.around.tree.source
-        built = (self.around.make(tree, root, self.around.closures[root])().objects for root in roots)
+        builds = (KustomizeBuild(tree, root, self.around.closures[root], self.around.tool) for root in roots)
+        built = (build().objects for build in builds)
         found |= _collect(built, {})
         level = [each for several in found.values() for each in several]
         for _ in range(_MAX_LEVELS):
@@ -257,7 +215,7 @@ class _Finder:
         return found
 
     def list_changed(
-        self, parent: Kustomization, known: Mapping[tuple[str, int], list[Kustomization]]
+        self, parent: _FluxObject, known: Mapping[tuple[str, int], list[_FluxObject]]
     ) -> Iterator[BuiltObject]:
         """Return the objects of a Kustomization that changes others."""
         if not _fills_in(parent) and not any(parent.spec.get(field) for field in (*_LISTS, "components")):
@@ -268,7 +226,7 @@ class _Finder:
             own = (parent.file, parent.position)
             yield from (each for each in made().objects if (each.file, each.position) != own)
 
-    def list_documents(self, group: str, kind: str) -> Iterator[Kustomization]:
+    def list_documents(self, group: str, kind: str) -> Iterator[_FluxObject]:
         """Return the objects of a kind that files have; `group` is empty for those of the core."""
         for path in self.around.paths:
             content = self.around.tree.read(path).content if path.endswith(_YAML) else b""
@@ -277,17 +235,14 @@ class _Finder:
             documents, _ = read_documents(content, path, "manifest")
             for position, data in enumerate(documents):
                 if _is_kind(data, group, kind):
-                    yield Kustomization(path, position, location_of(data) or Location(path), data)
+                    yield _FluxObject(path, position, location_of(data) or Location(path), data)
 
-    def make(self, kustomization: Kustomization) -> FluxBuild | None:
+    def make(self, kustomization: _FluxObject) -> FluxBuild | None:
         """Return the build of a Kustomization; None if it builds nothing of this repository."""
         key = id(kustomization.data)
         if key not in self.made:
-            target = (
-                self.find_target(kustomization)
-                if self.is_own(kustomization) and self.repeated < _MAX_REPEATED
-                else None
-            )
+            is_built = self.is_own(kustomization) and self.repeated < _MAX_REPEATED
+            target = self.find_target(kustomization) if is_built else None
             values, sources = self.read_values(kustomization) if target else (None, [])
             file = self.around.tree.read(kustomization.file)
             self.made[key] = FluxBuild(kustomization, target, values, [file, *sources]) if target else None
@@ -298,19 +253,19 @@ class _Finder:
     @cached_property
     def sources(self) -> dict[str, str]:
         """The addresses of the Git repositories that the files name, by the names of their sources."""
-        found = self.list_documents(_SOURCES, "GitRepository")
+        found = self.list_documents("source.toolkit.fluxcd.io", "GitRepository")
         return {each.name: str(value_of(each.spec.get("url"))) for each in found}
 
-    def is_own(self, kustomization: Kustomization) -> bool:
+    def is_own(self, kustomization: _FluxObject) -> bool:
         """Return True if the path of a Kustomization is most likely one of this repository."""
-        kind, name = kustomization.source
+        source = as_mapping(kustomization.spec.get("sourceRef"))
+        kind, name = str(value_of(source.get("kind"))), str(value_of(source.get("name")))
         if name == _BOOTSTRAPPED or kind != "GitRepository":
             return name == _BOOTSTRAPPED
         urls = set(self.sources.values())
         return name not in self.sources or len(urls) == 1 or self.sources[name] == self.sources.get(_BOOTSTRAPPED)
 
-    def find_folder(self, kustomization: Kustomization) -> str | None:
-        """Return the folder that a Kustomization builds; None if it is not in the linted folder."""
+    def find_folder(self, kustomization: _FluxObject) -> str | None:
         path = str(value_of(kustomization.spec.get("path")) or "")
         if "$" in path or "\0" in path:
             return None
@@ -321,14 +276,17 @@ class _Finder:
         folder = folder[len(above) :]
         return folder if not folder or self.around.tree.source.is_folder(folder) else None
 
-    def find_target(self, kustomization: Kustomization) -> _Target | None:
+    def find_target(self, kustomization: _FluxObject) -> _Target | None:
         """Return what a Kustomization builds: the kustomization of its folder, or one that Flux writes."""
         folder = self.find_folder(kustomization)
         if folder is None:
             return None
         tree = self.around.tree.source
         file = self.find_kustomization(folder)
-        fields = _write_fields(kustomization.spec)
+        # What Flux adds to the kustomization of a folder.
+        spec = kustomization.spec
+        fields = {field: value_of(spec[name]) for name, field in _FIELDS.items() if value_of(spec.get(name))}
+        fields |= {name: untraced(spec[name]) for name in (*_LISTS, "components") if as_list(spec.get(name))}
         if file and not fields:
             return self.make_target(tree, file, frozenset((file,)), "")
         listed = self.list_manifests(folder) if not file else []
@@ -340,7 +298,7 @@ class _Finder:
         resources = [".."] if file else [posixpath.relpath(each, folder or ".") for each in listed]
         content = json.dumps({"resources": resources, "components": components, **fields}).encode()
         roots = [file] if file else filter(None, map(self.find_kustomization, listed))
-        return self.make_target(VirtualFile(tree, virtual, content), virtual, frozenset(roots), virtual)
+        return self.make_target(_VirtualFile(tree, virtual, content), virtual, frozenset(roots), virtual)
 
     def make_target(self, tree: SourceTree, file: str, roots: frozenset[str], virtual: str) -> _Target | None:
         files = self.around.closures.get(file) if not virtual else None
@@ -350,10 +308,10 @@ class _Finder:
         again = (files & self.read) - {virtual}
         self.repeated += sum(_FILE_BYTES + len(self.around.tree.read(each).content) for each in again)
         self.read |= files
-        return _Target(self.around.make(tree, file, files - {virtual}), files - {virtual}, roots, virtual)
+        build = KustomizeBuild(tree, file, files - {virtual}, self.around.tool)
+        return _Target(build, files - {virtual}, roots, virtual)
 
     def find_kustomization(self, folder: str) -> str:
-        """Return the kustomization file of a folder; empty without one."""
         paths = (posixpath.join(folder, name) for name in KUSTOMIZATION_NAMES)
         return next(filter(self.around.tree.exists, paths), "")
 
@@ -372,7 +330,7 @@ class _Finder:
 
     # Values
 
-    def read_values(self, kustomization: Kustomization) -> tuple[Values | None, list[File]]:
+    def read_values(self, kustomization: _FluxObject) -> tuple[Values | None, list[File]]:
         """Return the values that a Kustomization fills in, and the files that they come from."""
         known: dict[str, Variable] = {}
         is_complete = True
@@ -388,10 +346,13 @@ class _Finder:
         if not known and is_complete:
             # Flux changes nothing without values.
             return None, sources
-        given = {name: each for name, each in known.items() if _is_known(each.value)}
+        # A value that is encrypted, or is itself filled in, is not known.
+        given = {
+            name: each for name, each in known.items() if "${" not in each.value and not each.value.startswith("ENC[")
+        }
         return Values(given, is_complete=is_complete and len(given) == len(known)), sources
 
-    def find_config_map(self, kustomization: Kustomization, reference: Mapping[str, Any]) -> Kustomization | None:
+    def find_config_map(self, kustomization: _FluxObject, reference: Mapping[str, Any]) -> _FluxObject | None:
         """Return the ConfigMap that a Kustomization names; None if it is not the only one that it can be."""
         kind, name = (str(value_of(reference.get(key))) for key in ("kind", "name"))
         if kind != "ConfigMap":
@@ -407,17 +368,17 @@ class _Finder:
 
 
 def _collect(
-    objects: Iterable[Iterable[BuiltObject]], known: Mapping[tuple[str, int], list[Kustomization]]
-) -> dict[tuple[str, int], list[Kustomization]]:
+    objects: Iterable[Iterable[BuiltObject]], known: Mapping[tuple[str, int], list[_FluxObject]]
+) -> dict[tuple[str, int], list[_FluxObject]]:
     """Return the Kustomizations that several builds make, by their document, except for those that are known."""
-    found: dict[tuple[str, int], list[Kustomization]] = {}
+    found: dict[tuple[str, int], list[_FluxObject]] = {}
     seen = {key: [untraced(each.data) for each in several] for key, several in known.items()}
     for several in objects:
         for each in several:
             key = (each.file, each.position)
             if _is_kind(each.data, GROUP, "Kustomization") and each.data not in seen.setdefault(key, []):
                 seen[key].append(each.data)
-                found.setdefault(key, []).append(Kustomization(*key, each.location, each.traced))
+                found.setdefault(key, []).append(_FluxObject(*key, each.location, each.traced))
     return found
 
 
@@ -427,18 +388,8 @@ def _is_kind(data: Any, group: str, kind: str) -> bool:
     return str(value_of(data.get("apiVersion"))).rpartition("/")[0] == group
 
 
-def _fills_in(kustomization: Kustomization) -> bool:
+def _fills_in(kustomization: _FluxObject) -> bool:
     return any(kustomization.post_build.get(field) for field in ("substitute", "substituteFrom"))
-
-
-def _write_fields(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that Flux adds to the kustomization of a folder."""
-    fields: dict[str, Any] = {}
-    for name, field in _FIELDS.items():
-        fields |= {field: value_of(spec[name])} if value_of(spec.get(name)) else {}
-    for name in (*_LISTS, "components"):
-        fields |= {name: untraced(spec[name])} if as_list(spec.get(name)) else {}
-    return fields
 
 
 def _read_pairs(data: Mapping[str, Any], location: Location) -> dict[str, Variable]:
@@ -451,18 +402,5 @@ def _read_pairs(data: Mapping[str, Any], location: Location) -> dict[str, Variab
     }
 
 
-def _is_known(value: str) -> bool:
-    """Return False if a value is encrypted, or is itself filled in."""
-    return "${" not in value and not value.startswith("ENC[")
-
-
-def _is_left(built: BuiltObject) -> bool:
-    """Return True if an object says that its variables are not filled in."""
-    metadata = as_mapping(built.data.get("metadata"))
-    return any(as_mapping(metadata.get(field)).get(_DISABLED) == "disabled" for field in ("labels", "annotations"))
-
-
 def _count_shared(one: str, other: str) -> int:
-    """Return how many folders two files have in common."""
-    pairs = zip(one.split("/")[:-1], other.split("/")[:-1], strict=False)
-    return next((at for at, (left, right) in enumerate(pairs) if left != right), min(one.count("/"), other.count("/")))
+    return len(posixpath.commonprefix([one.split("/")[:-1], other.split("/")[:-1]]))

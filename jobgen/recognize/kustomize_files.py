@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
-from jobgen.kustomize import Plan, SourceTree
+from jobgen.kustomize import build
+from jobgen.kustomize.tree import Plan, SourceTree, Tool, reach
+from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity, quoted_values
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.recognize import FRAGMENT, INPUT, KUSTOMIZATION, PATCH, RESOURCE, Taken
+from jobgen.recognize.not_applied import BUNDLE_SUFFIX
 from jobgen.recognize.tree import FileTree, list_folders
-from jobgen.repo.files import KUSTOMIZATION_NAMES
+from jobgen.repo.files import MANIFEST_SUFFIXES, Build, Built, File, is_kustomization
 from jobgen.repo.walk import is_excluded, parse_patterns
 from jobgen.yamlio.read import read_shared
 
@@ -29,11 +37,6 @@ _PATH_FIELDS = frozenset(("path", "paths", "file", "files", "manifests", "resour
 # An object can be in a file with the name of a kustomization.
 _OTHER_KIND = lazy_pattern(rb"^apiVersion:[ \t]{0,8}[\"']?(?!kustomize\.config\.k8s\.io)[\w./]", re.MULTILINE)
 _PATH = lazy_pattern(r"[\w.@-]+(?:/[\w.@-]+)*/?\Z")
-
-
-def is_kustomization(path: str) -> bool:
-    """Return True if a file has the name of a kustomization."""
-    return posixpath.basename(path) in KUSTOMIZATION_NAMES
 
 
 def recognize_file(path: str, plan: Plan, tree: FileTree) -> Taken | None:
@@ -59,10 +62,7 @@ def recognize_file(path: str, plan: Plan, tree: FileTree) -> Taken | None:
 
 
 def find_plugin_inputs(plan: Plan, source: SourceTree) -> dict[str, str]:
-    """Return the files and folders that the configurations of plugins name, each with the configuration.
-
-    A generator such as PolicyGenerator reads manifests, and writes others.
-    """
+    """Return what configurations of plugins, such as PolicyGenerator, name, each with the configuration."""
     found: dict[str, str] = {}
     for file, uses in plan.uses.items():
         if any(use.role == "transformer" for use in uses):
@@ -82,10 +82,8 @@ def _list_texts(tree: Any) -> Iterator[str]:
         name, node = pending.pop()
         if isinstance(node, str) and name in _PATH_FIELDS:
             yield node
-        elif isinstance(node, dict):
-            pending += node.items()
-        elif isinstance(node, list):
-            pending += [(name, each) for each in node]
+        elif isinstance(node, (dict, list)):
+            pending += node.items() if isinstance(node, dict) else [(name, each) for each in node]
 
 
 def recognize_plugin_input(path: str, inputs: Mapping[str, str]) -> Taken | None:
@@ -96,23 +94,14 @@ def recognize_plugin_input(path: str, inputs: Mapping[str, str]) -> Taken | None
 
 def _has_directive(tree: Any) -> bool:
     """Return True if a mapping has a directive of a patch: in a text, it is the text of something else."""
-    pending = [tree]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, dict):
-            if any(str(key).startswith(_DIRECTIVES) for key in node):
-                return True
-            pending += node.values()
-        elif isinstance(node, list):
-            pending += node
-    return False
+    if isinstance(tree, dict) and any(str(key).startswith(_DIRECTIVES) for key in tree):
+        return True
+    below = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
+    return any(map(_has_directive, below))
 
 
 def recognize_fragment(path: str, content: bytes, folders: frozenset[str]) -> Taken | None:
-    """Return why a file that no kustomization mentions is a part of an object.
-
-    `folders` have kustomizations.
-    """
+    """Return why a file that no kustomization mentions is a part of an object; `folders` have kustomizations."""
     # Most files have no directive, and need no pattern.
     directive = _DIRECTIVE.search(content) if any(each.encode() in content for each in _DIRECTIVES) else None
     if directive and any(map(_has_directive, (each.data for each in read_shared(content, path).documents))):
@@ -127,13 +116,10 @@ def recognize_fragment(path: str, content: bytes, folders: frozenset[str]) -> Ta
 
 def _has_kustomization(folder: str, folders: frozenset[str]) -> bool:
     """Return True if a folder, one above it, or one beside these has a kustomization."""
-    if folder in folders:
-        return True
-    for above in list_folders(folder):
-        start = f"{above}/" if above else ""
-        if any(each.startswith(start) and each.count("/") == start.count("/") for each in folders):
-            return True
-    return False
+    starts = [f"{above}/" if above else "" for above in list_folders(folder)]
+    return folder in folders or any(
+        each.startswith(start) and each.count("/") == start.count("/") for start in starts for each in folders
+    )
 
 
 def find_closures(plan: Plan) -> dict[str, frozenset[str]]:
@@ -141,19 +127,62 @@ def find_closures(plan: Plan) -> dict[str, frozenset[str]]:
     below: dict[str, list[str]] = {}
     for file, uses in plan.uses.items():
         for use in uses:
-            below.setdefault(use.by, []).extend([file] if use.role != _COMMENTED else [])
-    return {root: frozenset(_reach(root, below)) for root in plan.roots}
+            if use.role != _COMMENTED:
+                below.setdefault(use.by, []).append(file)
+    return {root: frozenset(reach(root, below)) for root in plan.roots}
 
 
-def _reach(root: str, below: Mapping[str, Sequence[str]]) -> set[str]:
-    reached: set[str] = set()
-    pending = [root]
-    while pending:
-        path = pending.pop()
-        if path not in reached:
-            reached.add(path)
-            pending += below.get(path, ())
-    return reached
+class KustomizeBuild(Build):
+    """The build of a kustomization."""
+
+    def __init__(self, source: SourceTree, file: str, files: frozenset[str], tool: Tool | None) -> None:
+        super().__init__(file)
+        self._source = source
+        self._tool = tool
+        self._files = files
+
+    def read(self) -> bytes:
+        """Return a digest of all that it reads: its files, and the tool that builds it."""
+        digest = blake2b(digest_size=16)
+        digest.update(repr(self._tool).encode("utf-8", "surrogatepass"))
+        for path in sorted(self._files):
+            digest.update(blake2b(self._source.read(path).content, digest_size=16).digest())
+        return digest.hexdigest().encode()
+
+    def make(self) -> Built:
+        """Build the objects, and report what could not be built: its objects were not judged."""
+        try:
+            built = build(self._source, self.file, self._tool)
+        except Exception as error:  # noqa: BLE001 -- a fault in one kustomization must not stop the rest
+            message = f"the build failed with {type(error).__name__}, so nothing of it was judged; report this as a bug"
+            return Built((), (Finding("internal-error", "meta", Severity.ERROR, message, Location(self.file)),))
+        # The Operator SDK completes this base when it writes a bundle.
+        objects = [each for each in built.objects if not each.file.endswith(BUNDLE_SUFFIX)]
+        findings = list(built.findings)
+        if built.unbuilt:
+            more = f" and {len(built.unbuilt) - 1} more parts were not built" if len(built.unbuilt) > 1 else ""
+            message = f"{built.unbuilt[0]}, so it was not judged{more}"
+            findings.append(Finding("unbuilt-kustomization", "meta", Severity.WARNING, message, Location(built.root)))
+        return Built(objects, findings)
+
+    def read_sources(self, finding: Finding) -> Iterator[File]:
+        """Return the files that the values of a finding may come from: where it is, and inputs of generators."""
+        shown = {finding.location.file, *(related.location.file for related in finding.related)}
+        inputs = {path for path in self._files if not path.endswith(MANIFEST_SUFFIXES)}
+        yield from map(self._source.read, sorted((shown & self._files) | inputs))
+        yield self._secrets
+
+    @cached_property
+    def _secrets(self) -> File:
+        """The values of all Secrets that it builds: a replacement can copy one to any field."""
+        secrets = [each.data for each in self().objects if each.data.get("kind") == "Secret"]
+        values = [value for each in secrets for value in (each.get("data") or {}).values() if isinstance(value, str)]
+        data, plain = dict(enumerate(values)), dict(enumerate(values))
+        for number, value in data.items():
+            with suppress(ValueError):
+                plain[number] = base64.b64decode(value, validate=True).decode("utf-8", "replace")
+        content = json.dumps({"apiVersion": "v1", "kind": "Secret", "data": data, "stringData": plain})
+        return File("", content.encode("utf-8", "surrogatepass") if secrets else b"")
 
 
 MISSING = "kustomization-file-missing"
@@ -175,25 +204,15 @@ def _find_creator(finding: Finding, tree: FileTree) -> str:
     """Return the script, page or .gitignore that says that a missing file is created; empty without one."""
     folder = posixpath.dirname(finding.location.file)
     path = posixpath.normpath(posixpath.join(folder, quoted_values(finding.message)[0]))
-    name = posixpath.basename(path)
-    if "." in name:
-        return tree.find_mention(finding.location.file, name.encode("utf-8", "surrogateescape")) or _find_ignoring(
-            path, tree
-        )
-    missing = _find_missing_folder(path, tree)
-    return tree.find_script(finding.location.file, missing.encode("utf-8", "surrogateescape")) or _find_ignoring(
-        path, tree
-    )
-
-
-def _find_missing_folder(path: str, tree: FileTree) -> str:
-    """Return the name of the first folder of a path that does not exist."""
     names = path.split("/")
-    return next((names[index] for index in range(len(names)) if not tree.exists("/".join(names[: index + 1]))), "/")
-
-
-def _find_ignoring(path: str, tree: FileTree) -> str:
-    """Return the .gitignore that a missing file matches; empty without one."""
+    if "." in names[-1]:
+        found = tree.find_mention(finding.location.file, names[-1].encode("utf-8", "surrogateescape"))
+    else:
+        above = ("/".join(names[: count + 1]) for count in range(len(names)))
+        missing = next((name for name, each in zip(names, above, strict=True) if not tree.exists(each)), "/")
+        found = tree.find_script(finding.location.file, missing.encode("utf-8", "surrogateescape"))
+    if found:
+        return found
     for folder in list_folders(path):
         file = posixpath.join(folder, ".gitignore")
         lines = tree.read(file).content.decode("utf-8", "replace").split("\n") if tree.exists(file) else ()

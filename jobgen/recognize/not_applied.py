@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobgen.k8s.kinds import BUILTIN_GROUPS
@@ -23,7 +23,6 @@ _API_VERSION, _KIND = (
 )
 # `v1`, `apps/v1beta2`; also with a typo in the version, which is a fault of an object.
 _CLUSTER_VERSION = lazy_pattern(r"\A(?:[\w.-]+/)?v?\d+(?:(?:alpha|beta)\d*)?\Z|\A[A-Za-z][\w.-]*/\S*\Z", re.IGNORECASE)
-_MAX_HEAD = 100_000
 _OBJECT_IN_LIST = lazy_pattern(rb"^(?:- |  |\[?\s{0,8}\{?\s{0,8}\")apiVersion[\"']?:", re.MULTILINE)
 _PATCH_OPERATION = lazy_pattern(rb"[\"']?op[\"']?:[ \t]*[\"']?(?:add|remove|replace|move|copy|test)\b")
 _PATCH_PATH = lazy_pattern(rb"[\"']?path[\"']?:[ \t]*[\"']?/")
@@ -34,48 +33,38 @@ _ANSIBLE = lazy_pattern(
 _ANSIBLE_PATH = lazy_pattern(r"(?:\A|/)(?:tasks|handlers|roles|playbooks|group_vars|host_vars|molecule)/")
 # Programs by a file name, and by keys at the top of their configuration.
 _BY_NAME = (
-    (r"(?:\A|/)jobgen\.yaml\Z", "settings of jobgen"),
-    (r"(?:\A|/)Chart\.(?:yaml|lock)\Z", "metadata of a Helm chart"),
-    (r"(?:\A|/)values[\w.-]*\.ya?ml\Z|(?:\A|/)[\w.-]*values\.ya?ml\Z", "values of a Helm chart"),
-    (r"(?:\A|/)(?:docker-)?compose[\w.-]*\.ya?ml\Z", "Docker Compose"),
+    (r"jobgen\.yaml\Z", "settings of jobgen"),
+    (r"Chart\.(?:yaml|lock)\Z", "metadata of a Helm chart"),
+    (r"values[\w.-]*\.ya?ml\Z|[\w.-]*values\.ya?ml\Z", "values of a Helm chart"),
+    (r"(?:docker-)?compose[\w.-]*\.ya?ml\Z", "Docker Compose"),
+    (r"(?:package(?:-lock)?|tsconfig[\w.-]*|composer|renovate|\.?eslintrc)\.json\Z", "a package manager or its tools"),
+    (r"(?:\.gitlab-ci|\.travis|azure-pipelines|cloudbuild|buildkite|bitbucket-pipelines)[\w.-]*\.ya?ml\Z", "CI"),
+    (r"\.(?:github|gitlab|circleci|buildkite|tekton|prow)/", "CI"),
+    (r"(?:mkdocs|_config|_toc|antora|docusaurus)[\w.-]*\.ya?ml\Z", "a documentation site"),
     (
-        r"(?:\A|/)(?:package(?:-lock)?|tsconfig[\w.-]*|composer|renovate|\.?eslintrc)\.json\Z",
-        "a package manager or its tools",
-    ),
-    (
-        r"(?:\A|/)(?:\.gitlab-ci|\.travis|azure-pipelines|cloudbuild|buildkite|bitbucket-pipelines)[\w.-]*\.ya?ml\Z",
-        "CI",
-    ),
-    (r"(?:\A|/)\.(?:github|gitlab|circleci|buildkite|tekton|prow)/", "CI"),
-    (r"(?:\A|/)(?:mkdocs|_config|_toc|antora|docusaurus)[\w.-]*\.ya?ml\Z", "a documentation site"),
-    (
-        r"(?:\A|/)\.(?:pre-commit[\w.-]*|yamllint|golangci|markdownlint|hadolint|prettierrc|goreleaser)[\w.-]*\Z",
+        r"\.(?:pre-commit[\w.-]*|yamllint|golangci|markdownlint|hadolint|prettierrc|goreleaser)[\w.-]*\Z",
         "a linter or a release tool",
     ),
     (
-        r"(?:\A|/)(?:[Tt]askfile|helmfile|skaffold|tilt|garden|werf|okteto|devspace)[\w.-]*\.ya?ml\Z",
+        r"(?:[Tt]askfile|helmfile|skaffold|tilt|garden|werf|okteto|devspace)[\w.-]*\.ya?ml\Z",
         "a build or deployment tool",
     ),
 )
 _BY_KEYS = (
     ({"AWSTemplateFormatVersion"}, "CloudFormation"),
     ({"services"}, "Docker Compose"),
-    ({"openapi"}, "OpenAPI"),
-    ({"swagger"}, "OpenAPI"),
+    *(({key}, "OpenAPI") for key in ("openapi", "swagger")),
     ({"panels"}, "Grafana"),
     ({"scrape_configs"}, "Prometheus"),
     ({"groups"}, "Prometheus or Grafana alerts"),
     ({"jobs", "on"}, "a GitHub workflow"),
     ({"stages"}, "CI"),
     ({"repos"}, "pre-commit"),
-    ({"resources", "run"}, "SkyPilot"),
-    ({"resources", "setup"}, "SkyPilot"),
+    *(({"resources", key}, "SkyPilot") for key in ("run", "setup")),
     ({"cluster_name", "provider"}, "the Ray cluster launcher"),
     ({"suite", "tests"}, "helm-unittest"),
     ({"nbformat"}, "Jupyter"),
-    ({"commonLabels"}, "kustomize"),
-    ({"nameReference"}, "kustomize"),
-    ({"varReference"}, "kustomize"),
+    *(({key}, "kustomize") for key in ("commonLabels", "nameReference", "varReference")),
 )
 
 
@@ -84,20 +73,17 @@ def recognize_list(path: str, content: bytes, *, is_found: bool) -> Taken | None
 
     Any list is something else if the file was found in a folder; one that was named may be meant to be an object.
     """
-    if not _begins_list(content) or b"\n---" in content or _OBJECT_IN_LIST.search(content):
+    # The first line that is neither empty nor a comment is an item of a list.
+    lines = (line.strip() for line in content.removeprefix(b"\xef\xbb\xbf")[:100_000].split(b"\n"))
+    first = next((line for line in lines if line and not line.startswith((b"#", b"---"))), b"")
+    is_list = first == b"-" or first.startswith((b"- ", b"["))
+    if not is_list or b"\n---" in content or _OBJECT_IN_LIST.search(content):
         return None
     if _PATCH_OPERATION.search(content) and _PATCH_PATH.search(content):
         return Taken(FRAGMENT, "it is a list of JSON 6902 operations")
     if _ANSIBLE.search(content) or _ANSIBLE_PATH.search(path):
         return Taken(CONFIG, "it is a list of plays or tasks of Ansible")
     return Taken(CONFIG, "it is a list, and no object is one") if is_found else None
-
-
-def _begins_list(content: bytes) -> bool:
-    """Return True if the first line that is neither empty nor a comment is an item of a list."""
-    lines = (line.strip() for line in content.removeprefix(b"\xef\xbb\xbf")[:_MAX_HEAD].split(b"\n"))
-    first = next((line for line in lines if line and not line.startswith((b"#", b"---"))), b"")
-    return first == b"-" or first.startswith((b"- ", b"["))
 
 
 def recognize_config(path: str, content: bytes) -> Taken | None:
@@ -111,14 +97,9 @@ def recognize_config(path: str, content: bytes) -> Taken | None:
         return Taken(CONFIG, f"`apiVersion: {strange}` is that of a program, not of a cluster")
     if b"metadata" in content or b"jobgen.dev/" in content:
         return None
-    return _recognize_without_metadata(path, content)
-
-
-def _recognize_without_metadata(path: str, content: bytes) -> Taken | None:
-    """Return what a file is whose documents have a kind of no known group, and neither metadata nor a spec."""
-    documents = read_shared(content, path).documents
-    for document in documents:
-        data = document.data
+    # Documents that have a kind of no known group, and neither metadata nor a spec.
+    documents = [each.data for each in read_shared(content, path).documents]
+    for data in documents:
         version, kind = (str(value_of(data.get(key, ""))) for key in ("apiVersion", "kind"))
         is_known = version.rpartition("/")[0] in BUILTIN_GROUPS or is_shipped_kind(version, kind)
         is_object = is_known or "spec" in data or find_closest("metadata", list(map(str, data)), 0.8)
@@ -126,28 +107,22 @@ def _recognize_without_metadata(path: str, content: bytes) -> Taken | None:
             return None
     if not documents:
         return None
-    kind = str(value_of(documents[0].data["kind"]))
+    kind = str(value_of(documents[0]["kind"]))
     return Taken(CONFIG, f"`{kind}` has neither `metadata` nor `spec`, so a program reads it, and no cluster")
 
 
 def name_program(path: str, documents: Sequence[Mapping[str, Any]]) -> str:
     """Return why a file without objects is configuration, with the program if it is known."""
     for pattern, program in _BY_NAME:
-        if re.search(pattern, path):
+        if re.search(rf"(?:\A|/)(?:{pattern})", path):
             return f"its name is that of {program}"
     for keys, program in _BY_KEYS:
         if any(keys <= data.keys() for data in documents):
-            return f"it has {_list_keys(keys)}, as files of {program} do"
-    local = next(_list_local_kinds(documents), "")
+            shown = " and ".join(f"`{key}`" for key in sorted(keys))
+            return f"it has {shown}, as files of {program} do"
+    kinds = (str(value_of(data["kind"])) for data in documents if "apiVersion" in data and "kind" in data)
+    local = next(kinds, "")
     return f"`{local}` is a kind of a local tool" if local else "it has no `apiVersion` and `kind`"
-
-
-def _list_keys(keys: set[str]) -> str:
-    return " and ".join(f"`{key}`" for key in sorted(keys))
-
-
-def _list_local_kinds(documents: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    return (str(value_of(data["kind"])) for data in documents if "apiVersion" in data and "kind" in data)
 
 
 _FILLED = lazy_pattern(
@@ -161,7 +136,6 @@ _CODE_FOLDERS = frozenset(("cmd", "controllers", "internal", "pkg"))
 _EMBEDDED_FOLDERS = frozenset(("manifests", "resources", "templates", "yaml", "yamls"))
 # The first file that shows that a folder is a program in Go.
 _GO_FILES = ("go.mod", "PROJECT", "main.go")
-_BUILD_FILES = ("Makefile", "Dockerfile")
 _GO_BUILD = lazy_pattern(rb"\bgo (?:build|test|mod|install)\b|\bcontroller-gen\b|^FROM \S*golang", re.MULTILINE)
 BUNDLE_SUFFIX = ".clusterserviceversion.yaml"
 _BUNDLE_METADATA = "metadata/annotations.yaml"
@@ -186,13 +160,9 @@ def recognize_asset(path: str, content: bytes, tree: FileTree) -> Taken | None:
 def _find_program(folders: list[str], tree: FileTree) -> str:
     """Return the file that shows that a folder, or one above it, is a program in Go; empty if there is none."""
     for count in range(len(folders), -1, -1):
-        for name in _GO_FILES:
+        for name in (*_GO_FILES, "Makefile", "Dockerfile"):
             path = "/".join((*folders[:count], name))
-            if tree.exists(path):
-                return path
-        for name in _BUILD_FILES:
-            path = "/".join((*folders[:count], name))
-            if tree.exists(path) and _GO_BUILD.search(tree.read(path).content):
+            if tree.exists(path) and (name in _GO_FILES or _GO_BUILD.search(tree.read(path).content)):
                 return path
     return ""
 
@@ -224,8 +194,6 @@ _PATHS = (
 )
 _OPENSHIFT = lazy_pattern(rb"^[\"' ]*kind[\"']?:[ \t]*[\"']?Template[\"']?[ \t,]*\r?$", re.MULTILINE)
 _OBJECTS = lazy_pattern(rb"^[\"' ]*objects[\"']?:", re.MULTILINE)
-_NEAR = 1
-"""How many lines a YAML error may be away from the text that causes it."""
 
 
 def recognize_template(path: str, content: bytes) -> Taken | None:
@@ -259,11 +227,10 @@ def _find_cause(finding: Finding, content: bytes) -> str:
         return ""
     lines = content.split(b"\n")
     line = finding.location.line - 1
-    near = lines[max(line - _NEAR, 0) : line + _NEAR + 1]
-    for text in (lines[line : line + 1], near):
-        for each in text:
-            if _has_marker(each):
-                return each.strip().decode("utf-8", "replace")[:60]
+    # The text that causes a YAML error is on its line, or on one beside it.
+    for each in (*lines[line : line + 1], *lines[max(line - 1, 0) : line + 2]):
+        if _has_marker(each):
+            return each.strip().decode("utf-8", "replace")[:60]
     if finding.rule == "template-text":
         return finding.message
     statement = _STATEMENT.search(content)
@@ -297,9 +264,8 @@ def recognize_by_path(path: str) -> Taken | None:
         return Taken(TEST_DATA, f"it is in a folder `{min(found)}`")
     if _GOLDEN_NAME.search(name):
         return Taken(TEST_DATA, "its name is that of an expected output")
-    if _ASSERTION_NAME.search(name):
-        return Taken(TEST_DATA, "its name is that of an assertion of kuttl or Chainsaw")
-    return None
+    is_assertion = _ASSERTION_NAME.search(name)
+    return Taken(TEST_DATA, "its name is that of an assertion of kuttl or Chainsaw") if is_assertion else None
 
 
 def recognize_by_content(content: bytes) -> Taken | None:

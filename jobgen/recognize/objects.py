@@ -18,34 +18,11 @@ _OBJECT_KEY = lazy_pattern(
 _TOP_KEY = lazy_pattern(rb"^(?:- )?(?:[ \t]{0,8}\{?[ \t]{0,8}\"|[\"']?)(?:apiVersion|kind)[\"']?\s{0,8}:", re.MULTILINE)
 # Groups of configuration files, which look like objects and which no API server has.
 _LOCAL_GROUPS = frozenset(
-    (
-        "apiserver.config.k8s.io",
-        "audit.k8s.io",
-        "backstage.io",
-        "builtin",
-        "chainsaw.kyverno.io",
-        "cli.kyverno.io",
-        "ctlptl.dev",
-        "eksctl.io",
-        "install.istio.io",
-        "k0sctl.k0sproject.io",
-        "k3d.io",
-        "kind.x-k8s.io",
-        "kops.k8s.io",
-        "kpt.dev",
-        "kubeadm.k8s.io",
-        "kubelet.config.k8s.io",
-        "kubeproxy.config.k8s.io",
-        "kubescheduler.config.k8s.io",
-        "kustomize.config.k8s.io",
-        "kuttl.dev",
-        "meta.pkg.crossplane.io",
-        "score.dev",
-        "skaffold",
-    )
+    """apiserver.config.k8s.io audit.k8s.io backstage.io builtin chainsaw.kyverno.io cli.kyverno.io ctlptl.dev eksctl.io
+    install.istio.io k0sctl.k0sproject.io k3d.io kind.x-k8s.io kops.k8s.io kpt.dev kubeadm.k8s.io kubelet.config.k8s.io
+    kubeproxy.config.k8s.io kubescheduler.config.k8s.io kustomize.config.k8s.io kuttl.dev meta.pkg.crossplane.io
+    score.dev skaffold""".split()
 )
-# A kubeconfig.
-_LOCAL_KINDS = frozenset((("v1", "Config"),))
 _LOCAL_ANNOTATION = "config.kubernetes.io/local-config"
 _TYPO_CUTOFF = 0.8
 
@@ -61,10 +38,8 @@ def may_hold_objects(content: bytes) -> bool:
 
 
 def is_object(data: Mapping[str, Any]) -> bool:
-    """Return True if a document is a Kubernetes object, or was meant to be one: it has two of the fields of objects.
-
-    Configuration of local tools, such as kustomize and kind, is none.
-    """
+    """Return True if a document is a Kubernetes object, or was meant to be one: it has two of the fields of objects."""
+    # Configuration of local tools, such as kustomize and kind, is none.
     if _is_local(data):
         return False
     if "apiVersion" in data and "kind" in data:
@@ -76,7 +51,8 @@ def is_object(data: Mapping[str, Any]) -> bool:
 
 def _is_local(data: Mapping[str, Any]) -> bool:
     api_version, kind = (str(value_of(data.get(key, ""))) for key in ("apiVersion", "kind"))
-    if api_version.partition("/")[0] in _LOCAL_GROUPS or (api_version, kind) in _LOCAL_KINDS:
+    is_kubeconfig = (api_version, kind) == ("v1", "Config")
+    if is_kubeconfig or api_version.partition("/")[0] in _LOCAL_GROUPS:
         return True
     metadata = data.get("metadata")
     annotations: Node = metadata.get("annotations") if isinstance(metadata, dict) else None

@@ -6,22 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from fnmatch import translate
 from typing import Any, NamedTuple
 
-from jobgen.model.data import (
-    Location,
-    Node,
-    TracedKey,
-    TracedList,
-    TracedScalar,
-    location_of,
-    untraced,
-    with_tree,
-)
+from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar, location_of, untraced, with_tree
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.repo.files import VARIABLE_LAYER, BuiltObject
 from jobgen.yamlio.read import read
-
-Lookup = Callable[[str], str | None]
-"""Returns the value of a variable; empty if it is not set, None if that is not known."""
 
 _NAME = lazy_pattern(r"\w+")
 _OPERATOR = lazy_pattern(r":[-=?+]|=|##?|%%?|,,?|\^\^?|/[/#%]?|:")
@@ -38,13 +26,12 @@ class Substituted(NamedTuple):
 
     text: str
     names: tuple[str, ...] = ()
-    """The variables that were replaced."""
     fault: str = ""
     """The expression that Flux cannot read, so that it applies nothing of the object."""
 
 
-def substitute(text: str, lookup: Lookup) -> Substituted:
-    """Replace the variables of a text."""
+def substitute(text: str, lookup: Callable[[str], str | None]) -> Substituted:
+    """Replace the variables of a text; `lookup` returns "" for one that is not set, None if that is not known."""
     reader = _Reader(text, lookup)
     try:
         made = reader.read_text()
@@ -58,7 +45,7 @@ class _UnreadableError(Exception):
 
 
 class _Reader:
-    def __init__(self, text: str, lookup: Lookup) -> None:
+    def __init__(self, text: str, lookup: Callable[[str], str | None]) -> None:
         self.text = text
         self.lookup = lookup
         self.at = 0
@@ -156,21 +143,14 @@ def _apply(operator: str, value: str, arguments: list[str]) -> str:
         change = str.lower if operator[0] == "," else str.upper
         return change(value) if len(operator) > 1 else change(value[:1]) + value[1:]
     if operator == ":":
-        return _slice(value, arguments)
+        if not all(map(_NUMBER.match, arguments)) or any(len(each) > 18 for each in arguments):
+            return value
+        first, *length = map(int, arguments)
+        first = max(len(value) + first, 0) if first < 0 else first
+        return value[first : max(first + length[0], first)] if length else value[first:]
     if operator[0] == "/":
         return _replace(operator, value, arguments[0], arguments[1])
     return _trim(operator, value, arguments[0])
-
-
-_MAX_DIGITS = 18
-
-
-def _slice(value: str, arguments: list[str]) -> str:
-    if not all(map(_NUMBER.match, arguments)) or any(len(each) > _MAX_DIGITS for each in arguments):
-        return value
-    position = int(arguments[0])
-    position = max(len(value) + position, 0) if position < 0 else position
-    return value[position : max(position + int(arguments[1]), position)] if len(arguments) > 1 else value[position:]
 
 
 def _replace(operator: str, value: str, old: str, new: str) -> str:
@@ -223,21 +203,12 @@ class Values(NamedTuple):
         return found.value if found else "" if self.is_complete else None
 
 
-class Filled(NamedTuple):
-    """An object whose variables are filled in."""
-
-    object: BuiltObject
-    faults: tuple[tuple[Location, str], ...]
-    """Expressions that the program cannot read, and where they are."""
-
-
-def fill_in(built: BuiltObject, values: Values, substitute: Callable[[str, Lookup], Substituted]) -> Filled:
-    """Fill in the variables of an object, in its keys and in its values."""
-    filler = _Filler(values, substitute, built.location)
+def fill_in(built: BuiltObject, values: Values) -> tuple[BuiltObject, list[tuple[Location, str]]]:
+    """Fill in the variables of an object; return also the expressions that Flux cannot read, and where they are."""
+    filler = _Filler(values, built.location)
     traced = filler.fill(built.traced)
-    if not filler.is_changed:
-        return Filled(built, tuple(filler.faults))
-    return Filled(built._replace(data=untraced(traced), traced=traced), tuple(filler.faults))
+    made = built._replace(data=untraced(traced), traced=traced) if filler.is_changed else built
+    return made, filler.faults
 
 
 def fill_leaf(
@@ -252,24 +223,20 @@ def fill_leaf(
 
 
 class _Filler:
-    def __init__(self, values: Values, substitute: Callable[[str, Lookup], Substituted], location: Location) -> None:
+    def __init__(self, values: Values, location: Location) -> None:
         self.values = values
-        self.substitute = substitute
         self.location = location
         self.is_changed = False
         self.faults: list[tuple[Location, str]] = []
 
     def fill(self, node: Any) -> Any:
-        """Return a node with its variables filled in."""
         if isinstance(node, dict):
             return {self.fill_key(key): self.fill(value) for key, value in node.items()} if node else node
         if isinstance(node, list):
             items = [self.fill(item) for item in node]
             if type(node) is not TracedList:
                 return items
-            made = TracedList(items, node.location, node.layer, node.overridden)
-            made.item_locations = node.item_locations
-            return made
+            return TracedList(items, node.location, node.layer, node.overridden, node.item_locations)
         text = node.value if type(node) is TracedScalar else node
         return self.fill_scalar(node, text) if isinstance(text, str) and "$" in text else node
 
@@ -284,21 +251,19 @@ class _Filler:
         if filled is None:
             return node
         made = fill_leaf(node, filled.text, filled.names, self.values.known, self.location)
+        if _QUOTED.match(text) or "\n" in filled.text:
+            return made
         # Programs replace text before it is read as YAML.
-        return made if _QUOTED.match(text) else with_tree(made, _read_value(filled.text))
+        documents = read(f"value: {filled.text}\n".encode("utf-8", "surrogatepass"), "").documents
+        is_value = len(documents) == 1 and documents[0].data.keys() == {"value"}
+        return with_tree(made, documents[0].data["value"] if is_value else filled.text)
 
     def replace(self, text: str, node: Node) -> Substituted | None:
         """Return a text with its variables filled in; None if nothing is to be replaced."""
-        filled = self.substitute(text, self.values.find)
+        filled = substitute(text, self.values.find)
         if filled.fault:
             self.faults.append((location_of(node) or self.location, filled.fault))
         if filled.text == text:
             return None
         self.is_changed = True
         return filled
-
-
-def _read_value(text: str) -> Any:
-    """Return a text as YAML reads it; the text itself if it is no YAML."""
-    documents = read(f"value: {text}\n".encode("utf-8", "surrogatepass"), "").documents if "\n" not in text else ()
-    return documents[0].data["value"] if len(documents) == 1 and documents[0].data.keys() == {"value"} else text

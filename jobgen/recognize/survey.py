@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import posixpath
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, partial
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from jobgen.kustomize import Plan, SourceTree, Tool, build, plan
-from jobgen.model.data import Location
-from jobgen.model.finding import Finding, Severity
+from jobgen.k8s.placeholders import find_placeholders
+from jobgen.kustomize import plan
+from jobgen.kustomize.tree import Plan, SourceTree, Tool
+from jobgen.model.finding import Finding, Related, Severity, quoted_values
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.recognize import INPUT, JUDGED, NOT_JUDGED, OBJECT, SETTINGS, Taken, kustomize_files, not_applied
 from jobgen.recognize.filled_files import fill_files
-from jobgen.recognize.not_applied import BUNDLE_SUFFIX
+from jobgen.recognize.kustomize_files import KustomizeBuild
 from jobgen.recognize.objects import may_hold_objects
 from jobgen.recognize.tree import FileTree, Surroundings
-from jobgen.repo.files import MANIFEST_SUFFIXES, Built, BuiltObject, File, FileEntry
+from jobgen.repo.files import FileEntry, is_kustomization
 from jobgen.repo.walk import ExcludePattern, is_excluded
+from jobgen.reports.placeholders import VALUE_RULES, find_placeholder
 
 STATED = "`files."
 """The start of the reason if the settings say what a file is."""
-
-
-if TYPE_CHECKING:
-    from jobgen.kustomize.builder import Build
 
 
 class Correction(NamedTuple):
@@ -66,13 +63,15 @@ def survey_files(
     own = frozenset(entry.path for entry in entries)
     paths = list(dict.fromkeys((*(entry.path for entry in entries), *others)))
     tree = FileTree(source, paths)
-    named = list(filter(kustomize_files.is_kustomization, paths))
+    named = list(filter(is_kustomization, paths))
     planned = plan(source, named)
-    recognizer = _Recognizer(tree, planned, frozenset(map(posixpath.dirname, named)), corrections, prefix)
+    folders = frozenset(map(posixpath.dirname, named))
+    plugin_inputs = kustomize_files.find_plugin_inputs(planned, source)
+    recognizer = _Recognizer(tree, planned, folders, plugin_inputs, corrections, prefix)
     judged: list[FileEntry] = []
     taken: dict[str, Taken] = {}
     for entry in entries:
-        found = recognizer.recognize(entry)
+        found = next(filter(None, recognizer.recognize(entry)), None)
         if found is None or found.sort is OBJECT:
             judged.append(entry)
             continue
@@ -82,17 +81,15 @@ def survey_files(
     closures = kustomize_files.find_closures(planned)
     alone = (entry.path for entry in judged if not entry.is_source and entry.finding is None)
     objects = frozenset(path for path in alone if recognizer.find_correction(path) is None)
-    around = Surroundings(tree, paths, planned, closures, objects, above, partial(KustomizeBuild, tool=tool))
-    filled = fill_files(around, taken, own)
-    judged = [entry._replace(is_source=True) if entry.path in filled.taken else entry for entry in judged]
-    judged += filled.entries
-    taken |= filled.taken
+    around = Surroundings(tree, paths, planned, closures, objects, above, tool)
+    builds, filled, built_roots = fill_files(around, taken, own)
+    judged = [entry._replace(is_source=True) if entry.path in filled else entry for entry in judged]
+    judged += builds
+    taken |= filled
     for root in planned.roots:
-        files = closures[root]
-        if root in filled.roots:
-            continue
-        if recognizer.find_correction(root) is None and not own.isdisjoint(files):
-            made = KustomizeBuild(source, root, files, tool)
+        is_corrected = root in built_roots or recognizer.find_correction(root) is not None
+        if not is_corrected and not own.isdisjoint(closures[root]):
+            made = KustomizeBuild(source, root, closures[root], tool)
             made = made if root in own else made.limit_to(own)
             folder = posixpath.dirname(root) or "."
             judged.append(FileEntry(folder, content=made.read(), optional=True, build=made))
@@ -100,139 +97,127 @@ def survey_files(
     return Survey(judged, taken, digest.digest(), tree)
 
 
-class _Built(NamedTuple):
-    objects: Sequence[BuiltObject]
-    findings: Sequence[Finding]
+class _Recognizer(NamedTuple):
+    tree: FileTree
+    plan: Plan
+    folders: frozenset[str]
+    """The folders that have kustomizations."""
+    plugin_inputs: Mapping[str, str]
+    corrections: Sequence[Correction]
+    prefix: str
 
-
-def _report_unbuilt(built: Build) -> Iterator[Finding]:
-    """Report what could not be built: its objects were not judged."""
-    if built.unbuilt:
-        more = f" and {len(built.unbuilt) - 1} more parts were not built" if len(built.unbuilt) > 1 else ""
-        message = f"{built.unbuilt[0]}, so it was not judged{more}"
-        yield Finding("unbuilt-kustomization", "meta", Severity.WARNING, message, Location(built.root))
-
-
-class KustomizeBuild:
-    """The build of a kustomization."""
-
-    def __init__(self, source: SourceTree, file: str, files: frozenset[str], tool: Tool | None) -> None:
-        self.file = file
-        self._source = source
-        self._tool = tool
-        self._files = files
-        """All files that it reads."""
-        self._only: frozenset[str] | None = None
-        self._built: _Built | None = None
-
-    def limit_to(self, files: frozenset[str]) -> KustomizeBuild:
-        """Report only findings in some files, because the build itself was not asked for."""
-        self._only = files
-        return self
-
-    def read(self) -> bytes:
-        """Return a digest of all that it reads: its files, and the tool that builds it."""
-        digest = blake2b(digest_size=16)
-        # What a tool builds depends on the tool, too.
-        digest.update(repr(self._tool).encode("utf-8", "surrogatepass"))
-        for path in sorted(self._files):
-            digest.update(blake2b(self._source.read(path).content, digest_size=16).digest())
-        return digest.hexdigest().encode()
-
-    def __call__(self) -> Built:
-        """Build the objects; the second time, return the same."""
-        if self._built is None:
-            built = self._build()
-            # The Operator SDK completes this base when it writes a bundle.
-            objects = [each for each in built.objects if not each.file.endswith(BUNDLE_SUFFIX)]
-            self._built = _Built(objects, (*built.findings, *_report_unbuilt(built)))
-        return self._built
-
-    def _build(self) -> Build:
-        try:
-            return build(self._source, self.file, self._tool)
-        except Exception as error:  # noqa: BLE001 -- a fault in one kustomization must not stop the rest
-            from jobgen.kustomize.builder import Build
-
-            message = f"the build failed with {type(error).__name__}, so nothing of it was judged; report this as a bug"
-            failed = Finding("internal-error", "meta", Severity.ERROR, message, Location(self.file))
-            return Build(self.file, findings=(failed,))
-
-    def reports(self, file: str) -> bool:
-        """Return True if findings in a file are reported."""
-        return self._only is None or file in self._only
-
-    def read_sources(self, finding: Finding) -> Iterator[File]:
-        """Return the files that the values of a finding may come from: where it is, and inputs of generators."""
-        shown = {finding.location.file, *(related.location.file for related in finding.related)}
-        inputs = {path for path in self._files if not path.endswith(MANIFEST_SUFFIXES)}
-        yield from map(self._source.read, sorted((shown & self._files) | inputs))
-        yield self._secrets
-
-    @cached_property
-    def _secrets(self) -> File:
-        """The values of all Secrets that it builds: a replacement can copy one to any field."""
-        secrets = [each.data for each in self().objects if each.data.get("kind") == "Secret"]
-        values = [value for each in secrets for value in (each.get("data") or {}).values() if isinstance(value, str)]
-        plain = {str(number): _decode(value) for number, value in enumerate(values)}
-        data = {str(number): value for number, value in enumerate(values)}
-        content = json.dumps({"apiVersion": "v1", "kind": "Secret", "data": data, "stringData": plain})
-        return File("", content.encode("utf-8", "surrogatepass") if secrets else b"")
-
-
-def _decode(text: str) -> str:
-    try:
-        return base64.b64decode(text, validate=True).decode("utf-8", "replace")
-    except ValueError:
-        return text
-
-
-class _Recognizer:
-    """Asks the modules for the sorts of files, in an order in which the more certain comes first."""
-
-    def __init__(
-        self, tree: FileTree, planned: Plan, folders: frozenset[str], corrections: Sequence[Correction], prefix: str
-    ) -> None:
-        self._tree = tree
-        self._plan = planned
-        self._folders = folders
-        self._plugin_inputs = kustomize_files.find_plugin_inputs(planned, tree.source)
-        self._corrections = corrections
-        self._prefix = prefix
-
-    def recognize(self, entry: FileEntry) -> Taken | None:
-        """Return what a file is; None if nothing speaks against an object."""
+    def recognize(self, entry: FileEntry) -> Iterator[Taken | None]:
+        """Yield what a file may be, the more certain first; nothing speaks against an object if all are None."""
         path = entry.path
         if entry.finding is not None:
-            return None
-        if (stated := self.find_correction(path)) is not None:
-            return stated
-        if (found := kustomize_files.recognize_file(path, self._plan, self._tree)) is not None:
-            return found
-        if (found := kustomize_files.recognize_plugin_input(path, self._plugin_inputs)) is not None:
-            return found
-        if (found := not_applied.recognize_by_path(path)) is not None:
-            return found
-        content = self._tree.read(path).content
-        if (found := not_applied.recognize_list(path, content, is_found=entry.optional)) is not None:
-            return found
+            return
+        yield self.find_correction(path)
+        yield kustomize_files.recognize_file(path, self.plan, self.tree)
+        yield kustomize_files.recognize_plugin_input(path, self.plugin_inputs)
+        yield not_applied.recognize_by_path(path)
+        content = self.tree.read(path).content
+        yield not_applied.recognize_list(path, content, is_found=entry.optional)
         if entry.optional and not may_hold_objects(content):
             # What it is instead is said when it has been read.
-            return None
-        return next(filter(None, self._ask(path, content)), None)
-
-    def _ask(self, path: str, content: bytes) -> Iterator[Taken | None]:
-        yield kustomize_files.recognize_fragment(path, content, self._folders)
+            return
+        yield kustomize_files.recognize_fragment(path, content, self.folders)
         yield not_applied.recognize_template(path, content)
         yield not_applied.recognize_by_content(content)
-        yield not_applied.recognize_bundle(path, self._tree)
-        yield not_applied.recognize_asset(path, content, self._tree)
+        yield not_applied.recognize_bundle(path, self.tree)
+        yield not_applied.recognize_asset(path, content, self.tree)
         yield not_applied.recognize_config(path, content)
 
     def find_correction(self, path: str) -> Taken | None:
-        """Return what the settings say that a file is."""
-        from_root = posixpath.normpath(posixpath.join(self._prefix, path))
-        for setting, pattern in self._corrections:
+        from_root = posixpath.normpath(posixpath.join(self.prefix, path))
+        for setting, pattern in self.corrections:
             if is_excluded(from_root, (pattern,)):
                 return Taken(SETTINGS[setting], f"{STATED}{setting}` in the settings has `{pattern.text}`")
         return None
+
+
+# Variables that a program fills in before a file is applied: what is wrong with their values is not known yet.
+
+RULE = "unjudged-variable"
+
+_TEMPLATE_NAME = lazy_pattern(r"(?:\A|[-_.])(?:template|tmpl|tpl)s?(?:[-_.]|\Z)")
+_TOOL = lazy_pattern(
+    rb"^[ \t]{0,80}#[^\n]{0,200}?\b(?:envsubst|sed -|yq |gomplate|ytt|jinja|templat)", re.IGNORECASE | re.MULTILINE
+)
+# Programs that fill in values, as scripts call them.
+_FILLING = (b"envsubst", b"sed ", b"yq ", b".replace(", b"perl -", b"ReplaceAll", b"gomplate", b"templatefile(")
+_STYLES = ("dollar", "handlebars")
+"""How placeholders are written that programs fill in; the others wait for a person, unless a script replaces them."""
+_BLOCK = lazy_pattern(r"[^\n]*[|>][-+]?[ \t]*\n")
+
+
+def report_variables(findings: Sequence[Finding], tree: FileTree) -> list[Finding]:
+    """Return the findings, with one info for each file instead of those about values that a program fills in."""
+    by_file: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_file.setdefault(finding.location.file, []).append(finding)
+    kept = [each for file, several in by_file.items() for each in _settle(file, several, tree)]
+    return sorted(kept, key=lambda found: (found.location, found.rule, found.message, found.env))
+
+
+def _settle(file: str, findings: list[Finding], tree: FileTree) -> Iterator[Finding]:
+    """Return the findings of a file, with an info about its variables if a program fills them in."""
+    named = [(finding, find_variable(finding) or _find_hidden(finding, tree)) for finding in findings]
+    if not any(variable for _, variable in named) and not any(map(find_placeholder, findings)):
+        yield from findings
+        return
+    # A variable where the cluster expects a name or a number shows that the file is filled in; then all of them are.
+    is_template = any(variable and finding.rule in VALUE_RULES for finding, variable in named)
+    # So do its name, a comment in it, and a script beside it.
+    name = posixpath.basename(file)
+    is_template = is_template or bool(_TEMPLATE_NAME.search(name) or _TOOL.search(tree.read(file).content))
+    is_template = is_template or bool(tree.find_mention(file, b"envsubst", name.encode("utf-8", "surrogateescape")))
+    filled: list[tuple[Finding, str]] = []
+    for finding, variable in named:
+        token = (is_template and variable) or _find_replaced(finding, tree)
+        if token:
+            filled.append((finding, token))
+        else:
+            yield finding
+    if filled:
+        yield _report(filled)
+
+
+def find_variable(finding: Finding) -> str:
+    """Return the variable of a program in the values that a finding is about; empty if there is none."""
+    found = (each for value in quoted_values(finding.message) for each in find_placeholders(value))
+    return next((each.token for each in found if each.style in _STYLES), "")
+
+
+def _find_hidden(finding: Finding, tree: FileTree) -> str:
+    """Return the variable on the line of a value that is not shown, because it may be a secret; empty without one."""
+    if "…" not in finding.message or finding.rule not in VALUE_RULES:
+        return ""
+    lines = tree.read(finding.location.file).content.decode("utf-8", "replace").split("\n")
+    # A block of text begins below its key.
+    start = finding.location.line - 1
+    text = "\n".join(lines[start : start + 4])
+    text = text if _BLOCK.match(text) else text.partition("\n")[0]
+    return next((each.token for each in find_placeholders(text) if each.style in _STYLES), "")
+
+
+def _find_replaced(finding: Finding, tree: FileTree) -> str:
+    """Return the placeholder that a script near the file replaces; empty if a person must."""
+    token = find_placeholder(finding)
+    bare = token.strip("<>{}$ ")
+    if len(bare) < 5:
+        return ""
+    wanted = bare.encode("utf-8", "surrogateescape")
+    return token if any(tree.find_script(finding.location.file, wanted, filling) for filling in _FILLING) else ""
+
+
+def _report(filled: Sequence[tuple[Finding, str]]) -> Finding:
+    ordered = sorted(filled, key=lambda pair: pair[0].location)
+    names = list(dict.fromkeys(token for _, token in ordered))
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    verb = "is" if len(names) == 1 else "are"
+    message = f"`{names[0]}`{more} {verb} filled in before the file is applied, so these values were not judged"
+    first = ordered[0][0]
+    others: Iterable[tuple[Finding, str]] = (each for each in ordered if each[0].location != first.location)
+    related = dict.fromkeys(Related(finding.location, f"`{token}`") for finding, token in others)
+    found = Finding(RULE, "meta", Severity.INFO, message, first.location, object=first.object, env=first.env)
+    return found._replace(related=tuple(related)[:5])

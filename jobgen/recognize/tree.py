@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from jobgen.kustomize import Plan, SourceTree
+from jobgen.kustomize.tree import Plan, SourceTree, Tool
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.repo.files import Build, File
+from jobgen.repo.files import File
 
 # Files that fill manifests in, and pages that say how.
 _SCRIPT = lazy_pattern(
@@ -63,16 +63,15 @@ class FileTree:
 
     def find_script(self, near: str, *texts: bytes) -> str:
         """Return a script in the folder of a file, or above it, that has some texts in one line; empty without one."""
-        return next((path for path, lines in self._list_lines(near, texts) if any(lines)), "")
+        for path in self._list_texts(near):
+            lines = self._search(path).split(b"\n") if _SCRIPT.search(path) and texts[0] in self._search(path) else ()
+            if any(all(text in line for text in texts) for line in lines):
+                return path
+        return ""
 
     def find_mention(self, near: str, *texts: bytes) -> str:
         """Return a script or page in the folder of a file, or above it, that has some texts; empty without one."""
         return next((path for path in self._list_texts(near) if all(text in self._search(path) for text in texts)), "")
-
-    def _list_lines(self, near: str, texts: tuple[bytes, ...]) -> Iterator[tuple[str, Iterator[bool]]]:
-        for path in self._list_texts(near):
-            if _SCRIPT.search(path) and texts[0] in self._search(path):
-                yield path, (all(text in line for text in texts) for line in self._search(path).split(b"\n"))
 
     def _list_texts(self, near: str) -> Iterator[str]:
         """Return the scripts and pages in the folder of a file, then those above it."""
@@ -80,22 +79,7 @@ class FileTree:
             yield from self._texts.get(folder, ())
 
     def _search(self, path: str) -> bytes:
-        self.asked.add(path)
-        if path not in self._known:
-            self._known[path] = self.source.read(path)
-            self._known[path] = self._known[path]._replace(content=self._known[path].content[:_MAX_SCRIPT_BYTES])
-        return self._known[path].content
-
-
-class FolderBuild(Build, Protocol):
-    """The build of a kustomization."""
-
-    def read(self) -> bytes:
-        """Return the content of all files that it reads."""
-
-
-Builder = Callable[[SourceTree, str, frozenset[str]], FolderBuild]
-"""Makes the build of a kustomization file of a tree, given all files that it reads."""
+        return self.read(path).content[:_MAX_SCRIPT_BYTES]
 
 
 class Surroundings(NamedTuple):
@@ -110,4 +94,4 @@ class Surroundings(NamedTuple):
     """The files whose objects are judged by themselves."""
     above: str
     """The path of the linted folder from the top of the Git repository, where the paths of Flux begin."""
-    make: Builder
+    tool: Tool | None

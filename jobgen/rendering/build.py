@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobgen.k8s.kinds import CLUSTER_SCOPED
@@ -24,7 +24,6 @@ from jobgen.rendering.expand import Expander, JobDocument, JobSpec
 from jobgen.rendering.patch_objects import apply_images, apply_patches
 from jobgen.rendering.runtimes import complete_reference, render_runtimes
 from jobgen.schema.shipped_kinds import is_shipped_kind
-from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import Deletion
 from jobgen.spec.overlay import JobAttributes, Patch
 
@@ -50,59 +49,46 @@ def build_objects(
 
     Problems say why that fails; no object without problems means that the job is inactive.
     """
-    spec = expander.expand(job, patches, problems, deletions) if is_spec(job.data) else None
-    problems.extend(_find_locked(job, expander, patches, spec))
+    is_job = is_spec(job.data)
+    spec = expander.expand(job, patches, problems, deletions) if is_job else None
+    has_locks = bool(expander.environment.locks)
+    if has_locks:
+        # Imported late: most repositories have no locks.
+        from jobgen.rendering.locks import find_locked_in_job, find_locked_in_manifest, find_locked_operations
+
+        manifest = () if is_job else find_locked_in_manifest(job, expander, patches)
+        problems += find_locked_in_job(job, expander, patches, spec) if is_job else manifest
     if spec is not None:
         # Imported late: a repository with raw manifests alone needs neither.
         from jobgen.rendering.by_kind import render_spec
-        from jobgen.rendering.runs import is_inactive, name_run, needs_name
+        from jobgen.rendering.runs import is_inactive, name_run
 
         if "run" in spec.fields and is_inactive(spec, expander.day, problems):
             return ()
         made: Mapping[str, Any] = render_spec(spec, problems, deletions)
-    elif is_spec(job.data):
+    elif is_job:
         return ()
     else:
         made = _complete_metadata(job, expander)
-    problems.extend(_find_locked_operations(made, expander, patches))
+    if has_locks and any(patch.json_patch is not None for patch in patches):
+        problems += find_locked_operations(made, expander, patches)
     made = apply_patches(made, patches, problems, deletions)
-    if expander.environment.runtimes:
-        made = complete_reference(made, expander.environment.runtimes)
+    made = complete_reference(made, expander.environment.runtimes)
     made = apply_images(made, expander.environment, expander.kinds, deletions, is_spec=spec is not None)
-    if spec is not None and needs_name(spec):
+    # A plain render of a plain job needs neither the name nor the annotations of a run.
+    if spec is not None and (spec.cluster.gitops or "run" in spec.fields):
         made = name_run(made, spec, _source_path(job), problems)
     companions: tuple[Mapping[str, Any], ...] = ()
     if spec is not None and spec.kind.network is not None:
         from jobgen.rendering.network import connect_pods
 
         made, companions = connect_pods(made, spec, problems)
-    if expander.environment.runtimes:
-        runtimes = render_runtimes(made, expander.environment, expander.kinds, problems, deletions)
-        companions = (*companions, *runtimes)
+    companions += render_runtimes(made, expander.environment, expander.kinds, problems, deletions)
     if not problems:
         problems.extend(_find_unsafe_names(made))
     if spec is not None and not problems:
         companions += _build_own_companions(made, spec)
     return (made, *companions)
-
-
-def _find_locked(job: JobDocument, expander: Expander, patches: list[Patch], spec: JobSpec | None) -> Iterable[Problem]:
-    if not expander.environment.locks:
-        return ()
-    # Imported late: most repositories have no locks.
-    from jobgen.rendering.locked import find_locked_in_job, find_locked_in_manifest
-
-    if is_spec(job.data):
-        return find_locked_in_job(job, expander, patches, spec)
-    return find_locked_in_manifest(job, expander, patches)
-
-
-def _find_locked_operations(made: Mapping[str, Node], expander: Expander, patches: list[Patch]) -> Iterable[Problem]:
-    if not expander.environment.locks or not any(patch.json_patch is not None for patch in patches):
-        return ()
-    from jobgen.rendering.locked import find_locked_operations
-
-    return find_locked_operations(made, expander, patches)
 
 
 def _build_own_companions(made: Mapping[str, Any], spec: JobSpec) -> tuple[Mapping[str, Any], ...]:
@@ -126,12 +112,10 @@ def _source_path(job: JobDocument) -> Node:
     # A file name may hold any bytes; an object holds text.
     path = job.file.encode("utf-8", "replace").decode()
     first = next(iter(job.data))
+    if type(first) is not TracedKey:
+        return path
     # No scalar of the file holds this value, so its location is the point where the job starts.
-    return (
-        TracedScalar(path, first.location._replace(end_line=0, end_column=0), "path of the file")
-        if type(first) is TracedKey
-        else path
-    )
+    return TracedScalar(path, first.location._replace(end_line=0, end_column=0), "path of the file")
 
 
 def name_layer(job: JobDocument) -> JobDocument:
@@ -148,21 +132,13 @@ def is_spec(data: Mapping[str, Node]) -> bool:
     api_version = str(value_of(data.get("apiVersion")))
     if api_version.startswith(_GROUP):
         return True
-    kind = value_of(data.get("kind"))
-    return isinstance(kind, str) and kind in _SPEC_KINDS and _is_misspelled(api_version, data.get("spec"))
-
-
-def _is_misspelled(api_version: str, spec: Node) -> bool:
-    """Return True if the apiVersion of a kind that jobgen has is meant to be that of jobgen.
-
-    Other groups may have a kind of the same name. Those have a domain, and their specs have no `framework`.
-    """
-    group = api_version.rpartition("/")[0]
-    if api_version in ("", "None"):
+    kind, spec = value_of(data.get("kind")), data.get("spec")
+    if not isinstance(kind, str) or kind not in _SPEC_KINDS or api_version in ("", "None"):
         return False
-    return (
-        "." not in group or bool(find_closest(group, [_GROUP[:-1]])) or (isinstance(spec, dict) and "framework" in spec)
-    )
+    # Other groups may have a kind of the same name. Those have a domain, and their specs have no `framework`.
+    group = api_version.rpartition("/")[0]
+    has_framework = isinstance(spec, dict) and "framework" in spec
+    return "." not in group or bool(find_closest(group, [_GROUP[:-1]])) or has_framework
 
 
 def job_attributes(job: JobDocument, expander: Expander) -> JobAttributes:
@@ -170,25 +146,13 @@ def job_attributes(job: JobDocument, expander: Expander) -> JobAttributes:
     if is_spec(job.data):
         return expander.attributes(job)
     metadata = untraced(job.data["metadata"])
-    kind = _find_kind(job.data, expander.kinds)
+    api_version, name = (str(value_of(job.data[key])) for key in ("apiVersion", "kind"))
+    kind = next((known for known in expander.kinds if known.describes(api_version, name)), None)
+    labels: Any = metadata.get("labels") if isinstance(metadata.get("labels"), dict) else {}
     framework = next(iter(kind.frameworks)) if kind and len(kind.frameworks) == 1 else ""
-    labels = metadata.get("labels")
-    return JobAttributes(
-        name=job.name,
-        labels=labels if isinstance(labels, dict) else {},
-        framework=framework,
-        kind=str(value_of(job.data["kind"])),
-        namespace=str(metadata.get("namespace") or value_of(expander.environment.namespace) or ""),
-        path=job.file,
-        is_spec=False,
-        platform=kind.platform if kind else "",
-        team=expander.find_team(job.file),
-    )
-
-
-def _find_kind(data: ValidFields, kinds: Sequence[Kind]) -> Kind | None:
-    api_version, kind = str(value_of(data["apiVersion"])), str(value_of(data["kind"]))
-    return next((known for known in kinds if known.describes(api_version, kind)), None)
+    namespace = str(metadata.get("namespace") or value_of(expander.environment.namespace) or "")
+    platform, team = kind.platform if kind else "", expander.find_team(job.file)
+    return JobAttributes(job.name, labels, framework, name, namespace, job.file, False, platform, team)
 
 
 def _complete_metadata(job: JobDocument, expander: Expander) -> ValidFields:
@@ -222,18 +186,15 @@ def _find_unsafe_names(made: Mapping[str, Node]) -> Iterator[Problem]:
     identity = identity_of(made)
     for field, name in (("kind", identity.kind), ("namespace", identity.namespace), ("name", identity.name)):
         if not (_PATH_SEGMENT.match(name) and name.isprintable()) and (name or field != "namespace"):
+            message = f"`{name}` is not a valid {field} of an object"
+            if not name:
+                message = f"a patch removes `{field}`; an object needs one"
+            elif len(name) > _MAX_NAME_LENGTH:
+                message = f"`{name[:40]}…` has {len(name)} characters; a {field} has at most {_MAX_NAME_LENGTH}"
             holder = made if field == "kind" else made.get("metadata")
             # A name that a patch removed has no location; the job's is used instead.
             node = holder.get(field) if isinstance(holder, dict) else None
-            yield Problem("invalid-name", _explain_unsafe_name(field, name), node, category="schema")
-
-
-def _explain_unsafe_name(field: str, name: str) -> str:
-    if not name:
-        return f"a patch removes `{field}`; an object needs one"
-    if len(name) > _MAX_NAME_LENGTH:
-        return f"`{name[:40]}…` has {len(name)} characters; a {field} has at most {_MAX_NAME_LENGTH}"
-    return f"`{name}` is not a valid {field} of an object"
+            yield Problem("invalid-name", message, node, category="schema")
 
 
 _ROOT_FIELDS = frozenset(("apiVersion", "kind", "metadata", "spec", "status", "name", "generateName", "namespace"))
@@ -249,9 +210,13 @@ _MIXED_LISTS = frozenset(
 def split_list(data: ValidFields) -> list[ValidFields]:
     """The objects of a document: the items of a list of objects, or the document itself."""
     items = data.get("items")
-    if isinstance(items, list) and (_is_list_kind(data) or (_name_listed(data) and any(map(_is_object, items)))):
-        return list(items)
-    return [data]
+    if not isinstance(items, list):
+        return [data]
+    # The API server writes items without their kind.
+    has_objects = any(
+        isinstance(item, dict) and ("metadata" in item or {"apiVersion", "kind"} <= item.keys()) for item in items
+    )
+    return list(items) if (has_objects and _name_listed(data)) or _is_list_kind(data) else [data]
 
 
 def list_errors(data: Mapping[str, Node]) -> list[Problem]:
@@ -281,11 +246,6 @@ def _name_listed(data: Mapping[str, Node]) -> str:
     return kind.removesuffix("List") if kind.endswith("List") else ""
 
 
-def _is_object(item: Node) -> bool:
-    """Return True if an item of a list is an object; the API server writes items without their kind."""
-    return isinstance(item, dict) and ("metadata" in item or {"apiVersion", "kind"} <= item.keys())
-
-
 def manifest_errors(manifest: Node) -> list[Problem]:
     """Report what keeps a raw manifest from being an object."""
     if not isinstance(manifest, dict):
@@ -294,7 +254,14 @@ def manifest_errors(manifest: Node) -> list[Problem]:
         message = "a job spec cannot be an item of a List; write it as a document of its own"
         return [Problem("misplaced-job", message, manifest)]
     if _is_list_kind(manifest):
-        return [_check_list(manifest)]
+        # Its items were not split: they are missing, no list, or the List is an item itself.
+        items = manifest.get("items")
+        if value_of(items) is None:
+            return [Problem("missing-field", "the List has no `items`", manifest, category="schema")]
+        if not isinstance(items, list):
+            return [Problem("wrong-type", "`items` of a List must be a list", items, category="schema")]
+        message = "a List is an item of another List, so its items were not checked; write them in the outer List"
+        return [Problem("invalid-value", message, items, category="schema")]
     if not {"apiVersion", "kind", "metadata"} & manifest.keys():
         message = "the document is not a Kubernetes object: it has no `apiVersion`, `kind` and `metadata`"
         return [Problem("missing-field", message, manifest, category="schema")]
@@ -312,16 +279,6 @@ def manifest_errors(manifest: Node) -> list[Problem]:
     return [fault for fault in faults if fault]
 
 
-def _check_list(manifest: Mapping[str, Node]) -> Problem:
-    """Say why a list has no items to check: they are missing, no list, or the List is an item itself."""
-    if value_of(manifest.get("items")) is None:
-        return Problem("missing-field", "the List has no `items`", manifest, category="schema")
-    if not isinstance(manifest["items"], list):
-        return Problem("wrong-type", "`items` of a List must be a list", manifest["items"], category="schema")
-    message = "a List is an item of another List, so its items were not checked; write them in the outer List"
-    return Problem("invalid-value", message, manifest["items"], category="schema")
-
-
 def _locate_missing(holder: Mapping[str, Node], key: str) -> Node:
     """The node for a field that is missing: its null, a key that is probably meant, or the first key."""
     similar = find_closest(key, [name for name in holder if name not in _ROOT_FIELDS])
@@ -334,7 +291,6 @@ def _check_text(holder: Mapping[str, Node], key: str, path: str) -> Problem | No
         return Problem("missing-field", f"the object has no `{path}`", _locate_missing(holder, key), category="schema")
     if not isinstance(value_of(value), str):
         fix_steps, safe = suggest_type(value, "a string")
-        return Problem(
-            "wrong-type", f"`{path}` must be a string", value, category="schema", fix_steps=fix_steps, safe=safe
-        )
+        message = f"`{path}` must be a string"
+        return Problem("wrong-type", message, value, category="schema", fix_steps=fix_steps, safe=safe)
     return None

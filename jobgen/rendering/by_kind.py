@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+from jobgen.k8s.nodes import find_nodes
 from jobgen.model.data import (
     Node,
     TracedKey,
@@ -23,8 +24,8 @@ from jobgen.model.path import NamedItem, Step, format_dotted
 from jobgen.model.suggest import did_you_mean, find_closest
 from jobgen.rendering.expand import JobSpec, RoleSpec
 from jobgen.rendering.kinds.main_container import set_path
-from jobgen.rendering.pod import build_pod_template
-from jobgen.spec.kinds import FieldMapping, Kind, TemplateShape
+from jobgen.rendering.pod import add_init_containers, build_pod_template
+from jobgen.spec.kinds import FieldMapping, Kind
 from jobgen.spec.merge import Deletion, merge
 from jobgen.spec.normalize import NOT_RENDERED
 from jobgen.spec.replicas import get_at
@@ -36,11 +37,18 @@ def join_roles(job: JobSpec, templates: dict[str, Any], problems: list[Problem])
     targets = {name: role.joins for name in templates if (role := job.kind.find_role(name)) and role.joins in known}
     if not targets:
         return job, templates
+
+    def compared(name: str) -> Any:
+        role = job.roles[name]
+        replica = {key: value for key, value in role.replica.items() if key not in _OWN_FIELDS}
+        return untraced(templates[name]), untraced(replica), untraced(list(role.manifests))
+
     must_join = job.kind.shape == "item"
     roles, kept = dict(job.roles), dict(templates)
     for target in dict.fromkeys(targets.values()):
         names = [name for name in templates if name == target or targets.get(name) == target]
-        if not must_join and (len(names) == 1 or _differ(job, templates, names)):
+        first, *others = names
+        if not must_join and (not others or any(compared(name) != compared(first) for name in others)):
             continue
         merged = merge_templates(job, {name: templates[name] for name in names}, names, problems)
         _check_replicas(job, names, problems)
@@ -53,18 +61,8 @@ def join_roles(job: JobSpec, templates: dict[str, Any], problems: list[Problem])
     return job._replace(roles={name: roles[name] for name in order}), {name: kept[name] for name in order}
 
 
-def _differ(job: JobSpec, templates: dict[str, Any], names: list[str]) -> bool:
-    first = names[0]
-    return any(
-        untraced(templates[name]) != untraced(templates[first]) or _other_fields(job, name) != _other_fields(job, first)
-        for name in names[1:]
-    )
-
-
-def _other_fields(job: JobSpec, name: str) -> Any:
-    role = job.roles[name]
-    replica = {key: value for key, value in role.replica.items() if key not in ("replicas", "platforms")}
-    return untraced(replica), untraced(list(role.manifests))
+# Fields of a replica in which roles with one place may differ.
+_OWN_FIELDS = ("replicas", "platforms")
 
 
 def _check_replicas(job: JobSpec, names: list[str], problems: list[Problem]) -> None:
@@ -72,7 +70,7 @@ def _check_replicas(job: JobSpec, names: list[str], problems: list[Problem]) -> 
     first = job.roles[names[0]].replica
     for name in names[1:]:
         for field, value in job.roles[name].replica.items():
-            if field not in ("replicas", "platforms") and value_of(first.get(field)) != value_of(value):
+            if field not in _OWN_FIELDS and value_of(first.get(field)) != value_of(value):
                 both = f"`{names[0]}` and `{name}` differ in `{field}`"
                 message = f"{job.kind.name} has one template for all pods, but {both}; make them equal"
                 problems.append(Problem("unsupported-by-kind", message, value))
@@ -99,19 +97,17 @@ def merge_templates(job: JobSpec, templates: dict[str, Any], nodes: list[str], p
         if path:
             both = f"`{nodes[0]}` and `{name}` differ in `{format_dotted(path)}`"
             message = f"{job.kind.name} has one template for all nodes, but {both}; make them equal"
-            problems.append(Problem("unsupported-by-kind", message, _node_at(other, path) or _node_at(template, path)))
+            node = next(find_nodes(other, path), None) or next(find_nodes(template, path), None)
+            problems.append(Problem("unsupported-by-kind", message, node))
     launchers = [name for name in templates if job.kind.roles[name].launches]
     return _add_command(template, templates[launchers[0]]) if launchers else template
 
 
 def _add_command(template: ValidFields, launcher: ValidFields) -> dict[str, Any]:
     """The template with the launcher's command, unless it has one itself."""
-    command = {key: value for key, value in launcher["spec"]["containers"][0].items() if key in _COMMAND}
+    command = {key: value for key, value in launcher["spec"]["containers"][0].items() if key in ("command", "args")}
     first, *rest = template["spec"]["containers"]
     return {**template, "spec": {**template["spec"], "containers": [{**command, **first}, *rest]}}
-
-
-_COMMAND = ("command", "args")
 
 
 def _find_difference(one: Any, other: Any, path: tuple[Step, ...] = ()) -> tuple[Step, ...]:
@@ -126,18 +122,6 @@ def _find_difference(one: Any, other: Any, path: tuple[Step, ...] = ()) -> tuple
         pairs = enumerate(zip(one, other, strict=True))
         return next(filter(None, (_find_difference(a, b, (*path, i)) for i, (a, b) in pairs)), ())
     return () if one == other else path
-
-
-def _node_at(tree: Node, path: tuple[Step, ...]) -> Node:
-    """The node at a path; None if there is none."""
-    for step in path:
-        if isinstance(tree, dict):
-            tree = tree.get(str(step))
-        elif isinstance(tree, list) and isinstance(step, int) and step < len(tree):
-            tree = tree[step]
-        else:
-            return None
-    return tree
 
 
 def render_nodes(job: JobSpec, templates: dict[str, Any], resource: dict[str, Any], problems: list[Problem]) -> None:
@@ -167,96 +151,45 @@ def render_nodes(job: JobSpec, templates: dict[str, Any], resource: dict[str, An
 
 def _render_parts(job: JobSpec, template: ValidFields, resource: dict[str, Any], problems: list[Problem]) -> None:
     """Set the parts of a pod template where the kind takes them; report the parts that it does not support."""
-    spec, (first, *others) = template["spec"], template["spec"]["containers"]
-    parts = _select_parts(job)
+    kind, declared = job.kind, job.cluster.find_version(job.kind.operator)
+    assert kind.template is not None, "checked by render_nodes"
+    # The newest mapping is the last.
+    parts = [shape for shape in kind.template.shapes if shape.versions.contains(declared)][-1]
     override: dict[str, Any] = {}
-    _render_container(job, first, parts, resource, override, problems)
-    for other in others:
-        problems.append(_unsupported_part(job, f"a second container `{value_of(other.get('name', ''))}`", other))
-    for field, value in spec.items():
+    unsupported: list[tuple[str, Node]] = []
+    first, *others = template["spec"]["containers"]
+    for field, value in first.items():
+        if field in kind.template.container:
+            set_path(resource, kind.template.container[field], value)
+        elif field in parts.container_fields:
+            set_path(override, (*parts.spec, "containers", NamedItem("name", first["name"]), field), value)
+        elif field != "name":
+            unsupported.append((f"`{field}` of a container", field if location_of(field) else value))
+    unsupported += ((f"a second container `{value_of(other.get('name', ''))}`", other) for other in others)
+    pod = {field: value for field, value in template["spec"].items() if field != "containers"}
+    for field, value in pod.items():
         if field in parts.pod_fields:
             set_path(override, (*parts.spec, field), value)
-        elif field != "containers":
-            problems.append(_unsupported_part(job, f"`{field}` of a pod", field if location_of(field) else value))
+        else:
+            unsupported.append((f"`{field}` of a pod", field if location_of(field) else value))
     if "metadata" in template and parts.metadata is not None:
         set_path(override, parts.metadata, template["metadata"])
     elif "metadata" in template:
-        problems.append(_unsupported_part(job, "labels and annotations of pods", template["metadata"]))
+        unsupported.append(("labels and annotations of pods", template["metadata"]))
     if override:
         set_path(resource, parts.at, [{**parts.item, **override}])
+    shown = f"{kind.name} of {kind.operator} {declared}" if declared else kind.name
+    problems += [
+        Problem("unsupported-by-kind", f"{shown} does not support {what}; set it in the runtime", node)
+        for what, node in unsupported
+    ]
 
 
-def _select_parts(job: JobSpec) -> TemplateShape:
-    """The mapping for the declared operator version; the newest, which is the last, if none is declared."""
-    assert job.kind.template is not None, "checked by render_nodes"
-    return [shape for shape in job.kind.template.shapes if shape.versions.contains(_declared_version(job))][-1]
-
-
-def _render_container(
-    job: JobSpec,
-    container: ValidFields,
-    parts: TemplateShape,
-    resource: dict[str, Any],
-    override: dict[str, Any],
-    problems: list[Problem],
-) -> None:
-    assert job.kind.template is not None, "checked by render_nodes"
-    own = job.kind.template.container
-    for field, value in container.items():
-        if field in own:
-            set_path(resource, own[field], value)
-        elif field in parts.container_fields:
-            set_path(override, (*parts.spec, "containers", NamedItem("name", container["name"]), field), value)
-        elif field != "name":
-            problems.append(_unsupported_part(job, f"`{field}` of a container", field if location_of(field) else value))
-
-
-def _declared_version(job: JobSpec) -> str:
-    return job.cluster.find_version(job.kind.operator)
-
-
-def _unsupported_part(job: JobSpec, what: str, node: Node) -> Problem:
-    version = f" of {job.kind.operator} {_declared_version(job)}" if _declared_version(job) else ""
-    kind = f"{job.kind.name}{version}"
-    return Problem("unsupported-by-kind", f"{kind} does not support {what}; set it in the runtime", node)
-
-
-# The module of each code; it has a function `prepare`, and perhaps `finish`. Imported late: most repositories use one.
-_MODULES = {
-    "job": "jobgen.rendering.kinds.job",
-    "jobset": "jobgen.rendering.kinds.jobset",
-    "ray-job": "jobgen.rendering.kinds.ray_job",
-    "volcano-job": "jobgen.rendering.kinds.volcano_job",
-    "generic-job": "jobgen.rendering.kinds.generic_job",
-    "deepspeed-job": "jobgen.rendering.kinds.deepspeed_job",
-    "launched-job": "jobgen.rendering.kinds.launched_job",
-}
-
-
-def prepare(
-    job: JobSpec, templates: dict[str, Any], resource: dict[str, Any], problems: list[Problem]
-) -> dict[str, Any]:
-    """Set fields of the object that depend on several fields of the job; return the pod templates to render."""
-    if not job.kind.code:
-        return templates
-    module = import_module(_MODULES[job.kind.code])
-    prepared: dict[str, Any] = module.prepare(job, templates, resource, problems)
-    return prepared
-
-
-def finish(job: JobSpec, resource: dict[str, Any], problems: list[Problem]) -> None:
-    """Complete an object with the items of its roles, before `manifest` is merged into it."""
-    if job.kind.code:
-        module = import_module(_MODULES[job.kind.code])
-        if hasattr(module, "finish"):
-            module.finish(job, resource, problems)
-
-
-def complete_item(job: JobSpec, name: str, item: dict[str, Any]) -> None:
-    """Set fields in the item of a role that depend on several fields of the job, if the kind has such fields."""
-    complete = getattr(import_module(_MODULES[job.kind.code]), "complete_item", None) if job.kind.code else None
-    if complete is not None:
-        complete(job, name, item)
+def _find_hook(kind: Kind, name: str) -> Callable[..., Any] | None:
+    """A function of the module for the kind's code: each has `prepare`, some have `finish` or `complete_item`."""
+    # Imported late: most repositories use one.
+    module = import_module(f"jobgen.rendering.kinds.{kind.code.replace('-', '_')}") if kind.code else None
+    return getattr(module, name, None)
 
 
 EXIT_CODE = "ExitCode"
@@ -266,26 +199,20 @@ _PERMANENT = range(1, 128)
 
 def replace_exit_codes(job: JobSpec, templates: dict[str, Any]) -> JobSpec:
     """Replace `restartPolicy: ExitCode` by `Never` and a policy that fails the job at codes that are permanent."""
-    roles = {
-        name: _replace_policy(job, role, templates[name])
-        if value_of(role.replica.get("restartPolicy")) == EXIT_CODE
-        else role
-        for name, role in job.roles.items()
-    }
+    layout, roles = job.kind.replicas, dict(job.roles)
+    for name, role in job.roles.items():
+        node = role.replica.get("restartPolicy")
+        if value_of(node) != EXIT_CODE:
+            continue
+        roles[name] = role._replace(replica={**role.replica, "restartPolicy": with_value(node, "Never")})
+        if get_at(layout.item, layout.pod_failure_policy) is None:
+            main = value_of(templates[name]["spec"]["containers"][0].get("name"))
+            codes = {"containerName": main, "operator": "In", "values": list(_PERMANENT)}
+            item: dict[str, Any] = {}
+            policy = with_tree(node, {"rules": [{"action": "FailJob", "onExitCodes": codes}]})
+            set_path(item, layout.pod_failure_policy, policy)
+            roles[name] = roles[name]._replace(manifests=(item, *role.manifests))
     return job._replace(roles=roles)
-
-
-def _replace_policy(job: JobSpec, role: RoleSpec, template: Any) -> RoleSpec:
-    node, layout = role.replica["restartPolicy"], job.kind.replicas
-    replica = {**role.replica, "restartPolicy": with_value(node, "Never")}
-    if get_at(layout.item, layout.pod_failure_policy) is not None:
-        return role._replace(replica=replica)
-    main = value_of(template["spec"]["containers"][0].get("name"))
-    codes = {"containerName": main, "operator": "In", "values": list(_PERMANENT)}
-    policy = with_tree(node, {"rules": [{"action": "FailJob", "onExitCodes": codes}]})
-    item: dict[str, Any] = {}
-    set_path(item, layout.pod_failure_policy, policy)
-    return role._replace(replica=replica, manifests=(item, *role.manifests))
 
 
 TOTAL_ANNOTATION = "jobgen.dev/replicas"
@@ -300,12 +227,8 @@ _WHOLE_NUMBER = lazy_pattern("[0-9]{1,18}")
 def render_spec(job: JobSpec, problems: list[Problem], deletions: list[Deletion]) -> dict[str, Any]:
     """Render the object. A field that the kind does not support is a problem."""
     kind = job.kind
-    resource: dict[str, Any] = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": dict(job.metadata),
-        "spec": {},
-    }
+    resource: dict[str, Any] = {"apiVersion": kind.api_version, "kind": kind.kind}
+    resource |= {"metadata": dict(job.metadata), "spec": {}}
     shared: dict[str, Any] = {}
     for path, value in _list_fields(job.fields, kind):
         _render_field(job, path, value, resource, shared, problems)
@@ -319,11 +242,13 @@ def render_spec(job: JobSpec, problems: list[Problem], deletions: list[Deletion]
         render_nodes(job, templates, resource, problems)
     elif templates:
         job, templates = join_roles(job, templates, problems)
-        templates = prepare(job, templates, resource, problems)
+        if prepare := _find_hook(kind, "prepare"):
+            templates = prepare(job, templates, resource, problems)
         if kind.replicas.pod_failure_policy:
             job = replace_exit_codes(job, templates)
         _render_items(job, templates, resource, problems, deletions)
-        finish(job, resource, problems)
+        if finish := _find_hook(kind, "finish"):
+            finish(job, resource, problems)
     for manifest in job.manifests:
         resource = merge(resource, manifest, deletions)
     return resource
@@ -342,17 +267,17 @@ def _list_fields(fields: Mapping[str, Any], kind: Kind, prefix: str = "") -> lis
 
 
 def _render_field(
-    job: JobSpec,
-    where: tuple[str, Any],
-    value: Node,
-    resource: dict[str, Any],
-    shared: dict[str, Any],
-    problems: list[Problem],
+    job: JobSpec, where: tuple[str, Any], value: Node, made: ValidFields, shared: ValidFields, problems: list[Problem]
 ) -> None:
     path, kind = where[0], job.kind
-    if path in NOT_RENDERED or _is_for_other_platform(path, job):
+    block, (holder, _, name) = path.partition(".")[0], path.rpartition(".")
+    is_for_other_platform = block in _PLATFORM_BLOCKS and block not in (kind.platform, job.framework)
+    if path in NOT_RENDERED or is_for_other_platform:
         return
-    field = kind.fields.get(path) or _field_below(path, kind.fields)
+    field = kind.fields.get(path)
+    if field is None and holder in kind.fields:
+        # A field that is not described, inside one that is.
+        field = FieldMapping((*kind.fields[holder].at, name), versions=kind.fields[holder].versions)
     if field is None or not field.versions.contains(job.cluster.find_version(kind.operator)):
         if path not in _OFF_IF_UNSUPPORTED or value_of(value) is not False:
             problems.append(_report_unsupported(where, field, job))
@@ -362,74 +287,51 @@ def _render_field(
         # What all pod templates or all items have.
         set_path(shared, field.at, converted)
     elif field.at[0] not in _READ_BY_CODE:
-        set_path(resource, field.at, converted)
+        set_path(made, field.at, converted)
 
 
 def _report_unsupported(where: tuple[str, Any], field: FieldMapping | None, job: JobSpec) -> Problem:
     """Report a field that the kind does not have, or that the declared version of its operator does not have."""
     (path, key), kind = where, job.kind
     if field is None:
-        advice = kind.unsupported.get(path)
-        similar = did_you_mean(path, _list_siblings(path, kind)) if "." in path else ""
-        start, block = f"{kind.name} does not support `{path}`", suggest_block(key, job)
-        hint = block or (f"; {advice}" if advice else similar)
-        return Problem("unsupported-by-kind", f"{start}{hint}", key)
+        hint, name = suggest_block(key, job), path.rpartition(".")[2]
+        if not hint and kind.unsupported.get(path):
+            hint = f"; {kind.unsupported[path]}"
+        elif not hint and "." in path:
+            # A common block does not make names similar.
+            meant = [known for known in kind.fields if find_closest(name, [known.rpartition(".")[2]])]
+            hint = did_you_mean(path, meant)
+        return Problem("unsupported-by-kind", f"{kind.name} does not support `{path}`{hint}", key)
     declared = job.cluster.find_version(kind.operator)
     shown = path if field.at[0] == "item" else format_dotted(field.at)
     message = f"{kind.operator} {declared} does not support `{shown}`: it {field.versions}"
     return Problem("unsupported-by-kind", message, key)
 
 
-def _list_siblings(path: str, kind: Kind) -> list[str]:
-    """The fields that can be meant instead of an unknown one; a common block does not make names similar."""
-    name = path.rpartition(".")[2]
-    return [known for known in kind.fields if find_closest(name, [known.rpartition(".")[2]])]
-
-
-def _is_for_other_platform(path: str, job: JobSpec) -> bool:
-    """True if a field is in the block of a platform that is not the job's, so that it does not concern this object."""
-    block = path.partition(".")[0]
-    return block in _PLATFORM_BLOCKS and block not in (job.kind.platform, job.framework)
-
-
-def _field_below(path: str, known: Mapping[str, FieldMapping]) -> FieldMapping | None:
-    """The mapping of an undescribed field inside a mapped field."""
-    holder, _, name = path.rpartition(".")
-    return FieldMapping((*known[holder].at, name), versions=known[holder].versions) if holder in known else None
-
-
 def _convert_value(
     value: Node, field: FieldMapping, where: tuple[str, Any], job: JobSpec, problems: list[Problem]
 ) -> Node:
     (path, key), found = where, value_of(value)
-    if (field.values is not None or field.as_type) and isinstance(found, (dict, list)):
-        shown = "a mapping" if isinstance(found, dict) else "a list"
-        message = f"`{path}` is {shown}; {job.kind.name} supports only {_describe_values(field)}"
-        problems.append(Problem("unsupported-by-kind", message, key))
-        return value
+    is_scalar = not isinstance(found, (dict, list))
     if field.values is not None:
-        if found not in field.values:
-            message = f"`{path}` is `{found}`; {job.kind.name} supports {_describe_values(field)}"
-            problems.append(Problem("unsupported-by-kind", message, value))
-            return value
-        return with_value(value, field.values[found])
-    if field.as_type == "string" and not isinstance(found, str):
-        return with_value(value, str(found))
-    if field.as_type == "int" and isinstance(found, str):
+        if is_scalar and found in field.values:
+            return with_value(value, field.values[found])
+        supported = ("" if is_scalar else "only ") + ", ".join(f"`{word}`" for word in field.values)
+    elif field.as_type == "int":
         # Python converts other digits than these, and refuses very many of them.
-        if not _WHOLE_NUMBER.fullmatch(found):
-            problems.append(
-                Problem("unsupported-by-kind", f"`{path}` is `{found}`; {job.kind.name} supports only a number", value)
-            )
+        if isinstance(found, str) and _WHOLE_NUMBER.fullmatch(found):
+            return with_value(value, int(found))
+        if is_scalar and not isinstance(found, str):
             return value
-        return with_value(value, int(found))
+        supported = "only a number"
+    elif field.as_type and not is_scalar:
+        supported = "only text"
+    else:
+        return with_value(value, str(found)) if field.as_type and not isinstance(found, str) else value
+    shown = f"`{found}`" if is_scalar else "a mapping" if isinstance(found, dict) else "a list"
+    message = f"`{path}` is {shown}; {job.kind.name} supports {supported}"
+    problems.append(Problem("unsupported-by-kind", message, value if is_scalar else key))
     return value
-
-
-def _describe_values(field: FieldMapping) -> str:
-    if field.values is not None:
-        return ", ".join(f"`{word}`" for word in field.values)
-    return "a number" if field.as_type == "int" else "text"
 
 
 def _render_templates(
@@ -442,34 +344,19 @@ def _render_templates(
         container = job.kind.name_container(name)
         key = (id(role.pod), id(role.templates), str(value_of(container)))
         if key not in made:
-            made[key] = _render_template(job, role, container, shared, problems, deletions)
+            main = job.metadata["name"] if value_of(container) == "{job}" else container
+            template = build_pod_template(role.pod, main, problems)
+            if "secrets" in role.pod or "configs" in role.pod:
+                from jobgen.rendering.sources import add_sources
+
+                template = add_sources(template, role.pod, job, problems)
+            if "initContainers" in role.pod or "sidecars" in role.pod:
+                template = add_init_containers(template, role.pod, job, problems)
+            for extra in (shared, *role.templates) if shared else role.templates:
+                template = merge(template, extra, deletions)
+            made[key] = template
         templates[name] = made[key]
     return templates
-
-
-def _render_template(
-    job: JobSpec,
-    role: RoleSpec,
-    container: Node,
-    shared: dict[str, Any],
-    problems: list[Problem],
-    deletions: list[Deletion],
-) -> Node:
-    name = job.metadata["name"] if value_of(container) == "{job}" else container
-    template = build_pod_template(role.pod, name, problems)
-    if "secrets" in role.pod or "configs" in role.pod:
-        from jobgen.rendering.sources import add_sources
-
-        template = add_sources(template, role.pod, job, problems)
-    if "initContainers" in role.pod or "sidecars" in role.pod:
-        from jobgen.rendering.pod import add_init_containers
-
-        template = add_init_containers(template, role.pod, job, problems)
-    if shared:
-        template = merge(template, shared, deletions)
-    for extra in role.templates:
-        template = merge(template, extra, deletions)
-    return template
 
 
 def _declare_total(job: JobSpec, resource: dict[str, Any], problems: list[Problem]) -> None:
@@ -502,13 +389,8 @@ def _layer_of(node: Node) -> str:
 
 
 def _render_items(
-    job: JobSpec,
-    templates: dict[str, Any],
-    resource: dict[str, Any],
-    problems: list[Problem],
-    deletions: list[Deletion],
+    job: JobSpec, templates: ValidFields, resource: ValidFields, problems: list[Problem], deletions: list[Deletion]
 ) -> None:
-    """Set the item of each role where the kind has it."""
     kind = job.kind
     made: dict[str, Any] = {}
     for name, template in templates.items():
@@ -533,13 +415,7 @@ _REPLICA_PATHS = {"minReplicas": "least", "maxReplicas": "most", "restartPolicy"
 
 
 def _render_item(
-    job: JobSpec,
-    name: str,
-    template: Node,
-    problems: list[Problem],
-    deletions: list[Deletion],
-    *,
-    has_count: bool,
+    job: JobSpec, name: str, template: Node, problems: list[Problem], deletions: list[Deletion], *, has_count: bool
 ) -> dict[str, Any]:
     """The item of a role: its numbers and its restart policy, its pod template, and what its `manifest` adds."""
     layout, role = job.kind.replicas, job.roles[name]
@@ -550,9 +426,8 @@ def _render_item(
         if field == "platforms":
             continue
         if field == "replicas" and (has_count or value_of(value) == 1):
-            for path in layout.counts if has_count else ():
-                if get_at(item, path) is None:
-                    set_path(item, path, value)
+            for path in (each for each in layout.counts if has_count and get_at(item, each) is None):
+                set_path(item, path, value)
             continue
         path = getattr(layout, _REPLICA_PATHS[field]) if has_count or field == "restartPolicy" else ()
         if path:
@@ -562,29 +437,19 @@ def _render_item(
             problems.append(Problem("unsupported-by-kind", message, value))
     if not layout.keeps_restart_policy:
         set_path(item, layout.template, template)
-    complete_item(job, name, item)
+    if complete := _find_hook(job.kind, "complete_item"):
+        complete(job, name, item)
     for manifest in role.manifests:
         item = merge(item, manifest, deletions)
     return item
 
 
-_DEFAULTS = "defaults of "
-
-
 def suggest_block(node: Node, job: JobSpec) -> str:
     """Return how to set a value of the defaults of an overlay or a team for other jobs only; empty for other layers."""
-    layer = _find_layer(node)
-    if not layer.startswith(_DEFAULTS):
+    layer = node.layer if isinstance(node, (TracedKey, TracedScalar)) else ""
+    if not layer.startswith("defaults of "):
         return ""
-    match = f"`match: {{exclude: {{kinds: [{job.kind.name}]}}}}`"
-    return f"; it is among the {layer}: set it in {_name_block(layer)} with {match} instead"
-
-
-def _name_block(layer: str) -> str:
     # Defaults of a team have no `match`.
-    is_team = layer.startswith(f"{_DEFAULTS}team ")
-    return "a block of the `defaults` of an overlay" if is_team else "a block of `defaults`"
-
-
-def _find_layer(node: Node) -> str:
-    return node.layer if isinstance(node, (TracedKey, TracedScalar)) else ""
+    whose = "the `defaults` of an overlay" if layer.startswith("defaults of team ") else "`defaults`"
+    match = f"`match: {{exclude: {{kinds: [{job.kind.name}]}}}}`"
+    return f"; it is among the {layer}: set it in a block of {whose} with {match} instead"

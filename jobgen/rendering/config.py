@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import functools
 import json
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import zip_longest
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from jobgen import __version__
-from jobgen.model.builtin_rules import ENTRY_RULES, LIMIT_RULES, UNCHECKED_RULES, UNREADABLE_RULES
+from jobgen.k8s.nodes import as_list
+from jobgen.model.builtin_rules import (
+    ENTRY_RULES,
+    LIMIT_RULES,
+    UNCHECKED_RULES,
+    UNREADABLE_RULES,
+    canonical_rule_name,
+    find_similar_rule,
+)
 from jobgen.model.data import API_VERSION, Node, TracedKey, ValidFields, value_of
 from jobgen.model.finding import Finding, FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
-from jobgen.model.rule_names import canonical_rule_name, find_similar_rule
 from jobgen.model.suggest import did_you_mean
 from jobgen.rendering.locate import locate
 from jobgen.repo import layout
@@ -28,19 +35,11 @@ from jobgen.repo.shipped import BUILT_IN, find_shipped, read_ready
 from jobgen.reports.severities import Severities, list_expiring, parse_severities
 from jobgen.schema import ambiguous
 from jobgen.schema.own_formats import Check, compile_schema
-from jobgen.spec.frameworks import (
-    Frameworks,
-    add_frameworks,
-    collect_frameworks,
-    declared_frameworks,
-)
+from jobgen.spec.frameworks import Frameworks, add_frameworks, collect_frameworks, declared_frameworks
 from jobgen.spec.kinds import Kind, find_kind_errors, parse_kinds
 from jobgen.spec.overlay import Environment, Overlay, add_teams, compose_environment, find_choices, find_overlay_errors
 from jobgen.spec.teams import Teams, find_team_errors, parse_team
 from jobgen.yamlio.read import Source, YamlDocument, read, read_shared
-
-if TYPE_CHECKING:
-    pass
 
 
 class ProjectConfig(NamedTuple):
@@ -52,13 +51,11 @@ class ProjectConfig(NamedTuple):
     settings: ValidFields
     findings: tuple[Finding, ...]
     runtimes: Mapping[str, ValidFields] = MappingProxyType({})
-    """The runtimes of TrainJobs, by name."""
     today: str = ""
     """The date given by the user; empty for the date of the commit."""
     as_written: bool = False
     """Whether manifests are checked as they are, because they are not in jobs/."""
     frameworks: Frameworks = ()
-    """The frameworks that jobs can name."""
     teams: Teams = Teams()
     layers: str = ""
     """The digest of the files that it was loaded from, if it is known."""
@@ -115,14 +112,7 @@ class ProjectConfig(NamedTuple):
 
 
 _FOLDER_KINDS = {"overlay": ("an overlay", "Overlay"), "team": ("a team", "Team")}
-_FORMATS = (
-    "kind_v1.json",
-    "overlay_v1.json",
-    "jobtests_v1.json",
-    "settings_v1.json",
-    "team_v1.json",
-    "trainingjob_v1.json",
-)
+_FORMATS = [f"{name}_v1.json" for name in ("kind", "overlay", "jobtests", "settings", "team", "trainingjob")]
 
 
 @lru_cache(maxsize=64)
@@ -145,45 +135,28 @@ def _read_schemas() -> dict[str, Any]:
 
 def load(root: Folder, *, traced: bool = False, today: str = "") -> ProjectConfig:
     """Load the configuration of a repository. Errors become findings, and what has one is left out."""
-    findings: list[Finding] = []
-    kinds, frameworks = _load_kinds(root, findings, traced=traced)
-    overlays = _load_overlays(root, frameworks, findings, traced=traced)
-    settings = _load_settings(root, overlays, frameworks, findings, traced=traced)
-    runtimes = _load_runtimes(root, findings, traced=traced)
-    teams = _load_teams(root, settings, overlays, frameworks, findings, traced=traced)
+    loader = _Loader(root, traced=traced)
+    overlays = loader.load_overlays()
+    settings = loader.load_settings(overlays)
+    runtimes = loader.load_runtimes()
+    teams = loader.load_teams(settings, overlays)
     # Reading the date starts Git.
     date = (today or read_date(root)) if next(list_expiring(settings), None) else ""
-    return ProjectConfig(
-        root,
-        kinds,
-        overlays,
-        settings,
-        tuple(findings),
-        runtimes,
-        today,
-        frameworks=frameworks,
-        teams=teams,
-        date=date,
-    )
+    project = ProjectConfig(root, loader.kinds, overlays, settings, tuple(loader.findings), runtimes, today)
+    return project._replace(frameworks=loader.frameworks, teams=teams, date=date)
 
 
 def load_frameworks(root: Folder) -> Frameworks:
     """Load the frameworks that the kinds of a repository declare."""
-    return _load_kinds(root, [], traced=False)[1]
+    return _Loader(root, traced=False).frameworks
 
 
 def read_valid_documents(
-    file: File,
-    format_name: str,
-    findings: list[Finding],
-    *,
-    traced: bool = False,
-    frameworks: Frameworks = (),
+    file: File, format_name: str, findings: list[Finding], *, traced: bool = False, frameworks: Frameworks = ()
 ) -> list[ValidFields]:
     """Read the documents of a file that match their format; errors of the others become findings."""
-    source = read_documents(file, findings, traced=traced)
     good: list[ValidFields] = []
-    for index, document in enumerate(source.documents):
+    for index, document in enumerate(read_documents(file, findings, traced=traced).documents):
         if find_errors(document.data, format_name, frameworks):
             findings += locate_errors(file, index, format_name, frameworks)
         elif not traced and (found := find_ambiguous(file, index, format_name, frameworks)):
@@ -276,138 +249,111 @@ def read_traced_source(file: File) -> Source:
     return read(file.content, file.path, traced=True)
 
 
-def _load_kinds(root: Folder, findings: list[Finding], *, traced: bool) -> tuple[tuple[Kind, ...], Frameworks]:
-    """The kinds of a repository, and their frameworks.
-
-    A later file replaces an earlier one with the same apiVersion and kind.
-    """
-    kinds, frameworks, found = _parse_kinds(tuple(layout.read_kinds(root)), traced=traced)
-    findings += found
-    return kinds, frameworks
-
-
 @lru_cache(maxsize=16)
 def _parse_kinds(files: tuple[File, ...], *, traced: bool) -> tuple[tuple[Kind, ...], Frameworks, tuple[Finding, ...]]:
     findings: list[Finding] = []
-    # A description that replaces a shipped one may leave out the types of its fields.
-    described = parse_kinds(_read_kinds(files, findings, traced=traced))
-    known = {(str(value_of(kind.api_version)), kind.name): kind for kind in described}
-    # The repository's own kinds were read last and take precedence.
-    kinds = tuple(reversed(known.values()))
-    return kinds, collect_frameworks(kinds), tuple(findings)
-
-
-def _read_kinds(files: tuple[File, ...], findings: list[Finding], *, traced: bool) -> list[ValidFields]:
-    """Read the kind descriptions; those of jobgen itself are valid."""
     described: list[ValidFields] = []
     for file in files:
         ready = None if traced else read_ready(file)
         if ready is not None:
             described += ready
         elif file.path.startswith(BUILT_IN):
+            # The descriptions of jobgen itself are valid.
             described += (document.data for document in read_documents(file, findings, traced=traced).documents)
         else:
             described += read_valid_documents(file, "kind", findings, traced=traced)
-    return described
+    # A description that replaces a shipped one may leave out the types of its fields.
+    known = {(str(value_of(kind.api_version)), kind.name): kind for kind in parse_kinds(described)}
+    # The repository's own kinds were read last and take precedence.
+    kinds = tuple(reversed(known.values()))
+    return kinds, collect_frameworks(kinds), tuple(findings)
 
 
-def _load_overlays(
-    root: Folder, frameworks: Frameworks, findings: list[Finding], *, traced: bool
-) -> dict[str, Overlay]:
-    found: dict[str, list[ValidFields]] = {}
-    for name, file in layout.read_overlays(root):
-        if not name:
-            message = "an overlay needs its own folder; move the file to overlays/<environment>/"
-            findings.append(file.finding or locate(Problem("misplaced-overlay", message), file.path))
-            continue
-        documents = read_valid_documents(file, "overlay", findings, traced=traced, frameworks=frameworks)
-        found.setdefault(name, []).extend(document["spec"] for document in documents)
-        for document in documents:
-            findings += _check_name(document, name, file.path)
-    return {name: Overlay(name, tuple(specs)) for name, specs in found.items()}
+class _Loader:
+    """Loads the parts of a repository, and collects what is wrong with them."""
 
+    def __init__(self, root: Folder, *, traced: bool) -> None:
+        self.root = root
+        self.traced = traced
+        self.kinds, self.frameworks, found = _parse_kinds(tuple(layout.read_kinds(root)), traced=traced)
+        self.findings = list(found)
 
-def _load_runtimes(root: Folder, findings: list[Finding], *, traced: bool) -> dict[str, ValidFields]:
-    """The runtimes of a repository, by name; one that has an error is left out."""
-    found: dict[str, ValidFields] = {}
-    for file in layout.read_runtimes(root):
-        # Imported late, as all that most repositories do not have.
-        from jobgen.rendering.runtimes import find_runtime_error
+    def _read(self, file: File, format_name: str) -> list[ValidFields]:
+        return read_valid_documents(file, format_name, self.findings, traced=self.traced, frameworks=self.frameworks)
 
-        for index, document in enumerate(read_documents(file, findings, traced=traced).documents):
-            data = document.data
-            problem = find_runtime_error(data, list(found))
-            if problem:
-                place = document if traced else read_traced(file)[index]
-                located = find_runtime_error(place.data, list(found)) or problem
-                findings.append(locate(located, file.path, place.location))
-            else:
-                found[str(value_of(data["metadata"]["name"]))] = data
-    return found
+    def load_overlays(self) -> dict[str, Overlay]:
+        found: dict[str, list[ValidFields]] = {}
+        for name, file in layout.read_overlays(self.root):
+            if not name:
+                message = "an overlay needs its own folder; move the file to overlays/<environment>/"
+                self.findings.append(file.finding or locate(Problem("misplaced-overlay", message), file.path))
+                continue
+            documents = self._read(file, "overlay")
+            found.setdefault(name, []).extend(document["spec"] for document in documents)
+            self._check_names(documents, name, file.path)
+        return {name: Overlay(name, tuple(specs)) for name, specs in found.items()}
 
+    def load_runtimes(self) -> dict[str, ValidFields]:
+        """The runtimes by name; one that has an error is left out."""
+        found: dict[str, ValidFields] = {}
+        for file in layout.read_runtimes(self.root):
+            # Imported late, as all that most repositories do not have.
+            from jobgen.rendering.runtimes import find_runtime_error
 
-def _load_teams(
-    root: Folder,
-    settings: ValidFields,
-    overlays: Mapping[str, Overlay],
-    frameworks: Frameworks,
-    findings: list[Finding],
-    *,
-    traced: bool,
-) -> Teams:
-    """The teams of a repository, in teams/ and in the settings."""
-    found = [parse_team(str(name), spec, SETTINGS) for name, spec in settings.get("teams", {}).items()]
-    is_complete = True
-    for file in layout.read_teams(root):
-        name = file.path.rpartition("/")[2].rpartition(".")[0]
-        before = len(findings)
-        documents = read_valid_documents(file, "team", findings, traced=traced, frameworks=frameworks)
-        is_complete = is_complete and not any(_hides_team(each, settings) for each in findings[before:])
-        for document in documents:
-            findings += _check_name(document, name, file.path)
-            found.append(parse_team(name, document["spec"], file.path))
-    findings += (locate(problem, team.file) for team, problem in find_team_errors(found, overlays))
-    return Teams(tuple({team.name: team for team in reversed(found)}.values())[::-1], is_complete=is_complete)
+            documents = read_documents(file, self.findings, traced=self.traced).documents
+            for index, document in enumerate(documents):
+                data = document.data
+                problem = find_runtime_error(data, list(found))
+                if problem:
+                    place = document if self.traced else read_traced(file)[index]
+                    located = find_runtime_error(place.data, list(found)) or problem
+                    self.findings.append(locate(located, file.path, place.location))
+                else:
+                    found[str(value_of(data["metadata"]["name"]))] = data
+        return found
 
+    def load_teams(self, settings: ValidFields, overlays: Mapping[str, Overlay]) -> Teams:
+        """The teams, in teams/ and in the settings."""
+        found = [parse_team(str(name), spec, SETTINGS) for name, spec in settings.get("teams", {}).items()]
+        unreadable: list[Finding] = []
+        for file in layout.read_teams(self.root):
+            name = file.path.rpartition("/")[2].rpartition(".")[0]
+            before = len(self.findings)
+            documents = self._read(file, "team")
+            unreadable += (each for each in self.findings[before:] if each.rule in UNREADABLE_RULES)
+            found += (parse_team(name, document["spec"], file.path) for document in documents)
+            self._check_names(documents, name, file.path)
+        self.findings += (locate(problem, team.file) for team, problem in find_team_errors(found, overlays))
+        # Other errors can be suppressed by a comment, and then what follows from them must be reported.
+        kept = [parse_severities(settings).apply(each) for each in unreadable]
+        is_complete = not any(each is not None and each.severity is Severity.ERROR for each in kept)
+        return Teams(tuple({team.name: team for team in reversed(found)}.values())[::-1], is_complete=is_complete)
 
-def _hides_team(finding: Finding, settings: ValidFields) -> bool:
-    """Return True if a file of a team cannot be read, and that is reported as an error.
+    def _check_names(self, documents: Iterable[ValidFields], name: str, path: str) -> None:
+        rule, what, where = "overlay-name-mismatch", "overlay", "folder"
+        if path.startswith("teams/"):
+            rule, what, where = "team-name-mismatch", "team", "file"
+        for node in (document.get("metadata", {}).get("name") for document in documents):
+            if node is not None and value_of(node) != name:
+                message = f"the {what} is named `{value_of(node)}`, but its {where} is `{name}`; use the {where}'s name"
+                problem = Problem(rule, message, node, fix_steps=(FixStep("set", node, name),))
+                self.findings.append(locate(problem, path))
 
-    Other errors can be suppressed by a comment, and then what follows from them must be reported.
-    """
-    kept = parse_severities(settings).apply(finding) if finding.rule in UNREADABLE_RULES else None
-    return kept is not None and kept.severity is Severity.ERROR
-
-
-def _check_name(document: ValidFields, folder: str, path: str) -> Iterable[Finding]:
-    named = document.get("metadata", {}).get("name")
-    if named is not None and value_of(named) != folder:
-        is_team = path.startswith("teams/")
-        what, where = ("team", "file") if is_team else ("overlay", "folder")
-        rule = "team-name-mismatch" if is_team else "overlay-name-mismatch"
-        message = f"the {what} is named `{value_of(named)}`, but its {where} is `{folder}`; use the {where}'s name"
-        fix_steps = (FixStep("set", named, folder),)
-        yield locate(Problem(rule, message, named, fix_steps=fix_steps), path)
-
-
-def _load_settings(
-    root: Folder, overlays: Mapping[str, Overlay], frameworks: Frameworks, findings: list[Finding], *, traced: bool
-) -> ValidFields:
-    """The settings; none if they have errors. All errors are shown at once, also those in other parts of the file."""
-    file = layout.read_settings(root)
-    documents = read_valid_documents(file, "settings", findings, traced=traced, frameworks=frameworks) if file else []
-    if file and not file.finding:
-        written = read(file.content, file.path, traced=traced).documents[:1]
-        for data in (document.data for document in written if isinstance(document.data, dict)):
-            # A commit is compared with; a change that raises the version must be possible.
-            version = () if isinstance(root, CommitPath) else find_version_problem(data)
-            problems = (*version, *_find_unknown_names(data, root, overlays))
-            findings += (locate(problem, SETTINGS) for problem in problems)
-    if len(documents) > 1:
-        message = "the settings are a single document; remove this one"
-        problem = Problem("ignored-document", message, documents[1])
-        findings.append(locate(problem, SETTINGS))
-    return dict(documents[0]) if documents else {}
+    def load_settings(self, overlays: Mapping[str, Overlay]) -> ValidFields:
+        """The settings; none if they have errors. All errors are shown at once, also those in other parts."""
+        file = layout.read_settings(self.root)
+        documents = self._read(file, "settings") if file else []
+        if file and not file.finding:
+            written = read(file.content, file.path, traced=self.traced).documents[:1]
+            for data in (document.data for document in written if isinstance(document.data, dict)):
+                # A commit is compared with; a change that raises the version must be possible.
+                version = () if isinstance(self.root, CommitPath) else find_version_problem(data)
+                problems = (*version, *_find_unknown_names(data, self.root, overlays))
+                self.findings += (locate(problem, SETTINGS) for problem in problems)
+        if len(documents) > 1:
+            message = "the settings are a single document; remove this one"
+            self.findings.append(locate(Problem("ignored-document", message, documents[1]), SETTINGS))
+        return dict(documents[0]) if documents else {}
 
 
 def _find_unknown_names(settings: ValidFields, root: Folder, overlays: Mapping[str, Overlay]) -> Iterator[Problem]:
@@ -415,53 +361,34 @@ def _find_unknown_names(settings: ValidFields, root: Folder, overlays: Mapping[s
 
     The settings may have errors, so entries of other types are left to the schema.
     """
-    listed = {key: settings.get(key) for key in ("environments", "mandatory", "rules")}
-    excepted = [
-        entry["rule"]
-        for entry in _as_list(settings.get("exceptions"))
-        if isinstance(entry, dict) and isinstance(value_of(entry.get("rule")), str)
-    ]
     environments, mandatory, rules = (
         [node for node in value if isinstance(value_of(node), str)] if isinstance(value, (list, dict)) else []
-        for value in listed.values()
+        for value in map(settings.get, ("environments", "mandatory", "rules"))
     )
     for node in environments:
         if value_of(node) not in overlays:
             hint = did_you_mean(str(value_of(node)), list(overlays))
             yield Problem("unknown-overlay", f"there is no overlay `{value_of(node)}`{hint}", node)
+    entries = [entry for entry in as_list(settings.get("exceptions")) if isinstance(entry, dict)]
+    excepted = [entry["rule"] for entry in entries if isinstance(value_of(entry.get("rule")), str)]
     yield from _find_unknown_rules(root, (*rules, *mandatory, *excepted))
-    yield from filter(None, map(_find_exception_error, excepted))
-    names = {canonical_rule_name(str(value_of(node))) for node in rules if _is_current(node)}
-    for node in rules:
-        current = canonical_rule_name(str(value_of(node)))
-        if not _is_current(node) and current in names:
-            message = f"`{value_of(node)}` is a former name of `{current}`, which is set too; remove one of them"
+    for node in excepted:
+        rule = canonical_rule_name(str(value_of(node)))
+        if rule in UNCHECKED_RULES or rule in ENTRY_RULES:
+            is_unchecked = rule in UNCHECKED_RULES
+            why = "means that something was not checked" if is_unchecked else "is about exceptions and suppressions"
+            message = f"`{rule}` {why}, so it cannot have an exception; fix what it finds"
+            yield Problem("invalid-value", message, node)
+    named = [(node, str(value_of(node)), canonical_rule_name(str(value_of(node)))) for node in rules]
+    seen = {current for _, name, current in named if name == current}
+    for node, name, current in named:
+        if name != current and current in seen:
+            message = f"`{name}` is a former name of `{current}`, which is set too; remove one of them"
             yield Problem("duplicate-rule", message, node)
-        names.add(current)
-
-
-def _find_exception_error(node: Node) -> Problem | None:
-    """Report an exception for a rule that cannot have one."""
-    rule = canonical_rule_name(str(value_of(node)))
-    if rule in UNCHECKED_RULES:
-        message = f"`{rule}` means that something was not checked, so it cannot have an exception; fix what it finds"
-        return Problem("invalid-value", message, node)
-    if rule in ENTRY_RULES:
-        message = f"`{rule}` is about exceptions and suppressions, so it cannot have an exception; fix what it finds"
-        return Problem("invalid-value", message, node)
-    return None
-
-
-def _as_list(node: Any) -> list[Any]:
-    return node if isinstance(node, list) else []
-
-
-def _is_current(node: Any) -> bool:
-    return canonical_rule_name(str(value_of(node))) == str(value_of(node))
+        seen.add(current)
 
 
 def _find_unknown_rules(root: Folder, named: tuple[Any, ...]) -> Iterator[Problem]:
-    """Report names of rules in the settings that do not exist."""
     if not named:
         return
     # Imported late: most repositories name no rule.
@@ -481,7 +408,6 @@ def _find_unknown_rules(root: Folder, named: tuple[Any, ...]) -> Iterator[Proble
 
 FIELD = "required-version"
 _CONDITION = lazy_pattern(r"\s*(==|!=|>=|<=|~=|>|<)\s*(\d{1,6}(?:\.\d{1,6}){0,3})(\.\*)?\s*", re.ASCII)
-Version = tuple[int, ...]
 
 
 def find_version_problem(settings: Mapping[Any, Node]) -> Iterator[Problem]:
@@ -512,36 +438,31 @@ def _meets(condition: str, version: str) -> bool | None:
     found = _CONDITION.fullmatch(condition)
     if not found:
         return None
-    operator, number, any_patch = found.groups()
+    sign, number, any_patch = found.groups()
     length = number.count(".") + 1
-    ours, theirs = _align(_parse(version), _parse(number))
-    if operator == "~=":
+    ours, theirs = _parse(version), _parse(number)
+    if sign == "~=":
         # `~=0.2.1` is `>=0.2.1,==0.2.*`; with a single number nothing would be fixed.
         fixed = length - 1
         return None if not fixed or any_patch else ours >= theirs and ours[:fixed] == theirs[:fixed]
     if any_patch:
         is_equal = ours[:length] == theirs[:length]
-        return {"==": is_equal, "!=": not is_equal}.get(operator)
-    return _COMPARE[operator](ours, theirs)
+        return {"==": is_equal, "!=": not is_equal}.get(sign)
+    return _COMPARE[sign](ours, theirs)
 
 
-_COMPARE: dict[str, Callable[[Version, Version], bool]] = {
-    "==": lambda ours, theirs: ours == theirs,
-    "!=": lambda ours, theirs: ours != theirs,
-    ">=": lambda ours, theirs: ours >= theirs,
-    "<=": lambda ours, theirs: ours <= theirs,
-    ">": lambda ours, theirs: ours > theirs,
-    "<": lambda ours, theirs: ours < theirs,
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
 }
 
 
-def _align(ours: Version, theirs: Version) -> tuple[Version, Version]:
-    """Fill the shorter version with zeros, because `0.2` is `0.2.0`."""
-    pairs = list(zip_longest(ours, theirs, fillvalue=0))
-    return tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
-
-
-def _parse(version: str) -> Version:
-    """Return the numbers of a release; what follows them, as in `0.2.0.dev1`, does not count."""
+def _parse(version: str) -> tuple[int, ...]:
+    """Return the numbers of a release: four, as `0.2` is `0.2.0`. What follows, as in `0.2.0.dev1`, does not count."""
     leading = re.match(r"\d+(?:\.\d+)*", version)
-    return tuple(map(int, leading[0].split("."))) if leading else ()
+    numbers = map(int, leading[0].split(".")) if leading else ()
+    return (*numbers, 0, 0, 0, 0)[:4]

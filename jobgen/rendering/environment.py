@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from jobgen.model.data import Location, Node
 from jobgen.model.finding import Finding, Identity, Problem, Severity
@@ -56,12 +56,7 @@ def new_overlay_use() -> OverlayUse:
 class EnvironmentRunner:
     """Renders the jobs of one environment."""
 
-    def __init__(
-        self,
-        project: ProjectConfig,
-        name: str,
-        names: dict[int, str] | None = None,
-    ) -> None:
+    def __init__(self, project: ProjectConfig, name: str, names: dict[int, str] | None = None) -> None:
         self.project = project
         self.name = name
         self.problems: list[Problem] = []
@@ -74,7 +69,7 @@ class EnvironmentRunner:
 
     @property
     def is_broken(self) -> bool:
-        """Whether its overlays have errors that make findings about its jobs misleading."""
+        """Return True if its overlays have errors that make findings about its jobs misleading."""
         return any(problem.rule != EMPTY_PATCH for problem in self.problems)
 
     def _day(self) -> str:
@@ -125,8 +120,15 @@ class EnvironmentRunner:
         if self._days:
             used.days.extend(self._days)
             self._days.clear()
-        if deletions:
-            self._record_deletions(job, deletions, used)
+        where = JobRef(self.name, job.file.path, job.position, job.item)
+        for deletion in deletions:
+            name = self._find_name(deletion.asked_by)
+            if name is None:
+                used.own_misses.extend([] if deletion.found else [where])
+            elif deletion.found:
+                used.hits.setdefault((name, str(deletion.key)), where)
+            else:
+                used.misses.append(((name, str(deletion.key)), where))
         if problems:
             return None
         return [
@@ -150,7 +152,7 @@ class EnvironmentRunner:
     def _find_name(self, mapping: Any) -> str | None:
         """The name of a mapping of its layers; None for others. Few layers delete something: all get names on use."""
         if not self._has_names:
-            _name_mappings(_list_blocks(self.project, self.expander.environment), self._names)
+            _name_mappings(self.project, self.expander.environment, self._names)
             self._has_names = True
         return self._names.get(id(mapping))
 
@@ -166,28 +168,18 @@ class EnvironmentRunner:
 
         return explain_inactive(spec, self._day)
 
-    def _record_deletions(self, job: Job, deletions: list[Deletion], used: OverlayUse) -> None:
-        where = JobRef(self.name, job.file.path, job.position, job.item)
-        for deletion in deletions:
-            name = self._find_name(deletion.asked_by)
-            if name is None:
-                used.own_misses.extend([] if deletion.found else [where])
-            elif deletion.found:
-                used.hits.setdefault((name, str(deletion.key)), where)
-            else:
-                used.misses.append(((name, str(deletion.key)), where))
 
+def _name_mappings(project: ProjectConfig, environment: Environment, names: dict[int, str]) -> None:
+    """Name the `id` of each mapping that may have deletion markers.
 
-def _list_blocks(project: ProjectConfig, environment: Environment) -> Iterator[tuple[str, Any]]:
-    """The blocks of layers that may have deletion markers, each with its owner."""
-    yield from ((each.overlay or f"team {each.team}", (each.layer, each.match)) for each in environment.defaults)
-    yield from ((patch.overlay, patch._replace(place=0)) for patch in environment.patches)
-    yield from ((change.overlay, change._replace(place=0)) for change in environment.images)
-    yield from ((f"kind {kind.api_version}", (kind.name, *kind.list_layers())) for kind in project.kinds)
-
-
-def _name_mappings(blocks: Iterable[tuple[str, Any]], names: dict[int, str]) -> None:
-    """Name the `id` of each mapping by the content of its block, so that its name stays if other blocks change."""
+    The name comes from the owner and the content of its block, so that it stays if other blocks change.
+    """
+    blocks: list[tuple[str, Any]] = [
+        *((each.overlay or f"team {each.team}", (each.layer, each.match)) for each in environment.defaults),
+        *((patch.overlay, patch._replace(place=0)) for patch in environment.patches),
+        *((change.overlay, change._replace(place=0)) for change in environment.images),
+        *((f"kind {kind.api_version}", (kind.name, *kind.list_layers())) for kind in project.kinds),
+    ]
     repeated: Counter[tuple[str, str]] = Counter()
     for owner, block in blocks:
         digest = blake2b(repr(block).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
@@ -199,7 +191,6 @@ def _name_mappings(blocks: Iterable[tuple[str, Any]], names: dict[int, str]) -> 
 
 
 def _list_mappings(tree: Any) -> Iterator[Any]:
-    """Return the mappings in a tree, in a fixed order."""
     children = tree
     if isinstance(tree, dict):
         yield tree
@@ -236,7 +227,3 @@ def _overlay_of(finding: Finding) -> str:
     """The overlay of a finding; empty if it concerns all environments."""
     top, *folders = finding.location.file.split("/")
     return folders[0] if top == "overlays" and len(folders) > 1 else ""
-
-
-if TYPE_CHECKING:
-    from jobgen.model.finding import Finding

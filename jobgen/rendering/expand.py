@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from jobgen.model.data import Node, TracedKey, ValidFields, untraced, value_of, with_layer
 from jobgen.model.finding import Problem
 from jobgen.model.suggest import did_you_mean, suggest_rename
-from jobgen.spec.kinds import ANY_ROLE, Framework, Kind
+from jobgen.spec.kinds import ANY_ROLE, Framework, Kind, VersionRange
 from jobgen.spec.merge import Deletion, is_deletion, merge
 from jobgen.spec.normalize import Layer, RoleFields, normalize
 from jobgen.spec.overlay import Cluster, Environment, JobAttributes, Patch
@@ -73,22 +73,35 @@ class Expander:
         """Merge all layers of a job; None if a problem prevents that."""
         own = normalize(with_layer(job.data["spec"], "job"), self.environment.cluster.gpu_resource, problems)
         layers = [own, *(patch.merge for patch in patches if patch.merge is not None)]
-        framework = _find_last((*self._common_defaults, *layers), "framework")
-        if value_of(framework) is None:
-            problems.append(
-                Problem("missing-field", "the job has no `framework`; set it", job.data["spec"] or job.data)
-            )
+        below = (*self._common_defaults, *layers)
+        framework, platform = _find_last(below, "framework"), _find_last(below, "platform")
+        name: Any = value_of(framework)
+        if name is None:
+            message = "the job has no `framework`; set it"
+            problems.append(Problem("missing-field", message, job.data["spec"] or job.data))
             return None
-        platform = _find_last((*self._common_defaults, *layers), "platform")
-        kind = self._select_kind(value_of(framework), value_of(platform) or "")
+        kind = self._select_kind(name, value_of(platform) or "")
         if kind is None:
-            message = self._explain_missing_kind(value_of(framework), value_of(platform) or "")
-            problems.append(
-                Problem("unsupported-by-kind", message, framework if value_of(platform) is None else platform)
-            )
+            message = self._explain_missing_kind(name, value_of(platform) or "")
+            node = framework if value_of(platform) is None else platform
+            problems.append(Problem("unsupported-by-kind", message, node))
             return None
-        defaults = self._merge_defaults(job, value_of(framework), kind)
-        return self._merge_layers(job, layers, defaults, value_of(framework), problems, deletions)
+        defaults = self._merge_defaults(job, name, kind)
+        fields = defaults.fields
+        for layer in layers:
+            fields = merge(fields, layer.job, deletions)
+        roles = _list_roles(layers, kind, kind.frameworks[name], problems, deletions)
+        shared = _merge_fields(defaults.shared, [layer.common for layer in layers], deletions)
+        merged = {role: _merge_role(role, defaults, layers, shared, deletions) for role in roles}
+        manifests: tuple[ValidFields, ...] = ()
+        for manifest in (layer.manifest for layer in (*defaults.layers, *layers) if layer.manifest is not None):
+            manifests = _stack_block(manifests, manifest, "manifest", deletions)
+        deletions += defaults.deletions
+        metadata = self.add_team_labels(with_layer(job.data["metadata"], "job"), job.file)
+        if "namespace" not in metadata and value_of(self.environment.namespace) is not None:
+            metadata["namespace"] = self.environment.namespace
+        fields = {key: value for key, value in fields.items() if key not in ("framework", "platform")}
+        return JobSpec(metadata, name, kind, self.environment.cluster, fields, merged, manifests)
 
     def attributes(self, job: JobDocument) -> JobAttributes:
         """The attributes that overlay selectors match on, before any patch."""
@@ -99,17 +112,9 @@ class Expander:
             for name in ("framework", "platform")
         )
         kind = self._select_kind(framework, platform)
-        labels = untraced(metadata.get("labels", {}))
-        return JobAttributes(
-            job.name,
-            labels,
-            framework,
-            kind.name if kind else "",
-            namespace,
-            job.file,
-            platform=kind.platform if kind else platform,
-            team=self.find_team(job.file),
-        )
+        name, platform = (kind.name, kind.platform) if kind else ("", platform)
+        labels, team = untraced(metadata.get("labels", {})), self.find_team(job.file)
+        return JobAttributes(job.name, labels, framework, name, namespace, job.file, platform=platform, team=team)
 
     def find_team(self, file: str) -> str:
         """Return the name of the team that owns a file; empty if none does."""
@@ -118,8 +123,20 @@ class Expander:
     def _select_kind(self, framework: str, platform: str) -> Kind | None:
         key = (framework, platform)
         if key not in self._served:
-            self._served[key] = self._find_kind(framework, platform)
+            found = (
+                kind
+                for name in self._list_platforms(platform)
+                for kind in self.kinds
+                if kind.platform == name and framework in kind.frameworks and self._find_unmet(kind, framework) is None
+            )
+            self._served[key] = next(found, None)
         return self._served[key]
+
+    def _find_unmet(self, kind: Kind, framework: str) -> VersionRange | None:
+        """The versions of an operator that serve a kind or a framework, if the declared one is not among them."""
+        declared = self.environment.cluster.find_version(kind.operator)
+        spans = (kind.versions, kind.frameworks[framework].versions)
+        return next((span for span in spans if not span.contains(declared)), None)
 
     def _list_platforms(self, platform: str) -> tuple[str, ...]:
         """The platforms that a job can use: its own, if the cluster has it, or those of the cluster."""
@@ -128,70 +145,19 @@ class Expander:
             return cluster.list_platforms()
         return (platform,) if not cluster.platforms or platform in cluster.platforms else ()
 
-    def _find_kind(self, framework: str, platform: str) -> Kind | None:
-        cluster = self.environment.cluster
-        for name in self._list_platforms(platform):
-            for kind in self.kinds:
-                declared = cluster.find_version(kind.operator)
-                serves = kind.platform == name and framework in kind.frameworks
-                if (
-                    serves
-                    and kind.versions.contains(declared)
-                    and kind.frameworks[framework].versions.contains(declared)
-                ):
-                    return kind
-        return None
-
     def _explain_missing_kind(self, framework: str, platform: str) -> str:
-        cluster = self.environment.cluster
-        if platform and not self._list_platforms(platform):
+        cluster, names = self.environment.cluster, self._list_platforms(platform)
+        if not names:
             listed = ", ".join(f"`{name}`" for name in cluster.platforms)
             return f"the cluster does not have platform `{platform}`; `cluster.platforms` lists {listed}"
-        names = self._list_platforms(platform)
         for kind in self.kinds:
             if kind.platform in names and framework in kind.frameworks:
-                declared = cluster.find_version(kind.operator)
-                span = kind.versions if not kind.versions.contains(declared) else kind.frameworks[framework].versions
+                declared, span = cluster.find_version(kind.operator), self._find_unmet(kind, framework)
                 return f"{kind.operator} {declared} does not serve {kind.name} for `{framework}`: it {span}"
         served = sorted({kind.platform for kind in self.kinds if framework in kind.frameworks})
         where = f"; use {' or '.join(f'`{name}`' for name in served)}" if served else ""
         shown = " or ".join(f"`{name}`" for name in names)
         return f"framework `{framework}` has no kind on platform {shown}{where}"
-
-    def _merge_layers(
-        self,
-        job: JobDocument,
-        layers: list[Layer],
-        defaults: _Defaults,
-        framework: str,
-        problems: list[Problem],
-        deletions: list[Deletion],
-    ) -> JobSpec:
-        fields, kind = defaults.fields, defaults.kind
-        for layer in layers:
-            fields = merge(fields, layer.job, deletions)
-        names = _list_roles(layers, kind, kind.frameworks[framework], problems, deletions)
-        shared = _merge_fields(defaults.shared, [layer.common for layer in layers], deletions)
-        roles = {name: _merge_role(name, defaults, layers, shared, deletions) for name in names}
-        manifests: tuple[ValidFields, ...] = ()
-        for manifest in (layer.manifest for layer in (*defaults.layers, *layers) if layer.manifest is not None):
-            manifests = _stack_block(manifests, manifest, "manifest", deletions)
-        deletions += defaults.deletions
-        return JobSpec(
-            metadata=self._metadata(job),
-            framework=framework,
-            kind=kind,
-            cluster=self.environment.cluster,
-            fields={key: value for key, value in fields.items() if key not in ("framework", "platform")},
-            roles=roles,
-            manifests=manifests,
-        )
-
-    def _metadata(self, job: JobDocument) -> dict[str, Any]:
-        metadata = self.add_team_labels(with_layer(job.data["metadata"], "job"), job.file)
-        if "namespace" in metadata or value_of(self.environment.namespace) is None:
-            return metadata
-        return {**metadata, "namespace": self.environment.namespace}
 
     def add_team_labels(self, metadata: ValidFields, file: str) -> dict[str, Any]:
         """Return the metadata of a job with the labels of its team; labels of its own win."""
@@ -235,10 +201,6 @@ class _Defaults:
             self._roles[name] = _merge_fields(start, _fields_for(name, self.layers), self.deletions)
         return self._roles[name]
 
-    def has_role_defaults(self, name: str) -> bool:
-        """Return True if some layer has defaults for this role alone."""
-        return any(layer.roles.get(name) for layer in self.layers)
-
 
 def _merge_role(
     name: str, defaults: _Defaults, layers: list[Layer], shared: RoleSpec, deletions: list[Deletion]
@@ -247,17 +209,14 @@ def _merge_role(
     described = defaults.kind.find_role(name)
     if described and described.ignores:
         return _merge_apart(name, described.ignores, defaults, layers, deletions)
-    if defaults.has_role_defaults(name) or any(_is_apart(fields) for fields in own):
+    # A role with fields for its own pods or its own item shares neither with other roles.
+    is_apart = any(each.pod or each.template is not None or each.manifest is not None for each in own)
+    if is_apart or any(layer.roles.get(name) for layer in defaults.layers):
         return _merge_fields(defaults.role(name), _fields_for(name, layers), deletions)
     replica = {**_default_replica(defaults.kind, name), **defaults.shared.replica}
     for fields in _fields_for(name, layers):
         replica = merge(replica, fields.replica, deletions) if fields.replica else replica
     return shared._replace(replica=replica)
-
-
-def _is_apart(fields: RoleFields) -> bool:
-    """Return True if a role has fields for its own pods or its own item, so that it shares neither with other roles."""
-    return bool(fields.pod) or fields.template is not None or fields.manifest is not None
 
 
 def _default_replica(kind: Kind, name: str) -> dict[str, Any]:
@@ -274,9 +233,8 @@ def _merge_apart(
         common = layer.common
         pod = {key: value for key, value in common.pod.items() if key not in ignored}
         replica = {key: value for key, value in common.replica.items() if key not in ignored}
-        merged = _merge_fields(merged, [common._replace(pod=pod, replica=replica)], deletions)
         own = layer.roles.get(name)
-        merged = _merge_fields(merged, [own], deletions) if own else merged
+        merged = _merge_fields(merged, [common._replace(pod=pod, replica=replica), *([own] if own else ())], deletions)
     return merged
 
 
@@ -296,9 +254,8 @@ def _merge_fields(role: RoleSpec, layers: Iterable[RoleFields], deletions: list[
     for fields in layers:
         replica = merge(replica, fields.replica, deletions) if fields.replica else replica
         pod = merge(pod, fields.pod, deletions) if fields.pod else pod
-        templates = (
-            templates if fields.template is None else _stack_block(templates, fields.template, "podTemplate", deletions)
-        )
+        if fields.template is not None:
+            templates = _stack_block(templates, fields.template, "podTemplate", deletions)
         if fields.manifest is not None:
             manifests = _stack_block(manifests, fields.manifest, "manifest", deletions)
     return RoleSpec(replica, pod, templates, manifests)
@@ -331,14 +288,16 @@ def _list_roles(
             else:
                 asked_by = name if type(name) is TracedKey else layer.roles
                 deletions.append(Deletion(asked_by, name, named.pop(name, None) is not None))
-    named = {name: node for name, node in named.items() if _is_on_platform(name, layers, kind.platform)}
+    for name in list(named):
+        own = [role for layer in layers if (role := layer.roles.get(name))]
+        platforms = next((role.replica["platforms"] for role in reversed(own) if "platforms" in role.replica), None)
+        if isinstance(platforms, list) and kind.platform not in map(value_of, platforms):
+            del named[name]
     takes_any = ANY_ROLE in framework.roles
     for name, node in named.items():
         if name not in framework.roles and not takes_any:
-            hint = (
-                did_you_mean(name, list(framework.roles))
-                or f"; it has {', '.join(f'`{role}`' for role in framework.roles)}"
-            )
+            known = ", ".join(f"`{role}`" for role in framework.roles)
+            hint = did_you_mean(name, list(framework.roles)) or f"; it has {known}"
             fix_steps, safe = suggest_rename(node, list(framework.roles), named)
             message = f"{kind.name} has no role `{name}`{hint}"
             problems.append(Problem("unknown-role", message, node, fix_steps=fix_steps, safe=safe))
@@ -349,13 +308,6 @@ def _list_roles(
     return listed + [str(name) for name in named if takes_any and name not in framework.roles]
 
 
-def _is_on_platform(name: str, layers: list[Layer], platform: str) -> bool:
-    """Return True if a role exists on a platform: on all, unless `platforms` of the role lists some."""
-    own = [role for layer in layers if (role := layer.roles.get(name))]
-    listed = next((role.replica["platforms"] for role in reversed(own) if "platforms" in role.replica), None)
-    return not isinstance(listed, list) or platform in map(value_of, listed)
-
-
 def find_dead_deletions(deletions: list[Deletion]) -> Iterator[Problem]:
     """Report deletion markers that deleted nothing anywhere. They are identified by location, so the walk is traced."""
     hit = {deletion.location for deletion in deletions if deletion.found}
@@ -363,9 +315,8 @@ def find_dead_deletions(deletions: list[Deletion]) -> Iterator[Problem]:
     for deletion in deletions:
         if deletion.location not in seen:
             seen.add(deletion.location)
-            marker = (
-                f"`$patch: delete` of `{deletion.key}`" if is_deletion(deletion.asked_by) else f"`{deletion.key}: null`"
-            )
+            is_marked = is_deletion(deletion.asked_by)
+            marker = f"`$patch: delete` of `{deletion.key}`" if is_marked else f"`{deletion.key}: null`"
             message = deletion.fault or f"{marker} deletes nothing; remove it"
             rule = "invalid-patch" if deletion.fault else "deletes-nothing"
             yield Problem(rule, message, deletion.asked_by)

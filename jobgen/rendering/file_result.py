@@ -68,22 +68,18 @@ def join_parts(parts: FileParts) -> FileResult:
     rendered = {(each.position, each.item) for each in made}
     # These belong to no environment, or have errors in all.
     left_out = [name for name, *place in own.jobs if tuple(place) not in rendered]
-    return FileResult(
-        made,
-        [finding for part in parts for finding in part.findings],
-        own.names,
-        OverlayUse(
+    return own._replace(
+        made=made,
+        findings=[finding for part in parts for finding in part.findings],
+        used=OverlayUse(
             {patch for use in used for patch in use.patches},
             {marker: where for use in reversed(used) for marker, where in use.hits.items()},
             [miss for use in used for miss in use.misses],
             [miss for use in used for miss in use.own_misses],
             [day for use in used for day in use.days],
         ),
-        [row for part in parts for row in part.rows],
-        own.comments,
-        [*(name for part in parts for name in part.unchecked), *left_out],
-        own.skipped,
-        [name for part in parts for name in part.dependent],
-        own.jobs,
-        [],
+        rows=[row for part in parts for row in part.rows],
+        unchecked=[*(name for part in parts for name in part.unchecked), *left_out],
+        dependent=[name for part in parts for name in part.dependent],
+        objects=[],
     )

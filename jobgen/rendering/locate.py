@@ -22,14 +22,16 @@ from jobgen.repo.files import VARIABLE_LAYER
 from jobgen.repo.shipped import BUILT_IN
 from jobgen.spec.sweeps import MATRIX
 
-_MAX_SHOWN = 200
-"""How much of a value that was overridden is shown."""
-
 
 def locate(problem: Problem, file: str, fallback: Location | None = None) -> Finding:
     """The finding of a problem, at the location of its node."""
     related = [Related(location, text) for node, text in problem.related if (location := location_of(node))]
-    related += _name_policy(problem)
+    # The layer of a mapping is the one of its first key.
+    node = next(iter(problem.node), None) if isinstance(problem.node, dict) and problem.node else problem.node
+    layer = node.layer if isinstance(node, (TracedScalar, TracedKey, TracedList, TracedMapping)) else ""
+    if layer.startswith(POLICY_LAYER) and problem.location:
+        text = f"policy `{layer.removeprefix(POLICY_LAYER)}` sets it when the object is created"
+        related.append(Related(problem.location, text))
     related += _list_overridden(problem.node) if problem.at is None else ()
     location = problem.location or fallback or Location(file)
     return Finding(
@@ -43,19 +45,6 @@ def locate(problem: Problem, file: str, fallback: Location | None = None) -> Fin
         evidence=None if problem.evidence is None else tuple(map(str, problem.evidence)),
         fix=_build_fix(problem),
     )
-
-
-def _name_policy(problem: Problem) -> Iterator[Related]:
-    """The policy that sets the value of a problem when the cluster creates the object."""
-    layer, location = _find_layer(problem.node), problem.location
-    if layer.startswith(POLICY_LAYER) and location:
-        yield Related(location, f"policy `{layer.removeprefix(POLICY_LAYER)}` sets it when the object is created")
-
-
-def _find_layer(node: Node) -> str:
-    """The layer of a node; that of a mapping is the one of its first key."""
-    node = next(iter(node), None) if isinstance(node, dict) and node else node
-    return node.layer if isinstance(node, (TracedScalar, TracedKey, TracedList, TracedMapping)) else ""
 
 
 def _build_fix(problem: Problem) -> Fix | None:
@@ -96,10 +85,6 @@ def _is_written(change: FixStep) -> bool:
     )
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
-
-
 def _list_overridden(node: Node) -> Iterator[Related]:
     """The values that a value overrides, from the last layer to the first."""
     while isinstance(node, (TracedScalar, TracedList)):
@@ -110,5 +95,7 @@ def _list_overridden(node: Node) -> Iterator[Related]:
             yield Related(node.location, f"`{node.value}` is set here")
         # Defaults of a kind are not worth reporting.
         elif isinstance(node, (TracedScalar, TracedList)) and not node.layer.startswith("kind "):
-            value = f"`{_shorten(str(node.value))}`" if isinstance(node, TracedScalar) else "a list"
+            text = str(node.value) if isinstance(node, TracedScalar) else ""
+            shown = text if len(text) <= 200 else f"{text[:200]}…"
+            value = f"`{shown}`" if isinstance(node, TracedScalar) else "a list"
             yield Related(node.location, f"{over.layer} overrides {value} of {node.layer}")

@@ -2,28 +2,169 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+import json
+from collections.abc import Callable, Container, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS
+from jobgen.k8s.nodes import as_list, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.quantity import parse_digits
 from jobgen.rendering.expand import JobSpec
-from jobgen.rendering.rendezvous import (
-    HOST_LISTS,
-    INDEX,
-    MAX_VARIABLE_BYTES,
-    RANK_VARIABLES,
-    Group,
-    RoleHosts,
-    exceeds_variable,
-    list_variables,
-    order_roles,
-)
+from jobgen.rendering.kinds.main_container import find_main_container
 from jobgen.spec.kinds import Network
 from jobgen.spec.replicas import count_pods, find_template, get_at
+
+# The variables by which the processes of a distributed training find each other, by framework.
+
+Variables = dict[str, str]
+"""Variables by name; `{index}` in a value stands for the index of the pod among those of its role."""
+
+INDEX = "{index}"
+
+
+class RoleHosts(NamedTuple):
+    """A role, its number of pods, and the DNS name of each, with `{index}`."""
+
+    name: str
+    pods: int
+    host: str
+    processes: int = 1
+    """The number of processes that a launcher such as torchrun starts on each pod."""
+
+    def name_host(self, index: int) -> str:
+        """Return the DNS name of a pod."""
+        return self.host.replace(INDEX, str(index))
+
+
+class Group(NamedTuple):
+    """The pods of a job that train together."""
+
+    job: str
+    roles: tuple[RoleHosts, ...]
+    declared: int = 1
+    """The number of processes on each pod that the job declares; 1 if it leaves this to the launcher."""
+
+    @property
+    def nodes(self) -> int:
+        """The number of pods."""
+        return sum(role.pods for role in self.roles)
+
+    @property
+    def leader(self) -> str:
+        """The DNS name of the first pod."""
+        return self.roles[0].name_host(0)
+
+    def find_rank(self, role: RoleHosts) -> str:
+        """Return the rank of the pods of a role; empty if Kubernetes cannot compute it from the index of a pod."""
+        if role is self.roles[0]:
+            return "0" if role.pods == 1 else INDEX
+        return ""
+
+
+def _list_pytorch(group: Group, role: RoleHosts) -> Variables:
+    """For torchrun, and the same variables as a PyTorchJob sets for processes that start without it."""
+    ranks = [group.find_rank(each) for each in group.roles]
+    variables = {
+        "MASTER_ADDR": group.leader,
+        "MASTER_PORT": "29500",
+        # For processes without a launcher, as a PyTorchJob sets it; torchrun replaces it.
+        "WORLD_SIZE": str(group.nodes * group.declared),
+        "PET_NNODES": str(group.nodes),
+        "PET_NPROC_PER_NODE": str(role.processes),
+    }
+    if all(ranks):
+        rank = group.find_rank(role)
+        static = {"PET_NODE_RANK": rank, "PET_MASTER_ADDR": group.leader, "PET_MASTER_PORT": "29500"}
+        return {**variables, "RANK": rank, **static}
+    # The rank of a worker is its index plus one, which no variable can express: the processes agree on ranks.
+    endpoint = f"{group.leader}:29500"
+    return {**variables, "PET_RDZV_BACKEND": "c10d", "PET_RDZV_ENDPOINT": endpoint, "PET_RDZV_ID": group.job}
+
+
+def _list_jax(group: Group, role: RoleHosts) -> Variables:
+    rank = group.find_rank(role)
+    variables = {"JAX_COORDINATOR_ADDRESS": f"{group.leader}:6666", "JAX_NUM_PROCESSES": str(group.nodes)}
+    return {**variables, "JAX_PROCESS_ID": rank} if rank else variables
+
+
+def _list_tensorflow(group: Group, role: RoleHosts) -> Variables:
+    types = {each: "worker" if each.name == "node" else each.name for each in group.roles}
+    cluster = {
+        types[each]: [f"{each.name_host(index)}:2222" for index in range(each.pods)]
+        for each in group.roles
+        if types[each] != "evaluator"
+    }
+    config = {"cluster": cluster, "task": {"type": types[role], "index": INDEX}}
+    # The index is a number, not a string.
+    return {"TF_CONFIG": json.dumps(config).replace(f'"{INDEX}"', INDEX)}
+
+
+def _list_paddle(group: Group, role: RoleHosts) -> Variables:
+    rank = group.find_rank(role)
+    variables = {
+        "PADDLE_MASTER": f"{group.leader}:36767",
+        "PADDLE_NNODES": str(group.nodes),
+        "PADDLE_JOB_ID": group.job,
+    }
+    return {**variables, "PADDLE_RANK": rank} if rank else variables
+
+
+def _list_xgboost(group: Group, role: RoleHosts) -> Variables:
+    rank = group.find_rank(role)
+    tracker = {"DMLC_TRACKER_URI": group.leader, "DMLC_TRACKER_PORT": "29500", "DMLC_NUM_WORKER": str(group.nodes)}
+    master = {"MASTER_ADDR": group.leader, "MASTER_PORT": "29500", "WORLD_SIZE": str(group.nodes)}
+    return {**tracker, **master, **({"DMLC_TASK_ID": rank, "RANK": rank} if rank else {})}
+
+
+_FRAMEWORKS: Mapping[str, Callable[[Group, RoleHosts], Variables]] = {
+    "deepspeed": _list_pytorch,
+    "jax": _list_jax,
+    "paddle": _list_paddle,
+    "pytorch": _list_pytorch,
+    "tensorflow": _list_tensorflow,
+    "xgboost": _list_xgboost,
+}
+
+
+HOST_LISTS: Mapping[str, str] = {"tensorflow": "TF_CONFIG"}
+"""The variable that has the DNS names of all pods, for frameworks that need them."""
+
+MAX_VARIABLE_BYTES = 128 * 1024 - 1
+"""Linux starts no process with a variable that is longer, name and all."""
+
+
+RANK_VARIABLES: Mapping[str, str] = {"jax": "JAX_PROCESS_ID", "xgboost": "RANK"}
+"""The variable with the rank, for frameworks whose processes cannot agree on ranks themselves."""
+
+
+def list_variables(framework: str, group: Group, role: RoleHosts, provided: Container[str] = frozenset()) -> Variables:
+    """Return the variables of the pods of a role that the operator does not provide.
+
+    There are none for a framework that is not distributed by variables.
+    """
+    found = _FRAMEWORKS.get(framework)
+    # A list of all pods, which may be many, is not built in vain.
+    if found is None or HOST_LISTS.get(framework, "") in provided:
+        return {}
+    return {name: value for name, value in found(group, role).items() if name not in provided}
+
+
+def _list_connecting() -> frozenset[str]:
+    apart = (RoleHosts("master", 1, INDEX), RoleHosts("worker", 2, INDEX))
+    groups = [Group("", apart), Group("", apart[1:])]
+    return frozenset(name for group in groups for find in _FRAMEWORKS.values() for name in find(group, group.roles[0]))
+
+
+CONNECTING = _list_connecting() | {"JOB_COMPLETION_INDEX"}
+"""The names of all variables by which pods are connected."""
+
+
+LEADERS = frozenset(("chief", "leader", "master"))
+"""Roles whose first pod has rank 0."""
+
 
 JOB_LABEL = "jobgen.dev/job"
 """The label of a companion with the name of the object that it belongs to."""
@@ -62,11 +203,11 @@ def connect_pods(
     if network is None or not isinstance(value_of(name), str) or problems or not _wants(job, "variables"):
         return made, ()
     result: dict[str, Any] = dict(made)
-    items = [
-        item for item in job.kind.list_items(result) if isinstance(find_template(item.data, job.kind.replicas), dict)
-    ]
+    layout = job.kind.replicas
+    items = [item for item in job.kind.list_items(result) if isinstance(find_template(item.data, layout), dict)]
     own = value_of(get_at(result, network.subdomain)) if network.subdomain else None
-    declared, gpus = _find_declared_processes(job), _count_gpus(result, job)
+    declared = _find_declared_processes(job)
+    gpus = {role.replica_type: role.pod.gpus for role in Manifest(result, job.kind, job.cluster).roles}
     named = (_name_hosts(str(value_of(name)), item, job, network, own) for item in items)
     hosts = [role._replace(processes=declared or gpus.get(role.name) or 1) for role in named]
     if sum(role.pods for role in hosts) < 2 or not all(_have_names(item.data, job, network) for item in items):
@@ -75,38 +216,48 @@ def connect_pods(
     if network.has_service and not has_service and written is None:
         return made, ()
     subdomain = written or name
-    group = Group(str(value_of(name)), order_roles(hosts), declared or 1)
-    provided = _list_provided(result, network)
-    if HOST_LISTS.get(job.framework, "") not in provided and exceeds_variable(job.framework, group):
-        problems.append(_build_length_problem(job, group, items, hosts))
+    leading_first = sorted(hosts, key=lambda role: role.name not in LEADERS)
+    group = Group(str(value_of(name)), tuple(leading_first), declared or 1)
+    # The variables that the operator sets.
+    sets = (names for path, names in network.provided.items() if get_at(result, path) is not None)
+    provided = frozenset[str]().union(*sets)
+    if HOST_LISTS.get(job.framework, "") not in provided:
+        problems.extend(_find_excess(job, group, items, hosts))
+    if problems:
         return made, ()
     for item, role in zip(items, hosts, strict=True):
-        template = find_template(item.data, job.kind.replicas)
+        template = find_template(item.data, layout)
         assert isinstance(template, dict), "checked above"
         missing = list_variables(job.framework, group, role, provided)
         connected = _connect_template(template, missing, network, name)
         if has_service:
             connected["spec"].setdefault("subdomain", subdomain)
-        _replace_template(result, (*item.path, *map(str, job.kind.replicas.template)), connected)
+        _replace_template(result, (*item.path, *map(str, layout.template)), connected)
     if RANK_VARIABLES.get(job.framework, "") not in provided:
         problems.extend(_find_missing_ranks(job, group, items, hosts))
-    return result, (_build_service(result, subdomain, name),) if has_service else ()
+    if not has_service:
+        return result, ()
+    # A headless Service gives each pod a DNS name, even before it is ready.
+    headless = {
+        "clusterIP": with_value(name, "None"),
+        "publishNotReadyAddresses": with_value(name, True),
+        "selector": {_JOB_NAME_LABEL: name},
+    }
+    return result, ({**build_companion("v1", "Service", subdomain, result), "spec": headless},)
 
 
-def _build_length_problem(job: JobSpec, group: Group, items: list[Any], hosts: list[RoleHosts]) -> Problem:
+def _find_excess(job: JobSpec, group: Group, items: list[Any], hosts: list[RoleHosts]) -> Iterator[Problem]:
     """Report that the names of all pods do not fit into a variable, at the number of the largest role."""
-    item, _ = max(zip(items, hosts, strict=True), key=lambda pair: pair[1].pods)
-    message = (
-        f"`{HOST_LISTS[job.framework]}` has the names of all {group.nodes} pods, and Linux starts no process with a"
-        f" variable of more than {MAX_VARIABLE_BYTES} bytes; use fewer replicas"
-    )
-    return Problem("invalid-value", message, get_at(item.data, job.kind.replicas.counts[0]) or job.metadata["name"])
-
-
-def _list_provided(made: Mapping[str, Any], network: Network) -> frozenset[str]:
-    """The variables that the operator sets in the pods of an object."""
-    sets = (names for path, names in network.provided.items() if get_at(made, path) is not None)
-    return frozenset().union(*sets)
+    # In a list, a name has a port, quotes and a comma, which take more bytes than `{index}`.
+    size = sum(role.pods * len(role.host) for role in hosts)
+    if job.framework in HOST_LISTS and size > MAX_VARIABLE_BYTES:
+        item, _ = max(zip(items, hosts, strict=True), key=lambda pair: pair[1].pods)
+        message = (
+            f"`{HOST_LISTS[job.framework]}` has the names of all {group.nodes} pods, and Linux starts no process with"
+            f" a variable of more than {MAX_VARIABLE_BYTES} bytes; use fewer replicas"
+        )
+        node = get_at(item.data, job.kind.replicas.counts[0]) or job.metadata["name"]
+        yield Problem("invalid-value", message, node)
 
 
 def _have_names(item: Mapping[str, Any], job: JobSpec, network: Network) -> bool:
@@ -119,7 +270,7 @@ def _have_names(item: Mapping[str, Any], job: JobSpec, network: Network) -> bool
 
 
 def _wants(job: JobSpec, part: str) -> bool:
-    """True if a job leaves something to jobgen: `kubernetes: {service: false}` says that it brings its own Service."""
+    """Return True if jobgen should render a part; with `kubernetes: {service: false}`, the job has its own Service."""
     settings = job.fields.get(job.kind.platform)
     return not (isinstance(settings, dict) and value_of(settings.get(part)) is False)
 
@@ -127,12 +278,10 @@ def _wants(job: JobSpec, part: str) -> bool:
 def _find_missing_ranks(job: JobSpec, group: Group, items: list[Any], hosts: list[RoleHosts]) -> Iterator[Problem]:
     """Report roles whose processes need a rank that Kubernetes cannot compute from the index of a pod."""
     variable = RANK_VARIABLES.get(job.framework, "")
-    for item, role in zip(items, hosts, strict=True):
-        if (
-            not variable
-            or group.find_rank(role)
-            or _sets_variable(find_template(item.data, job.kind.replicas), variable)
-        ):
+    for item, role in zip(items, hosts, strict=True) if variable else ():
+        template: Any = find_template(item.data, job.kind.replicas)
+        own = as_list(find_main_container(template).get("env"))
+        if group.find_rank(role) or any(value_of(get_path(entry, "name")) == variable for entry in own):
             continue
         # A patch may have renamed the role.
         first, spec = group.roles[0].name, job.roles.get(role.name)
@@ -142,12 +291,6 @@ def _find_missing_ranks(job: JobSpec, group: Group, items: list[Any], hosts: lis
             f" give both roles the same pods, or set `{variable}` in the command"
         )
         yield Problem("unsupported-by-kind", message, replicas or job.metadata["name"])
-
-
-def _sets_variable(template: Any, variable: str) -> bool:
-    containers = template["spec"].get("containers") or [] if isinstance(template.get("spec"), dict) else []
-    env = [entry for each in containers[:1] if isinstance(each, dict) for entry in each.get("env") or ()]
-    return any(isinstance(entry, dict) and value_of(entry.get("name")) == variable for entry in env)
 
 
 def _name_hosts(name: str, item: Any, job: JobSpec, network: Network, own: Any) -> RoleHosts:
@@ -163,10 +306,7 @@ def _name_hosts(name: str, item: Any, job: JobSpec, network: Network, own: Any) 
 
 
 def _find_subdomain(items: list[Any], job: JobSpec) -> Node:
-    specs = (find_template(item.data, job.kind.replicas) for item in items)
-    written = (
-        spec["spec"].get("subdomain") for spec in specs if isinstance(spec, dict) and isinstance(spec.get("spec"), dict)
-    )
+    written = (get_path(find_template(item.data, job.kind.replicas), "spec", "subdomain") for item in items)
     return next((node for node in written if isinstance(value_of(node), str)), None)
 
 
@@ -181,11 +321,6 @@ def _find_declared_processes(job: JobSpec) -> int:
     return 0
 
 
-def _count_gpus(made: Mapping[str, Any], job: JobSpec) -> dict[str, int]:
-    """The number of GPUs of a pod of each role."""
-    return {role.replica_type: role.pod.gpus for role in Manifest(made, job.kind, job.cluster).roles}
-
-
 def _connect_template(
     template: Mapping[str, Any], variables: dict[str, str], network: Network, name: Node
 ) -> dict[str, Any]:
@@ -193,23 +328,21 @@ def _connect_template(
     spec = dict(template.get("spec") or {})
     containers = list(spec.get("containers") or [])
     if containers and isinstance(containers[0], dict) and variables:
+        entries: list[dict[str, Any]] = []
+        # What contains the index of a pod refers to a variable with the index before it.
+        if network.index_field and any(INDEX in value and value != INDEX for value in variables.values()):
+            entries.append({"name": _INDEX_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": network.index_field}}})
+        index = network.index_text or f"$({_INDEX_VARIABLE})"
+        for variable, value in variables.items():
+            if value == INDEX and network.index_field:
+                entries.append({"name": variable, "valueFrom": {"fieldRef": {"fieldPath": network.index_field}}})
+            else:
+                entries.append({"name": variable, "value": with_value(name, value.replace(INDEX, index))})
         own = [entry for entry in containers[0].get("env") or [] if isinstance(entry, dict)]
         known = {value_of(entry.get("name")) for entry in own}
-        added = [entry for entry in _list_env(variables, network, name) if entry["name"] not in known]
+        added = [entry for entry in entries if entry["name"] not in known]
         containers[0] = {**containers[0], "env": [*added, *own]}
     return {**template, "spec": {**spec, "containers": containers}}
-
-
-def _list_env(variables: dict[str, str], network: Network, name: Node) -> Iterator[dict[str, Any]]:
-    """The entries of `env`. What contains the index of a pod refers to a variable with the index before it."""
-    if network.index_field and any(INDEX in value and value != INDEX for value in variables.values()):
-        yield {"name": _INDEX_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": network.index_field}}}
-    index = network.index_text or f"$({_INDEX_VARIABLE})"
-    for variable, value in variables.items():
-        if value == INDEX and network.index_field:
-            yield {"name": variable, "valueFrom": {"fieldRef": {"fieldPath": network.index_field}}}
-        else:
-            yield {"name": variable, "value": with_value(name, value.replace(INDEX, index))}
 
 
 def _replace_template(tree: dict[str, Any], path: tuple[str | int, ...], value: Any) -> None:
@@ -219,18 +352,6 @@ def _replace_template(tree: dict[str, Any], path: tuple[str | int, ...], value: 
         node[step] = node[step].copy()
         node = node[step]
     node[path[-1]] = value
-
-
-def _build_service(made: Mapping[str, Any], subdomain: Node, name: Node) -> dict[str, Any]:
-    """The headless Service that gives each pod a DNS name, even before it is ready."""
-    return {
-        **build_companion("v1", "Service", subdomain, made),
-        "spec": {
-            "clusterIP": with_value(name, "None"),
-            "publishNotReadyAddresses": with_value(name, True),
-            "selector": {_JOB_NAME_LABEL: name},
-        },
-    }
 
 
 def build_service_accounts(made: Mapping[str, Any], job: JobSpec) -> tuple[Mapping[str, Any], ...]:

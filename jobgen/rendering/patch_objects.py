@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from jobgen.k8s.images import find_image_error, parse_image_name
-from jobgen.k8s.nodes import get_path
+from jobgen.k8s.nodes import as_list, get_path
 from jobgen.model.data import Node, TracedList, locatable, override, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.path import Step
@@ -32,19 +33,11 @@ def apply_patches(
 
 
 def apply_images(
-    made: Mapping[str, Any],
-    environment: Environment,
-    kinds: Sequence[Kind],
-    deletions: list[Deletion],
-    *,
-    is_spec: bool,
+    made: Mapping[str, Any], environment: Environment, kinds: Sequence[Kind], used: list[Deletion], *, is_spec: bool
 ) -> Mapping[str, Any]:
     """Rewrite the images of an object as the environment says."""
     images = environment.images_for(is_spec=is_spec)
-    if not images:
-        return made
-
-    return rewrite_images(made, images, kinds, deletions)
+    return rewrite_images(made, images, kinds, used) if images else made
 
 
 IMAGES = "images"
@@ -68,54 +61,50 @@ def rewrite_images(
             changed = _change_image(text, change) if isinstance(text, str) else None
             if changed is not None:
                 used.append(Deletion(change.fields, IMAGES, found=True))
-                image = image if changed == text else override(with_value(_source_of(change), changed), image)
+                deciding = next(key for key in ("newTag", "digest", "newName", "newRegistry") if key in change.fields)
+                source = with_value(change.fields[deciding], changed)
+                image = image if changed == text else override(source, image)
         return image
 
-    found: Any = _rewrite_tree(made, rewrite)
-    for path in _list_image_paths(made, kinds):
-        found = _rewrite_at(found, path, rewrite)
-    return found  # type: ignore[no-any-return]
+    return _rewrite_object(made, kinds, rewrite)
 
 
-def list_images(made: Mapping[str, Node], kinds: Sequence[Kind]) -> Iterator[str]:
-    """Yield the names of all images that can be changed."""
+def list_images(made: Mapping[str, Node], kinds: Sequence[Kind]) -> list[str]:
+    """Return the names of all images that can be changed."""
     names: list[str] = []
 
     def note(image: Node) -> Node:
         names.append(str(value_of(image)))
         return image
 
-    _rewrite_tree(made, note)
-    for path in _list_image_paths(made, kinds):
-        _rewrite_at(made, path, note)
-    yield from names
+    _rewrite_object(made, kinds, note)
+    return names
 
 
-def _list_image_paths(made: Mapping[str, Node], kinds: Sequence[Kind]) -> Iterator[tuple[Step, ...]]:
-    """Yield where an object has the image of a container but no pod template."""
+def _rewrite_object(
+    made: Mapping[str, Node], kinds: Sequence[Kind], rewrite: Callable[[Node], Node]
+) -> Mapping[str, Any]:
+    """An object with other images, also where it has the image of a container but no pod template."""
+    found: Mapping[str, Any] = _rewrite_tree(made, rewrite)
     api_version, name = str(value_of(made.get("apiVersion"))), str(value_of(made.get("kind")))
     for kind in kinds:
         if kind.template is not None and kind.describes(api_version, name) and "image" in kind.template.container:
-            yield kind.template.container["image"]
+            found = _rewrite_at(found, kind.template.container["image"], rewrite)
+    return found
 
 
 def _rewrite_tree(node: Any, rewrite: Callable[[Node], Node]) -> Any:
     """A tree with other images; parts without any are shared with the original."""
     if isinstance(node, dict):
-        children = {key: _rewrite_child(key, child, rewrite) for key, child in node.items()}
+        children: dict[str, Any] = {}
+        for key, child in node.items():
+            children[key] = changed = _rewrite_tree(child, rewrite)
+            if key in _LISTS and isinstance(changed, list):
+                children[key] = _replace_items(changed, [_rewrite_at(item, ("image",), rewrite) for item in changed])
+            elif key in _CONTAINERS:
+                children[key] = _rewrite_at(changed, ("image",), rewrite)
         return children if any(children[key] is not node[key] for key in node) else node
-    if isinstance(node, list):
-        items = [_rewrite_tree(item, rewrite) for item in node]
-        return _like_list(node, items) if any(a is not b for a, b in zip(items, node, strict=True)) else node
-    return node
-
-
-def _rewrite_child(key: str, child: Any, rewrite: Callable[[Node], Node]) -> Any:
-    changed = _rewrite_tree(child, rewrite) if isinstance(child, (dict, list)) else child
-    if key in _LISTS and isinstance(changed, list):
-        items = [_rewrite_at(item, ("image",), rewrite) for item in changed]
-        return _like_list(changed, items) if any(a is not b for a, b in zip(items, changed, strict=True)) else changed
-    return _rewrite_at(changed, ("image",), rewrite) if key in _CONTAINERS else changed
+    return _replace_items(node, [_rewrite_tree(item, rewrite) for item in node]) if isinstance(node, list) else node
 
 
 def _rewrite_at(node: Any, path: tuple[Step, ...], rewrite: Callable[[Node], Node]) -> Any:
@@ -128,20 +117,15 @@ def _rewrite_at(node: Any, path: tuple[Step, ...], rewrite: Callable[[Node], Nod
     return node if changed is child else {**node, step: changed}
 
 
-def _like_list(pattern: Any, items: list[Any]) -> list[Any]:
-    if type(pattern) is not TracedList:
+def _replace_items(found: Any, items: list[Any]) -> list[Any]:
+    """A list like one that was found, with other items; the same one if they are the same."""
+    if all(new is old for new, old in zip(items, found, strict=True)):
+        return found  # type: ignore[no-any-return]
+    if type(found) is not TracedList:
         return items
-    copied = TracedList(items, pattern.location, pattern.layer, pattern.overridden)
-    copied.item_locations = pattern.item_locations
+    copied = TracedList(items, found.location, found.layer, found.overridden)
+    copied.item_locations = found.item_locations
     return copied
-
-
-def _source_of(change: ImageChange) -> Node:
-    """The value of an entry that decides the new name of the image."""
-    found: Node = next(
-        change.fields[key] for key in ("newTag", "digest", "newName", "newRegistry") if key in change.fields
-    )
-    return found
 
 
 def _change_image(image: str, change: ImageChange) -> str | None:
@@ -179,14 +163,8 @@ def _change_registry(image: str, registry: str, new: str) -> str | None:
 
 
 def _canonical_registry(registry: str) -> str:
-    return _DEFAULT_REGISTRY + registry.removeprefix("index.docker.io") if _is_docker(registry) else registry
-
-
-def _is_docker(registry: str) -> bool:
-    return registry == "index.docker.io" or registry.startswith("index.docker.io/")
-
-
-_CONTAINER_FIELDS = ("containers", "initContainers")
+    host, slash, rest = registry.partition("/")
+    return f"{_DEFAULT_REGISTRY}{slash}{rest}" if host == "index.docker.io" else registry
 
 
 def find_missing_images(made: Mapping[str, Node], kinds: Iterable[Kind]) -> list[Problem]:
@@ -195,23 +173,15 @@ def find_missing_images(made: Mapping[str, Node], kinds: Iterable[Kind]) -> list
     kind = next((kind for kind in kinds if kind.describes(api_version, name)), None)
     if kind is None:
         return []
-    pods = [(each.key, get_path(find_template(each.data, kind.replicas), "spec")) for each in kind.list_items(made)]
-    return [
-        _report(role, field, index, each)
-        for role, pod in pods
-        for field in _CONTAINER_FIELDS
-        for index, each in enumerate(_list_containers(get_path(pod, field)))
-        if isinstance(each, dict) and not value_of(each.get("image"))
-    ]
-
-
-def _list_containers(tree: Node) -> Sequence[Node]:
-    """The values of a mapping, or the items of a list."""
-    return list(tree.values()) if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
-
-
-def _report(role: Node, field: str, index: int, container: Mapping[str, Node]) -> Problem:
-    name = container.get("name")
-    what = f"container `{value_of(name)}`" if value_of(name) else f"`{field}[{index}]` of role `{value_of(role)}`"
-    node = locatable(name, container)
-    return Problem("missing-pod-field", f"{what} requires `image`; set it", node, category="pod")
+    problems: list[Problem] = []
+    for item, field in product(kind.list_items(made), ("containers", "initContainers")):
+        containers = get_path(find_template(item.data, kind.replicas), "spec", field)
+        listed = containers.values() if isinstance(containers, dict) else as_list(containers)
+        for index, each in enumerate(listed):
+            if isinstance(each, dict) and not value_of(each.get("image")):
+                own = each.get("name")
+                place = f"`{field}[{index}]` of role `{value_of(item.key)}`"
+                what = f"container `{value_of(own)}`" if value_of(own) else place
+                message = f"{what} requires `image`; set it"
+                problems.append(Problem("missing-pod-field", message, locatable(own, each), category="pod"))
+    return problems

@@ -58,7 +58,9 @@ def build_pod_template(fields: dict[str, Any], container_name: Node, problems: l
         elif field == "serviceAccount":
             spec["serviceAccountName"] = _name_account(field, value, problems)
     check_ports(fields.get("ports", ()), problems)
-    _add_security(fields.get("securityContext", {}), container, spec)
+    for key, value in fields.get("securityContext", {}).items():
+        holder = container if key in _CONTAINER_SECURITY else spec
+        holder.setdefault("securityContext", {})[key] = value
     _add_volumes(fields, container, spec, problems)
     return {"metadata": metadata, "spec": spec} if metadata else {"spec": spec}
 
@@ -79,10 +81,15 @@ def render_env(name: str, value: Node, problems: list[Problem]) -> dict[str, Any
     if isinstance(value, dict):
         _check_sources(f"`{name}` of `env`", value.get("valueFrom", {}), "conflicting-env", name, problems)
         return {"name": to_scalar(name), **value}
+    return {"name": to_scalar(name), "value": to_text(value)}
+
+
+def to_text(value: Node) -> Node:
+    """A scalar as text."""
     scalar = value_of(value)
     if isinstance(scalar, bool):
-        return {"name": to_scalar(name), "value": with_value(value, "true" if scalar else "false")}
-    return {"name": to_scalar(name), "value": value if isinstance(scalar, str) else with_value(value, str(scalar))}
+        return with_value(value, "true" if scalar else "false")
+    return value if isinstance(scalar, str) else with_value(value, str(scalar))
 
 
 def _check_sources(what: str, sources: Node, rule: str, name: str, problems: list[Problem]) -> None:
@@ -110,29 +117,20 @@ def render_resources(resources: dict[str, Any], problems: list[Problem]) -> dict
     """Render the resources of a container, with canonical quantities."""
     rendered: dict[str, Any] = {"claims": resources["claims"]} if "claims" in resources else {}
     for side in ("limits", "requests"):
-        if side in resources:
-            amounts = resources[side].items()
-            problems.extend(_find_foreign_words(resources[side]))
-            rendered[side] = {name: _render_amount(name, value, problems) for name, value in amounts}
+        if side not in resources:
+            continue
+        amounts = resources[side]
+        for name in amounts:
+            if meant := _RESOURCE_WORDS.get(name):
+                message = f"containers cannot request the resource `{name}`; write `{meant}`"
+                fix_steps = (FixStep("rename", name, meant),)
+                problems.append(Problem("unknown-resource", message, name, category="pod", fix_steps=fix_steps))
+        rendered[side] = {}
+        for name, value in amounts.items():
+            # Device counts stay integers, as users write them.
+            is_device = isinstance(value_of(value), int) and "/" in name
+            rendered[side][name] = value if is_device else render_quantity(value, name, problems)
     return rendered
-
-
-def _find_foreign_words(amounts: dict[str, Any]) -> Iterator[Problem]:
-    """Report words of other tools that are no names of resources."""
-    for name in amounts:
-        meant = _RESOURCE_WORDS.get(name)
-        if meant:
-            fix_steps = (FixStep("rename", name, meant),)
-            message = f"containers cannot request the resource `{name}`; write `{meant}`"
-            yield Problem("unknown-resource", message, name, category="pod", fix_steps=fix_steps)
-
-
-def _render_amount(name: str, value: Node, problems: list[Problem]) -> Node:
-    """A quantity in canonical form. Device counts stay integers, as users write them."""
-    found = value_of(value)
-    if isinstance(found, int) and "/" in name:
-        return value
-    return render_quantity(value, name, problems)
 
 
 def render_quantity(value: Node, name: str, problems: list[Problem]) -> Node:
@@ -156,18 +154,7 @@ _quantities: dict[str | int | float, str] = {}
 _MAX_QUANTITIES = 10_000
 
 
-def _add_security(context: dict[str, Any], container: dict[str, Any], spec: dict[str, Any]) -> None:
-    own = {key: value for key, value in context.items() if key in _CONTAINER_SECURITY}
-    shared = {key: value for key, value in context.items() if key not in _CONTAINER_SECURITY}
-    if own:
-        container["securityContext"] = own
-    if shared:
-        spec["securityContext"] = shared
-
-
-def _add_volumes(
-    fields: dict[str, Any], container: dict[str, Any], spec: dict[str, Any], problems: list[Problem]
-) -> None:
+def _add_volumes(fields: ValidFields, container: ValidFields, spec: ValidFields, problems: list[Problem]) -> None:
     volumes: list[Any] = []
     mounts: list[Any] = []
     for name, volume in fields.get("volumes", {}).items():
@@ -183,27 +170,20 @@ def _add_volumes(
         elif mount:
             problems.append(Problem("missing-field", f"volume `{name}` has no `mountPath`; add one", name))
     if "shm" in fields:
-        _add_shm(fields["shm"], volumes, mounts, problems)
+        size = render_quantity(fields["shm"], "shm", problems)
+        faults = []
+        if any(value_of(volume["name"]) == SHM for volume in volumes):
+            faults.append("`shm` adds a volume named `shm`, but there is one already; rename it")
+        if any(value_of(mount["mountPath"]) == SHM_PATH for mount in mounts):
+            faults.append(f"`shm` is mounted at `{SHM_PATH}`, but another volume is mounted there; remove one of them")
+        problems += (Problem("conflicting-volume", fault, fields["shm"]) for fault in faults)
+        name = with_value(size, SHM)
+        volumes.append({"name": name, "emptyDir": {"medium": with_value(size, "Memory"), "sizeLimit": size}})
+        mounts.append({"name": name, "mountPath": with_value(size, SHM_PATH)})
     if volumes:
         spec["volumes"] = volumes
     if mounts:
         container["volumeMounts"] = mounts
-
-
-def _add_shm(wanted: Node, volumes: list[Any], mounts: list[Any], problems: list[Problem]) -> None:
-    size = render_quantity(wanted, "shm", problems)
-    name = with_value(size, SHM)
-    if any(value_of(volume["name"]) == SHM for volume in volumes):
-        problems.append(
-            Problem(
-                "conflicting-volume", "`shm` adds a volume named `shm`, but there is one already; rename it", wanted
-            )
-        )
-    if any(value_of(mount["mountPath"]) == SHM_PATH for mount in mounts):
-        message = f"`shm` is mounted at `{SHM_PATH}`, but another volume is mounted there; remove one of them"
-        problems.append(Problem("conflicting-volume", message, wanted))
-    volumes.append({"name": name, "emptyDir": {"medium": with_value(size, "Memory"), "sizeLimit": size}})
-    mounts.append({"name": name, "mountPath": with_value(size, SHM_PATH)})
 
 
 def _render_source(source: dict[str, Any], problems: list[Problem]) -> Iterator[tuple[str, Any]]:
@@ -217,17 +197,22 @@ def _render_source(source: dict[str, Any], problems: list[Problem]) -> Iterator[
             yield key, value
 
 
-# The first release whose containers have `restartPolicy`, which makes an init container a sidecar.
-_SIDECARS_SINCE = "1.28"
-
-
 def add_init_containers(
     template: dict[str, Any], fields: dict[str, Any], job: JobSpec, problems: list[Problem]
 ) -> dict[str, Any]:
     """Add the init containers of a role to its pod template, then its sidecars."""
     containers = [_render_container(name, each, problems) for name, each in fields.get("initContainers", {}).items()]
-    if fields.get("sidecars"):
-        _check_sidecars(fields, job, problems)
+    declared = job.cluster.find_version(job.kind.operator) if fields.get("sidecars") else ""
+    minor = find_pod_release(job.kind.operator, declared) if declared else ""
+    # The first release whose containers have `restartPolicy`, which makes an init container a sidecar. Without it,
+    # the job would never start.
+    since = "1.28"
+    if minor and parse_version(minor) < parse_version(since):
+        message = (
+            f"{job.kind.operator} {declared} has the pods of Kubernetes {minor}, which have no `sidecars` (they came"
+            f" with {since}); write the container in `podTemplate.spec.containers`, and let it end with training"
+        )
+        problems.append(Problem("unsupported-by-kind", message, find_key(fields, "sidecars")))
     for name, each in fields.get("sidecars", {}).items():
         always = with_value(to_scalar(name), "Always")
         containers.append({**_render_container(name, each, problems), "restartPolicy": always})
@@ -251,16 +236,3 @@ def _render_container(name: str, fields: dict[str, Any], problems: list[Problem]
     if mounts:
         container["volumeMounts"] = [*container.get("volumeMounts", ()), *mounts]
     return container
-
-
-def _check_sidecars(fields: dict[str, Any], job: JobSpec, problems: list[Problem]) -> None:
-    """Report sidecars if the CRD of the operator drops what makes them sidecars: the job would never start."""
-    operator = job.kind.operator
-    declared = job.cluster.find_version(operator)
-    minor = find_pod_release(operator, declared) if declared else ""
-    if minor and parse_version(minor) < parse_version(_SIDECARS_SINCE):
-        message = (
-            f"{operator} {declared} has the pods of Kubernetes {minor}, which have no `sidecars` (they came with"
-            f" {_SIDECARS_SINCE}); write the container in `podTemplate.spec.containers`, and let it end with training"
-        )
-        problems.append(Problem("unsupported-by-kind", message, find_key(fields, "sidecars")))

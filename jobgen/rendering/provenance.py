@@ -40,7 +40,6 @@ class Assignment:
     others: tuple[Location, ...] = ()
     """The locations of other values that are part of this one, as the words of a command line are."""
     is_removed: bool = False
-    """Whether the layer removes the value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +121,6 @@ def list_assignments(node: Node, replaced: Node = None) -> Iterator[Assignment]:
 
 
 def _layer_of(node: Node) -> str:
-    """The first layer found in a node."""
     if isinstance(node, (TracedScalar, TracedKey, TracedList)):
         return node.layer
     children = [part for pair in node.items() for part in pair] if isinstance(node, dict) else ()
@@ -193,8 +191,14 @@ class _MarkingExpander(Expander):
         self.marks = Marks()
         spec = super().expand(job, patches, problems, deletions)
         if spec is not None:
-            self.spec = spec = _mark_spec(spec, self.marks)
-            self.choice = self.marks.copy_with_marks(self._find_choice(job, patches))
+            copy = self.marks.copy_with_marks
+            roles = {}
+            for name, role in spec.roles.items():
+                templates, manifests = tuple(map(copy, role.templates)), tuple(map(copy, role.manifests))
+                roles[name] = RoleSpec(copy(role.replica), copy(role.pod), templates, manifests)
+            manifests = tuple(map(copy, spec.manifests))
+            self.spec = spec = spec._replace(fields=copy(spec.fields), roles=roles, manifests=manifests)
+            self.choice = copy(self._find_choice(job, patches))
         return spec
 
     def _find_choice(self, job: JobDocument, patches: list[Patch]) -> dict[str, Node]:
@@ -208,21 +212,6 @@ class _MarkingExpander(Expander):
                 if value_of(layer.get(name)) is not None:
                     choice[name] = override(layer[name], choice[name]) if name in choice else layer[name]
         return choice
-
-
-def _mark_spec(spec: JobSpec, marks: Marks) -> JobSpec:
-    roles = {name: _mark_role(role, marks) for name, role in spec.roles.items()}
-    manifests = tuple(map(marks.copy_with_marks, spec.manifests))
-    return spec._replace(fields=marks.copy_with_marks(spec.fields), roles=roles, manifests=manifests)
-
-
-def _mark_role(role: RoleSpec, marks: Marks) -> RoleSpec:
-    return role._replace(
-        replica=marks.copy_with_marks(role.replica),
-        pod=marks.copy_with_marks(role.pod),
-        templates=tuple(map(marks.copy_with_marks, role.templates)),
-        manifests=tuple(map(marks.copy_with_marks, role.manifests)),
-    )
 
 
 def build_marked(job: Job, env: str, tracer: Tracer) -> MarkedSpec | None:

@@ -17,22 +17,21 @@ from jobgen.repo.lock import LOCK
 from jobgen.reports.suppress import Suppression, may_suppress, parse_suppressions
 from jobgen.schema import ambiguous
 from jobgen.spec.frameworks import Frameworks
-from jobgen.spec.matrix import find_matrix_errors, find_misspelled_keys, find_oversize
 from jobgen.spec.sweeps import (
     expand_sweep,
+    find_matrix_errors,
+    find_misspelled_keys,
+    find_oversize,
     find_stray_variables,
     find_sweep_warnings,
     find_variables_of_manifest,
     find_variables_of_name,
     is_sweep,
-    keep_matrix,
 )
 from jobgen.yamlio.read import YamlDocument
 
 # The start of an expression, also in the form of other tools. A file without it has none.
 _EXPRESSION_START = b"{{"
-_NOT_A_MAPPING = "not-a-mapping"
-"""Patches may be lists of operations."""
 _OTHER_FOLDERS = {"Team": "a team belongs in teams/", "JobTests": "tests of jobs belong in tests/"}
 
 
@@ -51,20 +50,17 @@ def read_jobs(
         if path.build is not None:
             yield from _read_built(path, path.build(), findings)
         else:
-            for document, file, position in _read_documents(path, findings, comments, skipped):
-                if is_spec(document.data):
-                    yield from _read_spec(document.data, file, position, document.location, frameworks, findings)
+            for job in _read_documents(path, findings, comments, skipped):
+                if is_spec(job.document.data):
+                    yield from _read_spec(job, frameworks, findings)
                 else:
-                    yield from _read_manifests(document.data, file, position, document.location, findings)
+                    yield from _read_manifests(job, findings)
 
 
 def _read_documents(
-    path: FileEntry,
-    findings: list[Finding],
-    comments: list[Suppression] | None,
-    skipped: list[tuple[str, str]] | None,
-) -> Iterator[tuple[YamlDocument, File, int]]:
-    """Return the documents of a file with their positions; none if it is no input, or if builds have its objects."""
+    path: FileEntry, findings: list[Finding], comments: list[Suppression] | None, skipped: list[tuple[str, str]] | None
+) -> Iterator[Job]:
+    """Return the documents of a file; none if it is no input, or if builds have its objects."""
     file = read_file(path)
     found: list[Finding] = []
     documents = config.read_documents(file, found, shared=True).documents if _may_be_ours(path, file) else ()
@@ -73,19 +69,24 @@ def _read_documents(
         if skipped is not None:
             skipped.append(reason)
         return
-    findings += (each for each in found if each.rule != _NOT_A_MAPPING) if path.is_source else found
+    # Patches may be lists of operations.
+    findings += (each for each in found if each.rule != "not-a-mapping") if path.is_source else found
     if comments is not None:
         collect_suppressions(file, comments, findings)
     if path.is_source:
         return
     is_checked = comments is not None and not found and not path.optional
     if is_checked and not any(split_list(document.data) for document in documents):
-        findings.append(_report_empty(file))
-    yield from ((document, file, position) for position, document in enumerate(documents))
+        # A file that was named was meant to be checked; one in jobs/ may lack its job.
+        severity = Severity.WARNING if file.path.startswith("jobs/") else Severity.ERROR
+        message = "the file holds no object; add one, or remove the file"
+        findings.append(locate(Problem("empty-file", message, category="yaml", severity=severity), file.path))
+    for position, document in enumerate(documents):
+        yield Job(JobDocument(document.data, file.path), file, position, WHOLE, document.location)
 
 
 def _may_be_ours(path: FileEntry, file: File) -> bool:
-    """True if a file is worth parsing: any file that was named or is in jobs/, and others that may hold objects."""
+    """Return True if a file is worth parsing: it was named, it is in jobs/, or it may hold objects."""
     if not path.optional or path.is_source:
         return True
     if file.finding:
@@ -94,13 +95,6 @@ def _may_be_ours(path: FileEntry, file: File) -> bool:
     from jobgen.recognize.objects import may_hold_objects
 
     return may_hold_objects(file.content)
-
-
-def _report_empty(file: File) -> Finding:
-    """Report a file without objects. One that was named was meant to be checked; one in jobs/ may lack its job."""
-    severity = Severity.WARNING if file.path.startswith("jobs/") else Severity.ERROR
-    message = "the file holds no object; add one, or remove the file"
-    return locate(Problem("empty-file", message, category="yaml", severity=severity), file.path)
 
 
 def _skip_reason(
@@ -141,68 +135,53 @@ def collect_suppressions(file: File, comments: list[Suppression], findings: list
         findings += faults
 
 
-def _read_spec(
-    data: ValidFields,
-    file: File,
-    position: int,
-    location: Location,
-    frameworks: Frameworks,
-    findings: list[Finding],
-) -> Iterator[Job]:
+def _read_spec(job: Job, frameworks: Frameworks, findings: list[Finding]) -> Iterator[Job]:
+    data, file = job.document.data, job.file
     if data.get("kind") == "Overlay":
         message = "an overlay belongs in overlays/, not in jobs/; move the file"
-        problem = Problem("misplaced-overlay", message)
-        findings.append(locate(problem, file.path, location))
+        findings.append(locate(Problem("misplaced-overlay", message), file.path, job.location))
     elif place := _OTHER_FOLDERS.get(str(data.get("kind"))):
         message = f"{place}, not in jobs/; move the file"
-        findings.append(locate(Problem("misplaced-document", message), file.path, location))
+        findings.append(locate(Problem("misplaced-document", message), file.path, job.location))
     elif is_sweep(data):
-        yield from _expand_sweep(data, file, position, location, frameworks, findings)
+        yield from _expand_sweep(job, frameworks, findings)
     elif config.find_errors(data, "trainingjob", frameworks):
-        findings += config.locate_errors(file, position, "trainingjob", frameworks)
+        findings += config.locate_errors(file, job.position, "trainingjob", frameworks)
         if _EXPRESSION_START in file.content:
-            findings += _locate_errors(file, position, location, find_stray_variables)
-    elif found := config.find_ambiguous(file, position, "trainingjob", frameworks):
+            findings += _locate_errors(job, find_stray_variables)
+    elif found := config.find_ambiguous(file, job.position, "trainingjob", frameworks):
         findings += found
     elif _EXPRESSION_START in file.content and any(find_stray_variables(data)):
-        findings += _locate_errors(file, position, location, find_stray_variables)
+        findings += _locate_errors(job, find_stray_variables)
     else:
-        yield Job(JobDocument(data, file.path), file, position, WHOLE, location)
+        yield job
 
 
-def _expand_sweep(
-    data: ValidFields,
-    file: File,
-    position: int,
-    location: Location,
-    frameworks: Frameworks,
-    findings: list[Finding],
-) -> Iterator[Job]:
+def _expand_sweep(job: Job, frameworks: Frameworks, findings: list[Finding]) -> Iterator[Job]:
     """The jobs of a sweep; none if one of them has errors."""
+    data = job.document.data
     if any(_check_sweep(data, frameworks)):
-        findings += _locate_errors(file, position, location, lambda traced: _check_sweep(traced, frameworks))
+        findings += _locate_errors(job, lambda traced: _check_sweep(traced, frameworks))
         return
-    if found := config.find_ambiguous(file, position, "trainingjob", frameworks):
+    if found := config.find_ambiguous(job.file, job.position, "trainingjob", frameworks):
         findings += found
         return
-    sweep = str(value_of(data["metadata"]["name"]))
     members = expand_sweep(data, [])
     if any(find_sweep_warnings(data, members)):
-        findings += _locate_errors(
-            file, position, location, lambda traced: find_sweep_warnings(traced, expand_sweep(traced, []))
-        )
+        findings += _locate_errors(job, lambda traced: find_sweep_warnings(traced, expand_sweep(traced, [])))
     for index, member in enumerate(members):
-        yield Job(JobDocument(member, file.path, sweep), file, position, member_index(index), location, data)
+        document = JobDocument(member, job.file.path, str(value_of(data["metadata"]["name"])))
+        yield job._replace(document=document, item=member_index(index), sweep=data)
 
 
 def _check_sweep(data: ValidFields, frameworks: Frameworks) -> list[Problem]:
     """The errors of a sweep: of its matrix, else of its expressions, else of its members."""
     matrix = data["spec"]["matrix"]
-    oversize = list(find_oversize(matrix))
-    problems = oversize or list(find_variables_of_name(data))
+    problems = list(find_oversize(matrix)) or list(find_variables_of_name(data))
     if problems:
         return problems
-    errors = config.find_errors(keep_matrix(data), "trainingjob", frameworks)
+    # The rest is checked after substitution.
+    errors = config.find_errors({**data, "spec": {"matrix": matrix}}, "trainingjob", frameworks)
     # The matrix can be expanded in spite of these.
     unclear = [problem for problem in errors if problem.rule == ambiguous.RULE]
     problems = (
@@ -212,31 +191,26 @@ def _check_sweep(data: ValidFields, frameworks: Frameworks) -> list[Problem]:
     )
     if not problems:
         made = expand_sweep(data, problems)
-        problems = problems or [
-            problem for one in made for problem in config.find_errors(one, "trainingjob", frameworks)
-        ]
+        problems = problems or [found for one in made for found in config.find_errors(one, "trainingjob", frameworks)]
     return problems + unclear
 
 
-def _locate_errors(
-    file: File, position: int, location: Location, faults: Callable[[ValidFields], Iterable[Problem]]
-) -> Iterator[Finding]:
+def _locate_errors(job: Job, faults: Callable[[ValidFields], Iterable[Problem]]) -> Iterator[Finding]:
     """The errors of one document with locations, each once, however many members have it."""
-    data = config.read_traced(file)[position].data
-    return iter(dict.fromkeys(locate(problem, file.path, location) for problem in faults(data)))
+    data = config.read_traced(job.file)[job.position].data
+    return iter(dict.fromkeys(locate(problem, job.file.path, job.location) for problem in faults(data)))
 
 
-def _read_manifests(
-    data: ValidFields, file: File, position: int, location: Location, findings: list[Finding]
-) -> Iterator[Job]:
-    if list_errors(data):
-        findings += _locate_errors(file, position, location, list_errors)
-    for item, manifest in enumerate(split_list(data)):
-        job = Job(JobDocument(manifest, file.path), file, position, item, location)
+def _read_manifests(whole: Job, findings: list[Finding]) -> Iterator[Job]:
+    if list_errors(whole.document.data):
+        findings += _locate_errors(whole, list_errors)
+    path = whole.file.path
+    for item, manifest in enumerate(split_list(whole.document.data)):
+        job = whole._replace(document=JobDocument(manifest, path), item=item)
         find: Callable[[Any], Iterable[Problem]] = manifest_errors
-        if _EXPRESSION_START in file.content and not manifest_errors(manifest):
+        if _EXPRESSION_START in whole.file.content and not manifest_errors(manifest):
             find = find_variables_of_manifest
         if any(find(manifest)):
-            findings += [locate(problem, file.path, job.start()) for problem in find(job.traced_document().data)]
+            findings += [locate(problem, path, job.start()) for problem in find(job.traced_document().data)]
         else:
             yield job

@@ -33,17 +33,18 @@ def redact_findings(findings: Iterable[Finding], files: Iterable[File]) -> list[
 
 def redact_lines(lines: Sequence[str]) -> Sequence[str]:
     """The lines of a file, without its secrets."""
-    secrets, hides_values = _search("\n".join(lines).encode("utf-8", "replace"))
-    return _RedactedLines(lines, secrets, hides_values=hides_values) if secrets or hides_values else lines
+    return _redact(lines, _search("\n".join(lines).encode("utf-8", "replace")))
 
 
 def redact_source(content: bytes, source: Source) -> tuple[Sequence[str], frozenset[str]]:
     """The lines of a file that has been read, without its secrets, and the secrets."""
     text = content.decode("utf-8", "replace")
-    secrets, hides_values = _search_source(text, source) if _may_hold_secret(text) else _NO_SECRETS
-    lines = text.splitlines()
-    redacted = _RedactedLines(lines, secrets, hides_values=hides_values) if secrets or hides_values else lines
-    return redacted, secrets
+    found = _search_source(text, source) if _may_hold_secret(text) else _NO_SECRETS
+    return _redact(text.splitlines(), found), found.secrets
+
+
+def _redact(lines: Sequence[str], found: _FileSecrets) -> Sequence[str]:
+    return lines if found == _NO_SECRETS else _RedactedLines(lines, found.secrets, hides_values=found.hides_values)
 
 
 class _RedactedLines(Sequence[str]):
@@ -119,12 +120,9 @@ def _may_hold_secret(text: str) -> bool:
 
 def _search_source(text: str, source: Source) -> _FileSecrets:
     secrets = find_secrets_in_text(text).union(*(find_secrets(document.data) for document in source.documents))
-    return _FileSecrets(secrets, _is_broken(source) and (bool(secrets) or may_name_secret(text)))
-
-
-def _is_broken(source: Source) -> bool:
-    """Return True if a file cannot be read, so that it is not known what is a name and what a value."""
-    return any(finding.severity is Severity.ERROR for finding in source.findings)
+    # In a file that cannot be read, it is not known what is a name and what a value.
+    is_broken = any(finding.severity is Severity.ERROR for finding in source.findings)
+    return _FileSecrets(secrets, is_broken and (bool(secrets) or may_name_secret(text)))
 
 
 def _redact_finding(finding: Finding, secrets: frozenset[str]) -> Finding:

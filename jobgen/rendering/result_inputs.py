@@ -13,8 +13,8 @@ from typing import Any
 
 from jobgen.engine.inputs import Read, digest_bytes
 from jobgen.engine.store import Query, Store
-from jobgen.k8s.custom_kinds import may_define_kinds
-from jobgen.k8s.device_claims import may_concern_devices
+from jobgen.k8s.devices import may_concern_devices
+from jobgen.k8s.kinds import may_define_kinds
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding
@@ -61,8 +61,8 @@ class ResultInputs:
         self._known: dict[tuple[str, str], str] = {}
         self._outlines: dict[str, tuple[Job, ...]] = {}
         self._patches: dict[int, str] = {}
-        self._look = {
-            _FILE: self._digest_file,
+        self._look: dict[str, Callable[[str], str]] = {
+            _FILE: lambda name: digest_entry(self._entries[name]),
             _COMMON: self._digest_common,
             _ENVIRONMENT: self._digest_environment,
             _PATCHES: self._digest_patches,
@@ -71,7 +71,7 @@ class ResultInputs:
             _LINES: self._digest_lines,
             _SECRETS: self._digest_secrets,
             _SHARED: self._digest_shared,
-            _DAY: self._read_day,
+            _DAY: lambda _: project.day(),
         }
 
     def holds(self, read: Read) -> bool:
@@ -111,17 +111,13 @@ class ResultInputs:
             asked.append((_ALL_PATCHES, env))
         if part.findings:
             asked.append((_SECRETS, ""))
-            asked += [(_LINES, f"{line} {file}") for file, line in self._find_last_lines(part.findings).items()]
+            # The last line of each layer that findings are located in.
+            last: dict[str, int] = {}
+            for place in (place for finding in part.findings for place in _list_locations(finding)):
+                if place.file in self._texts:
+                    last[place.file] = max(place.line, place.end_line, last.get(place.file, 0))
+            asked += [(_LINES, f"{line} {file}") for file, line in last.items()]
         return [(probe, argument, self.digest(probe, argument)) for probe, argument in asked]
-
-    def _find_last_lines(self, findings: Iterable[Finding]) -> dict[str, int]:
-        """Return the last line of each layer that findings are located in."""
-        found: dict[str, int] = {}
-        for location in (place for finding in findings for place in _list_locations(finding)):
-            if location.file in self._texts:
-                last = max(location.line, location.end_line)
-                found[location.file] = max(last, found.get(location.file, 0))
-        return found
 
     def note_jobs(self, entry: FileEntry, jobs: Iterable[Job]) -> None:
         """Keep the outlines of the jobs of a file, which have been read."""
@@ -129,19 +125,17 @@ class ResultInputs:
 
     def list_outlines(self, name: str) -> tuple[Job, ...]:
         """Return the jobs of a file with only what selectors match on."""
-        if name not in self._outlines:
-            self._outlines[name] = self._read_outlines(name)
-        return self._outlines[name]
-
-    def _read_outlines(self, name: str) -> tuple[Job, ...]:
-        reads = [(_FILE, name), (_COMMON, "")]
-        known = self._store.find(_OUTLINES, name, self.holds)
-        if known is not None:
-            outlines: tuple[Job, ...] = known.value
-            return outlines
-        found = tuple(map(_outline_job, read_jobs([self._entries[name]], self._project.frameworks, [])))
-        self._store.add(_OUTLINES, name, [(*each, self.digest(*each)) for each in reads], found)
-        return found
+        outlines = self._outlines.get(name)
+        if outlines is None:
+            known = self._store.find(_OUTLINES, name, self.holds)
+            if known is not None:
+                outlines = known.value
+            else:
+                outlines = tuple(map(_outline_job, read_jobs([self._entries[name]], self._project.frameworks, [])))
+                reads = [(*each, self.digest(*each)) for each in ((_FILE, name), (_COMMON, ""))]
+                self._store.add(_OUTLINES, name, reads, outlines)
+            self._outlines[name] = outlines
+        return outlines
 
     def find_contents(self) -> dict[str, str]:
         """Return the digests of all files, by path, and of the layers, under an empty path."""
@@ -164,12 +158,6 @@ class ResultInputs:
         settings = layout.read_settings(root)
         files = [*(file for _, file in layout.read_overlays(root)), *([settings] if settings else ())]
         return {file.path: file.content for file in files}
-
-    def _read_day(self, _: str) -> str:
-        return self._project.day()
-
-    def _digest_file(self, name: str) -> str:
-        return digest_entry(self._entries[name])
 
     def _digest_common(self, _: str) -> str:
         """Return a digest of what every result depends on: all layers but overlays, and what settings say of rules."""
@@ -232,12 +220,9 @@ class ResultInputs:
 
 def name_entry(entry: FileEntry) -> str:
     """Return a name of a file's results: what a file was taken for decides how it is processed."""
-    flags = "".join(letter for letter, is_set in zip("osb", _list_flags(entry), strict=True) if is_set)
+    taken_for = {"o": entry.optional, "s": entry.is_source, "b": entry.build is not None}
+    flags = "".join(letter for letter, is_set in taken_for.items() if is_set)
     return f"{entry.path}\0{flags}" if flags else entry.path
-
-
-def _list_flags(entry: FileEntry) -> tuple[bool, bool, bool]:
-    return entry.optional, entry.is_source, entry.build is not None
 
 
 def digest_entry(entry: FileEntry) -> str:

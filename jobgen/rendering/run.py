@@ -7,29 +7,128 @@ with locations. Results that the store has are used again.
 from __future__ import annotations
 
 import copy
-import functools
 import os
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from jobgen.engine.store import Query, Row
+from jobgen.engine.workers import parallel_map
 from jobgen.model.data import Location
-from jobgen.model.finding import Finding, Problem, Related
+from jobgen.model.finding import Finding, Problem, Related, Severity
+from jobgen.model.progress import notify
 from jobgen.rendering.environment import EnvironmentRunner, Rendered
 from jobgen.rendering.expand import JobDocument
-from jobgen.rendering.file_result import Answer, FileParts, FileResult, join_parts
+from jobgen.rendering.file_result import Answer, FileParts, FileResult, join_parts, new_result
 from jobgen.rendering.locate import locate
-from jobgen.rendering.process_files import map_files, process_files
 from jobgen.rendering.read_jobs import read_jobs
-from jobgen.rendering.redact_results import redact_shared
+from jobgen.rendering.redact_results import redact_results, redact_shared
 from jobgen.rendering.result_inputs import ResultInputs, digest_value, make_key, name_entry
 from jobgen.rendering.run_state import AllJobs, RunState, discard_object, keep_object, prepare_run
 from jobgen.rendering.runtimes import RUNTIME_KINDS
-from jobgen.rendering.trace import Job, Tracer
+from jobgen.rendering.trace import Job
 from jobgen.repo import layout
 from jobgen.repo.files import KUSTOMIZATION_NAMES, FileEntry, read_file
-from jobgen.reports.coverage import HIDING_RULES, NO_SCHEMA_RULES
+from jobgen.repo.lock import digest_data
+from jobgen.reports.suppress import HIDING_RULES, NO_SCHEMA_RULES
+
+# Process files one by one: read their jobs, render them, and check their objects if the run does.
+
+if TYPE_CHECKING:
+    from jobgen.rendering.run_state import RunState
+
+Found = TypeVar("Found")
+
+
+def map_files(
+    run: RunState,
+    runners: Sequence[EnvironmentRunner],
+    entries: Sequence[FileEntry],
+    process: Callable[[Sequence[FileEntry]], list[Found]],
+) -> list[Found]:
+    """Process files in several processes if they are many, and report the progress."""
+
+    def report(done: int, total: int) -> None:
+        run.progress(done * len(runners), total * len(runners))
+        notify(done, total, "files")
+
+    return parallel_map(entries, process, report)
+
+
+def process_files(run: RunState, runners: Sequence[EnvironmentRunner], share: Sequence[FileEntry]) -> list[FileParts]:
+    """Process files one by one, without looking at the others."""
+    frameworks = run.project.frameworks
+    own = [new_result() for _ in share]
+    read = [
+        list(read_jobs([entry], frameworks, part.findings, part.comments if run.checked else None, part.skipped))
+        for entry, part in zip(share, own, strict=True)
+    ]
+    for entry, jobs, part in zip(share, read, own, strict=True):
+        # A document with an error is not a job.
+        part.unchecked.extend("" for finding in part.findings if finding.severity is Severity.ERROR)
+        for job in jobs:
+            part.jobs.append((job.document.name, job.position, job.item))
+            part.names.update(filter(None, (job.document.name, job.document.sweep)))
+            if run.checks is not None:
+                part.findings.extend(drop_repeated(job, part, list(run.checks.check_job(run, run.tracer, job))))
+        if run.inputs is not None:
+            run.inputs.note_jobs(entry, jobs)
+    by_environment = [_run_environment(run, runner, read) for runner in runners]
+    results = list(zip(own, *by_environment, strict=True))
+    redact_results(run.project, share, results)
+    return results
+
+
+def _run_environment(run: RunState, runner: EnvironmentRunner, read: Sequence[Sequence[Job]]) -> list[FileResult]:
+    """The results of files, whose jobs have been read, in one environment; objects are checked if the run does."""
+    results = [new_result() for _ in read]
+    jobs = [(job, part) for jobs, part in zip(read, results, strict=True) for job in jobs]
+    every = [(job, part, made) for job, part in jobs for made in _render_job(run, runner, job, part)]
+    if run.checks is None:
+        finished = [run.finish(made.object) for _, _, made in every]
+    else:
+        for _, part, made in every if run.leaves_objects else ():
+            part.objects.append(made.object)
+        finished = run.checks.check_objects(run, runner.name, run.tracer, every)
+    for (_, part, made), kept in zip(every, finished, strict=True):
+        part.made.append(made._replace(object=kept))
+    return results
+
+
+def _render_job(run: RunState, runner: EnvironmentRunner, job: Job, part: FileResult) -> list[Rendered]:
+    patches = runner.patches_for(job)
+    if patches is None:
+        return []
+    part.used.patches.update(patch.name for patch in patches)
+    if not (run.wanted(job.document.name) or (job.document.sweep and run.wanted(job.document.sweep))):
+        return []
+    made = runner.render_job(job, patches, part.used)
+    if made is None:
+        part.findings.extend(drop_repeated(job, part, run.tracer.findings(job, runner.name)))
+        part.unchecked.append("")
+    elif run.deployable and made and runner.find_missing_images(made[0].object):
+        found = run.tracer.findings(job, runner.name, runner.find_missing_images)
+        part.findings.extend(drop_repeated(job, part, found))
+        made = None
+    if not made:
+        # It has errors, or it is paused, done or expired.
+        part.unchecked.append(job.document.name)
+        return []
+    part.used.patches.update(patch.name for patch in runner.list_runtime_patches(made))
+    if run.checks is not None or not run.digested:
+        return made
+    # Members of a sweep have the digest of their sweep.
+    digest = digest_data(job.sweep or job.document.data)
+    return [each._replace(job_digest=digest) for each in made]
+
+
+def drop_repeated(job: Job, part: FileResult, findings: list[Finding]) -> list[Finding]:
+    """Return the findings of a job, without those that another member of its sweep has already."""
+    if not job.document.sweep:
+        return findings
+    known = {(found.location, found.rule, found.message, found.env) for found in part.findings}
+    return [found for found in findings if (found.location, found.rule, found.message, found.env) not in known]
 
 
 def find_across_jobs(jobs: AllJobs) -> Iterator[Finding]:
@@ -77,9 +176,6 @@ def _find_dead_deletions(jobs: AllJobs, *, of_layers: bool = True) -> list[Findi
     return [finding for finding in dead if of_layers or finding.location.file in files]
 
 
-_MAX_NAMED = 3
-
-
 def join_builds(builds: Iterable[tuple[str, Sequence[Finding]]]) -> list[Finding]:
     """Return each finding once, with the builds that have it if they are in other folders than its file.
 
@@ -96,19 +192,15 @@ def join_builds(builds: Iterable[tuple[str, Sequence[Finding]]]) -> list[Finding
 
 
 def _name_builds(finding: Finding, files: Sequence[str]) -> Finding:
-    folders = [posixpath.dirname(file) for file in files]
-    if any(not folder or finding.location.file.startswith(f"{folder}/") for folder in folders):
+    split = [posixpath.split(file) for file in files]
+    if any(not folder or finding.location.file.startswith(f"{folder}/") for folder, _ in split):
         return finding
-    more = f" and {len(folders) - _MAX_NAMED} more" if len(folders) > _MAX_NAMED else ""
-    named = ", ".join(f"`{_name_build(file)}`" for file in files[:_MAX_NAMED])
+    # A kustomization is named by its folder; another file may have several builds of other folders.
+    names = [at[0] if at[1] in KUSTOMIZATION_NAMES else file for file, at in zip(files, split, strict=True)]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    named = ", ".join(f"`{name}`" for name in names[:3])
     related = Related(Location(files[0]), f"in the build of {named}{more}")
     return finding._replace(related=(*finding.related, related))
-
-
-def _name_build(file: str) -> str:
-    """Return the folder of a kustomization; another file may have several builds of other folders."""
-    folder, name = posixpath.split(file)
-    return folder if name in KUSTOMIZATION_NAMES else file
 
 
 RENDERED: Query[FileResult] = Query("rendered")
@@ -121,29 +213,30 @@ _MAX_HELD_BYTES = 64 * 1024 * 1024
 """How many bytes of files are held, so that processes need not read them again."""
 
 
-def complete_results(
-    run: RunState, runners: Sequence[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
-) -> list[FileParts]:
+def complete_results(run: RunState, entries: Sequence[FileEntry]) -> list[FileParts]:
     """Return the results of files: those that the store has, and those of files that are processed."""
-    assert run.store is not None
+    if run.store is None:
+        return map_files(run, run.runners, entries, partial(process_files, run, run.runners))
     query = run.checks.query if run.checks is not None else RENDERED
     held = _hold_contents(entries)
     describe = run.checks.describe_membership if run.checks is not None else None
-    inputs = run.inputs = ResultInputs(run.project, run.store, runners, held, run.entries, describe)
-    environments: list[str | None] = [None, *(runner.name for runner in runners)]
+    inputs = run.inputs = ResultInputs(run.project, run.store, run.runners, held, run.entries, describe)
+    environments: list[str | None] = [None, *(runner.name for runner in run.runners)]
     keys = [[make_key(run.scope, env, entry) for env in environments] for entry in held]
     found: list[list[Row | None]] = [[run.store.find(query, key, inputs.holds) for key in several] for several in keys]
     if run.summarize is not None:
-        _take_summaries(run.summarize, held, found)
+        # Files of which enough is known need not be rendered.
+        for number, entry in enumerate(held):
+            parts = run.summarize(entry) if None in found[number] else None
+            found[number] = [Row((), part) for part in parts] if parts is not None else found[number]
     lacking: dict[tuple[int, ...], list[int]] = {}
-    for index, rows in enumerate(found):
+    for index, rows in ((index, rows) for index, rows in enumerate(found) if None in rows):
         numbers = tuple(number for number, row in enumerate(rows[1:]) if row is None)
-        if numbers or rows[0] is None:
-            lacking.setdefault(numbers, []).append(index)
+        lacking.setdefault(numbers, []).append(index)
     size = _SHARE if run.is_cancellable else max(len(entries), 1)
     for numbers, indices in lacking.items():
-        wanted = [runners[number] for number in numbers]
-        answer = partial(_answer, run, tracer, query, wanted)
+        wanted = [run.runners[number] for number in numbers]
+        answer = partial(_answer, run, query, wanted)
         for start in range(0, len(indices), size):
             share = indices[start : start + size]
             answers = map_files(run, wanted, [held[index] for index in share], answer)
@@ -162,16 +255,6 @@ def complete_results(
     return [run.answers[name_entry(entry)].parts for entry in entries]
 
 
-def _take_summaries(
-    summarize: Callable[[FileEntry], FileParts | None], entries: Sequence[FileEntry], found: list[list[Row | None]]
-) -> None:
-    """Use what is known of files that need not be rendered."""
-    for number, entry in enumerate(entries):
-        parts = summarize(entry) if any(row is None for row in found[number]) else None
-        if parts is not None:
-            found[number] = [Row((), part) for part in parts]
-
-
 def _hold_contents(entries: Sequence[FileEntry]) -> list[FileEntry]:
     """Return the entries with their contents, as far as these are not too large together."""
     held: list[FileEntry] = []
@@ -186,11 +269,7 @@ def _hold_contents(entries: Sequence[FileEntry]) -> list[FileEntry]:
 
 
 def _answer(
-    run: RunState,
-    tracer: Tracer,
-    query: Query[FileResult],
-    runners: Sequence[EnvironmentRunner],
-    share: Sequence[FileEntry],
+    run: RunState, query: Query[FileResult], runners: Sequence[EnvironmentRunner], share: Sequence[FileEntry]
 ) -> list[list[tuple[Row, Row | None]]]:
     """Process files, and return the rows of each: of the file by itself, and in each environment.
 
@@ -200,25 +279,20 @@ def _answer(
     assert run.inputs is not None
     environments: list[str | None] = [None, *(runner.name for runner in runners)]
     found = []
-    for entry, parts in zip(share, process_files(run, runners, tracer, share), strict=True):
-        pairs = zip(environments, parts, strict=True)
-        found.append([_make_rows(run, run.inputs, query, entry, env, part) for env, part in pairs])
+    for entry, parts in zip(share, process_files(run, runners, share), strict=True):
+        rows: list[tuple[Row, Row | None]] = []
+        for env, part in zip(environments, parts, strict=True):
+            row, left = Row(run.inputs.list_reads(entry, env, part), part._replace(objects=[])), None
+            if run.store is not None and run.store.is_kept:
+                row = row.pack(query)
+            # What is wrong with a file by itself, or prevents a render, a render reports again.
+            if run.leaves_objects and "" not in part.unchecked and not (env is None and part.findings):
+                made = [made._replace(object=data) for made, data in zip(part.made, part.objects, strict=True)]
+                bare = part._replace(made=made, findings=[], rows=[], comments=[], dependent=[], objects=[])
+                left = Row(run.inputs.list_reads(entry, env, bare), bare)
+            rows.append((row, left))
+        found.append(rows)
     return found
-
-
-def _make_rows(
-    run: RunState, inputs: ResultInputs, query: Query[FileResult], entry: FileEntry, env: str | None, part: FileResult
-) -> tuple[Row, Row | None]:
-    """Return the row of a result, and that of a render of the same file, if the run leaves the objects."""
-    row = Row(inputs.list_reads(entry, env, part), part._replace(objects=[]))
-    if run.store is not None and run.store.is_kept:
-        row = row.pack(query)
-    # What is wrong with a file by itself, or prevents a render, a render reports again.
-    if not run.leaves_objects or "" in part.unchecked or (env is None and part.findings):
-        return row, None
-    made = [made._replace(object=data) for made, data in zip(part.made, part.objects, strict=True)]
-    left = part._replace(made=made, findings=[], rows=[], comments=[], dependent=[], objects=[])
-    return row, Row(inputs.list_reads(entry, env, left), left)
 
 
 # The part of the work on a file that is left if its objects are only rendered and compared with those of other files.
@@ -236,9 +310,9 @@ def _process(run: RunState) -> Iterator[Rendered]:
     entries = run.entries if run.entries is not None else run.jobs
     if entries is None:
         entries = list(layout.find_jobs(run.project.root))
-    prepared = prepare_run(run)
-    runners, tracer = prepared.runners, prepared.tracer
-    entries, parts = _process_all(run, runners, tracer, entries)
+    prepare_run(run)
+    runners = run.runners
+    entries, parts = _process_all(run, entries)
     own = None if run.shard is None else {entry.path for entry in run.own}
     is_dated = any(runner.expander.environment.is_dated for runner in runners)
     run.dated = is_dated or any(part.used.days for part in parts)
@@ -253,17 +327,17 @@ def _process(run: RunState) -> Iterator[Rendered]:
             built.append((entry.build.file, wanted))
         for made in part.made:
             # Standalone files may be meant for different clusters, so they may repeat an object.
-            is_new = run.entries is not None or _note_duplicate(made, seen, entries, shared)
+            is_new = run.entries is not None or note_duplicate(made, seen, entries, shared)
             if is_new and is_own:
                 yield made
             elif is_new:
                 run.others.append(made)
     run.findings += join_builds(built)
     total = len(entries) * len(runners)
-    progress = functools.partial(run.progress, total, total)
+    progress = partial(run.progress, total, total)
     compares_all = run.shard is None or run.shard.is_first
     is_standalone = run.entries is not None or not compares_all
-    jobs = AllJobs(run, runners, entries, parts, tracer, is_standalone, progress)
+    jobs = AllJobs(run, runners, entries, parts, run.tracer, is_standalone, progress)
     if compares_all:
         shared += _find_across(run, jobs)
         run.findings += shared
@@ -289,27 +363,17 @@ def _find_across(run: RunState, jobs: AllJobs) -> list[Finding]:
     return run.store.remember(run.checks.across, run.scope, digest_value(read), find)
 
 
-def _note_duplicate(
-    made: Rendered, seen: dict[tuple[str, ...], Rendered], entries: Sequence[FileEntry], shared: list[Finding]
-) -> bool:
-    # Imported late: files that are named may repeat an object.
-
-    return note_duplicate(made, seen, entries, shared)
-
-
-def _process_all(
-    run: RunState, runners: list[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
-) -> tuple[Sequence[FileEntry], list[FileResult]]:
+def _process_all(run: RunState, entries: Sequence[FileEntry]) -> tuple[Sequence[FileEntry], list[FileResult]]:
     """Process the files of a run; return those that are compared with each other, and their results.
 
     The first shard compares all files, so it renders those of the others, too. The others report nothing about layers,
     and nothing about several files.
     """
     if run.shard is None:
-        return entries, list(map(join_parts, _complete(run, runners, tracer, entries)))
+        return entries, list(map(join_parts, complete_results(run, entries)))
     own = run.shard.select(((entry.path, _read_size(entry)) for entry in entries), _RENDER_SHARE)
     run.own = [entry for entry in entries if entry.path in own]
-    mine = _complete(run, runners, tracer, run.own)
+    mine = complete_results(run, run.own)
     run.unchecked.update(entry.path for entry in entries if entry.path not in own)
     if not run.shard.is_first:
         run.findings.clear()
@@ -317,18 +381,9 @@ def _process_all(
     outline = copy.copy(run)
     outline.is_outline, outline.finish, outline.store = True, discard_object, None
     others = [entry for entry in entries if entry.path not in own]
-    rest = _complete(outline, runners, tracer, others)
+    rest = complete_results(outline, others)
     known = {entry.path: parts for entry, parts in zip((*run.own, *others), (*mine, *rest), strict=True)}
     return entries, [join_parts(known[entry.path]) for entry in entries]
-
-
-def _complete(
-    run: RunState, runners: Sequence[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
-) -> list[FileParts]:
-    """Return the results of files."""
-    if run.store is None:
-        return map_files(run, runners, entries, functools.partial(process_files, run, runners, tracer))
-    return complete_results(run, runners, tracer, entries)
 
 
 def _read_size(entry: FileEntry) -> int:
@@ -359,10 +414,7 @@ def _note_result(run: RunState, entry: FileEntry, part: FileResult, *, is_own: b
 
 
 def note_duplicate(
-    made: Rendered,
-    seen: dict[tuple[str, ...], Rendered],
-    entries: Sequence[FileEntry],
-    findings: list[Finding],
+    made: Rendered, seen: dict[tuple[str, ...], Rendered], entries: Sequence[FileEntry], findings: list[Finding]
 ) -> bool:
     """Report an object that an earlier job of the environment renders too. Return whether it is the first.
 

@@ -19,8 +19,7 @@ from jobgen.rendering.trace import Job, Tracer
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder, read_date
 from jobgen.repo.files import FileEntry
-from jobgen.reports.coverage import HIDING_RULES
-from jobgen.reports.suppress import Suppression
+from jobgen.reports.suppress import HIDING_RULES, Suppression
 
 if TYPE_CHECKING:
     from jobgen.model.shard import Shard
@@ -80,9 +79,7 @@ class RunState:
     dated = False
     """Whether the objects depend on the date."""
     files = 0
-    """How many files were read."""
     policies: tuple[str, ...] = ()
-    """The names of the policies that were applied."""
     unchecked_rules: frozenset[str] = frozenset()
     """Rules and policies that could not be evaluated."""
     prepared_findings: tuple[Finding, ...] = ()
@@ -134,11 +131,10 @@ class RunState:
         self.answers: Mapping[str, Answer] = {}
         """The results of files, by name, if they are kept."""
         self.runners: list[EnvironmentRunner] = []
-        """The environments that can be rendered."""
+        self.tracer = Tracer(project)
         self.shard = shard
         """The share of the files whose results are returned; None for all. The first shard also compares all files."""
         self.own: Sequence[FileEntry] = ()
-        """The files of the shard."""
         self.others: list[Rendered] = []
         """Objects of the other shards, without their data, if this is the first shard."""
         self.findings: list[Finding] = []
@@ -165,7 +161,7 @@ class RunState:
 
     @property
     def failed(self) -> bool:
-        """Whether there are errors."""
+        """Return True if there are errors."""
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
 
@@ -245,22 +241,19 @@ def make_tracer(store: Store | None, project: ProjectConfig) -> Tracer:
 
 def prepare_run(run: RunState) -> Prepared:
     """Prepare the environments of a run, or take those of a run with the same layers."""
-    prepared = _find_prepared(run)
+    project, store = run.project, run.store
+    if store is None or not project.layers or run.entries is not None:
+        prepared = _prepare(run)
+    else:
+        key = repr((str(project.root), project.today, project.date, project.as_written, run.environments, run.checked))
+        prepared = store.remember(_PREPARED, key, project.layers, lambda: _prepare(run))
     if prepared.checks is not None:
         prepared.checks.forget_shared()
-    run.checks, run.runners = prepared.checks, prepared.runners
+    run.checks, run.runners, run.tracer = prepared.checks, prepared.runners, prepared.tracer
     run.findings[:] = run.prepared_findings = prepared.findings
     run.environments, run.policies = prepared.environments, prepared.policies
     run.complete, run.unchecked_rules = prepared.complete, prepared.unchecked_rules
     return prepared
-
-
-def _find_prepared(run: RunState) -> Prepared:
-    project, store = run.project, run.store
-    if store is None or not project.layers or run.entries is not None:
-        return _prepare(run)
-    key = repr((str(project.root), project.today, project.date, project.as_written, run.environments, run.checked))
-    return store.remember(_PREPARED, key, project.layers, lambda: _prepare(run))
 
 
 def _prepare(run: RunState) -> Prepared:
@@ -277,13 +270,7 @@ def _prepare(run: RunState) -> Prepared:
         run.checks.select(run, valid, is_all=len(valid) == len(runners))
     complete = len(valid) == len(runners) and not run.failed
     is_hidden = any(finding.rule in HIDING_RULES for finding in run.findings)
-    return Prepared(
-        valid,
-        run.checks,
-        tracer,
-        tuple(redact_shared(run.project, run.findings)) if run.findings else (),
-        [runner.name for runner in valid] or run.environments,
-        run.policies,
-        complete,
-        frozenset(run.policies) if is_hidden else frozenset(),
-    )
+    unchecked = frozenset(run.policies) if is_hidden else frozenset[str]()
+    findings = tuple(redact_shared(run.project, run.findings)) if run.findings else ()
+    environments = [runner.name for runner in valid] or run.environments
+    return Prepared(valid, run.checks, tracer, findings, environments, run.policies, complete, unchecked)

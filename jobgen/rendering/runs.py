@@ -43,20 +43,15 @@ def project_pods(made: Mapping[str, Node], kind: Kind) -> Any:
     """The part of an object that its pods depend on, in canonical form; metadata is not part of it."""
     spec: Any = untraced(made.get("spec", {}))
     workload = find_workload(_api_group(made), kind.name)
-    own_paths = workload.lifecycle_paths if workload else []
-    for path in (("runPolicy",), *_paths_without_effect(kind), *own_paths):
+    fields = ((name.partition(".")[0], tuple(map(str, field.at))) for name, field in kind.fields.items())
+    without_effect = [at[1:] for name, at in fields if name in _WITHOUT_EFFECT and at[0] == "spec"]
+    for path in (("runPolicy",), *without_effect, *(workload.lifecycle_paths if workload else ())):
         spec = _remove_path(spec, path)
     return _canonicalize(spec)
 
 
 def _api_group(made: Mapping[str, Node]) -> str:
     return str(value_of(made.get("apiVersion", ""))).rpartition("/")[0]
-
-
-def _paths_without_effect(kind: Kind) -> list[tuple[str, ...]]:
-    """The paths in a kind's spec that no pod depends on."""
-    fields = ((name.partition(".")[0], tuple(map(str, field.at))) for name, field in kind.fields.items())
-    return [at[1:] for name, at in fields if name in _WITHOUT_EFFECT and at[0] == "spec"]
 
 
 def _remove_path(tree: Any, path: tuple[str, ...]) -> Any:
@@ -110,11 +105,15 @@ def is_inactive(job: JobSpec, day: Callable[[], str], problems: list[Problem]) -
     if value_of(expires) is None:
         return False
     last = str(value_of(expires))
-    today = day() if _is_date(last) else ""
-    if today:
-        return last < today
-    problems.append(_unknown_day(expires) if _is_date(last) else _invalid_date(expires))
-    return False
+    if not _is_date(last):
+        message = f"`expires` is `{last}`, which is not a date; write one such as `2027-01-31`"
+        problems.append(Problem("invalid-value", message, expires))
+        return False
+    today = day()
+    if not today:
+        message = f"cannot tell whether `{last}` has passed: there is no commit to take the date from; pass `--today`"
+        problems.append(Problem("unknown-current-date", message, expires))
+    return bool(today) and last < today
 
 
 def explain_inactive(job: JobSpec, day: Callable[[], str]) -> str:
@@ -136,24 +135,6 @@ def _is_date(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _invalid_date(expires: Node) -> Problem:
-    return Problem(
-        "invalid-value",
-        f"`expires` is `{value_of(expires)}`, which is not a date; write one such as `2027-01-31`",
-        expires,
-    )
-
-
-def _unknown_day(expires: Node) -> Problem:
-    message = f"cannot tell whether `{value_of(expires)}` has passed: there is no commit to take the date from"
-    return Problem("unknown-current-date", f"{message}; pass `--today`", expires)
-
-
-def needs_name(job: JobSpec) -> bool:
-    """Return True if the object needs the name or annotations of a run. A plain render of a plain job needs neither."""
-    return bool(job.cluster.gitops) or "run" in job.fields
 
 
 def name_run(resource: Mapping[str, Any], job: JobSpec, source: Node, problems: list[Problem]) -> Mapping[str, Any]:

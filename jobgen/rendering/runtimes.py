@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jobgen.k8s.nodes import get_path
 from jobgen.model.data import Node, ValidFields, untraced, value_of, with_layer
 from jobgen.model.finding import Problem
 from jobgen.rendering.patch_objects import apply_images, apply_patches
@@ -15,8 +16,6 @@ from jobgen.spec.overlay import Environment, JobAttributes, Patch
 GROUP = "trainer.kubeflow.org/"
 RUNTIME, CLUSTER_RUNTIME = "TrainingRuntime", "ClusterTrainingRuntime"
 RUNTIME_KINDS = frozenset((RUNTIME, CLUSTER_RUNTIME))
-FOLDER, PLATFORM = "runtimes/", "trainer"
-_WAVE = "argocd.argoproj.io/sync-wave"
 
 
 def find_runtime_error(data: Mapping[str, Node], known: Sequence[str]) -> Problem | None:
@@ -40,11 +39,8 @@ def find_runtime_error(data: Mapping[str, Node], known: Sequence[str]) -> Proble
 
 def complete_reference(made: Mapping[str, Any], runtimes: Mapping[str, Any]) -> Mapping[str, Any]:
     """Give the reference of a TrainJob the kind of a runtime of the repository, unless the job says it."""
-    if not runtimes or value_of(made.get("kind")) != "TrainJob":
-        return made
-    spec = made.get("spec")
-    reference = spec.get("runtimeRef") if isinstance(spec, dict) else None
-    name = value_of(reference.get("name")) if isinstance(reference, dict) else None
+    reference = get_path(made, "spec", "runtimeRef") if value_of(made.get("kind")) == "TrainJob" else None
+    name = value_of(get_path(reference, "name"))
     runtime = runtimes.get(name) if isinstance(name, str) else None
     if not runtime or not isinstance(reference, dict) or "kind" in reference or value_of(runtime["kind"]) != RUNTIME:
         return made
@@ -53,8 +49,7 @@ def complete_reference(made: Mapping[str, Any], runtimes: Mapping[str, Any]) -> 
 
 def find_runtime(made: Mapping[str, Any], runtimes: Mapping[str, Any]) -> ValidFields | None:
     """The runtime of the repository that a TrainJob refers to, by name and kind."""
-    spec = made.get("spec")
-    reference = spec.get("runtimeRef") if value_of(made.get("kind")) == "TrainJob" and isinstance(spec, dict) else None
+    reference = get_path(made, "spec", "runtimeRef") if value_of(made.get("kind")) == "TrainJob" else None
     if not isinstance(reference, dict):
         return None
     runtime: ValidFields | None = runtimes.get(str(value_of(reference.get("name"))))
@@ -62,30 +57,17 @@ def find_runtime(made: Mapping[str, Any], runtimes: Mapping[str, Any]) -> ValidF
     return runtime if runtime and value_of(runtime["kind"]) == kind else None
 
 
-def _list_attributes(runtime: ValidFields, namespace: str) -> JobAttributes:
-    """The attributes of a runtime that selectors of patches match on."""
-    metadata = untraced(runtime["metadata"])
-    labels = metadata.get("labels")
-    name = str(metadata["name"])
-    return JobAttributes(
-        name=name,
-        labels=labels if isinstance(labels, dict) else {},
-        framework="",
-        kind=str(value_of(runtime["kind"])),
-        namespace=namespace,
-        path=f"{FOLDER}{name}.yaml",
-        is_spec=False,
-        platform=PLATFORM,
-    )
-
-
 def list_patches(runtime: ValidFields, namespace: str, environment: Environment) -> list[Patch]:
     """The patches of an environment for a runtime: those that name its kind. A patch for all jobs is not for it."""
-    attributes = _list_attributes(runtime, namespace)
-    named = (
-        patch for patch in environment.patches if any(attribute == "kind" for attribute, _ in patch.match.patterns)
-    )
-    return [patch for patch in named if patch.matches(attributes)]
+    metadata, kind = untraced(runtime["metadata"]), str(value_of(runtime["kind"]))
+    name, labels = str(metadata["name"]), metadata.get("labels")
+    labels, path = labels if isinstance(labels, dict) else {}, f"runtimes/{name}.yaml"
+    attributes = JobAttributes(name, labels, "", kind, namespace, path, is_spec=False, platform="trainer")
+    return [
+        patch
+        for patch in environment.patches
+        if any(attribute == "kind" for attribute, _ in patch.match.patterns) and patch.matches(attributes)
+    ]
 
 
 def render_runtimes(
@@ -107,13 +89,9 @@ def render_runtimes(
     patches = list_patches(runtime, str(value_of(namespace) or "") if is_local else "", environment)
     made = apply_patches(made, patches, problems, deletions)
     made = apply_images(made, environment, kinds, deletions, is_spec=True)
-    return (_order_syncs(made) if environment.cluster.gitops == "argocd" else made,)
-
-
-def _order_syncs(made: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Let Argo CD create the runtime before its jobs, which Trainer refuses without it."""
-    metadata = made["metadata"]
-    annotations = metadata.get("annotations")
-    if not isinstance(annotations, dict):
-        annotations = {}
-    return {**made, "metadata": {**metadata, "annotations": {_WAVE: "-1", **annotations}}}
+    if environment.cluster.gitops == "argocd":
+        # Let Argo CD create the runtime before its jobs, which Trainer refuses without it.
+        own = made["metadata"].get("annotations")
+        annotations = {"argocd.argoproj.io/sync-wave": "-1", **(own if isinstance(own, dict) else {})}
+        made = {**made, "metadata": {**made["metadata"], "annotations": annotations}}
+    return (made,)

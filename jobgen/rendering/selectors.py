@@ -49,12 +49,8 @@ def find_idle_selectors(use: SelectorUse, tracer: Tracer) -> Iterator[Finding]:
 
     A lint reports errors. A render is not stopped by them: the last job of a team may be gone.
     """
-    patches = {
-        (patch.overlay, patch.place): patch
-        for runner in use.runners
-        for patch in runner.expander.environment.patches
-        if not patch.optional
-    }
+    every_patch = [patch for runner in use.runners for patch in runner.expander.environment.patches]
+    patches = {(patch.overlay, patch.place): patch for patch in every_patch if not patch.optional}
     empty = [runner for runner in use.runners if runner.name not in use.filled and runner.expander.environment.jobs]
     if not empty and all(patch.name in use.patches for patch in patches.values()):
         return
@@ -63,9 +59,12 @@ def find_idle_selectors(use: SelectorUse, tracer: Tracer) -> Iterator[Finding]:
     every = [*use.runners, *others]
     jobs = list(use.jobs())
     known = {runner.name: list(map(runner.attributes, jobs)) for runner in every}
-    used = use.patches | {patch.name for runner in every for patch in _list_runtime_patches(runner)}
+    used = set(use.patches)
     for runner in every:
         environment = runner.expander.environment
+        # Jobs that were not rendered may use a runtime, in any namespace.
+        runtimes = environment.runtimes.values()
+        used |= {patch.name for runtime in runtimes for patch in list_patches(runtime, "", environment)}
         idle = tuple(patch for patch in environment.patches if patch.name not in used)
         own = filter(environment.matches, known[runner.name] if idle else ())
         used |= {patch.name for job in own for patch in environment._replace(patches=idle).patches_for(job)}
@@ -78,9 +77,14 @@ def find_idle_selectors(use: SelectorUse, tracer: Tracer) -> Iterator[Finding]:
             yield _report_patch(patches[key], members, tracer)._replace(severity=severity)
     for runner in empty:
         if known[runner.name] and not any(map(runner.expander.environment.matches, known[runner.name])):
-            yield from (
-                found._replace(severity=severity) for found in _report_empty(runner, known[runner.name], tracer)
-            )
+            overlays = tracer.traced_project().overlays
+            ancestors = list_ancestors(runner.name, overlays)
+            specs = [spec for name in ancestors for spec in overlays[name].specs if "jobs" in spec]
+            reason = explain_no_match(runner.expander.environment.jobs[-1], known[runner.name])
+            message = f"`jobs` selects no job, so `{runner.name}` is empty{reason}"
+            node = find_key(specs[-1], "jobs")
+            found = locate(Problem("empty-environment", message, node, evidence=(runner.name,)), _OVERLAYS)
+            yield found._replace(severity=severity, env=runner.name)
 
 
 def find_unused_runtimes(project: ProjectConfig, made: Iterable[Rendered], tracer: Tracer) -> Iterator[Finding]:
@@ -95,13 +99,6 @@ def find_unused_runtimes(project: ProjectConfig, made: Iterable[Rendered], trace
             yield locate(problem, "runtimes")
 
 
-def _list_runtime_patches(runner: EnvironmentRunner) -> Iterator[Patch]:
-    """The patches that match a runtime of the repository in any namespace; jobs that were not rendered may use it."""
-    environment = runner.expander.environment
-    for runtime in environment.runtimes.values():
-        yield from list_patches(runtime, "", environment)
-
-
 def _report_patch(patch: Patch, jobs: Sequence[JobAttributes], tracer: Tracer) -> Finding:
     traced = tracer.traced_project().environment(patch.overlay, []).patches
     node = next(other.node for other in traced if (other.overlay, other.place) == (patch.overlay, patch.place))
@@ -112,22 +109,6 @@ def _report_patch(patch: Patch, jobs: Sequence[JobAttributes], tracer: Tracer) -
     advice = "" if has_advice else "; change its `match`, remove it, or set `optional: true`"
     message = f"the patch matches no job{reason}{advice}"
     return locate(Problem("patch-matches-nothing", message, node, evidence=()), _OVERLAYS)
-
-
-def _report_empty(runner: EnvironmentRunner, jobs: Sequence[JobAttributes], tracer: Tracer) -> Iterator[Finding]:
-    """Report the block `jobs` that decides which jobs an environment has."""
-    overlays = tracer.traced_project().overlays
-    blocks = [
-        find_key(spec, "jobs")
-        for overlay in list_ancestors(runner.name, overlays)
-        for spec in overlays[overlay].specs
-        if "jobs" in spec
-    ]
-    reason = explain_no_match(runner.expander.environment.jobs[-1], jobs)
-    message = f"`jobs` selects no job, so `{runner.name}` is empty{reason}"
-    yield locate(Problem("empty-environment", message, blocks[-1], evidence=(runner.name,)), _OVERLAYS)._replace(
-        env=runner.name
-    )
 
 
 def explain_no_match(selector: JobSelector, jobs: Sequence[JobAttributes]) -> str:
@@ -182,11 +163,8 @@ def find_unknown_roles(
     project: ProjectConfig, runners: Sequence[EnvironmentRunner], tracer: Tracer, jobs: ListJobs
 ) -> Iterator[Finding]:
     """Report roles in `defaults` and `locked` that no job can have, in any environment that has these."""
-    if all(
-        role in _roles_of(project, runner)
-        for runner in runners
-        for role, _ in _list_overlay_roles(runner.expander.environment)
-    ):
+    environments = [runner.expander.environment for runner in runners]
+    if all(role in _platform_roles(project, each) for each in environments for role, _ in _list_overlay_roles(each)):
         return
     traced = tracer.traced_project()
     unknown: dict[Location, tuple[TracedKey | TracedScalar, str, set[str]]] = {}
@@ -194,7 +172,7 @@ def find_unknown_roles(
     present: list[str] = []
     for name in {*project.overlays, *(runner.name for runner in runners)}:
         environment = traced.environment(name, [])
-        possible = _platform_roles(project, environment.cluster.list_platforms())
+        possible = _platform_roles(project, environment)
         for role, node in _list_overlay_roles(environment):
             if not isinstance(node, (TracedKey, TracedScalar)) or node.location is None:
                 continue
@@ -210,11 +188,8 @@ def find_unknown_roles(
         if location not in known:
             first = [name for name in present if name in possible]
             others = sorted(possible.difference(first))
-            hint = (
-                did_you_mean(role, first)
-                or did_you_mean(role, others)
-                or f"; there are {', '.join(f'`{name}`' for name in first or others)}"
-            )
+            listed = ", ".join(f"`{name}`" for name in first or others)
+            hint = did_you_mean(role, first) or did_you_mean(role, others) or f"; there are {listed}"
             fix_steps, safe = suggest_rename(node, [*first, *others], {}) if type(node) is TracedKey else NO_FIX
             message = f"no job of this environment has a role `{role}`{hint}"
             yield locate(Problem("unknown-role", message, node, fix_steps=fix_steps, safe=safe), _OVERLAYS)
@@ -231,32 +206,15 @@ def _list_overlay_roles(environment: Environment) -> Iterator[tuple[str, Node]]:
 
 def _list_present_roles(project: ProjectConfig, runners: Sequence[EnvironmentRunner], jobs: ListJobs) -> list[str]:
     """The roles that the frameworks of the jobs of some environments have."""
-    used = {
-        (attributes.platform, attributes.framework)
-        for job in jobs()
-        for attributes in (runner.attributes(job) for runner in runners)
-    }
-    return list(
-        dict.fromkeys(
-            role
-            for kind in project.kinds
-            for name, framework in kind.frameworks.items()
-            if (kind.platform, name) in used
-            for role in framework.roles
-        )
-    )
+    attributes = [runner.attributes(job) for job in jobs() for runner in runners]
+    used = {(each.platform, each.framework) for each in attributes}
+    known = [(kind.platform, name, each) for kind in project.kinds for name, each in kind.frameworks.items()]
+    found = [role for platform, name, each in known if (platform, name) in used for role in each.roles]
+    return list(dict.fromkeys(found))
 
 
-def _roles_of(project: ProjectConfig, runner: EnvironmentRunner) -> set[str]:
-    return _platform_roles(project, runner.expander.environment.cluster.list_platforms())
-
-
-def _platform_roles(project: ProjectConfig, platforms: Sequence[str]) -> set[str]:
-    """The roles of all frameworks that platforms run."""
-    return {
-        role
-        for kind in project.kinds
-        if kind.platform in platforms
-        for framework in kind.frameworks.values()
-        for role in framework.roles
-    }
+def _platform_roles(project: ProjectConfig, environment: Environment) -> set[str]:
+    """The roles of all frameworks that the platforms of an environment run."""
+    platforms = environment.cluster.list_platforms()
+    frameworks = [each for kind in project.kinds if kind.platform in platforms for each in kind.frameworks.values()]
+    return {role for framework in frameworks for role in framework.roles}

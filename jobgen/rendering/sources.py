@@ -6,20 +6,19 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Node, to_scalar, untraced, value_of, with_value
+from jobgen.model.data import Node, ValidFields, to_scalar, untraced, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import did_you_mean, find_key
 from jobgen.rendering.expand import JobSpec
 from jobgen.rendering.network import build_companion
+from jobgen.rendering.pod import MOUNT_FIELDS
 
 _NOT_IN_NAMES = lazy_pattern(r"[^a-z0-9-]+")
 _OBJECT_NAME = lazy_pattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-_MAX_NAME = 63
 _HASH_LENGTH = 8
 # The name of an object has 253 characters.
 _MAX_START = 253 - 1 - _HASH_LENGTH
-_MOUNT_FIELDS = ("mountPath", "subPath", "readOnly")
 # What concerns the files only.
 _FILE_FIELDS = ("subPath", "readOnly", "items", "defaultMode")
 
@@ -50,9 +49,7 @@ class _Parts(NamedTuple):
     mounts: list[Any]
 
 
-def add_sources(
-    template: dict[str, Any], fields: dict[str, Any], job: JobSpec, problems: list[Problem]
-) -> dict[str, Any]:
+def add_sources(template: ValidFields, fields: ValidFields, job: JobSpec, problems: list[Problem]) -> ValidFields:
     """Add the Secrets and ConfigMaps of a role to its pod template."""
     spec = template["spec"]
     main, *others = spec["containers"]
@@ -61,8 +58,7 @@ def add_sources(
     for kind in SOURCE_TYPES:
         for name, source in fields.get(kind.field, {}).items():
             if "data" in source:
-                _check_inline_name(name, problems)
-                problems.extend(_find_missing_keys(name, source))
+                problems.extend(_check_inline(name, source))
             named = _name_object(job, name, source)
             _add_variables(kind, (name, named), source, parts, problems)
             _add_volume(kind, (name, named), source, parts, problems)
@@ -99,29 +95,18 @@ def _name_object(job: JobSpec, name: str, source: dict[str, Any]) -> Node:
     return with_value(to_scalar(name), f"{start}-{digest}")
 
 
-def _check_inline_name(name: str, problems: list[Problem]) -> None:
+def _check_inline(name: str, source: dict[str, Any]) -> Iterator[Problem]:
+    """Report a bad name, and keys that the content of a config does not have; no pod starts without them."""
     if not _OBJECT_NAME.fullmatch(name):
-        message = (
-            f"`{name}` must be lower-case letters, digits, `-` and `.`, because it is a part of a ConfigMap's name"
-        )
-        problems.append(Problem("invalid-name", message, name, category="schema"))
-
-
-def _find_missing_keys(name: str, source: dict[str, Any]) -> Iterator[Problem]:
-    """Report keys that the content of a config does not have; no pod starts without them."""
+        rule = "lower-case letters, digits, `-` and `.`, because it is a part of a ConfigMap's name"
+        yield Problem("invalid-name", f"`{name}` must be {rule}", name, category="schema")
     data, env, items = source["data"], source.get("env"), source.get("items")
     if not isinstance(data, dict) or value_of(source.get("optional")) is True:
         return
-    used = [*(env.values() if isinstance(env, dict) else ()), *(items if isinstance(items, dict) else ())]
-    for key in used:
+    for key in (*(env.values() if isinstance(env, dict) else ()), *(items if isinstance(items, dict) else ())):
         if (text := str(value_of(key))) not in data:
             message = f"`data` of config `{name}` has no `{text}`, so no pod starts{did_you_mean(text, list(data))}"
             yield Problem("invalid-value", message, key)
-
-
-def name_volume(noun: str, name: str) -> str:
-    """The name of the volume of a Secret or ConfigMap."""
-    return _NOT_IN_NAMES.sub("-", f"{noun}-{name}".lower())[:_MAX_NAME].strip("-")
 
 
 def _add_variables(
@@ -157,24 +142,21 @@ def _add_volume(
             message = f"{kind.noun} `{name}` is not used; add `env` or `mountPath`"
             problems.append(Problem("missing-field", message, name))
         return
-    volume = with_value(to_scalar(name), name_volume(kind.noun, name))
-    _check_conflicts(volume, source["mountPath"], name, parts, problems)
+    text, path = _NOT_IN_NAMES.sub("-", f"{kind.noun}-{name}".lower())[:63].strip("-"), source["mountPath"]
+    if any(value_of(other.get("name")) == text for other in parts.volumes):
+        message = f"`{name}` adds a volume named `{text}`, but there is one already; rename it"
+        problems.append(Problem("conflicting-volume", message, name))
+    if any(value_of(other.get("mountPath")) == value_of(path) for other in parts.mounts):
+        message = f"`{name}` is mounted at `{value_of(path)}`, but another volume is mounted there; change one of them"
+        problems.append(Problem("conflicting-volume", message, path))
+    volume = with_value(to_scalar(name), text)
     content: dict[str, Any] = {kind.name: named}
     if "items" in source:
         content["items"] = [{"key": to_scalar(key), "path": path} for key, path in source["items"].items()]
     if "defaultMode" in source:
         content["defaultMode"] = with_value(source["defaultMode"], int(value_of(source["defaultMode"]), 8))
     parts.volumes.append({"name": volume, kind.volume: {**content, **_select(source, ("optional",))}})
-    parts.mounts.append({"name": volume, **_select(source, _MOUNT_FIELDS)})
-
-
-def _check_conflicts(volume: Node, path: Node, name: str, parts: _Parts, problems: list[Problem]) -> None:
-    if any(value_of(other.get("name")) == value_of(volume) for other in parts.volumes):
-        message = f"`{name}` adds a volume named `{value_of(volume)}`, but there is one already; rename it"
-        problems.append(Problem("conflicting-volume", message, name))
-    if any(value_of(other.get("mountPath")) == value_of(path) for other in parts.mounts):
-        message = f"`{name}` is mounted at `{value_of(path)}`, but another volume is mounted there; change one of them"
-        problems.append(Problem("conflicting-volume", message, path))
+    parts.mounts.append({"name": volume, **_select(source, MOUNT_FIELDS)})
 
 
 def _select(source: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:

@@ -9,23 +9,44 @@ from typing import Any, NamedTuple
 from jobgen.model.data import Location, Node, TracedKey, untraced, value_of
 from jobgen.model.path import NamedItem, Step
 from jobgen.rendering.expand import RoleSpec
+from jobgen.rendering.pod import CONTAINER_FIELDS, METADATA_FIELDS, POD_FIELDS
 from jobgen.rendering.provenance import CHOICES, Assignment, ExplainedValue, MarkedSpec, NoSuchFieldError, explain_path
 from jobgen.spec.merge import LIST_KEYS, merge
 from jobgen.spec.normalize import FIELDS, ROLE_FIELDS
 
 _SIDES = ("limits", "requests")
-_PARTS_OF_RESOURCES = (*_SIDES, "claims")
 _MAIN_CONTAINER: tuple[Step, ...] = ("spec", "containers", 0)
-_PARTS_OF_CONTAINER = frozenset("image imagePullPolicy command args workingDir envFrom ports resources".split())
-_PARTS_OF_POD = frozenset("nodeSelector tolerations affinity imagePullSecrets".split())
 _KEYS = {**LIST_KEYS, "sidecars": ("name",)}
 
 
 def expand_path(path: tuple[Step, ...], written: Node, gpu_resource: str) -> list[tuple[Step, ...]]:
     """The paths in the expanded fields of a role for a path in its fields; `written` are those of the job itself."""
-    named = _name_items(path, written)
-    expand = _EXPANSIONS.get(str(path[0])) if path else None
-    return expand(named, gpu_resource) if expand else [named]
+    path = _name_items(path, written)
+    match path:
+        case ("env", item, *rest):
+            # `env` is a map after normalization, whose values are texts or `{valueFrom: …}`.
+            if rest in (["value"], ["name"]):
+                rest = []
+            below = ["valueFrom", *rest] if rest and rest[0] != "valueFrom" else rest
+            return [("env", _name_of(item), *below)]
+        case ("ports", str() as name):
+            # `ports` is a list after normalization.
+            return [("ports", NamedItem("name", name), "containerPort")]
+        case ("resources", name, *rest) if name not in (*_SIDES, "claims"):
+            # An amount outside of `limits` and `requests` counts for both.
+            return [("resources", side, gpu_resource if name == "gpu" else name, *rest) for side in _SIDES]
+        case ("resources", side, "gpu", *rest):
+            return [("resources", side, gpu_resource, *rest)]
+        case ("initContainers" | "sidecars" as field, item, *rest):
+            # Containers are a map by name after normalization, each with the short forms of a role.
+            below = [] if rest == ["name"] else rest
+            return [(field, _name_of(item), *steps) for steps in expand_path(tuple(below), None, gpu_resource)]
+        case _:
+            return [path]
+
+
+def _name_of(item: Step) -> str:
+    return item.value if isinstance(item, NamedItem) else str(item)
 
 
 def shorten_path(path: tuple[Step, ...], gpu_resource: str) -> tuple[Step, ...]:
@@ -44,11 +65,11 @@ def find_template_path(path: tuple[Step, ...]) -> tuple[Step, ...]:
             return (*_MAIN_CONTAINER, "env", NamedItem("name", name), *(rest or ["value"]))
         case ("serviceAccount",) | ("serviceAccount", "name"):
             return ("spec", "serviceAccountName")
-        case (field, *_) if field in _PARTS_OF_CONTAINER:
+        case (field, *_) if field == "resources" or field in CONTAINER_FIELDS:
             return (*_MAIN_CONTAINER, *path)
-        case (field, *_) if field in _PARTS_OF_POD:
+        case (field, *_) if field in POD_FIELDS:
             return ("spec", *path)
-        case (field, *_) if field in ("labels", "annotations"):
+        case (field, *_) if field in METADATA_FIELDS:
             return ("metadata", *path)
         case _:
             return ()
@@ -59,79 +80,19 @@ def _name_items(path: tuple[Step, ...], written: Node) -> tuple[Step, ...]:
     steps: list[Step] = []
     node: Any = written
     for step in path:
+        named: Step = step
         if isinstance(step, int) and isinstance(node, list) and step < len(node):
             node = node[step]
-            steps.append(_name_item(node, _KEYS.get(str(steps[-1]), ()) if steps else ()) or step)
+            keys = _KEYS.get(str(steps[-1]), ()) if steps else ()
+            # An item that is a text is its name.
+            key = keys[0] if keys and isinstance(node, dict) else "name"
+            name = value_of(node.get(key) if isinstance(node, dict) else node)
+            if keys and isinstance(name, (str, int)):
+                named = NamedItem(key, str(name))
         else:
             node = node.get(str(step)) if isinstance(node, dict) else None
-            steps.append(step)
+        steps.append(named)
     return tuple(steps)
-
-
-def _name_item(item: Node, keys: tuple[str, ...]) -> NamedItem | None:
-    """The name of an item in a list that merges by key; an item that is a text is its name."""
-    if not keys:
-        return None
-    key = keys[0] if isinstance(item, dict) else "name"
-    name = value_of(item.get(key) if isinstance(item, dict) else item)
-    return NamedItem(key, str(name)) if isinstance(name, (str, int)) else None
-
-
-def _expand_env(path: tuple[Step, ...], _: str) -> list[tuple[Step, ...]]:
-    """`env` is a map after normalization, whose values are texts or `{valueFrom: …}`."""
-    field, *rest = path
-    if not rest:
-        return [path]
-    name = rest[0].value if isinstance(rest[0], NamedItem) else str(rest[0])
-    below = tuple(rest[1:])
-    if below in (("value",), ("name",)):
-        return [(field, name)]
-    return [(field, name, *(("valueFrom", *below) if below and below[0] != "valueFrom" else below))]
-
-
-def _expand_ports(path: tuple[Step, ...], _: str) -> list[tuple[Step, ...]]:
-    """`ports` is a list after normalization."""
-    match path:
-        case (field, str() as name):
-            return [(field, NamedItem("name", name), "containerPort")]
-        case _:
-            return [path]
-
-
-def _expand_resources(path: tuple[Step, ...], gpu_resource: str) -> list[tuple[Step, ...]]:
-    """An amount outside of `limits` and `requests` counts for both."""
-    field, *rest = path
-    if rest and rest[0] not in _PARTS_OF_RESOURCES:
-        return [(field, side, *_resource_name(rest, gpu_resource)) for side in _SIDES]
-    return [(field, *rest[:1], *_resource_name(rest[1:], gpu_resource))]
-
-
-def _resource_name(steps: list[Step], gpu_resource: str) -> list[Step]:
-    return [gpu_resource, *steps[1:]] if steps and steps[0] == "gpu" else steps
-
-
-def _expand_containers(path: tuple[Step, ...], gpu_resource: str) -> list[tuple[Step, ...]]:
-    """Containers are a map by name after normalization, each with the short forms of a role."""
-    match path:
-        case (field, container, *rest):
-            name = container.value if isinstance(container, NamedItem) else str(container)
-            below = () if rest == ["name"] else tuple(rest)
-            return [(field, name, *steps) for steps in expand_path(below, None, gpu_resource)]
-        case _:
-            return [path]
-
-
-_EXPANSIONS: dict[str, Callable[[tuple[Step, ...], str], list[tuple[Step, ...]]]] = {
-    "env": _expand_env,
-    "ports": _expand_ports,
-    "resources": _expand_resources,
-    "initContainers": _expand_containers,
-    "sidecars": _expand_containers,
-}
-
-
-# What `framework` and `platform` select in the object.
-_SELECTED: tuple[tuple[Step, ...], ...] = (("apiVersion",), ("kind",))
 
 
 class ExplainedSpecValue(NamedTuple):
@@ -157,7 +118,8 @@ def explain_spec_path(marked: MarkedSpec, path: tuple[Step, ...]) -> Iterator[Ex
     if field == "roles":
         leaves = _explain_roles(marked, path)
     elif field in ROLE_FIELDS:
-        leaves = _explain_for_roles(marked, path)
+        # Some roles may not have the field.
+        leaves = _explain_any(_explain_role(marked, name, path, marked.written) for name in marked.spec.roles)
     else:
         leaves = _explain_job_field(marked, path)
     for group in _group(leaves, lambda leaf: leaf.short):
@@ -167,10 +129,8 @@ def explain_spec_path(marked: MarkedSpec, path: tuple[Step, ...]) -> Iterator[Ex
 def list_spec_paths(marked: MarkedSpec) -> Iterator[tuple[Step, ...]]:
     """The paths of all values of a job spec."""
     for field in (*CHOICES, *marked.spec.fields, *sorted(ROLE_FIELDS), "roles", "manifest"):
-        try:
+        with suppress(NoSuchFieldError):
             yield from (value.path for value in explain_spec_path(marked, (field,)))
-        except NoSuchFieldError:
-            continue
 
 
 def _group(leaves: Iterable[_Leaf], key: Callable[[_Leaf], Hashable]) -> Iterable[list[_Leaf]]:
@@ -217,12 +177,12 @@ def _explain_roles(marked: MarkedSpec, path: tuple[Step, ...]) -> Iterator[_Leaf
             yield leaf._replace(role="", short=("roles", name, *leaf.short), path=("roles", name, *leaf.path))
 
 
-def _explain_for_roles(marked: MarkedSpec, path: tuple[Step, ...]) -> Iterator[_Leaf]:
-    """Explain a field in each role that has it."""
+def _explain_any(attempts: Iterable[Iterable[_Leaf]]) -> Iterator[_Leaf]:
+    """Yield the leaves of all attempts; raise the last NoSuchFieldError if there are none."""
     failure, found = None, False
-    for name in marked.spec.roles:
+    for leaves in attempts:
         try:
-            for leaf in _explain_role(marked, name, path, marked.written):
+            for leaf in leaves:
                 found = True
                 yield leaf
         except NoSuchFieldError as error:
@@ -235,38 +195,31 @@ def _explain_role(marked: MarkedSpec, name: str, path: tuple[Step, ...], written
     gpu_resource = marked.spec.cluster.gpu_resource
     # A path that names `limits` or `requests` is shown as it is.
     is_long = "limits" in path or "requests" in path
-    failure, found = None, False
-    for steps in expand_path(path, written, gpu_resource):
-        try:
-            leaves = _explain_expanded(marked, name, steps)
-        except NoSuchFieldError as error:
-            # An amount may be set for one of the two sides only.
-            failure = error
-            continue
-        found = True
-        yield from (leaf if is_long else leaf._replace(short=shorten_path(leaf.path, gpu_resource)) for leaf in leaves)
-    if failure and not found:
-        raise failure
+    # An amount may be set for one of the two sides only.
+    attempts = (_explain_expanded(marked, name, steps) for steps in expand_path(path, written, gpu_resource))
+    for leaf in _explain_any(attempts):
+        yield leaf if is_long else leaf._replace(short=shorten_path(leaf.path, gpu_resource))
 
 
-def _explain_expanded(marked: MarkedSpec, name: str, steps: tuple[Step, ...]) -> list[_Leaf]:
+def _explain_expanded(marked: MarkedSpec, name: str, steps: tuple[Step, ...]) -> Iterator[_Leaf]:
     try:
-        return [
-            _Leaf(name, leaf.path, leaf.path, _find_in_joined(marked, name, leaf))
-            for leaf in explain_path(_role_fields(marked.spec.roles[name]), steps)
-        ]
+        for leaf in explain_path(_role_fields(marked.spec.roles[name]), steps):
+            yield _Leaf(name, leaf.path, leaf.path, _find_in_joined(marked, name, leaf))
     except NoSuchFieldError:
         found = list(_explain_template(marked, name, steps))
         if not found:
             raise
-        return found
+        yield from found
 
 
 def _find_in_joined(marked: MarkedSpec, name: str, leaf: ExplainedValue) -> tuple[ExplainedSpecValue, ...]:
     """Explain a leaf of a role; if its pods are joined with those of another role, the object has that role's leaf."""
-    roles = marked.spec.roles
+    kind, roles = marked.spec.kind, marked.spec.roles
     values = tuple(_find_rendered(marked, _role_fields(roles[name]), leaf))
-    if any(value.rendered for value in values) or not _is_joined(marked, name):
+    described = kind.find_role(name)
+    spelling = value_of(described.spelling) if described else name
+    is_joined = kind.shape == "item" or spelling not in [value_of(item.key) for item in kind.list_items(marked.object)]
+    if any(value.rendered for value in values) or not is_joined:
         return values
     history = _list_history(_resolve(marked, leaf.assignments))
     for fields in (_role_fields(role) for other, role in roles.items() if other != name):
@@ -277,14 +230,6 @@ def _find_in_joined(marked: MarkedSpec, name: str, leaf: ExplainedValue) -> tupl
                 if same and any(value.rendered for value in found):
                     return found
     return values
-
-
-def _is_joined(marked: MarkedSpec, name: str) -> bool:
-    """Return True if the object has no pod template of its own for a role of the job."""
-    kind = marked.spec.kind
-    described = kind.find_role(name)
-    spelling = value_of(described.spelling) if described else name
-    return kind.shape == "item" or spelling not in [value_of(item.key) for item in kind.list_items(marked.object)]
 
 
 def _list_history(assignments: Iterable[Assignment]) -> list[tuple[Any, Location | None]]:
@@ -379,8 +324,8 @@ def _find_places(
     """
     marks = [leaf.assignments[0].location, *_list_keys(fields, leaf.path)]
     mark = next((mark for mark in marks if mark in marked.places), None)
-    for path in _SELECTED if leaf.path[0] in CHOICES else ():
-        yield path, [], next(explain_path(marked.object, path)).assignments[0].value
+    for field in ("apiVersion", "kind") if leaf.path[0] in CHOICES else ():
+        yield (field,), [], next(explain_path(marked.object, (field,))).assignments[0].value
     for path, assignments in marked.places.get(mark, ()) if mark else ():
         at = next(index for index, each in enumerate(assignments) if mark in (each.location, *each.others))
         yield path, list(_resolve(marked, assignments[:at])), assignments[0].value

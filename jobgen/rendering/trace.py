@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
 from typing import Any, NamedTuple
 
 from jobgen.model.data import Location, Node, ValidFields, location_of
@@ -109,11 +110,6 @@ class Traced(NamedTuple):
         return self.objects[companion] if companion < len(self.objects) else None
 
 
-def _is_in_kind(finding: Finding) -> bool:
-    """Return True if a finding is located in a kind description, which the author of a job cannot change."""
-    return finding.location.file.removeprefix(BUILT_IN).startswith("schemas/")
-
-
 def _name_removals(finding: Finding, path: tuple[Step, ...], mutated: Mutated) -> Iterator[Related]:
     """The policies that remove a field beside a value, if the finding is about the field."""
     for removal in mutated.removals:
@@ -177,10 +173,6 @@ class Tracer:
             return expander
         return self.expander(env)
 
-    def _includes(self, job: Job, env: str) -> bool:
-        expander = self.expander(env)
-        return expander.environment.matches(job_attributes(job.document, expander))
-
     def trace(self, job: Job, env: str) -> Traced:
         """Build the objects of a job again, with locations."""
         expander = self._select_expander(job, env)
@@ -222,22 +214,23 @@ class Tracer:
         identity = identity_of(made) if isinstance(made, dict) else None
         # Before the locations: nodes know their paths until they are located.
         paths = [find_path(problem.node, made) for problem in problems]
-        found = (locate(problem, job.file.path, None if problem.location else job.start()) for problem in problems)
-        return [
-            finding._replace(
-                related=(*finding.related, *_name_removals(finding, path, mutated)),
-                location=(job.framework() or job.start()) if _is_in_kind(finding) else finding.location,
-                object=identity,
-                env=env,
-                pointer=format_pointer(path),
-                place=format_place(job, path, made),
-            )
-            for finding, path in zip(found, paths, strict=True)
-        ]
+        found: list[Finding] = []
+        for problem, path in zip(problems, paths, strict=True):
+            finding = locate(problem, job.file.path, None if problem.location else job.start())
+            location = finding.location
+            if location.file.removeprefix(BUILT_IN).startswith("schemas/"):
+                # The author of a job cannot change a kind description.
+                location = job.framework() or job.start()
+            related = (*finding.related, *_name_removals(finding, path, mutated))
+            finding = finding._replace(related=related, location=location, object=identity, env=env)
+            found.append(finding._replace(pointer=format_pointer(path), place=format_place(job, path, made)))
+        return found
 
     def find_dead_deletions(self, jobs: Iterable[Job]) -> list[Finding]:
         """Deletion markers that delete nothing in any of these jobs in any environment."""
-        environments = list(self.project.overlays) or [""]
-        walks = (self.trace(job, env) for job in jobs for env in environments if self._includes(job, env))
-        deletions = [deletion for walk in walks for deletion in walk.deletions]
+        deletions: list[Deletion] = []
+        for job, env in product(jobs, self.project.overlays or [""]):
+            expander = self.expander(env)
+            if expander.environment.matches(job_attributes(job.document, expander)):
+                deletions += self.trace(job, env).deletions
         return [locate(problem, "overlays") for problem in find_dead_deletions(deletions)]

@@ -18,9 +18,8 @@ from typing import NamedTuple
 
 from jobgen.engine.inputs import real_path
 
-_LINK_OUTSIDE = "a symbolic link leads out of the repository, and is not followed"
-
 _MIN_FILES_FOR_THREADS, _SYNC_THREADS = 16, 8
+_PREFIX = "jobgen-scratch-"
 
 
 def links_outside(path: str | Path, home: str | Path) -> bool:
@@ -45,9 +44,14 @@ def replace_files(files: Mapping[Path, bytes], home: Path, *, fsync: bool = True
     try:
         for path, content in files.items():
             _check_inside(path, home)
-            drafts.append(_create_draft(path))
-            with _naming(drafts[-1]):
-                _write_draft(drafts[-1], content, fsync=fsync)
+            draft = _create_draft(path)
+            drafts.append(draft)
+            with _naming(draft), os.fdopen(draft.descriptor, "wb") as stream:
+                stream.write(content)
+                stream.flush()
+                _keep_attributes(draft.target, draft.file)
+                if fsync:
+                    os.fsync(stream.fileno())
         for draft in drafts:
             with _naming(draft):
                 os.replace(draft.file, draft.target)
@@ -63,33 +67,21 @@ class _Draft(NamedTuple):
     """A temporary file beside the place of a file."""
 
     path: Path
-    """The path that the user knows."""
     target: str
     file: str
     descriptor: int
 
 
 def _create_draft(path: Path) -> _Draft:
-    from tempfile import mkstemp
-
     # A link stays a link: its target is replaced.
     target = os.path.realpath(path)
     if os.path.isdir(target):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     try:
-        descriptor, draft = mkstemp(dir=os.path.dirname(target), prefix=".jobgen-")
+        descriptor, draft = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".jobgen-")
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
     return _Draft(path, target, draft, descriptor)
-
-
-def _write_draft(draft: _Draft, content: bytes, *, fsync: bool) -> None:
-    with os.fdopen(draft.descriptor, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        _keep_attributes(draft.target, draft.file)
-        if fsync:
-            os.fsync(stream.fileno())
 
 
 @contextmanager
@@ -132,18 +124,14 @@ def sync_files(paths: Sequence[str]) -> None:
 
 def _sync_share(paths: Sequence[str]) -> None:
     for path in paths:
-        _sync_file(path)
-
-
-def _sync_file(path: str) -> None:
-    # Windows syncs only files that are open for writing.
-    handle = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, path) from error
-    finally:
-        os.close(handle)
+        # Windows syncs only files that are open for writing.
+        handle = os.open(path, os.O_RDWR)
+        try:
+            os.fsync(handle)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, path) from error
+        finally:
+            os.close(handle)
 
 
 def sync_folders(folders: Iterable[str]) -> None:
@@ -160,7 +148,7 @@ def sync_folders(folders: Iterable[str]) -> None:
 
 def _check_inside(path: Path, home: Path) -> None:
     if links_outside(path, home):
-        raise OSError(errno.ELOOP, _LINK_OUTSIDE, str(path))
+        raise OSError(errno.ELOOP, "a symbolic link leads out of the repository, and is not followed", str(path))
 
 
 def _keep_attributes(target: str, draft: str) -> None:
@@ -185,15 +173,11 @@ def _keep_attributes(target: str, draft: str) -> None:
     os.chmod(draft, status.st_mode & 0o7777)
 
 
-_PREFIX = "jobgen-scratch-"
-_UNLOCKED = f".{_PREFIX}"
-
-
 @contextmanager
 def open_scratch() -> Iterator[Path]:
     """Create a folder that only this user can read, and remove it at the end; remove those of killed runs first."""
     _remove_abandoned()
-    folder = Path(tempfile.mkdtemp(prefix=_UNLOCKED))
+    folder = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}"))
     handle = _lock(folder)
     try:
         # The name shows that the folder is locked, so no other run takes it for abandoned.
@@ -228,12 +212,12 @@ def _lock(folder: Path | str) -> int | None:
         return None
     import fcntl
 
-    handle = None
-    try:
+    with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        if handle is not None:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
             os.close(handle)
-        return None
-    return handle
+        else:
+            return handle
+    return None

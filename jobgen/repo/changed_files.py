@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from hashlib import sha1, sha256
+from itertools import chain
 from pathlib import Path
 
 from jobgen.repo import layout
@@ -20,8 +21,11 @@ def list_changed_files(root: Path, commit: str) -> list[str]:
     Git is not asked for its status, because that can run programs of its settings.
     """
     with open_commit(root, commit) as committed:
-        found = {file.path for file in _read_files(root) if _is_changed(file, committed)}
-        found.update(_list_deleted(root, committed))
+        files = chain(map(read_file, layout.find_jobs(root)), layout.read_layers(root))
+        found = {file.path for file in files if _is_changed(file, committed)}
+        for top in SOURCE_FOLDERS:
+            listed = (path for path, entry in (committed / top).walk() if entry.is_file)
+            found.update(f"{top}/{path}" for path in listed if not (root / top / path).is_file())
     return sorted(found)
 
 
@@ -35,28 +39,16 @@ def find_uncommitted(folder: Folder, commit: str, paths: Iterable[str]) -> Itera
                 yield path
 
 
-def _read_files(root: Path) -> Iterator[File]:
-    yield from (read_file(entry) for entry in layout.find_jobs(root))
-    yield from layout.read_layers(root)
-
-
 def _is_changed(file: File, committed: CommitPath) -> bool:
     if file.finding:
         return False
     entry = (committed / file.path).find_entry()
+    if entry is None:
+        return True
+    make_hash = sha256 if len(entry.object) == 64 else sha1
     # Git may store other ends of lines than the work tree has.
-    contents = (file.content, file.content.replace(b"\r\n", b"\n"))
-    return entry is None or entry.object not in {_name_object(content, entry.object) for content in contents}
-
-
-def _name_object(content: bytes, like: str) -> str:
-    """Return the name that Git gives a file, by the hash function that another name is made with."""
-    make_hash = sha256 if len(like) == 64 else sha1
-    return make_hash(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
-
-
-def _list_deleted(root: Path, committed: CommitPath) -> Iterable[str]:
-    for top in SOURCE_FOLDERS:
-        for path, entry in (committed / top).walk():
-            if entry.is_file and not (root / top / path).is_file():
-                yield f"{top}/{path}"
+    for content in (file.content, file.content.replace(b"\r\n", b"\n")):
+        name = make_hash(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+        if name == entry.object:
+            return False
+    return True

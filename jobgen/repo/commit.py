@@ -11,25 +11,14 @@ from typing import NamedTuple
 
 from jobgen.engine import inputs
 from jobgen.model.limits import MAX_BYTES
-from jobgen.repo import git
-from jobgen.repo.files import (
-    HIDDEN,
-    LINK_NOWHERE,
-    LINKED_FOLDER,
-    OTHER_EXTENSION,
-    FileEntry,
-    report_file,
-    report_link_outside,
-    report_too_large,
-)
+from jobgen.repo import files, git
+from jobgen.repo.files import FileEntry, report_file
 
 _MAX_TREE_BYTES = 64 * 1024 * 1024
 _MAX_TOTAL_BYTES = 256 * 1024 * 1024
-_MAX_FILES = 300_000
 _AHEAD, _MAX_AHEAD_BYTES = 500, 16 * 1024 * 1024
 """How many files, and how many bytes, are read at once."""
 _MAX_PATH = 4096
-_MAX_LINKS = 40
 
 
 class Entry(NamedTuple):
@@ -65,7 +54,6 @@ class Commit:
         self._sizes: dict[str, int] = {}
         self._contents: dict[str, bytes] = {}
         self._ahead: dict[str, bytes] = {}
-        """The contents of files that were read, but not asked for yet."""
         self._total = 0
         self.top = Entry(stat.S_IFDIR, reader.describe(f"{name}^{{tree}}").name)
 
@@ -74,7 +62,7 @@ class Commit:
         if entry.object not in self._folders:
             info = self._reader.describe(entry.object)
             if info.type != "tree" or info.size > _MAX_TREE_BYTES:
-                raise self._error(path, "is not a valid folder")
+                raise self.make_error(path, "is not a valid folder")
             self._folders[entry.object] = self._parse_tree(self._reader.read(entry.object), path)
         return self._folders[entry.object]
 
@@ -87,11 +75,11 @@ class Commit:
             space, end = content.find(b" ", start), content.find(b"\0", start)
             mode, name = content[start:space], os.fsdecode(content[space + 1 : end])
             if not start < space < end or len(content) <= end + length or mode.strip(b"01234567"):
-                raise self._error(path, "is not a valid folder")
+                raise self.make_error(path, "is not a valid folder")
             if name in ("", ".", "..") or "/" in name:
-                raise self._error(path, f"has an entry with the name `{name}`")
+                raise self.make_error(path, f"has an entry with the name `{name}`")
             if name in entries:
-                raise self._error(path, f"has two entries with the name `{name}`")
+                raise self.make_error(path, f"has two entries with the name `{name}`")
             entries[name] = Entry(int(mode, 8), content[end + 1 : end + 1 + length].hex())
             start = end + 1 + length
         return dict(sorted(entries.items()))
@@ -101,7 +89,7 @@ class Commit:
         if entry.object not in self._sizes:
             info = self._reader.describe(entry.object)
             if info.type != "blob":
-                raise self._error(path, "is not a valid file")
+                raise self.make_error(path, "is not a valid file")
             self._sizes[entry.object] = info.size
         return self._sizes[entry.object]
 
@@ -134,32 +122,8 @@ class Commit:
             yield from batch
         self._ahead = {}
 
-    def walk(self, entry: Entry, path: str, limit: int = _MAX_FILES) -> list[tuple[str, Entry]]:
-        """Return all files, links and submodules below a folder, except in hidden folders, ordered by path."""
-        pending = [("", entry)]
-        found: list[tuple[str, Entry]] = []
-        count = 0
-        while pending:
-            below, entry = pending.pop()
-            count += 1
-            if count > limit:
-                raise self._error(path, f"has more than {limit} entries")
-            if len(below) > _MAX_PATH:
-                raise self._error(path, f"has a path with more than {_MAX_PATH} characters")
-            if not entry.is_folder:
-                found.append((below, entry))
-                continue
-            prefix = f"{below}/" if below else ""
-            named = self.list_folder(entry, f"{path}/{below}" if below else path)
-            shown = ((name, each) for name, each in named.items() if not (each.is_folder and name.startswith(".")))
-            pending += reversed([(prefix + name, each) for name, each in shown])
-        return found
-
     def find(self, path: str) -> tuple[str, Entry | None] | None:
-        """Follow the links of a path.
-
-        Returns the path without links, and what is there or None; None alone if the path leads out of the commit.
-        """
+        """Return a path without links, and what is there or None; None alone if the path leads out of the commit."""
         pending = [part for part in reversed(path.split("/")) if part not in ("", ".")]
         if path.startswith("/"):
             return None
@@ -182,12 +146,13 @@ class Commit:
             target = os.fsdecode(self.read_file(entry, child)) if self.measure_file(entry, child) <= _MAX_PATH else ""
             if target.startswith("/"):
                 return None
-            if links > _MAX_LINKS or not target:
+            if links > 40 or not target:
                 return child, None
             pending += [part for part in reversed(target.split("/")) if part not in ("", ".")]
         return found[-1]
 
-    def _error(self, path: str, reason: str) -> git.GitError:
+    def make_error(self, path: str, reason: str) -> git.GitError:
+        """Return the error that an object of the commit is not valid."""
         return git.GitError(f"`{path or '.'}` {reason} in commit {self.name[:10]}; check it with `git fsck`")
 
 
@@ -264,10 +229,27 @@ class CommitPath(NamedTuple):
         for name in self.commit.list_folder(entry, self.path) if entry else ():
             yield self / name
 
-    def walk(self, limit: int = _MAX_FILES) -> list[tuple[str, Entry]]:
+    def walk(self, limit: int = 300_000) -> list[tuple[str, Entry]]:
         """All files, links and submodules below a folder, except in hidden folders, ordered by path."""
-        entry = self.find_entry()
-        return self.commit.walk(entry, self.path, limit) if entry else []
+        top = self.find_entry()
+        pending = [("", top)] if top else []
+        found: list[tuple[str, Entry]] = []
+        count = 0
+        while pending:
+            below, entry = pending.pop()
+            count += 1
+            if count > limit:
+                raise self.commit.make_error(self.path, f"has more than {limit} entries")
+            if len(below) > _MAX_PATH:
+                raise self.commit.make_error(self.path, f"has a path with more than {_MAX_PATH} characters")
+            if not entry.is_folder:
+                found.append((below, entry))
+                continue
+            prefix = f"{below}/" if below else ""
+            named = self.commit.list_folder(entry, f"{self.path}/{below}" if below else self.path)
+            shown = ((name, each) for name, each in named.items() if not (each.is_folder and name.startswith(".")))
+            pending += reversed([(prefix + name, each) for name, each in shown])
+        return found
 
     def find_entry(self) -> Entry | None:
         """What is at the path, after all links."""
@@ -296,9 +278,11 @@ def list_folder_names(folder: Folder) -> list[str]:
 @contextmanager
 def open_commit(folder: Path, name: str) -> Iterator[CommitPath]:
     """Open a folder of a repository as it was at a commit."""
-    prefix = git.find_prefix(folder)
-    with git.open_objects(folder) as reader:
+    prefix, reader = git.find_prefix(folder), git.ObjectReader(folder)
+    try:
         yield CommitPath(Commit(name, git.read_commit_date(folder, name), reader), prefix)
+    finally:
+        reader.close()
 
 
 def read_date(folder: Folder) -> str:
@@ -306,24 +290,23 @@ def read_date(folder: Folder) -> str:
     return folder.commit.date if isinstance(folder, CommitPath) else git.read_commit_date(folder)
 
 
-_SUBMODULE = "a submodule; its files are not part of the commit"
-
-
 def walk_committed(root: CommitPath, top: str, suffixes: tuple[str, ...]) -> Iterator[FileEntry]:
     """Find the files below a folder of a commit, and what is skipped there."""
     folder, inside = root / top, root.resolve()
     home = folder.resolve()
     if folder.is_symlink() and not home.is_relative_to(inside):
-        yield report_link_outside(top)
+        yield files.report_link_outside(top)
     elif folder.is_dir():
         for below, entry in root.commit.read_ahead(folder.walk(), MAX_BYTES):
             if below.rpartition("/")[2].startswith("."):
-                yield FileEntry(f"{top}/{below}", skipped=HIDDEN)
+                yield FileEntry(f"{top}/{below}", skipped=files.HIDDEN)
             elif entry.is_file or entry.is_link:
                 file = CommitPath(home.commit, f"{home.path}/{below}" if home.path else below)
                 yield find_committed(file, entry, f"{top}/{below}", suffixes, inside)
             else:
-                yield report_file(f"{top}/{below}", "unreadable-file", _SUBMODULE)
+                yield report_file(
+                    f"{top}/{below}", "unreadable-file", "a submodule; its files are not part of the commit"
+                )
 
 
 def find_committed(
@@ -332,23 +315,25 @@ def find_committed(
     """Read a file or link of a commit, as `walk_folder` finds it on disk."""
     if entry.is_link and file.is_dir():
         is_inside = file.resolve().is_relative_to(inside)
-        return report_file(path, "linked-folder", LINKED_FOLDER) if is_inside else report_link_outside(path)
+        return report_file(path, "linked-folder", files.LINKED_FOLDER) if is_inside else files.report_link_outside(path)
     if path.lower().endswith(suffixes) or (entry.is_link and file.leads_out()):
         return _read_object(file.commit, entry, path) if entry.is_file else read_committed(file, path, inside)
     content = _read_object(file.commit, entry, path).content if entry.is_file else None
-    return FileEntry(path, content=content, skipped=OTHER_EXTENSION)
+    return FileEntry(path, content=content, skipped=files.OTHER_EXTENSION)
 
 
 def read_committed(file: CommitPath, path: str, inside: CommitPath) -> FileEntry:
     """Read a file of a commit; links lead to other files of the same folder only."""
     if not file.resolve().is_relative_to(inside):
-        return report_link_outside(path)
+        return files.report_link_outside(path)
     entry = file.find_entry()
     if entry is None or not entry.is_file:
-        return report_file(path, "unreadable-file", LINK_NOWHERE if file.is_symlink() else "not a regular file")
+        return report_file(path, "unreadable-file", files.LINK_NOWHERE if file.is_symlink() else "not a regular file")
     return _read_object(file.commit, entry, path)
 
 
 def _read_object(commit: Commit, entry: Entry, path: str) -> FileEntry:
     size = commit.measure_file(entry, path)
-    return report_too_large(path, size) if size > MAX_BYTES else FileEntry(path, content=commit.read_file(entry, path))
+    if size > MAX_BYTES:
+        return files.report_too_large(path, size)
+    return FileEntry(path, content=commit.read_file(entry, path))

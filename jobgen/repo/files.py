@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Self
 
 from jobgen.engine.inputs import IRREGULAR, TOO_LARGE, Unread, describe, read_bytes, read_start
 from jobgen.model.data import Location, ValidFields
@@ -27,7 +27,6 @@ class BuiltObject(NamedTuple):
     """An object that a tool such as kustomize builds from several files."""
 
     data: ValidFields
-    """The object as the tool writes it."""
     traced: ValidFields
     """The same object; its keys and leaves know where they were written."""
     file: str
@@ -36,33 +35,43 @@ class BuiltObject(NamedTuple):
     location: Location
 
 
-class Built(Protocol):
-    """What a build returns."""
+class Built(NamedTuple):
+    """The objects of a build in their order, and what is wrong with the files that say how to build them."""
 
-    @property
-    def objects(self) -> Sequence[BuiltObject]:
-        """The objects, in the order of the build."""
-
-    @property
-    def findings(self) -> Sequence[Finding]:
-        """What is wrong with the files that say how to build them."""
+    objects: Sequence[BuiltObject]
+    findings: Sequence[Finding]
 
 
-class Build(Protocol):
-    """Builds objects from several files."""
+class Build:
+    """Builds objects from several files, once; `file` says how."""
 
-    @property
-    def file(self) -> str:
-        """The file that says how."""
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self._only: frozenset[str] | None = None
+        self._built: Built | None = None
 
-    def __call__(self) -> Built:
-        """Build the objects."""
+    def limit_to(self, files: frozenset[str]) -> Self:
+        """Report only findings in some files, because the build itself was not asked for."""
+        self._only = files
+        return self
 
     def reports(self, file: str) -> bool:
-        """Return True if findings in a file are reported: the file, or the build, was asked for."""
+        """Return True if findings in a file are reported."""
+        return self._only is None or file in self._only
+
+    def __call__(self) -> Built:
+        """Build the objects; the second time, return the same."""
+        if self._built is None:
+            self._built = self.make()
+        return self._built
+
+    def make(self) -> Built:
+        """Build the objects."""
+        raise NotImplementedError
 
     def read_sources(self, finding: Finding) -> Iterable[File]:
         """Return the files that the values of a finding may come from."""
+        raise NotImplementedError
 
 
 class File(NamedTuple):
@@ -107,6 +116,11 @@ _OBJECT_START = lazy_pattern(
     r"(?:[ \t]*\{\s*\"(?:apiVersion|kind)\"|(?:apiVersion|kind|metadata)[ \t]*:)",
     re.IGNORECASE,
 )
+
+
+def is_kustomization(path: str) -> bool:
+    """Return True if a file has the name of a kustomization."""
+    return os.path.basename(path) in KUSTOMIZATION_NAMES
 
 
 def is_manifest_name(path: str) -> bool:
@@ -163,10 +177,10 @@ def read_file(entry: FileEntry) -> File:
         return File(path, found)
     if found.reason == TOO_LARGE:
         return File(path, finding=report_too_large(path, found.size).finding)
-    if found.reason == IRREGULAR:
-        return _report_unreadable(path, IRREGULAR)
-    leads_nowhere = describe(full) == "link missing"
-    return _report_unreadable(path, LINK_NOWHERE if leads_nowhere else f"cannot be read: {found.reason}")
+    message = found.reason
+    if found.reason != IRREGULAR:
+        message = LINK_NOWHERE if describe(full) == "link missing" else f"cannot be read: {found.reason}"
+    return File(path, finding=report_file(path, "unreadable-file", message).finding)
 
 
 def use_draft(entry: FileEntry, draft: bytes) -> FileEntry:
@@ -191,7 +205,3 @@ def report_too_large(path: str, size: int) -> FileEntry:
 def report_file(path: str, rule: str, message: str, category: str = "yaml") -> FileEntry:
     """The entry of a file or folder that is not read, with the finding that explains why."""
     return FileEntry(path, finding=Finding(rule, category, Severity.ERROR, message, Location(path)))
-
-
-def _report_unreadable(path: str, message: str) -> File:
-    return File(path, finding=report_file(path, "unreadable-file", message).finding)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
@@ -56,8 +55,7 @@ class GitError(Exception):
 
 def read_version() -> str:
     """The version of Git; empty if it is not installed."""
-    done = _run(Path(os.sep), "version")
-    return os.fsdecode(done.stdout).removeprefix("git version ").strip() if done and done.returncode == 0 else ""
+    return (_ask(Path(os.sep), "version") or "").removeprefix("git version ").strip()
 
 
 def is_refused(folder: Path) -> bool:
@@ -77,40 +75,36 @@ def find_fault(folder: Path) -> str:
 
 def has_commit(folder: Path) -> bool:
     """Return True if a repository has a commit."""
-    done = _run(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    return done is not None and done.returncode == 0
+    return _ask(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}") is not None
 
 
 def find_hook(folder: Path, name: str) -> Path | None:
     """The path of a hook in the settings of this user; the hook may not exist. None outside of a repository."""
-    place = _run(folder, "rev-parse", "--git-common-dir")
-    if not place or place.returncode != 0:
+    place = _ask(folder, "rev-parse", "--git-common-dir")
+    if place is None:
         return None
     # The last value is that of our own options, which turn hooks off.
-    named = _run(folder, "config", "--type=path", "--get-all", "core.hooksPath")
-    values = os.fsdecode(named.stdout).split("\n")[:-2] if named else []
-    hooks = values[-1] if values else os.path.join(os.fsdecode(place.stdout.removesuffix(b"\n")), "hooks")
-    return folder / hooks / name
+    values = (_ask(folder, "config", "--type=path", "--get-all", "core.hooksPath") or "").split("\n")[:-1]
+    return folder / (values[-1] if values else os.path.join(place, "hooks")) / name
 
 
 def find_work_tree(folder: Path) -> Path | None:
     """The work tree that contains a folder; None outside of one."""
-    done = _run(folder, "rev-parse", "--show-toplevel")
-    return Path(os.fsdecode(done.stdout.removesuffix(b"\n"))) if done and done.returncode == 0 else None
+    top = _ask(folder, "rev-parse", "--show-toplevel")
+    return None if top is None else Path(top)
 
 
 def find_prefix(folder: Path) -> str:
     """The path from the top of the work tree to a folder; empty at the top."""
-    done = _run(folder, "rev-parse", "--show-prefix")
-    if done is None or done.returncode != 0:
+    prefix = _ask(folder, "rev-parse", "--show-prefix")
+    if prefix is None:
         raise GitError(_NO_REPOSITORY)
-    return os.fsdecode(done.stdout.removesuffix(b"\n")).rstrip("/")
+    return prefix.rstrip("/")
 
 
-def read_remote(folder: Path, name: str = "origin") -> str:
-    """The address of a remote as the settings have it, with any credentials; empty if there is none."""
-    done = _run(folder, "config", "--get", f"remote.{name}.url")
-    return os.fsdecode(done.stdout.removesuffix(b"\n")) if done and done.returncode == 0 else ""
+def read_remote(folder: Path) -> str:
+    """The address of the remote as the settings have it, with any credentials; empty if there is none."""
+    return _ask(folder, "config", "--get", "remote.origin.url") or ""
 
 
 def read_commit_date(folder: Path, commit: str = "HEAD") -> str:
@@ -120,15 +114,10 @@ def read_commit_date(folder: Path, commit: str = "HEAD") -> str:
 
 @probe
 def _read_date(argument: str) -> str:
-    commit, _, folder = argument.partition("\0")
-    done = _run(Path(folder), "cat-file", "commit", commit)
-    return _parse_date(done.stdout) if done and done.returncode == 0 else ""
-
-
-def _parse_date(commit: bytes) -> str:
     from datetime import datetime, timedelta, timezone
 
-    header = commit.partition(b"\n\n")[0].decode("utf-8", "replace")
+    commit, _, folder = argument.partition("\0")
+    header = (_ask(Path(folder), "cat-file", "commit", commit) or "").partition("\n\n")[0]
     found = next(filter(None, map(_COMMITTER.fullmatch, header.split("\n"))), None)
     if found is None:
         return ""
@@ -162,28 +151,24 @@ def resolve_commit(folder: Path, revision: str) -> str:
 
 def list_references(folder: Path) -> list[str]:
     """The branches and tags of a repository, by their short names; none outside of one."""
-    done = _run(
-        folder, "for-each-ref", "--count=1000", "--format=%(refname:short)", "refs/heads", "refs/tags", "refs/remotes"
-    )
-    return os.fsdecode(done.stdout).split("\n")[:-1] if done else []
+    every = ("refs/heads", "refs/tags", "refs/remotes")
+    listed = _ask(folder, "for-each-ref", "--count=1000", "--format=%(refname:short)", *every)
+    return listed.split("\n") if listed else []
 
 
 def is_shallow(folder: Path) -> bool:
     """Return True if a clone is shallow."""
-    done = _run(folder, "rev-parse", "--is-shallow-repository")
-    return done is not None and done.stdout.strip() == b"true"
+    return _ask(folder, "rev-parse", "--is-shallow-repository") == "true"
 
 
 def find_merge_base(folder: Path, one: str, other: str) -> str:
     """The merge base of two revisions; the first of them if they have no common history."""
-    done = _run(folder, "merge-base", one, other)
-    if done and done.returncode == 0:
-        return done.stdout.decode().strip()
-    if is_shallow(folder):
+    base = _ask(folder, "merge-base", one, other)
+    if base is None and is_shallow(folder):
         raise GitError(
             "this shallow clone lacks the merge base; run `git fetch --unshallow`, or `fetch-depth: 0` in CI"
         )
-    return one
+    return one if base is None else base.strip()
 
 
 class ObjectInfo(NamedTuple):
@@ -207,22 +192,16 @@ class ObjectReader:
 
     def describe_each(self, names: Sequence[str]) -> list[ObjectInfo | None]:
         """Return the types and the sizes of objects; None for one that is missing."""
-        found: list[ObjectInfo | None] = []
-        for start in range(0, len(names), _AT_ONCE):
-            answers = self._ask("--batch-check", names[start : start + _AT_ONCE])
-            lines = [answers.readline() for _ in names[start : start + _AT_ONCE]]
-            found += [_parse_info(line) if len(line.split()) == _INFO_FIELDS else None for line in lines]
-        return found
+        lines = [answers.readline() for answers in self._ask_each("--batch-check", names)]
+        return [_parse_info(line) if len(line.split()) == _INFO_FIELDS else None for line in lines]
 
     def read(self, name: str) -> bytes:
         """Return the content of an object."""
         return _read_content(self._ask("--batch", (name,)))
 
-    def read_each(self, names: Sequence[str]) -> Iterator[bytes]:
+    def read_each(self, names: Sequence[str]) -> list[bytes]:
         """Return the contents of objects, which exist."""
-        for start in range(0, len(names), _AT_ONCE):
-            answers = self._ask("--batch", names[start : start + _AT_ONCE])
-            yield from [_read_content(answers) for _ in names[start : start + _AT_ONCE]]
+        return [_read_content(answers) for answers in self._ask_each("--batch", names)]
 
     def close(self) -> None:
         """End the processes."""
@@ -231,12 +210,29 @@ class ObjectReader:
                 process.communicate()
         self._processes.clear()
 
+    def _ask_each(self, mode: str, names: Sequence[str]) -> Iterator[IO[bytes]]:
+        """Ask for objects; yield the stream of answers for each one, which must be read before the next."""
+        for start in range(0, len(names), _AT_ONCE):
+            batch = names[start : start + _AT_ONCE]
+            yield from [self._ask(mode, batch)] * len(batch)
+
     def _ask(self, mode: str, names: Sequence[str]) -> IO[bytes]:
         """Ask for objects, at most `_AT_ONCE`; return the stream of answers."""
         # A forked process must not read the answers of its parent.
         key = os.getpid(), mode
         if key not in self._processes:
-            self._processes[key] = _start(self._folder, "cat-file", mode)
+            import subprocess
+
+            try:
+                self._processes[key] = subprocess.Popen(  # noqa: S603 -- our own arguments
+                    _command(self._folder, "cat-file", mode),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    env=_make_environment(),
+                )
+            except OSError as error:
+                raise GitError(f"git cannot be run: {error.strerror}") from error
         process = self._processes[key]
         assert process.stdin
         assert process.stdout
@@ -246,16 +242,6 @@ class ObjectReader:
         except BrokenPipeError:
             raise GitError(_MISSING) from None
         return process.stdout
-
-
-@contextmanager
-def open_objects(folder: Path) -> Iterator[ObjectReader]:
-    """Open the objects of the repository that contains a folder."""
-    reader = ObjectReader(folder)
-    try:
-        yield reader
-    finally:
-        reader.close()
 
 
 def _read_content(answers: IO[bytes]) -> bytes:
@@ -274,26 +260,21 @@ def _parse_info(line: bytes) -> ObjectInfo:
     return ObjectInfo(name.decode(), kind.decode(), int(size))
 
 
-def _command(folder: Path, arguments: tuple[str, ...]) -> list[str]:
+def _command(folder: Path, *arguments: str) -> list[str]:
     return ["git", *_SAFE_OPTIONS, "-C", str(folder), *arguments]
 
 
 def _make_environment() -> dict[str, str]:
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("GIT_") or name.startswith(_KEPT_VARIABLES)
-    }
-    return {**kept, **_ENVIRONMENT}
+    names = [name for name in os.environ if not name.startswith("GIT_") or name.startswith(_KEPT_VARIABLES)]
+    return {**{name: os.environ[name] for name in names}, **_ENVIRONMENT}
 
 
 def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes] | None:
-    """Run a command; None if Git is not installed."""
     import subprocess
 
     try:
         return subprocess.run(  # noqa: S603 -- our own arguments, and a revision that was checked
-            _command(folder, arguments),
+            _command(folder, *arguments),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
@@ -303,19 +284,10 @@ def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes] | 
         return None
 
 
-def _start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    import subprocess
-
-    try:
-        return subprocess.Popen(  # noqa: S603 -- our own arguments
-            _command(folder, arguments),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=_make_environment(),
-        )
-    except OSError as error:
-        raise GitError(f"git cannot be run: {error.strerror}") from error
+def _ask(folder: Path, *arguments: str) -> str | None:
+    """Return what a command prints, without the last line break; None if it fails."""
+    done = _run(folder, *arguments)
+    return os.fsdecode(done.stdout.removesuffix(b"\n")) if done and done.returncode == 0 else None
 
 
 def find_path_from_top(folder: Path) -> str:

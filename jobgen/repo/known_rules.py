@@ -15,7 +15,6 @@ from jobgen.repo.shipped import find_shipped
 from jobgen.yamlio.read import read
 
 VALIDATING, MUTATING = "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"
-"""The kinds of policies."""
 
 
 def list_known_rules(root: Folder | None) -> list[str]:

@@ -15,22 +15,10 @@ from jobgen.engine.inputs import exists, is_file, is_link, read_start
 from jobgen.model.data import value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_WALKED_BYTES, MAX_WALKED_FILES
+from jobgen.repo import files
 from jobgen.repo.atomic import links_outside
-from jobgen.repo.commit import CommitPath, Folder
-from jobgen.repo.files import (
-    DEPENDENCY_FOLDERS,
-    MANIFEST_SUFFIXES,
-    OTHER_EXTENSION,
-    File,
-    FileEntry,
-    measure_file,
-    read_file,
-    read_path,
-    report_link_outside,
-    report_too_many_files,
-    report_unread_path,
-    starts_object,
-)
+from jobgen.repo.commit import CommitPath, Folder, read_committed
+from jobgen.repo.files import MANIFEST_SUFFIXES, File, FileEntry, read_file
 from jobgen.repo.root import LAYER_FOLDERS, SETTINGS, SOURCE_FOLDERS, folder_exists, has_settings, holds_layers
 from jobgen.repo.shipped import PACKS_FOLDER, find_shipped, mark_built_in
 from jobgen.repo.walk import ExcludePattern, find_one, is_excluded, list_paths, walk_all, walk_files, walk_folder
@@ -91,19 +79,8 @@ def list_folders(names: Iterable[str]) -> dict[str, frozenset[str]]:
     return folders
 
 
-def list_all_folders() -> dict[str, frozenset[str]]:
-    """The folders of all packs, with all their files."""
-    return {FOLDER + name: frozenset() for name in PACK_NAMES}
-
-
-def list_replacements(path: str) -> tuple[str, str]:
-    """The paths of files of a repository that replace a file of a pack: the same, or without the folder of the pack."""
-    inside = path.removeprefix(FOLDER).partition("/")[2]
-    return path, f"policies/{inside}"
-
-
+_ALL_FOLDERS = {FOLDER + name: frozenset[str]() for name in PACK_NAMES}
 _OWN_SCHEMA = lazy_pattern(r"schemas/(?P<group>[^/]+)/[^/_]+_(?P<version>v[a-z0-9]+)\.json")
-_OWN_GROUP = "jobgen.dev"
 _STATE = lazy_pattern(
     r"""\bstate["']?[ \t]*:[ \t]*["']?([^\s"'#,}\]][^"'#,}\]\r\n]*?)["']?[ \t]*(?:[#,}\]\r\n]|$)""", re.MULTILINE
 )
@@ -119,10 +96,7 @@ def find_jobs(root: Folder) -> Iterator[FileEntry]:
 
 
 def find_sources(root: Folder, top: str) -> Iterator[FileEntry]:
-    """Find all files under one of the folders that people write in, also those that are skipped.
-
-    A skipped file that holds an object has a finding: its author expects that it is read.
-    """
+    """Find all files under a folder that people write in; a skipped file that holds an object has a finding."""
     return (_note_unread(entry) for entry in walk_all(root, top, MANIFEST_SUFFIXES))
 
 
@@ -134,13 +108,13 @@ def find_source(root: Path, file: str) -> FileEntry | None:
 
 def _note_unread(entry: FileEntry) -> FileEntry:
     is_top = entry.path.startswith("schemas/") and entry.path.count("/") == 1 and not (entry.skipped or entry.finding)
-    if is_top and starts_object(entry):
+    has_other_name = entry.skipped == files.OTHER_EXTENSION and not entry.path.endswith(_BACKUPS)
+    if not (is_top or has_other_name) or not files.starts_object(entry):
+        return entry
+    message = "the file holds an object but is not read; its name must end in `.yaml`, `.yml` or `.json`"
+    if is_top:
         message = "the file is not read; move it to the folder of its API group, `schemas/<group>/`"
-        return report_unread_path(entry.path, message)
-    if entry.skipped == OTHER_EXTENSION and not entry.path.endswith(_BACKUPS) and starts_object(entry):
-        message = "the file holds an object but is not read; its name must end in `.yaml`, `.yml` or `.json`"
-        return report_unread_path(entry.path, message)
-    return entry
+    return files.report_unread_path(entry.path, message)
 
 
 def list_starter_frameworks() -> list[str]:
@@ -197,7 +171,7 @@ def read_own_schemas(root: Folder) -> Iterator[tuple[str, File]]:
         return
     for entry in _walk_layers(root, "schemas", (".json",)):
         found = _OWN_SCHEMA.fullmatch(entry.path)
-        if found and found["group"] != _OWN_GROUP:
+        if found and found["group"] != "jobgen.dev":
             yield f"{found['group']}/{found['version']}", read_file(entry)
 
 
@@ -221,13 +195,13 @@ def read_state(root: Folder, folder: str) -> Iterator[File]:
     if not folder_exists(root, folder):
         return
     if isinstance(root, Path) and links_outside(root / folder, root):
-        yield read_file(report_link_outside(folder))
+        yield read_file(files.report_link_outside(folder))
         return
     size = 0
     for count, entry in enumerate(walk_files(root, folder, MANIFEST_SUFFIXES)):
-        size += measure_file(entry) if entry.content is None else len(entry.content)
+        size += files.measure_file(entry) if entry.content is None else len(entry.content)
         if count >= MAX_WALKED_FILES or size > MAX_WALKED_BYTES:
-            yield read_file(report_too_many_files(folder))
+            yield read_file(files.report_too_many_files(folder))
             return
         yield read_file(entry)
 
@@ -260,27 +234,25 @@ def read_schema(root: Folder, name: str) -> File | None:
         return None
     path = f"schemas/{name}"
     if isinstance(root, CommitPath):
-        from jobgen.repo.commit import read_committed
-
         is_own = ((root / path).is_file() or (root / path).leads_out()) and holds_layers(root, "schemas")
         return read_file(read_committed(root / path, path, root)) if is_own else None
     full = os.path.join(root, path)
-    return read_path(full, path, root) if is_file(full) and (holds_layers(root, "schemas") or is_home(root)) else None
+    is_own = is_file(full) and (holds_layers(root, "schemas") or is_home(root))
+    return files.read_path(full, path, root) if is_own else None
 
 
 def read_shipped_policies(root: Folder, *, all_packs: bool = False) -> Iterator[File]:
-    """Read the shipped policies, except those that a file of the repository with the same name replaces.
-
-    The packs are those that the settings turn on, or all of them.
-    """
+    """Read the shipped policies that no file of the repository replaces, with the packs of the settings, or all."""
     home = find_shipped("policies").parent
     own = {entry.path for entry in _find_policies(root)}
     mark = (lambda file: file) if is_home(root) else mark_built_in
     if not is_home(root):
         yield from (mark(read_file(entry)) for entry in _find_policies(home) if entry.path not in own)
-    folders = list_all_folders() if all_packs else list_folders(find_packs(root))
+    folders = _ALL_FOLDERS if all_packs else list_folders(find_packs(root))
     for entry in _find_pack_files(home, folders):
-        if own.isdisjoint(list_replacements(entry.path)):
+        # A file replaces one of a pack with the same path, or that without the folder of the pack.
+        inside = entry.path.removeprefix(FOLDER).partition("/")[2]
+        if own.isdisjoint((entry.path, f"policies/{inside}")):
             yield mark(read_file(entry))
 
 
@@ -299,8 +271,7 @@ def list_pack_policies(pack: str) -> list[str]:
 
 def find_pack_of(policy: str) -> str:
     """The pack that has a policy; empty if none has it."""
-    home = find_shipped("policies").parent
-    entries = _find_pack_files(home, list_all_folders())
+    entries = _find_pack_files(find_shipped("policies").parent, _ALL_FOLDERS)
     names = (entry.path.removeprefix(FOLDER).split("/") for entry in entries)
     return next((parts[0] for parts in names if parts[1:] == [f"{policy}.yaml"]), "")
 
@@ -324,22 +295,17 @@ def find_policy_tests(root: Folder) -> Iterator[FileEntry]:
 
 def _find_policies(root: Folder) -> Iterator[FileEntry]:
     if isinstance(root, Path) and is_home(root):
-        yield from _find_shipped_policies(root)
+        # The shipped policies that are always on: the folders of packs and of tests are not even listed.
+        inside, full = os.path.join(os.path.realpath(root), ""), os.path.join(root, POLICIES)
+        is_other = (_POLICY_TESTS, FOLDER.rstrip("/")).__contains__
+        walked = walk_folder(full, POLICIES, MANIFEST_SUFFIXES, inside, is_other)
+        yield from (entry for entry in walked if not entry.skipped)
         return
-    # In a checkout of jobgen, packs are as little in force as those of the jobgen that is installed.
-    others = (f"{_POLICY_TESTS}/", FOLDER) if _is_checkout(root) else (f"{_POLICY_TESTS}/",)
+    # In a checkout of jobgen, which the jobgen that runs may not come from, packs are not in force either.
+    is_checkout = (root / "jobgen/repo/layout.py").is_file()
+    others = (f"{_POLICY_TESTS}/", FOLDER) if is_checkout else (f"{_POLICY_TESTS}/",)
     for entry in _walk_layers(root, POLICIES):
         if entry.finding or not entry.path.startswith(others):
-            yield entry
-
-
-def _find_shipped_policies(home: Path) -> Iterator[FileEntry]:
-    """Find the shipped policies that are always on. The folders of packs and of tests are not even listed."""
-    others = (_POLICY_TESTS, FOLDER.rstrip("/"))
-    inside = os.path.join(os.path.realpath(home), "")
-    full = os.path.join(home, "policies")
-    for entry in walk_folder(full, "policies", MANIFEST_SUFFIXES, inside, others.__contains__):
-        if not entry.skipped:
             yield entry
 
 
@@ -348,20 +314,13 @@ def is_home(root: Folder) -> bool:
     return find_shipped("policies").parent == root
 
 
-def _is_checkout(root: Folder) -> bool:
-    """Return True if a repository is a checkout of jobgen, which the jobgen that runs may not come from."""
-    return (root / "jobgen/repo/layout.py").is_file()
-
-
 def read_settings(root: Folder) -> File | None:
     """Read the settings file, if there is one."""
     if isinstance(root, CommitPath):
-        from jobgen.repo.commit import read_committed
-
         file = root / SETTINGS
         return read_file(read_committed(file, SETTINGS, root)) if file.exists() or file.leads_out() else None
     full = os.path.join(root, SETTINGS)
-    return read_path(full, SETTINGS, root) if exists(str(full)) or is_file(full) else None
+    return files.read_path(full, SETTINGS, root) if exists(str(full)) or is_file(full) else None
 
 
 _CUTOFF = 0.7
@@ -377,58 +336,42 @@ _FOLDERS = {"TrainingJob": "jobs", "Overlay": "overlays", "Team": "teams", "JobT
 
 
 def find_misnamed(root: Path, patterns: Sequence[ExcludePattern]) -> Iterator[FileEntry]:
-    """Return a finding for each file at the root, and for each such folder; `patterns` are what the settings exclude.
-
-    The finding of a folder is at its first object.
-    """
+    """Return a finding for each misplaced file at the root, and for the first object of each misnamed folder."""
     try:
         paths = list_paths(str(root), "")
     except OSError:
         return
-    files = [path for path in paths if path.endswith(MANIFEST_SUFFIXES) and not is_excluded(path, patterns)]
-    for path in files[:_MAX_MISNAMED]:
-        folder = _find_folder(root / path)
+    manifests = [path for path in paths if path.endswith(MANIFEST_SUFFIXES) and not is_excluded(path, patterns)]
+    for path in manifests[:_MAX_MISNAMED]:
+        full = str(root / path)
+        text = "" if is_link(full) else read_start(full, _HEAD_BYTES).decode("utf-8", "replace")
+        kind = _KIND.search(text) if _OWN.search(text) else None
+        folder = _FOLDERS.get(kind[1], "") if kind else ""
         if folder:
-            yield report_unread_path(path, f"the file is not read; move it to `{folder}/`, or list it in `exclude`")
+            message = f"the file is not read; move it to `{folder}/`, or list it in `exclude`"
+            yield files.report_unread_path(path, message)
     for name in (path[:-1] for path in paths if path.endswith("/")):
-        if name in (*SOURCE_FOLDERS, *DEPENDENCY_FOLDERS) or has_settings(root / name):
+        if name in (*SOURCE_FOLDERS, *files.DEPENDENCY_FOLDERS) or has_settings(root / name):
             continue
         meant = _find_meant(name)
-        path = _find_object(root, name, patterns) if meant else ""
-        if path:
-            message = f"the file is not read: jobgen reads `{meant}/`, not `{name}/`; move it, or list it in `exclude`"
-            yield report_unread_path(path, message)
-
-
-def _find_folder(path: Path) -> str:
-    """Return the folder that the first object of a file belongs in; empty if it is none of jobgen, or a link."""
-    if is_link(str(path)):
-        return ""
-    text = read_start(str(path), _HEAD_BYTES).decode("utf-8", "replace")
-    kind = _KIND.search(text) if _OWN.search(text) else None
-    return _FOLDERS.get(kind[1], "") if kind else ""
+        entries = islice(walk_files(root, name, MANIFEST_SUFFIXES), _MAX_MISNAMED) if meant else ()
+        for entry in entries:
+            is_read = not is_excluded(entry.path, patterns)
+            if is_read and _OBJECT.search(read_start(entry.full, _HEAD_BYTES).decode("utf-8", "replace")):
+                message = (
+                    f"the file is not read: jobgen reads `{meant}/`, not `{name}/`; move it, or list it in `exclude`"
+                )
+                yield files.report_unread_path(entry.path, message)
+                break
 
 
 def _find_meant(name: str) -> str:
     """Return the folder of jobgen that a name is a misspelling of; empty if it is none."""
-    if not any(_share_letters(name.lower(), folder) for folder in SOURCE_FOLDERS):
+    lowered = name.lower()
+    common = {folder: (Counter(folder) & Counter(lowered)).total() for folder in SOURCE_FOLDERS}
+    if not any(2 * count >= _CUTOFF * (len(lowered) + len(folder)) for folder, count in common.items()):
         return ""
     # Imported late: most folders have other names.
     from jobgen.model.suggest import find_closest
 
     return find_closest(name, list(SOURCE_FOLDERS), _CUTOFF)
-
-
-def _share_letters(one: str, other: str) -> bool:
-    """Return True if two names have enough letters in common to be similar."""
-    return 2 * sum((Counter(one) & Counter(other)).values()) >= _CUTOFF * (len(one) + len(other))
-
-
-def _find_object(root: Path, folder: str, patterns: Sequence[ExcludePattern]) -> str:
-    """Return the first file of a folder with an object for jobgen; empty if there is none among the first files."""
-    for entry in islice(walk_files(root, folder, MANIFEST_SUFFIXES), _MAX_MISNAMED):
-        if is_excluded(entry.path, patterns):
-            continue
-        if _OBJECT.search(read_start(entry.full, _HEAD_BYTES).decode("utf-8", "replace")):
-            return entry.path
-    return ""

@@ -12,10 +12,8 @@ from jobgen.model.lazy_re import lazy_pattern
 
 LOCK = "jobgen.lock.json"
 """Lists the files of an environment that jobgen wrote; it never touches any other file in the folder."""
-
 TREE = "rendered"
 """The folder of the tree that `jobgen gitops` configures, and that `jobgen lint` checks."""
-
 KUSTOMIZATION = "kustomization.yaml"
 ATTRIBUTES = ".gitattributes"
 
@@ -46,22 +44,14 @@ class LockFile(NamedTuple):
         if not self.files:
             return None
         tool, layers, jobs = self.origin
-        made: dict[str, str | Mapping[str, str]] = {
-            "tool": tool,
-            "layers": layers,
-            "jobs": jobs,
-            "files": self.files,
-        }
-        lines = [f'"{name}": {_format_entry(value)}' for name, value in made.items() if value]
-        return "{\n  " + ",\n  ".join(('"version": 1', *lines)) + "\n}\n"
-
-
-def _format_entry(value: str | Mapping[str, str]) -> str:
-    """A text, or a mapping with a line for each key: what `json.dumps` with `indent` returns, in less time."""
-    if isinstance(value, str):
-        return json.dumps(value)
-    body = json.dumps(dict(sorted(value.items())), separators=(",\n    ", ": "))
-    return f"{{\n    {body[1:-1]}\n  }}"
+        lines = ['"version": 1']
+        lines += [f'"{name}": {json.dumps(text)}' for name, text in (("tool", tool), ("layers", layers)) if text]
+        for name, listed in (("jobs", jobs), ("files", self.files)):
+            if listed:
+                # What `json.dumps` with `indent` returns, in less time.
+                body = json.dumps(dict(sorted(listed.items())), separators=(",\n    ", ": "))
+                lines.append(f'"{name}": {{\n    {body[1:-1]}\n  }}')
+        return "{\n  " + ",\n  ".join(lines) + "\n}\n"
 
 
 def parse_lock(text: str) -> LockFile | None:

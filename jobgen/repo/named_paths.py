@@ -11,32 +11,15 @@ from jobgen.engine.inputs import exists, exists_itself, is_folder, read_start, r
 from jobgen.model.data import Location
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_WALKED_BYTES, MAX_WALKED_ENTRIES, MAX_WALKED_FILES
+from jobgen.repo import files
 from jobgen.repo.atomic import links_outside
-from jobgen.repo.commit import CommitPath, Folder
-from jobgen.repo.files import (
-    DEPENDENCIES,
-    DEPENDENCY_FOLDERS,
-    EXCLUDED,
-    HELM_CHART,
-    LINKED,
-    MANIFEST_SUFFIXES,
-    OTHER_REPOSITORY,
-    File,
-    FileEntry,
-    measure_file,
-    read_file,
-    read_path,
-    report_link_outside,
-    report_missing_path,
-    report_too_many_files,
-)
+from jobgen.repo.commit import CommitPath, Folder, find_committed, read_committed
+from jobgen.repo.files import MANIFEST_SUFFIXES, File, FileEntry
 from jobgen.repo.lock import KUSTOMIZATION, LOCK
 from jobgen.repo.root import find_root
 from jobgen.repo.walk import CHART_FOLDERS, walk_folder
 
 _BASELINE = lazy_pattern(r'\s*\{\s*"version":\s*[0-9]+,\s*"(?:findings|paths)":\s*\[')
-_BASELINE_START = 200
-"""Bytes at the start of a file that show whether it is a baseline."""
 
 
 def find_manifests(folder: Folder, path: str) -> Iterator[FileEntry]:
@@ -51,19 +34,19 @@ def find_files(folder: Folder, path: str, is_excluded: Callable[[str], bool] = l
     """
     if isinstance(folder, CommitPath):
         for entry in _find_committed_manifests(folder, path):
-            yield FileEntry(entry.path, skipped=EXCLUDED) if is_excluded(entry.path) else entry
+            yield FileEntry(entry.path, skipped=files.EXCLUDED) if is_excluded(entry.path) else entry
         return
     full = os.path.join(folder, path)
     root = find_root(Path(folder).resolve())
     if root is not None and links_outside(full, root):
-        yield report_link_outside(path)
+        yield files.report_link_outside(path)
         return
     if not exists_itself(full):
-        yield report_missing_path(path)
+        yield files.report_missing_path(path)
         return
     if not is_folder(full):
         # The files that jobgen writes next to the objects of a tree may be named like others, by a hook for example.
-        excluded = EXCLUDED if is_excluded(path) else ""
+        excluded = files.EXCLUDED if is_excluded(path) else ""
         yield FileEntry(path, full, skipped=excluded, optional=_is_own_output(full))
         return
     yield from _find_in_folder(full, path, is_excluded)
@@ -71,28 +54,26 @@ def find_files(folder: Folder, path: str, is_excluded: Callable[[str], bool] = l
 
 def _find_in_folder(full: str, path: str, is_excluded: Callable[[str], bool]) -> Iterator[FileEntry]:
     """Find what is below a folder on disk, or only the finding that it holds too much."""
-    inside = real_path(full) + os.sep
     base = os.path.normpath(path).replace(os.sep, "/")
     found: list[FileEntry] = []
     size = 0
-    for count, entry in enumerate(walk_folder(full, base, MANIFEST_SUFFIXES, inside, is_excluded, any_files=True)):
-        found.append(_without_dot(entry) if base == "." else entry)
-        size += measure_file(entry)
+    walked = walk_folder(full, base, MANIFEST_SUFFIXES, real_path(full) + os.sep, is_excluded, any_files=True)
+    for count, entry in enumerate(walked):
+        found.append(entry)
+        if base == ".":
+            shown = entry.path.removeprefix("./")
+            finding = entry.finding and entry.finding._replace(location=Location(shown))
+            found[-1] = entry._replace(path=shown, finding=finding)
+        size += files.measure_file(entry)
         if count >= MAX_WALKED_ENTRIES or size > MAX_WALKED_BYTES:
             # The sizes of files are not recorded.
             refuse_reuse()
-            yield report_too_many_files(path)
+            yield files.report_too_many_files(path)
             return
     if sum(not entry.skipped for entry in found) > MAX_WALKED_FILES:
-        yield report_too_many_files(path)
+        yield files.report_too_many_files(path)
     else:
         yield from found
-
-
-def _without_dot(entry: FileEntry) -> FileEntry:
-    path = entry.path.removeprefix("./")
-    finding = entry.finding and entry.finding._replace(location=Location(path))
-    return entry._replace(path=path, finding=finding)
 
 
 def _is_own_output(full: str) -> bool:
@@ -100,20 +81,17 @@ def _is_own_output(full: str) -> bool:
     folder, name = os.path.split(full)
     if name == KUSTOMIZATION:
         return exists(os.path.join(folder, LOCK))
-    return name == LOCK or (name.endswith(".json") and _is_baseline(read_start(full, _BASELINE_START)))
-
-
-def _is_baseline(start: bytes) -> bool:
-    return _BASELINE.match(start.decode("latin-1")) is not None
+    start = read_start(full, 200).decode("latin-1") if name.endswith(".json") and name != LOCK else ""
+    return name == LOCK or _BASELINE.match(start) is not None
 
 
 def _skip_committed(top: CommitPath, below: str) -> str:
     """Return why a file of a commit is not read, as `walk_folder` does on disk."""
     folders = below.split("/")[:-1]
-    if not DEPENDENCY_FOLDERS.isdisjoint(folders):
-        return DEPENDENCIES
+    if not files.DEPENDENCY_FOLDERS.isdisjoint(folders):
+        return files.DEPENDENCIES
     charts = ["/".join((*folders[:index], "Chart.yaml")) for index, name in enumerate(folders) if name in CHART_FOLDERS]
-    return HELM_CHART if any((top / chart).exists() for chart in charts) else ""
+    return files.HELM_CHART if any((top / chart).exists() for chart in charts) else ""
 
 
 def read_lines(folders: Iterable[Path], path: str) -> list[str]:
@@ -126,24 +104,20 @@ def read_first(folders: Iterable[Folder], path: str) -> File | None:
     """Read the file at a path in the first folder where it can be read."""
     for folder in folders:
         if isinstance(folder, CommitPath):
-            from jobgen.repo.commit import read_committed
-
-            found = read_file(read_committed(folder / path, path, folder.resolve()))
+            found = files.read_file(read_committed(folder / path, path, folder.resolve()))
         else:
-            found = read_path(os.path.join(folder, path), path, folder)
+            found = files.read_path(os.path.join(folder, path), path, folder)
         if not found.finding:
             return found
     return None
 
 
 def _find_committed_manifests(folder: CommitPath, path: str) -> Iterator[FileEntry]:
-    from jobgen.repo.commit import find_committed, read_committed
-
     full = folder / path
     root = find_root(folder.resolve())
     is_inside = root is not None and posixpath.normpath(full.path).startswith(posixpath.join(root.path, ""))
     if not (full.exists() or full.is_symlink()):
-        yield report_missing_path(path)
+        yield files.report_missing_path(path)
         return
     if not full.is_dir():
         is_metadata = full.name == LOCK or (full.name == KUSTOMIZATION and (full.parents[0] / LOCK).exists())
@@ -152,16 +126,16 @@ def _find_committed_manifests(folder: CommitPath, path: str) -> Iterator[FileEnt
         return
     top = full.resolve()
     if root and is_inside and not top.is_relative_to(root):
-        yield report_link_outside(path)
+        yield files.report_link_outside(path)
         return
     base = posixpath.normpath(path)
     for below, entry in top.walk():
         shown = below if base == "." else f"{base}/{below}"
         if not (entry.is_file or entry.is_link):
-            yield FileEntry(shown, skipped=OTHER_REPOSITORY)
+            yield FileEntry(shown, skipped=files.OTHER_REPOSITORY)
         elif reason := _skip_committed(top, below):
             yield FileEntry(shown, skipped=reason)
         else:
             found = find_committed(top / below, entry, shown, MANIFEST_SUFFIXES, top)
             is_linked = found.finding is not None and found.finding.rule == "linked-folder"
-            yield FileEntry(shown, skipped=LINKED) if is_linked else found._replace(optional=True)
+            yield FileEntry(shown, skipped=files.LINKED) if is_linked else found._replace(optional=True)

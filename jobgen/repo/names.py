@@ -29,9 +29,6 @@ _NAME = (
 )
 _FLOW_NAME = lazy_pattern(rf"(?:[{{,]|^)\s*{_NAME}")
 _NEXT_KEY = lazy_pattern(r"^(?=[^\s#])", re.MULTILINE)
-_MAX_METADATA = 4000
-"""How many characters of the metadata are searched."""
-_NO_JOBS = ("Overlay", "Team")
 
 
 def list_environments(root: Path) -> list[str]:
@@ -45,7 +42,13 @@ def list_environments(root: Path) -> list[str]:
         parts = entry.path.split("/")
         if len(parts) > 2:
             found.add(parts[1])
-            extended |= _find_extended(entry) - {parts[1]}
+            content = read_file(entry).content
+            # Few files extend other overlays.
+            for document in _read_documents(content) if b"extends" in content else ():
+                spec = document.get("spec")
+                names = spec.get("extends") if isinstance(spec, dict) else None
+                listed = names if isinstance(names, list) else []
+                extended |= {name for name in listed if isinstance(name, str)} - {parts[1]}
     return sorted(found - extended or found)
 
 
@@ -59,7 +62,7 @@ def list_teams(root: Path) -> list[str]:
 
 def list_jobs(root: Path) -> list[str]:
     """The names in the text of the files in jobs/."""
-    return sorted({name for kind, name in _find_names(layout.find_jobs(root)) if kind not in _NO_JOBS})
+    return sorted({name for kind, name in _find_names(layout.find_jobs(root)) if kind not in ("Overlay", "Team")})
 
 
 def list_policies(root: Path) -> list[str]:
@@ -69,7 +72,6 @@ def list_policies(root: Path) -> list[str]:
 
 
 def _find_names(entries: Iterable[FileEntry]) -> Iterator[tuple[str, str]]:
-    """Yield the kind and the name of each object."""
     for entry in islice(entries, MAX_WALKED_FILES):
         content = read_file(entry).content
         text = content.decode("utf-8", "replace").replace("\r\n", "\n")
@@ -87,7 +89,7 @@ def _find_name(document: str) -> str:
     found = _METADATA.search(document)
     if found is None:
         return ""
-    inner = document[found.end() : found.end() + _MAX_METADATA]
+    inner = document[found.end() : found.end() + 4000]
     if found[1]:
         name = _FLOW_NAME.search(_INNER.sub("", inner).partition("}")[0])
     else:
@@ -105,14 +107,6 @@ def _list_objects(document: Any) -> Iterator[tuple[str, str]]:
         name = metadata.get("name") if isinstance(metadata, dict) else None
         if isinstance(name, str) and name:
             yield str(each.get("kind")), name
-
-
-def _find_extended(entry: FileEntry) -> set[str]:
-    """The names of the overlays that a file extends; few files do."""
-    content = read_file(entry).content
-    specs = [document.get("spec") for document in _read_documents(content)] if b"extends" in content else []
-    listed = [spec.get("extends") for spec in specs if isinstance(spec, dict)]
-    return {name for names in listed if isinstance(names, list) for name in names if isinstance(name, str)}
 
 
 def _read_settings(root: Path) -> dict[str, Any]:

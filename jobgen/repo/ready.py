@@ -20,7 +20,6 @@ _PACKAGE = Path(__file__).parent.parent
 FOLDER = _PACKAGE / "data" / "ready"
 DOCUMENTS, EXPRESSIONS = "documents", "expressions"
 _MAKERS = {DOCUMENTS: "yamlio/read", EXPRESSIONS: "check/cel"}
-"""The folder of the code that makes each table."""
 
 
 def find_documents(content: bytes) -> list[dict[str, Any]] | None:

@@ -23,23 +23,14 @@ from jobgen.repo.root import SOURCE_FOLDERS
 STAGE = ".jobgen-stage"
 """The folder in which files are written before they replace others."""
 MAX_LOCK_BYTES = 64 * 1024 * 1024
-_INPUTS = ("jobgen.yaml", "jobs", "overlays")
 
 
 def find_environments(folder: Folder) -> list[str]:
     """Find the environments that an earlier run wrote below a folder; the unnamed one is the folder itself."""
     if not describe_path(folder).endswith(FOLDER):
         return []
-    names = [name for name in list_folder_names(folder) if _is_own_folder(folder / name) and _has_lock(folder / name)]
-    return sorted([*names, ""] if _has_lock(folder) else names)
-
-
-def _has_lock(folder: Folder) -> bool:
-    return describe_path(folder / LOCK) != MISSING
-
-
-def _is_own_folder(path: Folder) -> bool:
-    return describe_path(path) == FOLDER
+    names = [name for name in list_folder_names(folder) if describe_path(folder / name) == FOLDER]
+    return sorted(name for name in (*names, "") if describe_path(folder / name / LOCK) != MISSING)
 
 
 def list_own_files(folder: Folder, lock: LockFile) -> Iterator[str]:
@@ -60,7 +51,7 @@ def list_files(folder: Folder) -> Iterator[str]:
     pending = [("", folder)]
     while pending:
         path, current = pending.pop()
-        if _is_own_folder(current):
+        if describe_path(current) == FOLDER:
             below = [(f"{path}/{name}" if path else name, current / name) for name in list_folder_names(current)]
             pending += sorted(below, key=lambda pair: pair[0], reverse=True)
         elif path:
@@ -69,7 +60,7 @@ def list_files(folder: Folder) -> Iterator[str]:
 
 def is_jobs_repository(folder: Folder) -> bool:
     """Return True if the folder of an environment is a jobs repository itself."""
-    return not all(describe_path(folder / name).endswith(MISSING) for name in _INPUTS)
+    return not all(describe_path(folder / name).endswith(MISSING) for name in ("jobgen.yaml", "jobs", "overlays"))
 
 
 def read_content(path: Folder, limit: int = MAX_BYTES) -> bytes | None:
@@ -85,9 +76,7 @@ def read_content(path: Folder, limit: int = MAX_BYTES) -> bytes | None:
 
 _SOURCES = tuple(f"{folder}/" for folder in SOURCE_FOLDERS)
 _STALE_AND_EDITED = "is not wanted any more, but was changed after jobgen wrote it; move it, or remove it"
-
 _Sync = Callable[[Iterable[str]], None]
-
 Files = Mapping[str, str]
 """The text of every file of an environment, by `<namespace>/<file>`."""
 
@@ -110,9 +99,7 @@ class Drift:
     edited: frozenset[str] = field(default=frozenset(), compare=False)
     """The changed files that were edited since jobgen wrote them."""
     existing_objects: int = field(default=0, compare=False)
-    """The number of objects of jobgen on disk."""
     wanted_objects: int = field(default=0, compare=False)
-    """The number of objects that are wanted."""
     tool: str = ""
     """The version of jobgen that wrote the tree, if that is the only difference."""
     unlisted: tuple[str, ...] = field(default=(), compare=False)
@@ -127,16 +114,8 @@ class Drift:
 _NO_EXTRAS = TreeExtras()
 
 
-def _skip_sync(_: Iterable[str]) -> None:
-    pass
-
-
 class IncompleteWriteError(Exception):
     """The disk failed while files were replaced: each file is old or new, and the next run completes the rest."""
-
-
-class _NoLockError(Exception):
-    """The lock file cannot be used; the message gives the reason."""
 
 
 def compare_tree(
@@ -149,57 +128,53 @@ def compare_tree(
 def _compare(folder: Path, wanted: Files, env: str, extras: TreeExtras, *, partial: bool) -> _Comparison:
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         return _Comparison(Drift(foreign=(("", _find_obstacle(folder)),)))
-    try:
-        lock = _read_lock(folder)
-    except _NoLockError as bad:
-        return _Comparison(Drift(foreign=((LOCK, str(bad)),)))
-    plan = _make_plan(lock, wanted, env, extras, partial=partial)
-
-    def is_edited(path: str) -> bool:
-        return _is_edited(folder / path, lock, path)
-
+    lock = _read_lock(folder)
+    if isinstance(lock, str):
+        return _Comparison(Drift(foreign=((LOCK, lock),)))
+    texts, new = _make_plan(lock, wanted, env, extras, partial=partial)
     # In a jobs repository, kustomization.yaml and .gitattributes may be those of the repository.
     is_repository = is_jobs_repository(folder)
-    namespaces = {path.partition("/")[0] for path in plan.texts if is_object_path(path)}
+    namespaces = {path.partition("/")[0] for path in texts if is_object_path(path)}
     blocked = {name: why for name in sorted(namespaces) if (why := _find_obstacle(folder / name))}
     found: dict[str, list[str]] = {"missing": [], "changed": []}
     foreign = list(blocked.items())
-    for path, text in sorted(plan.texts.items()):
-        known = path in lock.files and not (is_repository and not is_object_path(path) and is_edited(path))
+    for path, text in sorted(texts.items()):
+        known = path in lock.files and not (
+            is_repository and not is_object_path(path) and _is_edited(folder, lock, path)
+        )
         state = "" if path.partition("/")[0] in blocked else _compare_file(f"{folder}/{path}", text, known=known)
         if state in found:
             found[state].append(path)
         elif state:
             foreign.append((path, state))
-    unwanted = [path for path in sorted(lock.files) if path not in plan.lock.files and _is_file_inside(folder, path)]
+    unwanted = [path for path in sorted(lock.files) if path not in new.files and _is_file_inside(folder, path)]
     # A lock file may list files that jobgen did not write. Only the content shows that nothing is lost.
-    stale = [path for path in unwanted if not is_edited(path)]
+    stale = [path for path in unwanted if not _is_edited(folder, lock, path)]
     foreign += [(path, _STALE_AND_EDITED) for path in unwanted if path not in stale]
     same = not (foreign or stale or any(found.values()))
-    tool, wanted_lock = "", plan.lock.text()
+    tool, wanted_lock = "", new.text()
     if same and _read_lock_text(folder) != wanted_lock:
-        renamed = plan.lock._replace(origin=plan.lock.origin._replace(tool=lock.origin.tool))
+        renamed = new._replace(origin=new.origin._replace(tool=lock.origin.tool))
         if lock.origin.tool and _read_lock_text(folder) == renamed.text():
             tool = lock.origin.tool
         else:
             found["changed"].append(LOCK)
-    edited = frozenset(path for path in found["changed"] if path != LOCK and is_edited(path))
+    edited = frozenset(path for path in found["changed"] if path != LOCK and _is_edited(folder, lock, path))
     existing = sum(1 for path in lock.files if is_object_path(path) and _is_file_inside(folder, path))
-    wanted_objects = sum(map(is_object_path, plan.lock.files))
-    missing, changed = tuple(found["missing"]), tuple(found["changed"])
-    named = {*lock.files, *plan.lock.files, *dict(foreign), LOCK}
-    unlisted = tuple(path for path in list_own_files(folder, lock) if path not in named)
-    digest = compute_digest(wanted_lock) if wanted_lock else ""
-    counts = (existing, wanted_objects)
-    drift = Drift(missing, changed, tuple(stale), tuple(foreign), edited, *counts, tool, unlisted, digest)
-    return _Comparison(drift, lock, plan)
-
-
-class _Plan(NamedTuple):
-    """The wanted state of a folder: the texts to write, and the lock file that lists all files."""
-
-    texts: Files = MappingProxyType({})
-    lock: LockFile = LockFile()
+    named = {*lock.files, *new.files, *dict(foreign), LOCK}
+    drift = Drift(
+        tuple(found["missing"]),
+        tuple(found["changed"]),
+        tuple(stale),
+        tuple(foreign),
+        edited=edited,
+        existing_objects=existing,
+        wanted_objects=sum(map(is_object_path, new.files)),
+        tool=tool,
+        unlisted=tuple(path for path in list_own_files(folder, lock) if path not in named),
+        lock=compute_digest(wanted_lock) if wanted_lock else "",
+    )
+    return _Comparison(drift, lock, texts, new)
 
 
 class _Comparison(NamedTuple):
@@ -207,17 +182,18 @@ class _Comparison(NamedTuple):
 
     drift: Drift
     lock: LockFile = LockFile()
-    plan: _Plan = _Plan()
+    texts: Files = MappingProxyType({})
+    wanted: LockFile = LockFile()
 
 
-def _make_plan(lock: LockFile, wanted: Files, env: str, extras: TreeExtras, *, partial: bool) -> _Plan:
+def _make_plan(lock: LockFile, wanted: Files, env: str, extras: TreeExtras, *, partial: bool) -> tuple[Files, LockFile]:
     kept = {path: known for path, known in lock.files.items() if is_object_path(path)} if partial else {}
     objects = sorted({*kept, *wanted})
     texts = {**wanted, **(extras.files(env, objects) if objects else {})}
     origin = extras.origins.get(env, Origin())
     jobs = {path: known for path, known in lock.origin.jobs.items() if path in kept}
     files = {**kept, **{path: compute_digest(text) for path, text in texts.items()}}
-    return _Plan(texts, LockFile(files, origin._replace(jobs={**jobs, **origin.jobs})))
+    return texts, LockFile(files, origin._replace(jobs={**jobs, **origin.jobs}))
 
 
 def write_tree(
@@ -235,7 +211,7 @@ def write_tree(
     lock file lists old and new ones, so the next run completes an interrupted one. Concurrent runs wait for each other.
     With `fsync`, the same holds after a power failure.
     """
-    sync = sync_folders if fsync else _skip_sync
+    sync: _Sync = sync_folders if fsync else lambda _: None
     with _lock_folder(folder, sync):
         compared = {env: _compare(folder / env, files, env, extras, partial=partial) for env, files in wanted.items()}
         drifts = {env: found.drift for env, found in compared.items()}
@@ -314,11 +290,11 @@ def _is_file_inside(folder: Path, path: str) -> bool:
 
 def _stage(folder: Path, compared: _Comparison) -> list[str]:
     """Write all new files into the staging folder, numbered in the order of the drift, and return their paths."""
-    drift, lock, plan = compared
+    drift, lock, wanted, new = compared
     (folder / STAGE).mkdir(parents=True)
-    texts = {str(number): plan.texts[path] for number, path in enumerate(_files_to_write(drift))}
-    texts["both"] = LockFile({**lock.files, **plan.lock.files}, plan.lock.origin).text() or ""
-    final = plan.lock.text()
+    texts = {str(number): wanted[path] for number, path in enumerate(_files_to_write(drift))}
+    texts["both"] = LockFile({**lock.files, **new.files}, new.origin).text() or ""
+    final = new.text()
     if final is not None:
         texts["lock"] = final
     paths = [f"{folder}/{STAGE}/{name}" for name in texts]
@@ -379,21 +355,19 @@ def _remove_empty_folders(folder: Path, top: Path) -> None:
             folder = folder.parent
 
 
-def _read_lock(folder: Path) -> LockFile:
-    """Read the lock file of an earlier run."""
+def _read_lock(folder: Path) -> LockFile | str:
+    """Read the lock file of an earlier run; return the reason if it cannot be used."""
     if os.path.lexists(folder / LOCK) and ((folder / LOCK).is_symlink() or not (folder / LOCK).is_file()):
-        raise _NoLockError("is not a file of jobgen; remove it")
+        return "is not a file of jobgen; remove it"
     text = _read_lock_text(folder)
     if text is None:
         return LockFile()
     lock = parse_lock(text)
     if lock is None:
-        remedy = "restore it, or delete the folder and render it again"
-        raise _NoLockError(f"does not list the files of jobgen; {remedy}")
-    if not is_jobs_repository(folder):
-        return lock
+        return "does not list the files of jobgen; restore it, or delete the folder and render it again"
     # jobgen writes nothing into the folders that it reads.
-    return lock._replace(files={path: known for path, known in lock.files.items() if not path.startswith(_SOURCES)})
+    left_out = _SOURCES if is_jobs_repository(folder) else ()
+    return lock._replace(files={path: known for path, known in lock.files.items() if not path.startswith(left_out)})
 
 
 def _read_lock_text(folder: Path) -> str | None:
@@ -405,9 +379,9 @@ def _read_lock_text(folder: Path) -> str | None:
         return None
 
 
-def _is_edited(full: Path, lock: LockFile, path: str) -> bool:
+def _is_edited(folder: Folder, lock: LockFile, path: str) -> bool:
     """Return True if a file was edited since jobgen wrote it, according to the lock file."""
-    content = read_content(full)
+    content = read_content(folder / path)
     return content is None or compute_digest(content.decode("utf-8", "surrogateescape")) != lock.files.get(path)
 
 
@@ -433,8 +407,9 @@ def find_tree_faults(tree: Folder, known: Container[str] | None = None) -> Itera
     these, a folder without any lock is no tree.
     """
     what = describe_path(tree)
+    if what.startswith("link"):
+        yield TreeFault("", False, _LINK)
     if what != FOLDER:
-        yield from [TreeFault("", False, _LINK)] if what.startswith("link") else ()
         return
     environments = find_environments(tree)
     for env in environments:
@@ -483,9 +458,7 @@ def _find_faults(tree: Folder, env: str, others: tuple[str, ...]) -> Iterator[Tr
             continue
         if path not in lock.files:
             yield TreeFault(f"{prefix}{path}", False, f"{LOCK} does not list the file, so {_NOT_OURS}")
-            continue
-        content = read_content(folder / path)
-        if content is None or compute_digest(content.decode("utf-8", "surrogateescape")) != lock.files[path]:
+        elif _is_edited(folder, lock, path):
             yield TreeFault(f"{prefix}{path}", True, f"the file was changed after jobgen wrote it; {_REMEDY}")
     for path in sorted(lock.files.keys() - found):
         # In a jobs repository, not all files are listed.

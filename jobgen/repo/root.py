@@ -17,14 +17,11 @@ if TYPE_CHECKING:
     from jobgen.engine.store import Store
 
 SETTINGS = "jobgen.yaml"
-_WORKFLOWS = (".github", "workflows")
 _OWN_MARKS = {
-    "jobs": (b"jobgen.dev",),
-    "overlays": (b"jobgen.dev",),
+    **dict.fromkeys(("jobs", "overlays", "teams"), (b"jobgen.dev",)),
     "policies": (b"AdmissionPolicy",),
     "runtimes": (b"TrainingRuntime",),
     "schemas": (b"platform:", b'"x-kubernetes-', b'"properties"'),
-    "teams": (b"jobgen.dev",),
 }
 """A text that files have which jobgen reads in a folder."""
 _USUAL_FOLDERS = ("docs", "exported", "manifests", "rendered", "site", "tests")
@@ -67,29 +64,24 @@ def holds_layers(root: Folder, top: str) -> bool:
     """
     if is_repository(root) or has_own_files(root, top):
         return True
-    return has_settings(root) and not _holds_kustomizations(root, top)
-
-
-def _holds_kustomizations(root: Folder, top: str) -> bool:
-    """Return True if a folder has kustomizations, so that its files are theirs."""
+    if not has_settings(root):
+        return False
+    # If a folder has kustomizations, its files are theirs.
     entries = islice(walk_files(root, top, MANIFEST_SUFFIXES), _MAX_SEARCHED)
-    return any(entry.path.rpartition("/")[2].startswith("kustomization.") for entry in entries)
+    return not any(entry.path.rpartition("/")[2].startswith("kustomization.") for entry in entries)
 
 
 def is_repository(folder: Folder) -> bool:
     """Return True if a folder is a jobs repository: it has settings and jobs, specs of jobgen, or nothing but jobs."""
     if not exists_as(folder / "jobs", is_folder):
         return has_own_files(folder, "overlays")
-    return has_settings(folder) or not _has_other_folders(folder) or has_own_files(folder, "jobs")
-
-
-def _has_other_folders(folder: Folder) -> bool:
-    """Return True if a folder has others than a jobs repository has."""
+    if has_settings(folder):
+        return True
     if isinstance(folder, CommitPath):
         names = {each.name for each in folder.iterdir() if each.is_dir() and not each.name.startswith(".")}
     else:
         names = {name.rstrip("/") for name in list_paths(str(folder), "") if name.endswith("/")}
-    return bool(names - {*SOURCE_FOLDERS, *_USUAL_FOLDERS})
+    return names <= {*SOURCE_FOLDERS, *_USUAL_FOLDERS} or has_own_files(folder, "jobs")
 
 
 def lacks_jobs(root: Folder) -> bool:
@@ -106,16 +98,13 @@ def has_own_files(root: Folder, top: str) -> bool:
 
 def find_settings(start: Folder) -> Folder | None:
     """The nearest folder at or above `start` with a jobgen.yaml."""
-    folder: Folder
-    for folder in (start, *start.parents):
-        if has_settings(folder):
-            return folder
-    return None
+    folders: Iterable[Folder] = (start, *start.parents)
+    return next(filter(has_settings, folders), None)
 
 
 def has_settings(folder: Folder) -> bool:
     """True if a folder has a jobgen.yaml of settings; in `.github/workflows`, a file of that name is a workflow."""
-    return tuple(folder.parts[-2:]) != _WORKFLOWS and exists_as(folder / SETTINGS, is_file)
+    return tuple(folder.parts[-2:]) != (".github", "workflows") and exists_as(folder / SETTINGS, is_file)
 
 
 def exists_as(path: Folder, check: Callable[[str], bool]) -> bool:
@@ -135,19 +124,17 @@ def find_files_of_other_repositories(files: Iterable[str], root: Folder) -> set[
         folder = os.path.dirname(real_path(file) if is_link(file) else file)
         by_folder.setdefault(folder, []).append(file)
     for folder, several in by_folder.items():
-        if _is_in_other_repository(_resolve_folder(folder, parents), known):
+        parent, name = os.path.split(folder)
+        if name in ("", ".", "..") or is_link(folder):
+            resolved = real_path(folder)
+        else:
+            # The paths of siblings without links differ in their names only.
+            if parent not in parents:
+                parents[parent] = real_path(parent)
+            resolved = os.path.join(parents[parent], name)
+        if _is_in_other_repository(resolved, known):
             found.update(several)
     return found
-
-
-def _resolve_folder(folder: str, parents: dict[str, str]) -> str:
-    """The path of a folder without links. Those of its siblings differ in their names only."""
-    parent, name = os.path.split(folder)
-    if name in ("", ".", "..") or is_link(folder):
-        return real_path(folder)
-    if parent not in parents:
-        parents[parent] = real_path(parent)
-    return os.path.join(parents[parent], name)
 
 
 def _is_in_other_repository(folder: str, known: dict[str, bool]) -> bool:

@@ -11,34 +11,13 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.engine.inputs import (
-    Entry,
-    exists,
-    exists_itself,
-    is_file,
-    is_folder,
-    is_link,
-    list_folder,
-    real_path,
-)
+from jobgen.engine.inputs import Entry, exists, exists_itself, is_file, is_folder, is_link, list_folder, real_path
 from jobgen.model.limits import MAX_WALKED_ENTRIES
-from jobgen.repo.commit import CommitPath, Folder
-from jobgen.repo.files import (
-    DEPENDENCIES,
-    DEPENDENCY_FOLDERS,
-    EXCLUDED,
-    HELM_CHART,
-    HIDDEN,
-    LINKED,
-    LINKED_FOLDER,
-    OTHER_EXTENSION,
-    OTHER_REPOSITORY,
-    FileEntry,
-    report_file,
-    report_link_outside,
-)
+from jobgen.repo import files
+from jobgen.repo.commit import CommitPath, Folder, walk_committed
+from jobgen.repo.files import FileEntry
 
-_ANY_FOLDERS = "**"
+ANY_FOLDERS = "**"
 _MAX_PATTERNS = 100
 _MAX_LENGTH = 200
 """The same as in the schema of the settings: more, or longer ones, are errors there and match nothing here."""
@@ -54,37 +33,46 @@ class ExcludePattern(NamedTuple):
     def matches(self, path: str) -> bool:
         """Return True if a file, by its path from the root, or one of the folders above it matches."""
         parts = path.split("/")
-        states = self._skip_folders({0})
-        for number, part in enumerate(parts, 1):
-            ahead = {state + (self.names[state] != _ANY_FOLDERS) for state in states if self._fits(state, part)}
-            states = self._skip_folders(ahead)
-            if len(self.names) in states and not (self.only_folders and number == len(parts)):
-                return True
-        return False
+        if self.only_folders:
+            parts.pop()
+        return any(match_names(self.names, parts))
 
-    def _fits(self, state: int, part: str) -> bool:
-        return state < len(self.names) and (self.names[state] == _ANY_FOLDERS or fnmatchcase(part, self.names[state]))
 
-    def _skip_folders(self, states: set[int]) -> set[int]:
-        """Add the states after each `**`, which may match no folder."""
-        found = set(states)
-        for state in range(len(self.names)):
-            if state in found and self.names[state] == _ANY_FOLDERS:
-                found.add(state + 1)
-        return found
+def match_names(names: Sequence[str], parts: Sequence[str]) -> Iterator[bool]:
+    """Yield for each part of a path whether a pattern matches the path up to it; `**` is any number of folders.
+
+    All ways through the pattern are followed at once, so that no pattern takes long.
+    """
+    states = _pass_any(names, {0})
+    for part in parts:
+        fitting = [
+            at for at in states if at < len(names) and (names[at] == ANY_FOLDERS or fnmatchcase(part, names[at]))
+        ]
+        states = _pass_any(names, {at + (names[at] != ANY_FOLDERS) for at in fitting})
+        yield len(names) in states
+
+
+def _pass_any(names: Sequence[str], states: set[int]) -> set[int]:
+    """Add the states after each `**`, which may match no folder."""
+    for at, name in enumerate(names):
+        if at in states and name == ANY_FOLDERS:
+            states.add(at + 1)
+    return states
 
 
 def parse_patterns(texts: Iterable[str]) -> tuple[ExcludePattern, ...]:
     """Parse the patterns of a list."""
-    return tuple(_parse_pattern(text) for text in islice(texts, _MAX_PATTERNS) if len(text) <= _MAX_LENGTH)
-
-
-def _parse_pattern(text: str) -> ExcludePattern:
-    body = text.rstrip("/")
-    written = [name for name in body.split("/") if name not in ("", ".")]
-    # `**/**` is the same as `**`.
-    names = tuple(name for before, name in pairwise(["", *written]) if not before == name == _ANY_FOLDERS)
-    return ExcludePattern(text, names if "/" in body else (_ANY_FOLDERS, *names), text.endswith("/"))
+    patterns: list[ExcludePattern] = []
+    for text in islice(texts, _MAX_PATTERNS):
+        if len(text) > _MAX_LENGTH:
+            continue
+        body = text.rstrip("/")
+        written = [name for name in body.split("/") if name not in ("", ".")]
+        # `**/**` is the same as `**`.
+        names = tuple(name for before, name in pairwise(["", *written]) if not before == name == ANY_FOLDERS)
+        names = names if "/" in body else (ANY_FOLDERS, *names)
+        patterns.append(ExcludePattern(text, names, text.endswith("/")))
+    return tuple(patterns)
 
 
 def is_excluded(path: str, patterns: Sequence[ExcludePattern]) -> bool:
@@ -160,15 +148,12 @@ def walk_files(root: Folder, top: str, suffixes: tuple[str, ...]) -> Iterator[Fi
 def walk_all(root: Folder, top: str, suffixes: tuple[str, ...]) -> Iterator[FileEntry]:
     """Find the files below a folder of a repository as `walk_files` does, and what is skipped there."""
     if isinstance(root, CommitPath):
-        # Imported late: most runs read files.
-        from jobgen.repo.commit import walk_committed
-
         yield from walk_committed(root, top, suffixes)
         return
     inside = os.path.join(real_path(str(root)), "")
     full = os.path.join(root, top)
     if is_link(full) and not real_path(full).startswith(inside):
-        yield report_link_outside(top)
+        yield files.report_link_outside(top)
     elif is_folder(full):
         yield from walk_folder(full, top, suffixes, inside)
 
@@ -191,24 +176,23 @@ def walk_folder(
     while pending:
         entry, full, path = pending.pop()
         if entry is not None and is_excluded(path):
-            yield FileEntry(path, full, skipped=EXCLUDED)
+            yield FileEntry(path, full, skipped=files.EXCLUDED)
         elif entry is not None and (found := _find_entry(entry, path, suffixes, inside, any_files=any_files)):
             yield found
         else:
             try:
                 pending += _list_folder(full, path)
             except OSError as error:
-                yield report_file(path, "unreadable-file", f"the folder cannot be read: {error.strerror}")
+                yield files.report_file(path, "unreadable-file", f"the folder cannot be read: {error.strerror}")
 
 
 def find_one(root: str, path: str, suffixes: tuple[str, ...], *, any_files: bool = False) -> FileEntry | None:
     """Find one file as a walk of its folders does: it may be in a folder that is skipped; None if it is a folder."""
     inside = os.path.join(real_path(root), "")
     names = path.split("/")
-    for count in range(1, len(names) + 1):
-        below = "/".join(names[:count])
-        entry = PathEntry(names[count - 1], os.path.join(root, *names[:count]))
-        found = _find_entry(entry, below, suffixes, inside, any_files=any_files)
+    for count, name in enumerate(names, 1):
+        entry = PathEntry(name, os.path.join(root, *names[:count]))
+        found = _find_entry(entry, "/".join(names[:count]), suffixes, inside, any_files=any_files)
         if found is not None:
             return found
     return None
@@ -223,43 +207,37 @@ def _find_entry(
         reason = _skip_folder(entry, full, any_files=any_files)
         return FileEntry(path, full, skipped=reason) if reason else None
     if entry.name.startswith(".") and not (any_files and path.lower().endswith(suffixes) and entry.is_file()):
-        return FileEntry(path, full, skipped=HIDDEN)
+        return FileEntry(path, full, skipped=files.HIDDEN)
     if entry.is_symlink() and is_folder(full):
-        found = _report_linked_folder(full, path, inside)
-        is_inside = found.finding is not None and found.finding.rule == "linked-folder"
-        return FileEntry(path, full, skipped=LINKED) if any_files and is_inside else found
+        if not (real_path(full) + os.sep).startswith(inside):
+            return files.report_link_outside(path)
+        found = files.report_file(path, "linked-folder", files.LINKED_FOLDER)
+        return FileEntry(path, full, skipped=files.LINKED) if any_files else found
     if path.lower().endswith(suffixes):
         leads_out = entry.is_symlink() and not real_path(full).startswith(inside)
-        return report_link_outside(path) if leads_out else FileEntry(path, full, optional=any_files)
-    return FileEntry(path, full, skipped=OTHER_EXTENSION)
+        return files.report_link_outside(path) if leads_out else FileEntry(path, full, optional=any_files)
+    return FileEntry(path, full, skipped=files.OTHER_EXTENSION)
 
 
 def _skip_folder(entry: _AnyEntry, full: str, *, any_files: bool) -> str:
-    """Return why a folder is not entered, or an empty string."""
     if entry.name.startswith("."):
-        return HIDDEN
+        return files.HIDDEN
     if not any_files:
         return ""
-    if entry.name in DEPENDENCY_FOLDERS or exists(os.path.join(full, "pyvenv.cfg")):
-        return DEPENDENCIES
+    if entry.name in files.DEPENDENCY_FOLDERS or exists(os.path.join(full, "pyvenv.cfg")):
+        return files.DEPENDENCIES
     if entry.name == "vendor" and any(exists(os.path.join(full, name)) for name in _VENDOR_LISTS):
-        return DEPENDENCIES
+        return files.DEPENDENCIES
     if exists_itself(os.path.join(full, ".git")):
-        return OTHER_REPOSITORY
+        return files.OTHER_REPOSITORY
     is_template = entry.name in CHART_FOLDERS
-    return HELM_CHART if is_template and is_file(os.path.join(os.path.dirname(full), "Chart.yaml")) else ""
+    return files.HELM_CHART if is_template and is_file(os.path.join(os.path.dirname(full), "Chart.yaml")) else ""
 
 
 def _list_folder(full: str, path: str) -> Iterator[tuple[_AnyEntry, str, str]]:
     """The entries of a folder, last first."""
     entries = sorted(list_folder(full), key=lambda entry: entry.name, reverse=True)
     return ((entry, entry.path, f"{path}/{entry.name}") for entry in entries)
-
-
-def _report_linked_folder(full: str, path: str, inside: str) -> FileEntry:
-    if not (real_path(full) + os.sep).startswith(inside):
-        return report_link_outside(path)
-    return report_file(path, "linked-folder", LINKED_FOLDER)
 
 
 def find_folders(folder: Path, limit: int, is_wanted: Callable[[Path], bool]) -> list[Path]:
@@ -276,13 +254,10 @@ def find_folders(folder: Path, limit: int, is_wanted: Callable[[Path], bool]) ->
         except OSError:
             continue
         count += len(entries)
-        inside = [entry.path for entry in entries if _is_searched(entry)]
+        shown = [
+            each for each in entries if not each.name.startswith(".") and each.name not in files.DEPENDENCY_FOLDERS
+        ]
+        inside = [entry.path for entry in shown if entry.is_dir(follow_symlinks=False)]
         found += [Path(each) for each in inside if is_wanted(Path(each))]
         pending += inside
     return found[:limit]
-
-
-def _is_searched(entry: _AnyEntry) -> bool:
-    return (
-        not entry.name.startswith(".") and entry.name not in DEPENDENCY_FOLDERS and entry.is_dir(follow_symlinks=False)
-    )

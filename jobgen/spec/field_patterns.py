@@ -130,7 +130,8 @@ def _find(tree: Node, pattern: Pattern, at: Setting, *, merged: bool) -> Iterato
     count = 0
     for key, node, child in _list_children(tree, step, merged=merged):
         here = Setting((*at.path, key), node)
-        found = [here] if not rest or (merged and _is_deleted(child)) else _find(child, rest, here, merged=merged)
+        is_deleted = merged and (is_null(child) or is_deletion(child))
+        found = [here] if not rest or is_deleted else _find(child, rest, here, merged=merged)
         for setting in found if rest or merged or not is_null(child) else ():
             count += 1
             yield setting
@@ -147,10 +148,6 @@ def _find(tree: Node, pattern: Pattern, at: Setting, *, merged: bool) -> Iterato
     elif isinstance(value_of(tree), str) and at.path:
         # `serviceAccount: x` is short for a mapping, and replaces what is in it.
         yield at
-
-
-def _is_deleted(child: Node) -> bool:
-    return is_null(child) or is_deletion(child)
 
 
 def _list_children(tree: Node, step: PatternStep, *, merged: bool) -> Iterator[tuple[str | int, Node, Node]]:

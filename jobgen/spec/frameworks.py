@@ -7,7 +7,7 @@ new framework is all that a new framework needs.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.model.data import untraced, value_of
@@ -113,56 +113,42 @@ def add_frameworks(schemas: Mapping[str, Any], frameworks: Frameworks) -> dict[s
     job = completed["trainingjob_v1.json"]
     fields = job["$defs"]["fields"]
     framework = {key: value for key, value in fields["properties"]["framework"].items() if key != "type"}
-    blocks = {block.name: _block_schema(block) for block in frameworks}
+    # A kind decides which of these roles, or which others, a job may have.
+    roles = {
+        name: {
+            "description": f"A role of jobs of {', '.join(each.name for each in frameworks if name in each.roles)}.",
+            "anyOf": [{"type": "null"}, {"$ref": "#/$defs/role"}],
+            "examples": [{}, {"replicas": 2}],
+        }
+        for name in sorted({role for each in frameworks for role in each.roles if role != "*"})
+    }
     properties = {
         **fields["properties"],
         "framework": {**framework, "enum": [*names, None], "examples": names},
-        "roles": {**fields["properties"]["roles"], "properties": dict(_list_role_schemas(frameworks))},
-        **blocks,
+        "roles": {**fields["properties"]["roles"], "properties": roles},
+        **{block.name: _block_schema(block) for block in frameworks},
     }
-    completed["trainingjob_v1.json"] = {
-        **job,
-        "$defs": {**job["$defs"], "fields": {**fields, "properties": properties}},
-    }
+    definitions = {**job["$defs"], "fields": {**fields, "properties": properties}}
+    completed["trainingjob_v1.json"] = {**job, "$defs": definitions}
     overlay = completed["overlay_v1.json"]
     match = overlay["$defs"]["match"]
     matched = {**match["properties"]["frameworks"], "items": {"enum": names}, "examples": [names[:1]]}
     properties = {**match["properties"], "frameworks": matched}
-    completed["overlay_v1.json"] = {
-        **overlay,
-        "$defs": {**overlay["$defs"], "match": {**match, "properties": properties}},
-    }
+    definitions = {**overlay["$defs"], "match": {**match, "properties": properties}}
+    completed["overlay_v1.json"] = {**overlay, "$defs": definitions}
     return completed
 
 
-def _list_role_schemas(frameworks: Frameworks) -> Iterator[tuple[str, Any]]:
-    """The roles of all frameworks, for completion; a kind decides which of them, or which others, a job may have."""
-    for name in sorted({role for framework in frameworks for role in framework.roles if role != "*"}):
-        used = ", ".join(framework.name for framework in frameworks if name in framework.roles)
-        yield (
-            name,
-            {
-                "description": f"A role of jobs of {used}.",
-                "anyOf": [{"type": "null"}, {"$ref": "#/$defs/role"}],
-                "examples": [{}, {"replicas": 2}],
-            },
-        )
-
-
 def _block_schema(block: FrameworkBlock) -> dict[str, Any]:
+    shown = next((field for field in block.fields if field.example), None)
     return {
         "description": f"Settings of {'platform ' if block.is_platform else ''}{block.name} only.",
         "type": ["object", "null"],
         "title": f"`{block.name}`",
         "properties": {field.name: _field_schema(field) for field in block.fields},
         "additionalProperties": False,
-        "examples": [_block_example(block)],
+        "examples": [{shown.name: json.loads(shown.example)} if shown else {}],
     }
-
-
-def _block_example(block: FrameworkBlock) -> dict[str, Any]:
-    field = next((field for field in block.fields if field.example), None)
-    return {field.name: json.loads(field.example)} if field else {}
 
 
 def _field_schema(field: FrameworkField) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.model.data import Node, TracedList, TracedMapping, ValidFields, override, untraced, value_of
@@ -14,8 +14,6 @@ from jobgen.model.limits import MAX_COPIED_NODES, MAX_DEPTH, Budget, BudgetExcee
 from jobgen.model.path import InvalidPathError, NamedItem, Step, parse_pointer
 
 _INDEX = lazy_pattern(r"(?:0|[1-9][0-9]{0,8})\Z", re.ASCII)
-
-_CHARACTERS_PER_NODE = 20
 
 
 class _FailedError(Exception):
@@ -34,11 +32,10 @@ def apply_json_patch(
     With `replaces_missing`, `replace` adds a field that does not exist, as in kustomize.
     """
     changed: dict[str, Any] = copy_containers(target)
-    apply = {**_OPERATIONS, "replace": _replace_or_add} if replaces_missing else _OPERATIONS
     budget = Budget(MAX_COPIED_NODES)
     for operation in operations:
         try:
-            apply[value_of(operation["op"])](changed, operation, budget)
+            _apply(changed, operation, budget, replaces_missing=replaces_missing)
         except BudgetExceededError:
             message = f"the operations copy more than `{MAX_COPIED_NODES}` values; write what is needed as `value`"
             problems.append(Problem("json-patch-failed", message, operation["path"]))
@@ -56,7 +53,7 @@ def step_through(target: Mapping[str, Node], operations: Sequence[ValidFields]) 
     yield changed
     for operation in operations:
         try:
-            _OPERATIONS[value_of(operation["op"])](changed, operation, budget)
+            _apply(changed, operation, budget)
         except (BudgetExceededError, _FailedError, InvalidPathError):
             return
         yield changed
@@ -96,50 +93,40 @@ def copy_containers(tree: Any) -> Any:
     return tree
 
 
-def _add(target: Any, operation: ValidFields, _: Budget) -> None:
-    _insert_value(target, _parse_path(operation), copy_containers(_require_value(operation)))
-
-
-def _remove(target: Any, operation: ValidFields, _: Budget) -> None:
-    _remove_value(target, _parse_path(operation))
-
-
-def _replace(target: Any, operation: ValidFields, _: Budget) -> None:
-    parent, key = _find_parent(target, _parse_path(operation))
-    parent[key] = override(copy_containers(_require_value(operation)), parent[key])
-
-
-def _replace_or_add(target: Any, operation: ValidFields, budget: Budget) -> None:
-    is_field = isinstance(_walk(target, _parse_path(operation)[:-1]), dict)
-    (_add if is_field else _replace)(target, operation, budget)
-
-
-def _move(target: Any, operation: ValidFields, _: Budget) -> None:
-    source, path = _parse_path(operation, "from"), _parse_path(operation)
-    if path[: len(source)] == source and path != source:
-        raise _FailedError(f"`{_pointer_text(operation)}` is inside the value that it moves")
-    _insert_value(target, path, _remove_value(target, source))
-
-
-def _copy(target: Any, operation: ValidFields, budget: Budget) -> None:
-    parent, key = _find_parent(target, _parse_path(operation, "from"))
-    _count_copied(parent[key], budget)
-    _insert_value(target, _parse_path(operation), copy_containers(parent[key]))
+def _apply(target: Any, operation: ValidFields, budget: Budget, *, replaces_missing: bool = False) -> None:
+    match value_of(operation["op"]):
+        case "replace" if not (replaces_missing and isinstance(_walk(target, _parse_path(operation)[:-1]), dict)):
+            parent, key = _find_parent(target, _parse_path(operation))
+            parent[key] = override(copy_containers(_require_value(operation)), parent[key])
+        case "add" | "replace":
+            _insert_value(target, _parse_path(operation), copy_containers(_require_value(operation)))
+        case "remove":
+            parent, key = _find_parent(target, _parse_path(operation))
+            del parent[key]
+        case "move":
+            source, path = _parse_path(operation, "from"), _parse_path(operation)
+            if path[: len(source)] == source and path != source:
+                raise _FailedError(f"`{_pointer_text(operation)}` is inside the value that it moves")
+            parent, key = _find_parent(target, source)
+            _insert_value(target, path, parent.pop(key))
+        case "copy":
+            parent, key = _find_parent(target, _parse_path(operation, "from"))
+            _count_copied(parent[key], budget)
+            _insert_value(target, _parse_path(operation), copy_containers(parent[key]))
+        case "test":
+            parent, key = _find_parent(target, _parse_path(operation))
+            found, wanted = untraced(parent[key]), untraced(_require_value(operation))
+            if not _is_equal(found, wanted):
+                shown = f"`{_format_value(found)}`, not `{_format_value(wanted)}`"
+                raise _FailedError(f"`{_pointer_text(operation)}` is {shown}")
 
 
 def _count_copied(tree: Any, budget: Budget) -> None:
     """Count the nodes of a value that is copied; its text counts too, because each copy is written out."""
     found = value_of(tree)
-    budget.spend(1 + len(found) // _CHARACTERS_PER_NODE if isinstance(found, str) else 1)
+    budget.spend(1 + len(found) // 20 if isinstance(found, str) else 1)
     for child in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
         _count_copied(child, budget)
-
-
-def _test(target: Any, operation: ValidFields, _: Budget) -> None:
-    parent, key = _find_parent(target, _parse_path(operation))
-    found, wanted = untraced(parent[key]), untraced(_require_value(operation))
-    if not _is_equal(found, wanted):
-        raise _FailedError(f"`{_pointer_text(operation)}` is `{_format_value(found)}`, not `{_format_value(wanted)}`")
 
 
 def _is_equal(one: Node, other: Node) -> bool:
@@ -149,16 +136,6 @@ def _is_equal(one: Node, other: Node) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_is_equal, one, other))
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
-
-
-_OPERATIONS: dict[str, Callable[[Any, ValidFields, Budget], None]] = {
-    "add": _add,
-    "remove": _remove,
-    "replace": _replace,
-    "move": _move,
-    "copy": _copy,
-    "test": _test,
-}
 
 
 def _pointer_text(operation: ValidFields, field: str = "path") -> str:
@@ -214,19 +191,18 @@ def _shown(path: tuple[Step, ...]) -> str:
 
 def _find_index(items: list[Node], step: Step) -> int | None:
     if isinstance(step, NamedItem):
-        named = [index for index, item in enumerate(items) if _is_named(item, step)]
+        named = [
+            index
+            for index, item in enumerate(items)
+            if isinstance(item, dict) and step.field in item and _format_value(untraced(item[step.field])) == step.value
+        ]
         if len(named) > 1:
             raise _FailedError(f"`{step}` matches {len(named)} items; use an index")
         return named[0] if named else None
     return int(step) if _INDEX.match(str(step)) else None
 
 
-def _is_named(item: Node, step: NamedItem) -> bool:
-    return isinstance(item, dict) and step.field in item and _format_value(untraced(item[step.field])) == step.value
-
-
 def _format_value(value: Node) -> str:
-    """A value as text."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -235,22 +211,13 @@ def _insert_value(target: Any, path: tuple[Step, ...], value: Node) -> None:
     if isinstance(node, dict) and not isinstance(step, NamedItem):
         key = str(step)
         node[key] = override(value, node[key]) if key in node else value
-    elif isinstance(node, list):
-        _insert_item(node, step, value, path)
-    else:
+        return
+    if not isinstance(node, list):
         raise _FailedError(f"`{_shown(path)}` cannot be added: its parent is a scalar")
-
-
-def _insert_item(items: list[Node], step: Step, value: Node, path: tuple[Step, ...]) -> None:
-    at = len(items) if step == "-" else _find_index(items, step)
+    at = len(node) if step == "-" else _find_index(node, step)
     if isinstance(step, NamedItem) and at is not None:
-        items[at] = value
-    elif at is not None and at <= len(items):
-        items.insert(at, value)
+        node[at] = value
+    elif at is not None and at <= len(node):
+        node.insert(at, value)
     else:
         raise _FailedError(f"`{_shown(path)}` does not exist")
-
-
-def _remove_value(target: Any, path: tuple[Step, ...]) -> Any:
-    parent, key = _find_parent(target, path)
-    return parent.pop(key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from types import MappingProxyType
@@ -14,16 +14,110 @@ from jobgen.model.path import InvalidPathError, Step, parse_dotted
 from jobgen.model.quantity import parse_digits
 from jobgen.model.suggest import did_you_mean
 from jobgen.spec.normalize import FIELDS
-from jobgen.spec.operator_requirements import OperatorRequirements, parse_requirements
 from jobgen.spec.replicas import ReplicaItem, ReplicaLayout, RoleDescription, list_items, parse_layout
 
-Version = tuple[int, ...]
+# The requirements of an operator beyond its CRD: `requirements` of a kind description.
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+class Choice(NamedTuple):
+    """A field that takes any string in the CRD: the values that the operator knows, and what it does with others."""
+
+    values: tuple[str, ...]
+    otherwise: str = ""
+    since: str = ""
+    warning: bool = False
+
+
+class Bounds(NamedTuple):
+    """The range of a numeric field."""
+
+    minimum: int | None = None
+    maximum: int | None = None
+
+
+class Runtime(NamedTuple):
+    """A runtime that is shipped with the operator: its policy, its longest name suffix, whether it initializes data."""
+
+    policy: str
+    name_suffix: str = ""
+    initializes: bool = False
+
+
+Fields = Mapping[tuple[str, ...], Mapping[str, Any]]
+"""Requirements by the path of the mapping, then by the name of the field in it."""
+
+
+class OperatorRequirements(NamedTuple):
+    """The requirements of one operator; an empty field means no requirement, or an unknown one."""
+
+    known: bool = False
+    webhook: str = ""
+    from_documentation: bool = False
+    conflicts_with: str = ""
+    names: str = ""
+    container: bool = False
+    ports: bool = False
+    unknown_roles: str = ""
+    written: Mapping[str, str] = _NONE
+    bounds_since: Mapping[str, str] = _NONE
+    unchecked: tuple[str, ...] = ()
+    scaled: tuple[str, ...] = ()
+    backoff_counts: tuple[str, ...] = ()
+    overwrites_restart_policy: bool = False
+    choices: Fields = MappingProxyType({})
+    bounds: Fields = MappingProxyType({})
+    reserved: Mapping[str, tuple[str, ...]] = _NONE
+    runtimes: Mapping[str, Runtime] = _NONE
+
+
+def parse_requirements(raw: Mapping[str, Any]) -> OperatorRequirements:
+    """Parse `requirements` of a valid kind description; `unseen` and `rival` are former names."""
+    return OperatorRequirements(
+        # That a kind is known from documentation requires nothing.
+        known=bool(raw.keys() - {"fromDocumentation"}),
+        webhook=raw.get("webhook", ""),
+        from_documentation=raw.get("fromDocumentation", raw.get("unseen", False)),
+        conflicts_with=raw.get("conflictsWith", raw.get("rival", "")),
+        names=raw.get("names", ""),
+        container=raw.get("container", False),
+        ports=raw.get("ports", False),
+        unknown_roles=raw.get("unknownRoles", ""),
+        written=raw.get("written", _NONE),
+        bounds_since=raw.get("boundsSince", _NONE),
+        unchecked=tuple(raw.get("unchecked", ())),
+        scaled=tuple(raw.get("scaled", ())),
+        backoff_counts=tuple(raw.get("backoffCounts", ())),
+        overwrites_restart_policy=raw.get("overwritesRestartPolicy", False),
+        choices=_group_by_mapping(
+            raw.get("choices", _NONE),
+            lambda field: Choice(
+                tuple(field["values"]), field.get("otherwise", ""), field.get("since", ""), field.get("warning", False)
+            ),
+        ),
+        bounds=_group_by_mapping(raw.get("bounds", _NONE), lambda field: Bounds(field.get("min"), field.get("max"))),
+        reserved={policy: tuple(names) for policy, names in raw.get("reserved", _NONE).items()},
+        runtimes={
+            name: Runtime(field["policy"], field.get("nameSuffix", ""), field.get("initializes", False))
+            for name, field in raw.get("runtimes", _NONE).items()
+        },
+    )
+
+
+def _group_by_mapping(fields: Mapping[str, Any], parse: Callable[[Any], Any]) -> Fields:
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for at, field in fields.items():
+        *mapping, name = at.split(".")
+        found.setdefault(tuple(mapping), {})[name] = parse(field)
+    return found
+
 
 ANY_ROLE = "*"
 """The name that describes roles with any name."""
 
 
-def parse_version(text: str) -> Version:
+def parse_version(text: str) -> tuple[int, ...]:
     """Parse `v1.8.1` to numbers that compare: `1.8` equals `1.8.0`, and what is not a number counts as zero."""
     parts = text.removeprefix("v").split("-")[0].split("+")[0].split(".")
     numbers = [parse_digits(part) or 0 for part in parts]
@@ -195,7 +289,11 @@ class Kind:
     def template(self) -> TemplateDescription | None:
         """Where the parts of a pod go, if the kind has no pod template."""
         template = self._raw.get("template")
-        return _parse_template(template, self._traced["template"]) if template else None
+        if not template:
+            return None
+        container = {name: parse_dotted(at) for name, at in template["container"].items()}
+        shapes = zip(template["shapes"], self._traced["template"]["shapes"], strict=True)
+        return TemplateDescription(container, tuple(_parse_shape(shape, traced["item"]) for shape, traced in shapes))
 
     @cached_property
     def older(self) -> tuple[VersionRange, ...]:
@@ -226,7 +324,18 @@ class Kind:
     @cached_property
     def network(self) -> Network | None:
         """How the pods find each other."""
-        return _parse_network(self._raw["network"]) if "network" in self._raw else None
+        raw = self._raw.get("network")
+        if raw is None:
+            return None
+        return Network(
+            raw["host"],
+            raw.get("index", ""),
+            raw.get("indexText", ""),
+            has_service=raw.get("service", False),
+            subdomain=parse_dotted(raw.get("subdomain", "")),
+            when=tuple((parse_dotted(path), value) for path, value in raw.get("when", {}).items()),
+            provided={parse_dotted(path): frozenset(names) for path, names in raw.get("provided", {}).items()},
+        )
 
     @cached_property
     def former_shapes(self) -> Mapping[tuple[Step, ...], str]:
@@ -315,9 +424,11 @@ def _check_job_kind(described: Any) -> Iterator[Problem]:
                 yield Problem("missing-field", f"role `{name}` needs `spelling`: its name in the custom resource", name)
     fields = [value["at"] if isinstance(value, dict) else value for value in described.get("fields", {}).values()]
     coded = described.get("codePaths", {})
+    template = described.get("template", {})
+    shapes = (shape[key] for shape in template.get("shapes", ()) for key in ("at", "spec", "metadata") if key in shape)
     templates = (*_paths(described, "pods"), *_paths(described, "addedVolumes"))
     yield from _check_paths(*(path for name in coded for path in _paths(coded, name)), is_set=True)
-    yield from _check_paths(*templates, *_template_paths(described.get("template", {})))
+    yield from _check_paths(*templates, *template.get("container", {}).values(), *shapes)
     yield from _check_paths(described["replicas"]["at"], *fields, is_set=True)
 
 
@@ -343,12 +454,6 @@ def _check_paths(*paths: Any, is_set: bool = False) -> Iterator[Problem]:
         elif is_set and any(isinstance(step, int) for step in steps):
             message = f"the path `{value_of(path)}` has an index; name the item instead, such as `[name=x]`"
             yield Problem("invalid-value", message, path)
-
-
-def _template_paths(template: Any) -> Iterator[Any]:
-    yield from template.get("container", {}).values()
-    for shape in template.get("shapes", ()):
-        yield from (shape[key] for key in ("at", "spec", "metadata") if key in shape)
 
 
 def parse_kinds(descriptions: Sequence[Any]) -> list[Kind]:
@@ -388,18 +493,6 @@ def _parse_role(name: str, raw: dict[str, Any], traced: Any) -> RoleDescription:
     )
 
 
-def _parse_network(raw: dict[str, Any]) -> Network:
-    return Network(
-        raw["host"],
-        raw.get("index", ""),
-        raw.get("indexText", ""),
-        has_service=raw.get("service", False),
-        subdomain=parse_dotted(raw.get("subdomain", "")),
-        when=tuple((parse_dotted(path), value) for path, value in raw.get("when", {}).items()),
-        provided={parse_dotted(path): frozenset(names) for path, names in raw.get("provided", {}).items()},
-    )
-
-
 def _parse_field(value: Any, declared: Mapping[str, Any] | None) -> FieldMapping:
     """A field with its type, and with that of another kind for the same field of a job if it has none."""
     own: Mapping[str, Any] = {"at": value} if isinstance(value, str) else value
@@ -414,14 +507,6 @@ def _parse_field(value: Any, declared: Mapping[str, Any] | None) -> FieldMapping
         own.get("description", "") or other.get("description", ""),
         other.get("example") if own.get("example") is None else own["example"],
         own.get("default"),
-    )
-
-
-def _parse_template(raw: dict[str, Any], traced: Any) -> TemplateDescription:
-    container = {name: parse_dotted(at) for name, at in raw["container"].items()}
-    shapes = zip(raw["shapes"], traced["shapes"], strict=True)
-    return TemplateDescription(
-        container, tuple(_parse_shape(shape, traced_shape["item"]) for shape, traced_shape in shapes)
     )
 
 

@@ -129,21 +129,16 @@ def _apply_directive(base: Any, over: Any, deletions: list[Deletion]) -> tuple[A
     asked = over[_DIRECTIVE]
     if value_of(asked) == "replace":
         base = None
-    elif value_of(asked) == "delete":
-        fault = "`$patch: delete` would delete the whole object; delete entries of it"
-        deletions.append(_invalid_marker(asked, over, fault))
     elif value_of(asked) != "merge":
         fault = f"`$patch` is `{value_of(asked)}`; it must be `delete` or `replace`"
+        if value_of(asked) == "delete":
+            fault = "`$patch: delete` would delete the whole object; delete entries of it"
         deletions.append(_invalid_marker(asked, over, fault))
-    return base, _without_directive(over)
+    return base, {key: value for key, value in over.items() if key != _DIRECTIVE}
 
 
 def _invalid_marker(asked: Any, holder: Any, fault: str) -> Deletion:
     return Deletion(asked if type(asked) is TracedScalar else holder, _DIRECTIVE, found=False, fault=fault)
-
-
-def _without_directive(item: Any) -> dict[str, Any]:
-    return {key: value for key, value in item.items() if key != _DIRECTIVE}
 
 
 def _merge_lists(base: Any, over: Any, deletions: list[Deletion], name: str) -> Any:
@@ -165,18 +160,14 @@ def _merge_lists(base: Any, over: Any, deletions: list[Deletion], name: str) -> 
             merged = [other for other in merged if _identity(other, keys) != identity]
             at = {_identity(other, keys): index for index, other in enumerate(merged)}
         elif identity in at:
-            merged[at[identity]] = _merge_items(merged[at[identity]], item, deletions, keys)
+            below = merged[at[identity]]
+            merged[at[identity]] = made = merge(below, item, deletions)
+            # The key keeps its origin, because `item` only refers to it.
+            made.update((key, below[key]) for key in keys if key in below)
         else:
             at[identity] = len(merged)
             merged.append(merge(None, item, deletions))
     return _like_list(over, merged)
-
-
-def _merge_items(base: Any, over: Any, deletions: list[Deletion], keys: tuple[str, ...]) -> Any:
-    """Merge two items with one key; the key keeps its origin, because `over` only refers to it."""
-    merged = merge(base, over, deletions)
-    merged.update((key, base[key]) for key in keys if key in base)
-    return merged
 
 
 def _remove_markers(over: Any, deletions: list[Deletion], name: str) -> Any:
@@ -242,22 +233,18 @@ def _is_list_deletion(items: Sequence[Node], name: str) -> bool:
 
 
 def _all_keyed(items: Sequence[Node], keys: tuple[str, ...]) -> bool:
-    return all(
-        isinstance(item, dict)
-        and (_has_scalars(item, keys) or _is_marker(item, "replace") or _is_marker(item, "merge"))
-        for item in items
-    )
-
-
-def _has_scalars(item: Any, keys: tuple[str, ...]) -> bool:
-    return keys[0] in item and not any(isinstance(item.get(key), (dict, list)) for key in keys)
+    for item in items:
+        if not isinstance(item, dict):
+            return False
+        is_keyed = keys[0] in item and not any(isinstance(item.get(key), (dict, list)) for key in keys)
+        if not (is_keyed or _is_marker(item, "replace") or _is_marker(item, "merge")):
+            return False
+    return True
 
 
 def _identity(item: Any, keys: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(value_of(item.get(key, _KEY_DEFAULTS.get(key))) for key in keys)
 
 
-def _like_list(pattern: Any, items: list[Any]) -> list[Any]:
-    return (
-        TracedList(items, pattern.location, pattern.layer, pattern.overridden) if type(pattern) is TracedList else items
-    )
+def _like_list(found: Any, items: list[Any]) -> list[Any]:
+    return TracedList(items, found.location, found.layer, found.overridden) if type(found) is TracedList else items

@@ -79,12 +79,9 @@ def _normalize_role(fields: dict[str, Any], gpu_resource: str, problems: list[Pr
         if key in REPLICA_FIELDS:
             replica[key] = value
         elif key in _NORMALIZERS and isinstance(value, (dict, list)):
-            normalized = _NORMALIZERS[key](value, gpu_resource, problems)
-            pod[key] = (
-                TracedList(normalized, key.location, key.layer)
-                if type(key) is TracedKey and isinstance(normalized, list)
-                else normalized
-            )
+            pod[key] = normalized = _NORMALIZERS[key](value, gpu_resource, problems)
+            if type(key) is TracedKey and isinstance(normalized, list):
+                pod[key] = TracedList(normalized, key.location, key.layer)
         elif key not in _MERGED_LATER:
             pod[key] = value
     return RoleFields(replica, pod, _merge_block(fields, "podTemplate"), _merge_block(fields, "manifest"))

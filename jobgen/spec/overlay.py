@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from jobgen.model.data import Node, untraced, value_of, with_layer
 from jobgen.model.finding import Problem
 from jobgen.model.path import Step, format_dotted, parse_dotted
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import did_you_mean, find_key
 from jobgen.spec.merge import merge
 from jobgen.spec.normalize import Layer, normalize
 from jobgen.spec.sweeps import find_stray_variables
@@ -39,21 +39,17 @@ class FieldLock(NamedTuple):
 def parse_locks(entries: Iterable[Any], overlay: str, allowed: Iterable[str]) -> Iterator[FieldLock]:
     """Return the locks of an overlay. An entry is a path, or a mapping with a path, a reason and an owner."""
     for entry in entries:
-        field = name_field(entry)
-        reason, owner = (_read_text(entry, key) for key in ("reason", "owner"))
+        field, texts = name_field(entry), entry if isinstance(entry, dict) else {}
+        # In one line, without the period at its end, because a message goes on after it.
+        reason, owner = (
+            " ".join(str(value_of(texts.get(key, ""))).split()).removesuffix(".") for key in ("reason", "owner")
+        )
         yield FieldLock(parse_dotted(value_of(field)), field, overlay, tuple(allowed), reason, owner)
 
 
-def name_field(entry: Any) -> Node:
+def name_field(entry: Any) -> Any:
     """Return the node with the path of an entry of `locked`."""
-    field: Node = entry["field"] if isinstance(entry, dict) else entry
-    return field
-
-
-def _read_text(entry: Any, key: str) -> str:
-    """Return a text of an entry in one line, without the period at its end, because a message goes on after it."""
-    text = str(value_of(entry.get(key, ""))) if isinstance(entry, dict) else ""
-    return " ".join(text.split()).removesuffix(".")
+    return entry["field"] if isinstance(entry, dict) else entry
 
 
 DEFAULT_GPU = "nvidia.com/gpu"
@@ -201,7 +197,7 @@ class Environment(NamedTuple):
 
     @property
     def is_dated(self) -> bool:
-        """Whether its layers set an expiry date, so that the result depends on the date."""
+        """Return True if its layers set an expiry date, so that the result depends on the date."""
         layers = (*(each.layer for each in self.defaults), *(patch.merge for patch in self.patches if patch.merge))
         return any("expires" in (layer.job.get("run") or ()) for layer in layers if "run" in layer.job)
 
@@ -246,7 +242,10 @@ def compose_environment(
     if not name:
         return Environment("", parse_cluster(cluster))
     chain = _find_ancestors(name, overlays, problems)
-    cluster = _merge_clusters(chain, overlays, cluster)
+    properties: Any = dict(cluster)
+    for spec in (spec for overlay in chain for spec in overlays[overlay].specs):
+        properties = merge(properties, spec.get("cluster", {}), [])
+    cluster = parse_cluster(properties)
     namespace: Any = None
     jobs: list[JobSelector] = []
     defaults: list[Defaults] = []
@@ -266,7 +265,8 @@ def compose_environment(
                 place += 1
             if "locked" in spec:
                 locks += parse_locks(spec["locked"], overlay, _find_ancestors(overlay, overlays, []))
-            images += _parse_images(spec.get("images", ()), overlay)
+            entries = (with_layer(entry, f"images of {overlay}") for entry in spec.get("images", ()))
+            images += (ImageChange(entry, overlay, number) for number, entry in enumerate(entries))
     return Environment(
         name, cluster, namespace, tuple(jobs), tuple(defaults), tuple(patches), tuple(locks), tuple(images)
     )
@@ -300,45 +300,31 @@ def _find_ancestors(name: str, overlays: Mapping[str, Overlay], problems: list[P
     return order
 
 
-def _merge_clusters(chain: Iterable[str], overlays: Mapping[str, Overlay], cluster: Any) -> Cluster:
-    merged: Any = dict(cluster)
-    for overlay in chain:
-        for spec in overlays[overlay].specs:
-            merged = merge(merged, spec.get("cluster", {}), [])
-    return parse_cluster(merged)
-
-
-_LONG_KINDS = {"PVC": "PersistentVolumeClaim"}
-
-
 def parse_cluster(block: Any) -> Cluster:
     """Return the properties of a cluster that an overlay or the settings declare."""
     known: Any = untraced(dict(block))
     platforms = tuple(known.get("platforms", ()))
     if "platform" in known and platforms:
         platforms = tuple(dict.fromkeys((known["platform"], *platforms)))
+    operators, kueue = known.get("operators", {}), known.get("kueue", {})
+    if kueue.get("version") is not None:
+        # The version of Kueue may stand with its configuration.
+        operators = {**operators, "kueue": str(kueue["version"])}
     return Cluster(
         platform=known.get("platform", platforms[0] if platforms else DEFAULT_PLATFORM),
         platforms=platforms,
-        operators=_list_versions(known),
+        operators=operators,
         kubernetes=known.get("kubernetes", ""),
         feature_gates=tuple(known["featureGates"]) if "featureGates" in known else None,
         grants_permissions=known.get("authorizer") != "deny",
         gitops=known.get("gitops", ""),
         gpu_resource=known.get("gpuResource", DEFAULT_GPU),
         queues=known.get("queues", {}),
-        kueue=known.get("kueue", {}),
+        kueue=kueue,
         budgets=known.get("budgets", {}),
         state=str(known.get("state", "")).strip("/"),
-        complete=tuple(_LONG_KINDS.get(kind, kind) for kind in known.get("complete", ())),
+        complete=tuple("PersistentVolumeClaim" if kind == "PVC" else kind for kind in known.get("complete", ())),
     )
-
-
-def _list_versions(cluster: Any) -> Mapping[str, str]:
-    """Return the versions of operators; that of Kueue may stand with its configuration."""
-    operators: dict[str, str] = cluster.get("operators", {})
-    version = cluster.get("kueue", {}).get("version")
-    return operators if version is None else {**operators, "kueue": str(version)}
 
 
 EMPTY_PATCH = "empty-patch"
@@ -372,21 +358,14 @@ def add_teams(environment: Environment, teams: Teams, problems: list[Problem]) -
     # Imported late: most repositories have no teams.
     from glob import escape
 
-    defaults = [
-        Defaults(
-            normalize(
-                with_layer(team.spec["defaults"], f"defaults of team {team.name}"),
-                environment.cluster.gpu_resource,
-                problems,
-            ),
-            JobSelector((("team", (escape(team.name),)),)),
-            team.spec["defaults"],
-            team=team.name,
-        )
-        for team in teams.all
-        if "defaults" in team.spec
-    ]
-    return environment._replace(defaults=(*environment.defaults, *defaults), teams=teams)
+    defaults = list(environment.defaults)
+    for team in teams.all:
+        if "defaults" in team.spec:
+            block = with_layer(team.spec["defaults"], f"defaults of team {team.name}")
+            layer = normalize(block, environment.cluster.gpu_resource, problems)
+            selector = JobSelector((("team", (escape(team.name),)),))
+            defaults.append(Defaults(layer, selector, team.spec["defaults"], team=team.name))
+    return environment._replace(defaults=tuple(defaults), teams=teams)
 
 
 def _parse_defaults(block: Any, overlay: str, cluster: Cluster, problems: list[Problem]) -> Iterator[Defaults]:
@@ -403,9 +382,8 @@ def _parse_patch(block: Any, overlay: str, place: int, cluster: Cluster, problem
     layer = normalize(layered["merge"], cluster.gpu_resource, problems) if "merge" in layered else None
     given = [key for key in block if key in ("merge", "manifest", "jsonPatch")]
     if not any(block[key] for key in given):
-        message = "the patch changes nothing; " + (
-            f"fill in `{given[0]}`, or remove the patch" if given else "give it `merge`, `manifest` or `jsonPatch`"
-        )
+        fill = f"fill in `{given[0]}`, or remove the patch" if given else "give it `merge`, `manifest` or `jsonPatch`"
+        message = f"the patch changes nothing; {fill}"
         problems.append(Problem(EMPTY_PATCH, message, given[0] if given else block))
     return Patch(
         match=parse_selector(block.get("match", {})),
@@ -427,11 +405,6 @@ def name_patch(block: Any, overlay: str) -> PatchName:
     return overlay, blake2b(selector.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def _parse_images(entries: Iterable[Any], overlay: str) -> Iterator[ImageChange]:
-    layer = f"images of {overlay}"
-    return (ImageChange(with_layer(entry, layer), overlay, place) for place, entry in enumerate(entries))
-
-
 def find_overlay_errors(document: Any) -> Iterator[Problem]:
     """Report the errors of an overlay that its schema cannot express."""
     spec = document["spec"]
@@ -440,15 +413,14 @@ def find_overlay_errors(document: Any) -> Iterator[Problem]:
     for block in (entry.get("merge") for entry in (*entries, *spec.get("patches", ()))):
         if isinstance(block, dict) and "matrix" in block:
             message = "`matrix` belongs in a job, because it makes many jobs of one; an overlay can match its members"
-            yield Problem("misplaced-matrix", message, next(key for key in block if key == "matrix"))
+            yield Problem("misplaced-matrix", message, find_key(block, "matrix"))
     for entry in entries:
         if "match" in entry:
             yield from find_choices(entry["merge"])
     for entry in spec.get("images", ()):
         yield from _find_image_errors(entry)
-    yield from find_stray_variables(
-        spec, "variables are substituted only in the job that has the `matrix`; write the value here, or set it there"
-    )
+    reason = "variables are substituted only in the job that has the `matrix`; write the value here, or set it there"
+    yield from find_stray_variables(spec, reason)
 
 
 def find_choices(block: Any) -> Iterator[Problem]:
@@ -456,23 +428,19 @@ def find_choices(block: Any) -> Iterator[Problem]:
     for key in ("framework", "platform"):
         if key in block:
             message = f"`{key}` cannot be a default of some jobs only; set it in the jobs, or in defaults of all jobs"
-            yield Problem("invalid-value", message, next(each for each in block if each == key))
-
-
-_NAME_KEYS = ("name", "newName", "newTag", "digest")
-_REGISTRY_KEYS = ("registry", "newRegistry")
+            yield Problem("invalid-value", message, find_key(block, key))
 
 
 def _find_image_errors(entry: Any) -> Iterator[Problem]:
     """Report an entry of `images` that says too little, or two things at once."""
-    by_name, by_registry = ([key for key in entry if key in keys] for keys in (_NAME_KEYS, _REGISTRY_KEYS))
+    by_name = [key for key in entry if key in ("name", "newName", "newTag", "digest")]
+    by_registry = [key for key in entry if key in ("registry", "newRegistry")]
     if by_name and by_registry:
         message = f"`{by_registry[0]}` and `{by_name[0]}` cannot be in one entry; write two entries"
         yield Problem("invalid-value", message, by_registry[0])
     elif by_registry:
-        for key in _REGISTRY_KEYS:
-            if key not in entry:
-                yield Problem("missing-field", f"the entry has no `{key}`; add it", by_registry[0])
+        for key in {"registry", "newRegistry"} - entry.keys():
+            yield Problem("missing-field", f"the entry has no `{key}`; add it", by_registry[0])
     elif "name" not in entry:
         message = "the entry names no image; give it `name` and `newTag`, or `registry` and `newRegistry`"
         yield Problem("missing-field", message, by_name[0] if by_name else entry)
@@ -482,10 +450,6 @@ def _find_image_errors(entry: Any) -> Iterator[Problem]:
     elif "newTag" in entry and "digest" in entry:
         message = "`newTag` and `digest` exclude each other; remove one of them"
         yield Problem("invalid-value", message, entry["digest"])
-    yield from _find_stray_tags(entry)
-
-
-def _find_stray_tags(entry: Any) -> Iterator[Problem]:
     for key in ("name", "newName"):
         text = str(value_of(entry.get(key, "")))
         if "@" in text or ":" in text.rpartition("/")[2]:

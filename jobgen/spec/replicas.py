@@ -35,7 +35,7 @@ class ReplicaLayout(NamedTuple):
 
     @property
     def keeps_restart_policy(self) -> bool:
-        """Whether pods have the restart policy of their template, because the operator has none of its own."""
+        """Return True if pods have the restart policy of their template, because the operator has none of its own."""
         return self.restart_policy == (*self.template, "spec", "restartPolicy")
 
 

@@ -5,14 +5,169 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import product
+from math import prod
 from typing import Any, NamedTuple
 
-from jobgen.model.data import TracedList, TracedScalar, location_of, untraced, value_of, with_value
+from jobgen.model.data import Node, TracedList, TracedScalar, location_of, untraced, value_of, with_value
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.limits import MAX_SWEEP_BYTES, Budget, BudgetExceededError
-from jobgen.model.suggest import did_you_mean, find_closest
-from jobgen.spec.matrix import RESERVED, Member, canonical_text, expand_matrix, to_text
+from jobgen.model.limits import MAX_MATRIX_BLOCKS, MAX_MATRIX_VALUES, MAX_SWEEP_BYTES, Budget, BudgetExceededError
+from jobgen.model.suggest import did_you_mean, find_closest, find_key
+
+# Expand a matrix to its combinations: the product of all values, with `zip`, `exclude` and `include`.
+
+MAX_MEMBERS = 256
+"""The number of members that a sweep may have unless it sets `limit.members`."""
+
+RESERVED = ("zip", "include", "exclude", "limit")
+_EXACT = 2**53
+_NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
+
+
+class Member(NamedTuple):
+    """One combination: its variables, and the names of those that distinguish it from others."""
+
+    values: dict[str, Any]
+    distinguishing: tuple[str, ...]
+
+
+def canonical_text(value: Node) -> str:
+    """The text of a value, the same for equal numbers: `1.0` is `1`."""
+    found = value_of(value)
+    is_whole = isinstance(found, float) and found.is_integer() and abs(found) < _EXACT
+    return str(int(found)) if is_whole else to_text(value)
+
+
+def to_text(value: Node) -> str:
+    """Format a value as text."""
+    found = value_of(value)
+    return str(found).lower() if isinstance(found, bool) else str(found)
+
+
+def find_misspelled_keys(matrix: Node) -> Iterator[Problem]:
+    """Report keys that are variables by name, but have values that only `zip`, `include`, `exclude` or `limit` take."""
+    for key, value in matrix.items() if isinstance(matrix, dict) else ():
+        nested = value if isinstance(value, list) else [value]
+        holds_more = any(isinstance(one, dict) for one in nested)
+        close = find_closest(str(key), list(RESERVED))
+        if key not in RESERVED and holds_more and close:
+            yield Problem("unknown-field", f"`{key}` is not a list of values; did you mean `{close}`?", key)
+
+
+def find_oversize(matrix: Node) -> Iterator[Problem]:
+    """Report a matrix with more values or entries than are expanded."""
+    if not isinstance(matrix, dict):
+        return
+    paired = matrix.get("zip")
+    columns = [*_axes(matrix).values(), *(paired.values() if isinstance(paired, dict) else ())]
+    values = sum(len(values) for values in columns if isinstance(values, list))
+    if values > MAX_MATRIX_VALUES:
+        yield Problem("too-many-members", f"the matrix has {values} values; the limit is {MAX_MATRIX_VALUES}", matrix)
+    for name in ("include", "exclude"):
+        blocks = matrix.get(name)
+        if isinstance(blocks, list) and len(blocks) > MAX_MATRIX_BLOCKS:
+            message = f"`{name}` has {len(blocks)} entries; the limit is {MAX_MATRIX_BLOCKS}"
+            yield Problem("too-many-members", message, find_key(matrix, name))
+
+
+def find_matrix_errors(matrix: dict[str, Any]) -> Iterator[Problem]:
+    """Report the errors of a matrix that its schema cannot express."""
+    axes, paired = _axes(matrix), matrix.get("zip") or {}
+    yield from list(_check_variables(axes, paired)) or _check_members(matrix, axes, paired)
+
+
+def _check_variables(axes: dict[str, Any], paired: dict[str, Any]) -> Iterator[Problem]:
+    for key, values in (*axes.items(), *paired.items()):
+        if not _NAME.match(key):
+            message = f"`{key}` is not a valid name of a variable; use letters, digits, `-` and `_`"
+            yield Problem("invalid-value", message, key)
+        if not values:
+            yield Problem("invalid-value", f"`{key}` has no values", key)
+    for key in paired:
+        if key in axes:
+            yield Problem("invalid-value", f"`{key}` has its own values and is also in `zip`; remove one of them", key)
+    if len({len(values) for values in paired.values()}) > 1:
+        lengths = ", ".join(f"{key} {len(values)}" for key, values in paired.items())
+        yield Problem("invalid-value", f"the lists of `zip` must be of equal length ({lengths})", paired)
+
+
+def _check_members(matrix: dict[str, Any], axes: dict[str, Any], paired: dict[str, Any]) -> Iterator[Problem]:
+    """Report errors of the combinations. They are counted first: a matrix can have more than fit in memory."""
+    most = value_of((matrix.get("limit") or {}).get("members", MAX_MEMBERS))
+    count = prod(len(values) for values in (*axes.values(), *list(paired.values())[:1]))
+    # Before exclusions, a matrix may have so many times more combinations.
+    if count > max(most, MAX_MEMBERS) * 16:
+        yield Problem("too-many-members", _describe_excess(count, most), matrix)
+        return
+    known = [*axes, *paired]
+    rows = _Rows(_combine(matrix))
+    for block in matrix.get("exclude", ()):
+        for key in block:
+            if key not in known:
+                yield Problem("unknown-variable", f"`{key}` is not a variable{did_you_mean(key, known)}", key)
+        if block.keys() <= set(known) and not rows.find(block, tuple(block)):
+            yield Problem("invalid-value", "this leaves out nothing: no combination has these values", block)
+    found = len(expand_matrix(matrix))
+    if found > most:
+        yield Problem("too-many-members", _describe_excess(found, most), matrix)
+    if not found:
+        yield Problem("invalid-value", "the matrix has no combination left", matrix)
+
+
+def _describe_excess(count: int, most: int) -> str:
+    return f"the matrix makes {count} jobs, but the limit is {most}; raise `limit.members` if that is intended"
+
+
+def expand_matrix(matrix: dict[str, Any]) -> list[Member]:
+    """Expand a matrix to its members, in the order of the values."""
+    rows = _Rows(_combine(matrix))
+    excluded = {number for block in matrix.get("exclude", ()) for number in rows.find(block, tuple(block))}
+    kept = {number: row for number, row in enumerate(rows.rows) if number not in excluded}
+    own = tuple(next(iter(kept.values()), ()))
+    found = {number: Member(row, own) for number, row in kept.items()}
+    extra: list[Member] = []
+    for block in matrix.get("include", ()):
+        shared = tuple(key for key in block if key in own)
+        matching = [found[number] for number in rows.find(block, shared) if number in found]
+        for member in matching:
+            member.values.update((key, value) for key, value in block.items() if key not in own)
+        if not matching:
+            extra.append(Member(dict(block), tuple(block)))
+    return [*found.values(), *extra]
+
+
+def _axes(matrix: dict[str, Any]) -> dict[str, Any]:
+    return {key: values for key, values in matrix.items() if key not in RESERVED}
+
+
+def _combine(matrix: dict[str, Any]) -> list[dict[str, Any]]:
+    axes, paired = _axes(matrix), matrix.get("zip") or {}
+    columns = [[{key: value} for value in values] for key, values in axes.items()]
+    if paired:
+        columns.append([dict(zip(paired, values, strict=True)) for values in zip(*paired.values(), strict=True)])
+    if not columns:
+        return []
+    return [{key: value for part in parts for key, value in part.items()} for parts in product(*columns)]
+
+
+class _Rows:
+    """The combinations of a matrix, and for the names of each block an index of their values."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.rows = rows
+        self._indexes: dict[tuple[str, ...], dict[tuple[str, ...], list[int]]] = {}
+
+    def find(self, block: dict[str, Any], names: tuple[str, ...]) -> list[int]:
+        """The numbers of the rows that have the block's values of these names."""
+        if names not in self._indexes:
+            index: dict[tuple[str, ...], list[int]] = {}
+            for number, row in enumerate(self.rows):
+                if all(name in row for name in names):
+                    index.setdefault(tuple(canonical_text(row[name]) for name in names), []).append(number)
+            self._indexes[names] = index
+        return self._indexes[names].get(tuple(canonical_text(block[name]) for name in names), [])
+
 
 SWEEP = "jobgen.dev/sweep"
 """The label with the name of the sweep that a job belongs to."""
@@ -53,11 +208,6 @@ def is_sweep(data: Any) -> bool:
     """Return True if a document has a matrix."""
     spec = data.get("spec")
     return isinstance(spec, dict) and "matrix" in spec
-
-
-def keep_matrix(data: Any) -> Any:
-    """The document with its matrix alone; the rest is checked after substitution."""
-    return {**data, "spec": {"matrix": data["spec"]["matrix"]}}
 
 
 def expand_sweep(data: Any, problems: list[Problem]) -> list[Any]:
@@ -149,7 +299,7 @@ def _expand(data: Any, member: Member, known: list[str], problems: list[Problem]
     described["labels"] = {**(described.get("labels") or {}), SWEEP: metadata["name"]}
     return {
         **data,
-        "metadata": {_key(metadata, "name"): with_value(metadata["name"], name), **described},
+        "metadata": {find_key(metadata, "name"): with_value(metadata["name"], name), **described},
         "spec": {
             key: value if key == "matrix" else _substitute(value, substitution, key=key) for key, value in spec.items()
         },
@@ -163,11 +313,6 @@ def _count_characters(tree: Any) -> int:
         return sum(map(_count_characters, tree))
     found = value_of(tree)
     return len(found) if isinstance(found, str) else 1
-
-
-def _key(holder: dict[str, Any], name: str) -> str:
-    """The key of that name in the mapping, with its location."""
-    return next(key for key in holder if key == name)
 
 
 def _substitute(node: Any, substitution: Substitution, *, text: bool = False, key: str = "") -> Any:
@@ -214,7 +359,11 @@ def _derive(node: Any, value: Any, source: Any) -> Any:
 
 def _find_expressions(found: str, known: list[str]) -> list[tuple[str, str]]:
     """The expressions of a string that refer to the matrix, or are meant to; others are ignored."""
-    return [(whole, inner) for _, whole, inner in _scan_expressions(found) if _refers_to_matrix(inner, known)]
+    return [
+        (whole, inner)
+        for _, whole, inner in _scan_expressions(found)
+        if "matrix" in inner or inner in known or find_closest(inner.partition(".")[0], ["matrix"], _TYPO_CUTOFF)
+    ]
 
 
 def _scan_expressions(text: str) -> Iterator[tuple[int, str, str]]:
@@ -236,10 +385,6 @@ def _scan_expressions(text: str) -> Iterator[tuple[int, str, str]]:
         start = text.find(_START, end)
 
 
-def _refers_to_matrix(inner: str, known: list[str]) -> bool:
-    return "matrix" in inner or inner in known or bool(find_closest(inner.partition(".")[0], ["matrix"], _TYPO_CUTOFF))
-
-
 def _find_misspelled(node: Any, found: str, known: list[str]) -> Iterator[Problem]:
     """Report forms of a variable that are not substituted, outside of well-formed expressions."""
     # Blanked, so that positions stay the same.
@@ -258,9 +403,8 @@ def _report_misspelled(node: Any, found: str, whole: str, name: str, known: list
     meant = name if name in known or not known else find_closest(name, known)
     form = f"${{{{ matrix.{meant or '<name>'} }}}}"
     fix_steps = (FixStep("set", node, found.replace(whole, form)),) if meant in known else ()
-    return Problem(
-        "unknown-variable", f"`{whole.strip()}` is not substituted; write `{form}`", node, fix_steps=fix_steps
-    )
+    message = f"`{whole.strip()}` is not substituted; write `{form}`"
+    return Problem("unknown-variable", message, node, fix_steps=fix_steps)
 
 
 def find_sweep_warnings(data: Any, members: list[Any]) -> Iterator[Problem]:
@@ -270,20 +414,14 @@ def find_sweep_warnings(data: Any, members: list[Any]) -> Iterator[Problem]:
     axes = {key: key for block in (matrix, matrix.get("zip") or {}) for key in block if key not in RESERVED}
     added = {key: key for block in matrix.get("include", ()) for key in block if key not in axes}
     # A variable may only select the combinations that get another one.
-    used |= {
-        key for block in matrix.get("include", ()) if not added.keys().isdisjoint(block) for key in block if key in axes
-    }
+    selecting = [block for block in matrix.get("include", ()) if not added.keys().isdisjoint(block)]
+    used |= {key for block in selecting for key in block if key in axes}
     unused = [key for key in (*axes.values(), *added.values()) if key not in used]
     for key in unused:
         message = f"nothing uses `matrix.{key}`; write `${{{{ matrix.{key} }}}}` where it belongs, or remove it"
         yield Problem("unused-variable", message, key, severity=Severity.WARNING)
-    if not unused:
-        yield from _find_identical(matrix, members)
-
-
-def _find_identical(matrix: Any, members: list[Any]) -> Iterator[Problem]:
     known: dict[str, str] = {}
-    for member in members:
+    for member in members if not unused else ():
         name = str(value_of(member["metadata"]["name"]))
         metadata = {key: value for key, value in member["metadata"].items() if key != "name"}
         spec = {key: value for key, value in member["spec"].items() if key != "matrix"}
@@ -296,7 +434,6 @@ def _find_identical(matrix: Any, members: list[Any]) -> Iterator[Problem]:
 
 
 def _list_used(node: Any) -> Iterator[str]:
-    """The variables that the values of a tree use."""
     if isinstance(node, (dict, list)):
         for child in node.values() if isinstance(node, dict) else node:
             yield from _list_used(child)
@@ -308,21 +445,18 @@ def _list_used(node: Any) -> Iterator[str]:
 
 
 def _lookup(whole: str, inner: str, node: Any, substitution: Substitution) -> Any:
-    variable = _VARIABLE.match(inner)
-    if variable is None and inner in substitution.known:
-        substitution.problems.append(_report_misspelled(node, value_of(node), whole, inner, substitution.known))
-        return None
-    if variable is None:
+    variable, known = _VARIABLE.match(inner), substitution.known
+    if variable is not None and variable[1] in substitution.member.values:
+        return substitution.member.values[variable[1]]
+    if variable is None and inner in known:
+        problem = _report_misspelled(node, value_of(node), whole, inner, known)
+    elif variable is None:
         message = f"`${{{{ {inner} }}}}` is not a variable; write `${{{{ matrix.<name> }}}}`"
-        substitution.problems.append(Problem("unknown-variable", message, node))
-        return None
-    if variable[1] not in substitution.member.values:
+        problem = Problem("unknown-variable", message, node)
+    else:
         # A variable that other members have is missing in this one; one that none has is misspelled.
-        if variable[1] in substitution.known:
-            message = f"`matrix.{variable[1]}` has no value in `{substitution.name}`"
-        else:
-            hint = did_you_mean(variable[1], substitution.known)
-            message = f"`matrix.{variable[1]}` is not a variable{hint}"
-        substitution.problems.append(Problem("unknown-variable", message, node))
-        return None
-    return substitution.member.values[variable[1]]
+        missing = f"has no value in `{substitution.name}`"
+        fault = missing if variable[1] in known else f"is not a variable{did_you_mean(variable[1], known)}"
+        problem = Problem("unknown-variable", f"`matrix.{variable[1]}` {fault}", node)
+    substitution.problems.append(problem)
+    return None

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Problem, pluralize
 from jobgen.model.suggest import did_you_mean
 
@@ -49,10 +49,6 @@ class Team(NamedTuple):
         """Who reviews changes of its folders."""
         return tuple(str(value_of(each)) for each in self.spec.get("owners", ()))
 
-    def list_environments(self) -> list[Node]:
-        """Return the names of the environments in which something differs."""
-        return list(self.spec.get("environments", ()))
-
 
 class Claims:
     """What all teams have in one environment, shared by their scopes."""
@@ -83,7 +79,6 @@ class TeamScope(NamedTuple):
     """Patterns by the names of `NAMES`; a name that is missing is not limited."""
     claims: Claims = Claims()
     budget: Budget = Budget()
-    contact: str = ""
 
     def find_owner(self, name: str, value: str) -> str:
         """Return another team that has a namespace, queue or other name for itself; empty if none has."""
@@ -149,8 +144,7 @@ class Teams:
             for each in own.get("devices", ())
         )
         budget = Budget(own.get("gpus"), own.get("jobs"), own.get("replicas"), devices)
-        contact = next((str(value_of(each)) for each in team.spec.get("contacts", {}).values()), "")
-        return TeamScope(team.name, _list_allowed(team, environment), self._claims[environment], budget, contact)
+        return TeamScope(team.name, _list_allowed(team, environment), self._claims[environment], budget)
 
 
 def parse_team(name: str, spec: Any, file: str) -> Team:
@@ -178,19 +172,13 @@ def find_team_errors(teams: Iterable[Team], environments: Iterable[str]) -> Iter
         for folder, node in zip(team.folders, team.spec["folders"], strict=True):
             other = owners.setdefault(folder, team)
             if other is not team:
-                message = (
-                    f"team `{other.name}` owns `{folder}`, too; a folder has one team, so remove it from one of them"
-                )
+                advice = "a folder has one team, so remove it from one of them"
+                message = f"team `{other.name}` owns `{folder}`, too; {advice}"
                 yield team, Problem("duplicate-team", message, node)
-        for node in team.list_environments():
+        for node in team.spec.get("environments", ()):
             if value_of(node) not in known:
                 hint = did_you_mean(str(value_of(node)), known)
                 yield team, Problem("unknown-overlay", f"there is no overlay `{value_of(node)}`{hint}", node)
-
-
-def _select(team: Team, environment: str, field: str, default: Any) -> Any:
-    """Return a field of a team: that of the environment, or that of all environments."""
-    return _find_block(team, environment).get(field, team.spec.get(field, default))
 
 
 def _find_block(team: Team, environment: str) -> Mapping[str, Any]:
@@ -199,5 +187,6 @@ def _find_block(team: Team, environment: str) -> Mapping[str, Any]:
 
 
 def _list_allowed(team: Team, environment: str) -> dict[str, tuple[str, ...]]:
-    found = ((name, _select(team, environment, name, None)) for name in NAMES)
+    here = _find_block(team, environment)
+    found = ((name, here.get(name, team.spec.get(name))) for name in NAMES)
     return {name: tuple(map(str, untraced(patterns))) for name, patterns in found if patterns is not None}

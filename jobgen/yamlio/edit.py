@@ -15,16 +15,13 @@ from typing import Any, NamedTuple
 from jobgen.model.data import Location, Node, TracedKey, TracedScalar, untraced, value_of
 from jobgen.model.finding import TextEdit
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.suggest import find_key
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_inline_yaml
 
 _NON_SPACE = lazy_pattern(r"\S")
 _COMMENT = lazy_pattern(r"(?:^|(?<=\s))#.*", re.MULTILINE)
 _NOT_PLAIN = lazy_pattern(r"[|>&*!\"']")
-
-
-_Parents = tuple[tuple[Any, "str | int"], ...]
-"""The collections above a node, outermost first, each with the key or index of the next one."""
 
 
 class EditRefusedError(Exception):
@@ -35,16 +32,18 @@ class _Target(NamedTuple):
     """The entry to edit: its mapping or list, its key or index there, and the collections above."""
 
     holder: Any
-    step: str | int
-    parents: _Parents
+    step: Any
+    parents: tuple[tuple[Any, Any], ...] = ()
+    """Outermost first, each with the key or index of the next one."""
 
 
 def apply_edits(content: bytes, file: str, edits: Sequence[TextEdit]) -> bytes:
     """Apply all edits to a text; raise `EditRefusedError` if one of them cannot be applied."""
     text = _decode(content)
+    different = [edit for at, edit in enumerate(edits) if edit not in edits[:at]]
     # From the end to the beginning, so that earlier locations stay valid.
     ordered = sorted(
-        _deduplicate(edits), key=lambda edit: (edit.location.line, edit.location.column, edit.op == "add"), reverse=True
+        different, key=lambda edit: (edit.location.line, edit.location.column, edit.op == "add"), reverse=True
     )
     ordered = [_resolve_quote(edit, _Text(text, file)) if edit.op == "quote" else edit for edit in ordered]
     wanted = _read_documents(content, file)
@@ -58,10 +57,6 @@ def apply_edits(content: bytes, file: str, edits: Sequence[TextEdit]) -> bytes:
     if [untraced(document) for document in _read_documents(new, file)] != [untraced(document) for document in wanted]:
         raise EditRefusedError("the edit would change more than it should")
     return new
-
-
-def _deduplicate(edits: Sequence[TextEdit]) -> list[TextEdit]:
-    return [edit for at, edit in enumerate(edits) if edit not in edits[:at]]
 
 
 def _decode(content: bytes) -> str:
@@ -90,7 +85,8 @@ def _apply_to_data(edit: TextEdit, trees: Sequence[Any]) -> None:
     if edit.op == "set":
         holder[target.step] = TracedScalar(edit.value, holder[target.step].location)
     elif edit.op == "remove":
-        _remove_entry(target)
+        widest = _widen(target)
+        del widest.holder[widest.step]
     elif isinstance(holder, list):
         raise EditRefusedError("an item of a list has no name")
     else:
@@ -109,15 +105,12 @@ def _apply_to_data(edit: TextEdit, trees: Sequence[Any]) -> None:
         holder.update(entries)
 
 
-def _remove_entry(target: _Target) -> None:
-    """Remove an entry; if its mapping is then empty, remove that too."""
-    holder, step, parents = target
-    while True:
-        del holder[step]
-        if holder or not parents or isinstance(parents[-1][0], list):
-            return
-        *rest, (holder, step) = parents
-        parents = tuple(rest)
+def _widen(target: _Target) -> _Target:
+    """The entry to remove with an entry: a mapping that would be empty is removed, too."""
+    while len(target.holder) == 1 and target.parents and isinstance(target.parents[-1][0], dict):
+        *rest, (holder, step) = target.parents
+        target = _Target(holder, step, tuple(rest))
+    return target
 
 
 class _Text:
@@ -163,11 +156,7 @@ class _Text:
         if edit.op == "rename":
             return self._splice(*self.span(edit.location), self._format(edit.value))
         if edit.op == "remove":
-            while len(target.holder) == 1 and target.parents and isinstance(target.parents[-1][0], dict):
-                # The mapping would be empty: remove it too.
-                *rest, (holder, step) = target.parents
-                target = _Target(holder, step, tuple(rest))
-            return self._remove(target)
+            return self._remove(_widen(target))
         moved = next(iter(edit.value)) if isinstance(edit.value, dict) and edit.value else edit.key
         return self._add(target, edit, comments.get(edit.key.lower()) or comments.get(moved.lower(), ""))
 
@@ -281,7 +270,6 @@ class _Text:
 
 
 def _read_documents(content: bytes, file: str) -> list[Any]:
-    """Read the documents of a text with locations."""
     source = read(content, file, traced=True)
     if source.findings:
         raise EditRefusedError("the file cannot be read")
@@ -296,11 +284,11 @@ def _find_target(edit: TextEdit, trees: Sequence[Any]) -> _Target:
     if len(targets) > 1:
         raise EditRefusedError("the value is used in several places, by an alias")
     target = targets[0]
-    key, value = _find_key(target), target.holder[target.step]
+    is_mapping = isinstance(target.holder, dict)
+    key, value = find_key(target.holder, target.step) if is_mapping else None, target.holder[target.step]
     node = key if _is_at(key, edit.location) else value
-    if (edit.op in ("set", "quote") and not isinstance(node, TracedScalar)) or (
-        edit.op == "rename" and node is not key
-    ):
+    is_other_key = edit.op == "rename" and node is not key
+    if is_other_key or (edit.op in ("set", "quote") and not isinstance(node, TracedScalar)):
         raise EditRefusedError("the location has something else")
     if edit.op == "remove" and edit.key and key != edit.key:
         raise EditRefusedError(f"`{edit.key}` was derived from `{key}`, which is at that location")
@@ -310,11 +298,7 @@ def _find_target(edit: TextEdit, trees: Sequence[Any]) -> _Target:
     return target
 
 
-def _find_key(target: _Target) -> Any:
-    return next(key for key in target.holder if key == target.step) if isinstance(target.holder, dict) else None
-
-
-def _find_entries(tree: Any, location: Location, parents: _Parents = ()) -> Iterator[_Target]:
+def _find_entries(tree: Any, location: Location, parents: tuple[tuple[Any, Any], ...] = ()) -> Iterator[_Target]:
     if isinstance(tree, (dict, list)):
         for step, child in tree.items() if isinstance(tree, dict) else enumerate(tree):
             if _is_at(step, location) or _is_at(child, location):
@@ -323,20 +307,13 @@ def _find_entries(tree: Any, location: Location, parents: _Parents = ()) -> Iter
 
 
 def _is_at(node: Any, location: Location) -> bool:
-    return isinstance(node, (TracedKey, TracedScalar)) and (node.location.line, node.location.column) == (
-        location.line,
-        location.column,
-    )
+    return isinstance(node, (TracedKey, TracedScalar)) and node.location[1:3] == location[1:3]
 
 
 def _list_scalars(tree: Node) -> Iterator[Location]:
     """Yield the locations of all keys and scalars of a tree."""
-    if isinstance(tree, dict):
-        for key, value in tree.items():
-            yield from _list_scalars(key)
-            yield from _list_scalars(value)
-    elif isinstance(tree, list):
-        for value in tree:
-            yield from _list_scalars(value)
+    if isinstance(tree, (dict, list)):
+        for part in (part for pair in tree.items() for part in pair) if isinstance(tree, dict) else tree:
+            yield from _list_scalars(part)
     elif isinstance(tree, (TracedScalar, TracedKey)):
         yield tree.location

@@ -62,11 +62,8 @@ def to_json(value: Plain) -> str:
 def to_inline_yaml(value: Plain) -> str:
     """Format a value on one line, which is also valid inside brackets and braces."""
     if isinstance(value, dict):
-        return (
-            "{"
-            + ", ".join(f"{to_inline_yaml(str(key))}: {to_inline_yaml(child)}" for key, child in value.items())
-            + "}"
-        )
+        entries = (f"{to_inline_yaml(str(key))}: {to_inline_yaml(child)}" for key, child in value.items())
+        return "{" + ", ".join(entries) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(to_inline_yaml, value)) + "]"
     return _format_text(value) if isinstance(value, str) else _format_scalar(value, "")
@@ -119,15 +116,13 @@ def _list_mapping(
         start = len(lines)
         if text[0] == "?":
             label = f"{label}\n{indent}:"
-        if isinstance(value, dict) and value:
-            _describe_lines(label, key, value, None, lines, describe)
+        is_nested = isinstance(value, (dict, list)) and value
+        shown = label if is_nested else f"{label} {_format_scalar(value_of(value), indent)}"
+        _describe_lines(shown, key, value, None, lines, describe)
+        if is_nested and isinstance(value, dict):
             _list_mapping(value, indent + "  ", indent + "  ", lines, describe, listed)
-        elif isinstance(value, list) and value:
-            _describe_lines(label, key, value, None, lines, describe)
+        elif is_nested:
             _list_sequence(value, indent, indent, lines, describe, listed, key)
-        else:
-            scalar = _format_scalar(value_of(value), indent)
-            _describe_lines(f"{label} {scalar}", key, value, None, lines, describe)
         listed[name] = lines[start:]
 
 
@@ -160,10 +155,7 @@ def _list_sequence(
 def _describe_lines(
     text: str, key: Node, value: Node, items: Node, lines: list[Shown], describe: DescribeLine[Shown]
 ) -> None:
-    if "\n" in text:
-        lines += [describe(line, key, value, items) for line in text.split("\n")]
-    else:
-        lines.append(describe(text, key, value, items))
+    lines += [describe(line, key, value, items) for line in text.split("\n")]
 
 
 def sort_key(key: str) -> tuple[int, str]:
@@ -190,15 +182,11 @@ def _order_keys(mapping: dict[str, Any]) -> tuple[tuple[str, str, int], ...]:
         if len(_orders) > _MAX_MEMOIZED:
             _orders.clear()
         ordered = sorted(range(len(keys)), key=lambda place: sort_key(keys[place]))
-        known = tuple((keys[place], _format_key(keys[place]), place) for place in ordered)
-        _orders[keys] = known
+        texts = [_format_text(key) for key in keys]
+        # After a question mark, a key may be longer than a simple key.
+        labels = [f"{text}:" if len(text) < _MAX_SIMPLE_KEY else f"? {text}" for text in texts]
+        known = _orders[keys] = tuple((keys[place], labels[place], place) for place in ordered)
     return known
-
-
-def _format_key(key: str) -> str:
-    """A key with its colon; after a question mark if it is too long for a simple key."""
-    text = _format_text(key)
-    return f"{text}:" if len(text) < _MAX_SIMPLE_KEY else f"? {text}"
 
 
 def _write_mapping(mapping: dict[str, Any], first: str, indent: str, lines: list[str], written: _Templates) -> None:

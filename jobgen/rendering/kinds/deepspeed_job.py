@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobgen.model.data import value_of, with_value
+from jobgen.model.data import ValidFields, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.rendering.expand import JobSpec
 from jobgen.rendering.kinds.main_container import count_gpus, find_main_container, parse_launch, take_command
@@ -12,9 +12,7 @@ from jobgen.rendering.kinds.main_container import count_gpus, find_main_containe
 _RUNS = {"": "python", "module": "module", "exec": "exec"}
 
 
-def prepare(
-    job: JobSpec, templates: dict[str, Any], resource: dict[str, Any], _problems: list[Problem]
-) -> dict[str, Any]:
+def prepare(job: JobSpec, templates: ValidFields, resource: ValidFields, _problems: list[Problem]) -> ValidFields:
     """Move the command of the workers to the fields that say what runs."""
     [(name, template)] = templates.items()
     spec = resource["spec"]

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from jobgen.model.data import value_of, with_value
+from jobgen.model.data import ValidFields, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.rendering.expand import JobSpec
 
 _PORTS = {"jax": 6666, "paddle": 36767}
 
 
-def prepare(
-    job: JobSpec, templates: dict[str, Any], resource: dict[str, Any], _problems: list[Problem]
-) -> dict[str, Any]:
+def prepare(job: JobSpec, templates: ValidFields, resource: ValidFields, _problems: list[Problem]) -> ValidFields:
     """Give the replicas of a distributed framework Services."""
     counts = [value_of(role.replica.get("replicas")) for role in job.roles.values()]
     pods = sum(count for count in counts if type(count) is int)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from jobgen.model.data import value_of, with_value
+from jobgen.model.data import ValidFields, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.rendering.expand import JobSpec
 from jobgen.rendering.kinds.main_container import set_path
@@ -13,9 +11,7 @@ from jobgen.rendering.kinds.main_container import set_path
 _NEED_INDEX = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
 
 
-def prepare(
-    job: JobSpec, templates: dict[str, Any], resource: dict[str, Any], _problems: list[Problem]
-) -> dict[str, Any]:
+def prepare(job: JobSpec, templates: ValidFields, resource: ValidFields, _problems: list[Problem]) -> ValidFields:
     """Give the pods of a job with several of them an index, if the framework or another field needs one."""
     [role] = job.roles.values()
     item = job.kind.replicas.item

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jobgen.k8s.command_line import find_mpi_launches, parse_command, split_mpi_launch
-from jobgen.model.data import Node, untraced, value_of, with_value
+from jobgen.model.data import Node, ValidFields, untraced, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.quantity import parse_digits
 from jobgen.rendering.expand import JobSpec
@@ -16,9 +16,7 @@ _CONFIGS = {"mpi": "mpiConfig", "colossalai": "torchConfig"}
 _PER_WORKER = frozenset(("-N", "-npernode", "--npernode", "-ppn", "--map-by", "-map-by"))
 
 
-def prepare(
-    job: JobSpec, templates: dict[str, Any], resource: dict[str, Any], problems: list[Problem]
-) -> dict[str, Any]:
+def prepare(job: JobSpec, templates: ValidFields, resource: ValidFields, problems: list[Problem]) -> ValidFields:
     """Move the command of the launcher to the fields that say what runs on the workers."""
     spec = resource["spec"]
     config: dict[str, Any] = dict(spec.get(_CONFIGS[job.framework]) or {})
@@ -34,15 +32,19 @@ def prepare(
     _set_processes(job, templates, config)
     if config:
         spec[_CONFIGS[job.framework]] = config
-    _set_clean_up(job, spec, problems)
-    workers = {
-        name: take_command(template)[1]
-        if command and untraced(take_command(template)[0]) == untraced(command)
-        else template
-        for name, template in templates.items()
-        if name != "launcher"
-    }
-    return {"launcher": launcher, **workers}
+    policy = job.fields.get("runPolicy")
+    wanted = policy.get("cleanPodPolicy") if isinstance(policy, dict) else None
+    if value_of(wanted) == "All":
+        message = f"{job.kind.name} never deletes the launcher; use `Running` or `None` as `cleanPodPolicy`"
+        problems.append(Problem("unsupported-by-kind", message, wanted))
+    if wanted is not None:
+        set_path(spec, ("runPolicy", "cleanUpWorkers"), with_value(wanted, value_of(wanted) != "None"))
+    prepared = {"launcher": launcher}
+    for name, template in templates.items():
+        if name != "launcher":
+            own, bare = take_command(template)
+            prepared[name] = bare if command and untraced(own) == untraced(command) else template
+    return prepared
 
 
 def _split_command(job: JobSpec, command: list[Node], problems: list[Problem]) -> tuple[Sequence[Node], list[Node]]:
@@ -89,14 +91,3 @@ def _set_processes(job: JobSpec, templates: dict[str, Any], config: dict[str, An
         gpus = count_gpus(job, templates["worker"])
         if gpus:
             config["procPerWorker"] = with_value(find_main_container(templates["worker"]).get("name"), gpus)
-
-
-def _set_clean_up(job: JobSpec, spec: dict[str, Any], problems: list[Problem]) -> None:
-    policy = job.fields.get("runPolicy")
-    wanted = policy.get("cleanPodPolicy") if isinstance(policy, dict) else None
-    if wanted is None:
-        return
-    if value_of(wanted) == "All":
-        message = f"{job.kind.name} never deletes the launcher; use `Running` or `None` as `cleanPodPolicy`"
-        problems.append(Problem("unsupported-by-kind", message, wanted))
-    set_path(spec, ("runPolicy", "cleanUpWorkers"), with_value(wanted, value_of(wanted) != "None"))

@@ -27,9 +27,8 @@ def set_command(template: Any, command: list[str]) -> Any:
     container = find_main_container(template)
     if "command" in container or "args" in container:
         return template
-    return with_main_container(
-        template, {**container, "command": [with_value(container.get("name"), w) for w in command]}
-    )
+    words = [with_value(container.get("name"), word) for word in command]
+    return with_main_container(template, {**container, "command": words})
 
 
 def find_main_container(template: Any) -> dict[str, Any]:
@@ -52,7 +51,6 @@ def count_gpus(job: JobSpec, template: Any) -> int:
 
 
 _LAUNCHERS = frozenset(("deepspeed", "torchrun", "colossalai"))
-_MODULE_OPTIONS = frozenset(("-m", "--module"))
 # Options that take no value; the value of others follows them.
 _FLAGS = frozenset(
     """--standalone --no-python --no_python --module -m --run-path --force_multi --no_local_rank --save_pid
@@ -75,9 +73,8 @@ def take_command(template: Any) -> tuple[list[Node], Any]:
     line = [word for part in parts if isinstance(part, list) for word in part]
     if not line:
         return [], template
-    return line, with_main_container(
-        template, {key: value for key, value in container.items() if key not in ("command", "args")}
-    )
+    kept = {key: value for key, value in container.items() if key not in ("command", "args")}
+    return line, with_main_container(template, kept)
 
 
 def parse_launch(line: list[Node]) -> Launch:
@@ -100,7 +97,7 @@ def _split_options(words: list[Node]) -> Launch:
     form, index = "", 0
     while index < len(words) and str(value_of(words[index])).startswith("-"):
         word = str(value_of(words[index]))
-        if word in _MODULE_OPTIONS:
+        if word in ("-m", "--module"):
             form = "module"
         elif word in ("--no-python", "--no_python"):
             form = "exec"
@@ -125,9 +122,8 @@ def set_path(tree: dict[str, Node], path: tuple[Step, ...], value: Node) -> None
             node = item
         elif following is None:
             # Two of our fields may share a map: what is already there stays.
-            node[step] = (
-                {**node[step], **value} if isinstance(node.get(step), dict) and isinstance(value, dict) else value
-            )
+            known = node.get(step)
+            node[step] = {**known, **value} if isinstance(known, dict) and isinstance(value, dict) else value
         else:
             wanted = list if isinstance(following, NamedItem) else dict
             # A kind may map two fields to a value and to a part of it; the part wins.

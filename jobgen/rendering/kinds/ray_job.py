@@ -7,32 +7,35 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jobgen.model.data import Node, join_values, untraced, value_of, with_value
+from jobgen.model.data import Node, ValidFields, join_values, untraced, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.rendering.expand import JobSpec
-from jobgen.rendering.kinds.main_container import set_path
+from jobgen.rendering.kinds.main_container import find_main_container, set_path, take_command, with_main_container
+from jobgen.rendering.pod import to_text
 from jobgen.spec.replicas import get_at
 from jobgen.yamlio.write import to_yaml
 
 HEAD = "head"
 _ELASTIC = "kueue.x-k8s.io/elastic-job"
 _SUBMITTER = "ray-job-submitter"
-_COMMAND = ("command", "args")
 _EXPANDED = lazy_pattern(r"\$\([A-Za-z_][-A-Za-z0-9_.]*\)")
 
 
-def prepare(
-    job: JobSpec, templates: dict[str, Any], resource: dict[str, Any], problems: list[Problem]
-) -> dict[str, Any]:
+def prepare(job: JobSpec, templates: ValidFields, resource: ValidFields, problems: list[Problem]) -> ValidFields:
     """Set the entrypoint, the autoscaler and the submitter; return the templates without commands."""
     spec = resource["spec"]
-    commands = {name: _list_command(template) for name, template in templates.items()}
-    bare = {name: _remove_command(template) for name, template in templates.items()}
+    commands = {name: take_command(template)[0] for name, template in templates.items()}
+    bare = dict(templates)
+    for name, template in templates.items():
+        # `podTemplate` may have replaced the container by anything.
+        if container := find_main_container(template):
+            kept = {key: value for key, value in container.items() if key not in ("command", "args")}
+            bare[name] = with_main_container(template, kept)
     problems.extend(_set_entrypoint(commands, spec))
-    for field, to_text in (("runtimeEnvYAML", to_yaml), ("entrypointResources", json.dumps)):
+    for field, write in (("runtimeEnvYAML", to_yaml), ("entrypointResources", json.dumps)):
         if isinstance(spec.get(field), dict):
-            spec[field] = _like(spec[field], to_text(untraced(spec[field])))
+            spec[field] = _like(spec[field], write(untraced(spec[field])))
     _set_autoscaling(job, resource)
     if isinstance(get_at(spec, ("deletionStrategy", "deletionRules")), list):
         # KubeRay refuses both, and the rules say more.
@@ -52,10 +55,13 @@ def complete_item(job: JobSpec, name: str, item: dict[str, Any]) -> None:
     """Set the parameters of `ray start`, and the bounds of a group of workers."""
     settings = job.fields.get("ray")
     params = get_at(settings, ("startParams", name)) if isinstance(settings, dict) else None
-    written = {key: _to_text(value) for key, value in params.items()} if isinstance(params, dict) else {}
-    if name == HEAD and len(job.roles) > 1 and not _requests_cpu(item.get("template")):
-        # Without a limit, Ray would use all CPUs of the node for tasks.
-        written.setdefault("num-cpus", "0")
+    written = {key: to_text(value) for key, value in params.items()} if isinstance(params, dict) else {}
+    if name == HEAD and len(job.roles) > 1:
+        resources = find_main_container(item.get("template") or {}).get("resources")
+        amounts = resources.values() if isinstance(resources, dict) else ()
+        if not any("cpu" in each for each in amounts if isinstance(each, dict)):
+            # Without a limit, Ray would use all CPUs of the node for tasks.
+            written.setdefault("num-cpus", "0")
     item["rayStartParams"] = written
     count, least, most = (value_of(item.get(field)) for field in ("replicas", "minReplicas", "maxReplicas"))
     if name == HEAD or type(count) is not int:
@@ -68,26 +74,6 @@ def complete_item(job: JobSpec, name: str, item: dict[str, Any]) -> None:
     # Without a bound, the CRD allows more workers than anybody wants.
     item.setdefault("minReplicas", item["replicas"])
     item.setdefault("maxReplicas", item["replicas"])
-
-
-def _find_container(template: Any) -> Mapping[str, Any]:
-    """The container that runs Ray; `podTemplate` may have replaced it by anything."""
-    containers = get_at(template, ("spec", "containers"))
-    first = containers[0] if isinstance(containers, list) and containers else None
-    return first if isinstance(first, dict) else {}
-
-
-def _list_command(template: Any) -> list[Node]:
-    written = [_find_container(template).get(field) for field in _COMMAND]
-    return [node for words in written if isinstance(words, list) for node in words]
-
-
-def _remove_command(template: Any) -> Any:
-    container = _find_container(template)
-    if not container:
-        return template
-    bare = {key: value for key, value in container.items() if key not in _COMMAND}
-    return {**template, "spec": {**template["spec"], "containers": [bare, *template["spec"]["containers"][1:]]}}
 
 
 def _set_entrypoint(commands: dict[str, list[Node]], spec: dict[str, Any]) -> Iterator[Problem]:
@@ -139,7 +125,7 @@ def _complete_submitter(template: dict[str, Any], head: Any, job: JobSpec) -> di
     containers = spec.get("containers")
     first, *rest = containers if isinstance(containers, list) and containers else [{}]
     if isinstance(first, dict):
-        image = _find_container(head).get("image")
+        image = find_main_container(head or {}).get("image")
         defaults = {"name": _SUBMITTER, **({} if image is None else {"image": image})}
         spec["containers"] = [{**defaults, **first}, *rest]
     spec.setdefault("restartPolicy", _like(template, "Never"))
@@ -168,7 +154,7 @@ def _find_unused_fields(job: JobSpec, templates: Mapping[str, Any], spec: Mappin
     """Report what describes pods, because a job with `clusterSelector` creates none."""
     message = "a RayJob with `ray.clusterSelector` has no pods, so `{}` has no effect; remove it"
     for name, template in templates.items():
-        fields = {key: value for key, value in _find_container(template).items() if key != "name"}
+        fields = {key: value for key, value in find_main_container(template).items() if key != "name"}
         for part in (template.get("spec"), template.get("metadata")):
             fields.update((key, value) for key, value in (part or {}).items() if key != "containers")
         for key, value in fields.items():
@@ -179,19 +165,6 @@ def _find_unused_fields(job: JobSpec, templates: Mapping[str, Any], spec: Mappin
             yield Problem("unsupported-by-kind", message.format("replicas"), node)
     for key in spec.get("rayClusterSpec") or ():
         yield Problem("unsupported-by-kind", message.format(key), key)
-
-
-def _requests_cpu(template: Any) -> bool:
-    resources = _find_container(template).get("resources")
-    amounts = resources.values() if isinstance(resources, dict) else ()
-    return any("cpu" in each for each in amounts if isinstance(each, dict))
-
-
-def _to_text(value: Node) -> Node:
-    found = value_of(value)
-    if isinstance(found, bool):
-        return with_value(value, "true" if found else "false")
-    return value if isinstance(found, str) else with_value(value, str(found))
 
 
 def _like(node: Any, value: Any) -> Node:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from jobgen.model.data import Node, value_of, with_value
+from jobgen.model.data import Node, ValidFields, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.rendering.expand import JobSpec
 from jobgen.rendering.kinds.main_container import add_env, set_command
@@ -23,9 +23,7 @@ _MPI_VARIABLES = {
 }
 
 
-def prepare(
-    job: JobSpec, templates: dict[str, Any], _resource: dict[str, Any], problems: list[Problem]
-) -> dict[str, Any]:
+def prepare(job: JobSpec, templates: ValidFields, _resource: ValidFields, problems: list[Problem]) -> ValidFields:
     """Let the workers of MPI wait for their launcher, and tell the launcher where they are."""
     problems.extend(_check_restart_policies(job))
     if job.framework != "mpi" or len(templates) < 2:
@@ -62,7 +60,10 @@ def complete_item(job: JobSpec, name: str, item: dict[str, Any]) -> None:
     item["maxRetry"] = with_value(node if limit is None else limit, retries)
     if name == _find_deciding_role(job):
         item["policies"] = [_build_policy(node, "CompleteJob", "TaskCompleted")]
-    item["template"] = _set_dns_policy(item["template"])
+    spec = item["template"].get("spec")
+    if isinstance(spec, dict) and value_of(spec.get("hostNetwork")) is True and "dnsPolicy" not in spec:
+        policy = with_value(spec["hostNetwork"], "ClusterFirstWithHostNet")
+        item["template"] = {**item["template"], "spec": {**spec, "dnsPolicy": policy}}
 
 
 def finish(job: JobSpec, resource: dict[str, Any], _problems: list[Problem]) -> None:
@@ -72,11 +73,13 @@ def finish(job: JobSpec, resource: dict[str, Any], _problems: list[Problem]) -> 
     least = [value_of(task.get("minAvailable", task.get("replicas"))) for task in spec["tasks"]]
     counts = [count for count in least if type(count) is int]
     plugins = {**_list_plugins(job, sum(counts), name), **(spec.get("plugins") or {})}
-    added = {
-        "minAvailable": with_value(name, sum(counts)),
-        "policies": _list_policies(job, limit, name),
-        **({} if limit is None else {"maxRetry": with_value(limit, value_of(limit) + 1)}),
-    }
+    # Restart the whole job if a pod is lost, because the others cannot go on without it.
+    policies = [_build_policy(name, "RestartJob", "PodEvicted", "PodFailed")]
+    added: dict[str, Any] = {"minAvailable": with_value(name, sum(counts)), "policies": policies}
+    if limit is not None:
+        if any(value_of(role.replica.get("restartPolicy")) == "OnFailure" for role in job.roles.values()):
+            policies.append(_build_policy(limit, "TerminateJob", "TaskFailed"))
+        added["maxRetry"] = with_value(limit, value_of(limit) + 1)
     resource["spec"] = {**added, **spec, **({"plugins": plugins} if plugins else {})}
 
 
@@ -91,14 +94,6 @@ def _find_deciding_role(job: JobSpec) -> str:
     roles = job.kind.frameworks[job.framework].roles
     found = next((name for name in job.kind.success if name in job.roles and name in roles), "")
     return found if len(job.roles) > 1 else ""
-
-
-def _set_dns_policy(template: Any) -> Any:
-    spec = template.get("spec")
-    if isinstance(spec, dict) and value_of(spec.get("hostNetwork")) is True and "dnsPolicy" not in spec:
-        policy = with_value(spec["hostNetwork"], "ClusterFirstWithHostNet")
-        return {**template, "spec": {**spec, "dnsPolicy": policy}}
-    return template
 
 
 def _list_plugins(job: JobSpec, pods: int, name: Node) -> dict[str, Any]:
@@ -117,15 +112,6 @@ def _list_plugins(job: JobSpec, pods: int, name: Node) -> dict[str, Any]:
     else:
         found = {"env": [], "svc": []}
     return {key: [with_value(name, argument) for argument in arguments] for key, arguments in found.items()}
-
-
-def _list_policies(job: JobSpec, limit: Node, name: Node) -> list[dict[str, Any]]:
-    """Restart the whole job if a pod is lost, because the others cannot go on without it."""
-    policies = [_build_policy(name, "RestartJob", "PodEvicted", "PodFailed")]
-    restarts = any(value_of(role.replica.get("restartPolicy")) == "OnFailure" for role in job.roles.values())
-    if limit is not None and restarts:
-        policies.append(_build_policy(limit, "TerminateJob", "TaskFailed"))
-    return policies
 
 
 def _build_policy(node: Node, action: str, *events: str) -> dict[str, Any]:

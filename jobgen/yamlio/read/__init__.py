@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Location, Scalar, value_of
+from jobgen.model.data import Location, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.yamlio.read.fast import read_lines
-from jobgen.yamlio.read.scalars import quote
+from jobgen.yamlio.read.scalars import quote, to_text
 
 _SEPARATOR = lazy_pattern(r"^---[^\n]*(?:\n|\Z)", re.MULTILINE)
 _CONTENT = lazy_pattern(r"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*")
@@ -60,7 +60,7 @@ def read(content: bytes, file: str, *, traced: bool = False) -> Source:
         if isinstance(data, dict):
             documents.append(document)
         else:
-            found = "a list" if isinstance(data, list) else quote(_format_scalar(value_of(data)))
+            found = "a list" if isinstance(data, list) else quote(to_text(value_of(data)))
             findings.append(_error("not-a-mapping", f"a document must be a mapping, and this is {found}", location))
     return Source(file, tuple(documents), tuple(findings))
 
@@ -72,10 +72,6 @@ def read_shared(content: bytes, file: str) -> Source:
     A file with findings is read twice: to check it, and to search it for secrets when its batch is done.
     """
     return read(content, file)
-
-
-def _format_scalar(value: Scalar) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _decode(content: bytes, file: str, findings: list[Finding]) -> str:
@@ -103,26 +99,21 @@ def _read_documents(text: str, file: str, findings: list[Finding], *, traced: bo
     line, column = 1, 0
     # kubectl looks at as many characters to distinguish JSON from YAML.
     if text[:4096].lstrip(_SPACE).startswith("{"):
-        stream = _read_json_stream(text, file, findings, traced=traced)
-        yield from stream.documents
-        if stream.rest is None:
+        documents, rest = _read_json_stream(text, file, findings, traced=traced)
+        yield from documents
+        if rest is None:
             return
-        line += text.count("\n", 0, stream.rest)
-        column = stream.rest - (text.rfind("\n", 0, stream.rest) + 1)
-        text = text[stream.rest :]
+        line += text.count("\n", 0, rest)
+        column = rest - (text.rfind("\n", 0, rest) + 1)
+        text = text[rest:]
     for chunk in _split_documents(text.replace("\r\n", "\n"), line, column, file, findings):
         yield _read_document(chunk, file, findings, traced=traced)
 
 
-class _JsonDocuments(NamedTuple):
-    """The JSON documents at the beginning of a text, and the position at which YAML follows, if it does."""
-
-    documents: list[YamlDocument]
-    rest: int | None = None
-
-
-def _read_json_stream(text: str, file: str, findings: list[Finding], *, traced: bool) -> _JsonDocuments:
-    """Read JSON values while there are any. YAML may follow after the first value, but not after more."""
+def _read_json_stream(
+    text: str, file: str, findings: list[Finding], *, traced: bool
+) -> tuple[list[YamlDocument], int | None]:
+    """Read JSON values while there are any, and return them and where YAML follows: after one value, not after more."""
     from jobgen.yamlio.read.json_text import JsonStream, NotJsonError
 
     stream = JsonStream(text, file, traced=traced)
@@ -137,11 +128,11 @@ def _read_json_stream(text: str, file: str, findings: list[Finding], *, traced: 
         # To switch to YAML, kubectl looks four bytes ahead, and fails if there are fewer.
         ahead = rest.end() - rest[0].endswith("\n")
         if len(documents) < 2 and len(text[ahead : ahead + 4].encode()) >= 4:
-            return _JsonDocuments(documents, rest.end())
+            return documents, rest.end()
         found = text[error.at :].partition("\n")[0]
         message = f"not JSON at {quote(found)}" if found else "not JSON: the text ends in the middle of `{…}`"
         findings.append(_error("yaml-syntax", message, stream.location(error.at, error.at)))
-    return _JsonDocuments(documents)
+    return documents, None
 
 
 def _split_documents(text: str, line: int, column: int, file: str, findings: list[Finding]) -> Iterator[_Chunk]:
@@ -179,26 +170,18 @@ def _read_document(chunk: _Chunk, file: str, findings: list[Finding], *, traced:
     location = _locate_start(chunk, file)
     if is_simple and not traced:
         return YamlDocument(data, location)
-    located = _add_locations(data, chunk, file) if is_simple and isinstance(data, dict) and not chunk.column else None
-    return YamlDocument(located or _compose(chunk, file, findings, traced=traced), location)
+    text, line, column = chunk.text, chunk.line, chunk.column
+    if is_simple and isinstance(data, dict) and not column:
+        # Imported late: most runs need no locations.
+        from jobgen.yamlio.read.locations import UnexpectedTextError, add_locations
 
-
-def _add_locations(data: dict[str, Any], chunk: _Chunk, file: str) -> dict[str, Any] | None:
-    """The data of a document with locations; None if only the exact reader knows them."""
-    # Most runs need no locations.
-    from jobgen.yamlio.read.locations import UnexpectedTextError, add_locations
-
-    try:
-        return add_locations(data, chunk.text, file, chunk.line)
-    except UnexpectedTextError:
-        return None
-
-
-def _compose(chunk: _Chunk, file: str, findings: list[Finding], *, traced: bool) -> Any:
-    # The exact reader imports the YAML library, which most runs do not need.
+        try:
+            return YamlDocument(add_locations(data, text, file, line), location)
+        except UnexpectedTextError:
+            pass  # Only the exact reader knows them.
+    # Imported late: the exact reader imports the YAML library, which most runs do not need.
     from jobgen.yamlio.read.exact import compose
 
-    text, line, column = chunk.text, chunk.line, chunk.column
     if chunk.opened:
         text, line = f"---\n{text}", line - 1
     elif text.startswith("\ufeff"):
@@ -206,7 +189,7 @@ def _compose(chunk: _Chunk, file: str, findings: list[Finding], *, traced: bool)
         text, column = text[1:], column + 1
     composed, found = compose(text, file, line, column, traced=traced)
     findings += found
-    return composed
+    return YamlDocument(composed, location)
 
 
 def _locate_start(chunk: _Chunk, file: str) -> Location:

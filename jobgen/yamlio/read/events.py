@@ -100,7 +100,9 @@ class YamlText:
         part = _REWRITTEN[problem].match(self.rewritten, location.index) if location and problem in _REWRITTEN else None
         if part is None or _REPLACEMENTS.search(self.text) or self._parses * len(self.text) > _MAX_REPARSED:
             return False
-        replaced = _ESCAPE.sub(_replace_quote, part[0]) if part[0] != ":" else _COLON
+        replaced = _COLON
+        if part[0] != ":":
+            replaced = _ESCAPE.sub(lambda escape: _QUOTE * 2 if escape[0] == "\\'" else escape[0], part[0])
         self.rewritten = self.rewritten[: part.start()] + replaced + self.rewritten[part.end() :]
         self.is_rewritten = True
         return True
@@ -114,20 +116,18 @@ class YamlText:
 
     def find_rejection(self, event: Any, *, in_flow: bool) -> tuple[str, str]:
         """The rule and the reason for which Go rejects a node that libyaml accepts, or two empty strings."""
+        start, end = event.start_mark.index, event.end_mark.index
         if in_flow and event.tag:
-            tag = _TAG.match(self.text, event.start_mark.index)
+            tag = _TAG.match(self.text, start)
             if tag:
                 return UNKNOWN_TAG, f"the comma in {quote(tag[1])} is part of the tag; put a space before it"
         if type(event) is not ScalarEvent:
             return "", ""
         if in_flow and not event.style and "?" in event.value:
             return SYNTAX, f"a `?` ends {quote(event.value)} inside brackets and braces; quote it"
-        if event.style == '"' and "/" in event.value and self._has_slash_escape(event):
+        if event.style == '"' and "/" in event.value and _SLASH_ESCAPE.search(self.text[start:end]):
             return SYNTAX, f"`\\/` in {quote(event.value)} is not an escape sequence of YAML; a slash needs none"
         return "", ""
-
-    def _has_slash_escape(self, event: Any) -> bool:
-        return bool(_SLASH_ESCAPE.search(self.text[event.start_mark.index : event.end_mark.index]))
 
     def place(self, at: int) -> tuple[int, int]:
         """The line and column of a character, from 0, as editors count them."""
@@ -150,17 +150,11 @@ class YamlText:
         if directive:
             message = f"{quote(directive[0])} is a directive, which Kubernetes does not support; remove it"
             return NotYamlError(message, directive.start())
-        return self._not_yaml_at(error, self._error_position(error))
-
-    def _error_position(self, error: yaml.MarkedYAMLError) -> int:
-        """The more helpful of libyaml's two positions: where an unfinished node begins, or where parsing stopped."""
+        # The more helpful of libyaml's two positions: where an unfinished node begins, or where parsing stopped.
         first, last = error.context_mark, error.problem_mark or error.context_mark
         assert last is not None
-        if first and (error.context in _BEGINNINGS or not self.text[last.index :].strip()):
-            return int(first.index)
-        return int(last.index)
-
-    def _not_yaml_at(self, error: yaml.MarkedYAMLError, at: int) -> NotYamlError:
+        is_unfinished = error.context in _BEGINNINGS or not self.text[last.index :].strip()
+        at = int(first.index if first and is_unfinished else last.index)
         rest = self.text[at:].partition("\n")[0].rstrip()
         if rest.startswith("\t") and not self.text[:at].rpartition("\n")[2].strip():
             return NotYamlError("a tab indents this line; YAML takes only spaces there", at)
@@ -174,10 +168,6 @@ class YamlText:
 
         advice = advise(error, self.text, at)
         return NotYamlError(f"not YAML{found}: {error.problem}{context}", at, advice=advice)
-
-
-def _replace_quote(escape: re.Match[str]) -> str:
-    return _QUOTE * 2 if escape[0] == "\\'" else escape[0]
 
 
 class RewrittenError(Exception):

@@ -9,7 +9,7 @@ from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_DEPTH, MAX_FINDINGS, MAX_NODES, TOO_MANY_FINDINGS, allowed_alias_share
 from jobgen.yamlio.read import events as libyaml
-from jobgen.yamlio.read.scalars import decode_base64, normalize_number, quote, resolve, resolve_as, to_json_key
+from jobgen.yamlio.read.scalars import decode_base64, normalize_number, quote, resolve, resolve_as, to_json_key, to_text
 
 _CORE = "tag:yaml.org,2002:"
 _COLLECTION_TAGS = frozenset(_CORE + name for name in ("map", "seq", "set", "omap", "pairs", "str", "binary"))
@@ -139,7 +139,7 @@ class _Builder:
                 return
             location = self.location(following)
         message = "Kubernetes ignores all text after the end of a document; separate documents with a line `---`"
-        self.findings.append(self.warning("ignored-document", location, message))
+        self.findings.append(self.finding("ignored-document", location, message, Severity.WARNING))
 
     def location(self, event: Any) -> Location:
         start, end = event.start_mark, event.end_mark
@@ -152,15 +152,20 @@ class _Builder:
         end_line, end_column = self.source.place(end)
         return Location(self.file, line + self.offset, column + 1, end_line + self.offset, end_column + 1)
 
-    def finding(self, rule: str, location: Location, message: str) -> Finding:
-        return Finding(rule, "yaml", Severity.ERROR, message, location)
-
-    def warning(self, rule: str, location: Location, message: str) -> Finding:
-        return Finding(rule, "yaml", Severity.WARNING, message, location)
+    def finding(self, rule: str, location: Location, message: str, severity: Severity = Severity.ERROR) -> Finding:
+        return Finding(rule, "yaml", severity, message, location)
 
     def explain_template(self, finding: Finding) -> Finding:
-        """The finding, or one about template text if its line has any."""
-        return _explain_template(finding, *self.source.line(finding.location.line - self.offset))
+        """The finding; if template text on its line causes it, a finding about that."""
+        file, number = finding.location[:2]
+        line, first_column = self.source.line(number - self.offset)
+        span = _find_template(line[:_SEARCHED_LENGTH]) if finding.rule in _TEMPLATE_ERRORS else None
+        if span is None:
+            return finding
+        start, end = span
+        message = f"this is template text ({quote(line[start:end])}); render it first, or quote it"
+        location = Location(file, number, first_column + start + 1, number, first_column + end + 1)
+        return finding._replace(rule="template-text", message=message, location=location)
 
     def explain_syntax(self, error: libyaml.NotYamlError) -> Finding:
         """The finding of a syntax error: about template text, with what to do about it, or with libyaml's message."""
@@ -203,7 +208,12 @@ class _Builder:
                 value = self.unrepresentable("non-finite-number", event, message)
             else:
                 value = normalize_number(value)
-        return TracedScalar(value, self.location(written), written=_find_text(value, written)) if self.traced else value
+        if not self.traced:
+            return value
+        # The text of a plain number or boolean, if its value is shown as another text.
+        is_plain = written.implicit[0] and not written.tag and value is not None and not isinstance(value, str)
+        text = written.value if is_plain and to_text(value) != written.value else ""
+        return TracedScalar(value, self.location(written), written=text)
 
     def check(self, event: Any, parent: _OpenCollection | None) -> None:
         rule, reason = self.source.find_rejection(event, in_flow=parent is not None and parent.flow)
@@ -233,7 +243,7 @@ class _Builder:
     def unknown_tag(self, event: Any) -> None:
         tag = "!!" + event.tag[len(_CORE) :] if event.tag.startswith(_CORE) else event.tag
         message = f"{quote(tag)} is a tag that Kubernetes does not know and ignores; remove it"
-        self.findings.append(self.warning(libyaml.UNKNOWN_TAG, self.location(event), message))
+        self.findings.append(self.finding(libyaml.UNKNOWN_TAG, self.location(event), message, Severity.WARNING))
 
     def alias(self, event: Any, stack: list[_OpenCollection]) -> tuple[Any, int]:
         """Expand an alias. Its nodes are counted every time, which detects alias bombs."""
@@ -316,16 +326,18 @@ class _Builder:
         text = to_json_key(key)
         if text is None:
             shape = "null" if key is None else str(int(key))
-            stand_in = self.unrepresentable(
-                "invalid-key", key_event, f"`{shape}` cannot be a key in Kubernetes; quote it"
-            )
-            parent.items[stand_in] = value
+            message = f"`{shape}` cannot be a key in Kubernetes; quote it"
+            parent.items[self.unrepresentable("invalid-key", key_event, message)] = value
             return
         if text in parent.seen:
             self.duplicate_key(parent, key, text, key_event)
         parent.seen[text] = key, key_event
         parent.items.pop(text, None)
-        parent.items[self.traced_key(text, key_event) if self.traced else text] = value
+        if self.traced:
+            is_plain = isinstance(key_event, libyaml.ScalarEvent) and key_event.implicit[0] and not key_event.tag
+            written = key_event.value if is_plain and key_event.value != text else ""
+            text = TracedKey.at(text, self.location(key_event), written=written)
+        parent.items[text] = value
 
     def duplicate_key(self, parent: _OpenCollection, key: Any, text: str, key_event: Any) -> None:
         """Report a key that is set twice. Go accepts a number and a text that are the same key in JSON."""
@@ -341,11 +353,6 @@ class _Builder:
         location = self.location(key_event)
         self.findings.append(Finding("duplicate-key", "yaml", severity, message, location, related=related))
 
-    def traced_key(self, text: str, event: Any) -> TracedKey:
-        is_plain = isinstance(event, libyaml.ScalarEvent) and event.implicit[0] and not event.tag
-        written = event.value if is_plain and event.value != text else ""
-        return TracedKey.at(text, self.location(event), written=written)
-
     def merge(self, parent: _OpenCollection, value: Any, key_event: Any, *, is_alias: bool) -> None:
         """Apply `<<`. Go merges the mapping at the position of the key, so it overrides the keys above it."""
         sources = value if isinstance(value, list) and not is_alias else [value]
@@ -355,14 +362,6 @@ class _Builder:
             for key, child in source.items():
                 parent.items.pop(key, None)
                 parent.items[key] = child
-
-
-def _find_text(value: Any, event: Any) -> str:
-    """The text of a plain number or boolean, if its value is shown as another text."""
-    if isinstance(value, str) or value is None or event.tag or not event.implicit[0]:
-        return ""
-    shown = str(value).lower() if isinstance(value, bool) else str(value)
-    return "" if shown == event.value else event.value
 
 
 def _count_characters(tree: Any) -> int:
@@ -394,18 +393,6 @@ def _find_unrepresentable(root: Any) -> _Unrepresentable | None:
 def _expects_key(stack: list[_OpenCollection]) -> bool:
     """Return True if the next node is a key of the innermost mapping."""
     return bool(stack) and stack[-1].kind == "map" and stack[-1].key_event is None
-
-
-def _explain_template(finding: Finding, line: str, first_column: int = 0) -> Finding:
-    """The finding; if template text on its line causes it, a finding about that."""
-    span = _find_template(line[:_SEARCHED_LENGTH]) if finding.rule in _TEMPLATE_ERRORS else None
-    if span is None:
-        return finding
-    start, end = span
-    message = f"this is template text ({quote(line[start:end])}); render it first, or quote it"
-    file, line_number = finding.location[:2]
-    location = Location(file, line_number, first_column + start + 1, line_number, first_column + end + 1)
-    return finding._replace(rule="template-text", message=message, location=location)
 
 
 def _find_template(line: str) -> tuple[int, int] | None:

@@ -60,20 +60,14 @@ class JsonStream:
 
     def __iter__(self) -> Iterator[JsonValue]:
         while (start := _skip_space(self.text, self.at)) < len(self.text):
-            data, findings, end = self.read_fast(start) or _Reader(self, start).read()
-            self.at = end
-            yield JsonValue(data, findings, self.location(start, end))
-
-    def read_fast(self, start: int) -> tuple[Any, list[Finding], int] | None:
-        """Read a value with Python's decoder; None if it needs locations or may have findings."""
-        if self.traced:
-            return None
-        try:
-            data, end = _FAST.raw_decode(self.text, start)
-        except (ValueError, RecursionError):
-            return None
-        shallow = self.text.count("[", start, end) + self.text.count("{", start, end) <= MAX_DEPTH
-        return (data, [], end) if shallow and not _ESCAPED_SURROGATE.search(self.text, start, end) else None
+            findings: list[Finding] = []
+            found = None if self.traced else _read_fast(self.text, start)
+            if found is None:
+                reader = _Reader(self, start, findings)
+                data = reader.value(reader.token())
+                found = data if reader.usable else None, reader.at
+            data, self.at = found
+            yield JsonValue(data, findings, self.location(start, self.at))
 
     def location(self, start: int, end: int) -> Location:
         """The location of a part of the text."""
@@ -86,6 +80,16 @@ def _skip_space(text: str, at: int) -> int:
     space = _SPACE.match(text, at)
     assert space is not None
     return space.end()
+
+
+def _read_fast(text: str, start: int) -> tuple[Any, int] | None:
+    """Read a value with Python's decoder; return it and its end, or None if it may have findings."""
+    try:
+        data, end = _FAST.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None
+    is_shallow = text.count("[", start, end) + text.count("{", start, end) <= MAX_DEPTH
+    return (data, end) if is_shallow and not _ESCAPED_SURROGATE.search(text, start, end) else None
 
 
 def _to_mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -120,18 +124,14 @@ _FAST = json.JSONDecoder(
 class _Reader:
     """Reads a value token by token. Nesting recurses, up to the limit of depth."""
 
-    def __init__(self, stream: JsonStream, start: int) -> None:
+    def __init__(self, stream: JsonStream, start: int, findings: list[Finding]) -> None:
         self.text = stream.text
         self.location = stream.location
         self.traced = stream.traced
         self.at = start
         self.depth = 0
-        self.findings: list[Finding] = []
+        self.findings = findings
         self.usable = True
-
-    def read(self) -> tuple[Any, list[Finding], int]:
-        data = self.value(self.token())
-        return data if self.usable else None, self.findings, self.at
 
     def token(self) -> re.Match[str]:
         match = _TOKEN.match(self.text, self.at)
@@ -149,8 +149,10 @@ class _Reader:
         if sign:
             raise NotJsonError(self.at - 1)
         if string:
-            return self.leaf(_decode_string(string), token, 2)
-        return self.leaf(self.number(token) if number else _LITERALS[literal], token, 3 if number else 4)
+            value: Any = _decode_string(string)
+        else:
+            value = self.number(token) if number else _LITERALS[literal]
+        return TracedScalar(value, self.location(*token.span(token.lastindex or 0))) if self.traced else value
 
     def nested(self, token: re.Match[str], read: Callable[[], Any]) -> Any:
         self.depth += 1
@@ -161,48 +163,42 @@ class _Reader:
         return data
 
     def mapping(self) -> Any:
-        items: dict[str, Any] = {}
+        found: dict[str, Any] = {}
         start = self.at - 1
         seen: dict[str, Location] = {}
-        token = self.token()
-        while token[1] != "}":
+        for token in self.items("}"):
             if not token[2]:
                 raise NotJsonError(_skip_space(self.text, token.start()))
             key, location = _decode_string(token[2]), self.location(token.start(2), token.end(2))
             self.expect(":")
             if key in seen:
-                self.duplicate(key, location, seen[key])
-                del items[key]
+                message = f"{quote(key)} is set twice in one mapping; Kubernetes keeps only the last one"
+                related = (Related(seen[key], "first set here"),)
+                finding = Finding("duplicate-key", "yaml", Severity.ERROR, message, location, related=related)
+                self.findings.append(finding)
+                del found[key]
             seen[key] = location
-            items[TracedKey.at(key, location) if self.traced else key] = self.value(self.token())
-            token = self.after_item("}")
-        return TracedMapping(self.location(start, start + 1)) if self.traced and not items else items
+            found[TracedKey.at(key, location) if self.traced else key] = self.value(self.token())
+        return TracedMapping(self.location(start, start + 1)) if self.traced and not found else found
 
     def sequence(self) -> Any:
-        items: list[Any] = TracedList([], self.location(self.at - 1, self.at)) if self.traced else []
-        token = self.token()
-        if token[1] != "]":
-            self.item(token, items)
-            while self.expect(",]") == ",":
-                self.item(self.token(), items)
-        return items
+        found: list[Any] = TracedList([], self.location(self.at - 1, self.at)) if self.traced else []
+        for token in self.items("]"):
+            if isinstance(found, TracedList):
+                found.item_locations.append(self.location(*token.span(token.lastindex or 0)))
+            found.append(self.value(token))
+        return found
 
-    def item(self, token: re.Match[str], items: list[Any]) -> None:
-        if isinstance(items, TracedList):
-            items.item_locations.append(self.location(*token.span(token.lastindex or 0)))
-        items.append(self.value(token))
-
-    def after_item(self, end: str) -> re.Match[str]:
-        """The token of the next key, or of the end of the mapping."""
+    def items(self, end: str) -> Iterator[re.Match[str]]:
+        """Yield the first token of each item of a collection, up to its end."""
         token = self.token()
-        if token[1] == end:
-            return token
-        if token[1] != ",":
-            raise NotJsonError(_skip_space(self.text, token.start()))
-        token = self.token()
-        if token[1] == end:
-            raise NotJsonError(token.start(1))
-        return token
+        while token[1] != end:
+            yield token
+            if self.expect(f",{end}") == end:
+                return
+            token = self.token()
+            if token[1] == end:
+                raise NotJsonError(token.start(1))
 
     def expect(self, signs: str) -> str:
         token = self.token()
@@ -225,17 +221,9 @@ class _Reader:
             self.error("non-finite-number", token.start(3), f"{quote(token[3])} is too large for a number")
             return None
 
-    def leaf(self, value: Any, token: re.Match[str], group: int) -> Any:
-        return TracedScalar(value, self.location(token.start(group), token.end(group))) if self.traced else value
-
     def error(self, rule: str, at: int, message: str) -> None:
         self.usable = False
         self.findings.append(Finding(rule, "yaml", Severity.ERROR, message, self.location(at, at + 1)))
-
-    def duplicate(self, key: str, location: Location, first: Location) -> None:
-        message = f"{quote(key)} is set twice in one mapping; Kubernetes keeps only the last one"
-        related = (Related(first, "first set here"),)
-        self.findings.append(Finding("duplicate-key", "yaml", Severity.ERROR, message, location, related=related))
 
 
 def _decode_string(token: str) -> str:

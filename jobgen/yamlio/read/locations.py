@@ -11,6 +11,7 @@ from typing import Any
 
 from jobgen.model.data import Location, Scalar, TracedKey, TracedList, TracedMapping, TracedScalar
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.yamlio.read.scalars import to_text
 
 # A number, a boolean or null.
 _WORD = lazy_pattern(r"[^\s,\[\]{}#]+")
@@ -25,10 +26,15 @@ class UnexpectedTextError(Exception):
 
 def add_locations(data: dict[str, Any], text: str, file: str, first_line: int) -> dict[str, Any]:
     """The data of a document, whose first line has this number, with locations."""
-    return Walk(text.split("\n"), file, first_line).add_to_document(data)
+    walk = _Walk(text.split("\n"), file, first_line)
+    walk.go_to_content(0)
+    found = walk.add_to_mapping(data, walk.find_indent())
+    if walk.line:
+        raise UnexpectedTextError
+    return found
 
 
-class Walk:
+class _Walk:
     """One walk through the data of a document and the lines of its text at the same time."""
 
     def __init__(self, lines: list[str], file: str, first_line: int) -> None:
@@ -39,15 +45,7 @@ class Walk:
         self.line = ""
         self.number = 0
 
-    def add_to_document(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The data of the whole document, with locations."""
-        self._go_to_content(0)
-        found = self._add_to_mapping(data, self._find_indent())
-        if self.line:
-            raise UnexpectedTextError
-        return found
-
-    def _go_to_content(self, at: int) -> None:
+    def go_to_content(self, at: int) -> None:
         """Go to the first line from a number on that is neither empty nor a comment."""
         while at < len(self.lines):
             line = self.lines[at]
@@ -58,7 +56,7 @@ class Walk:
             at += 1
         self.at, self.line = at, ""
 
-    def _find_indent(self) -> int:
+    def find_indent(self) -> int:
         return len(self.line) - len(self.line.lstrip(" "))
 
     def _span(self, start: int, end: int) -> Location:
@@ -66,7 +64,7 @@ class Walk:
         # A third of the time of `Location(…)`.
         return _new_tuple(Location, (self.file, self.number, start + 1, self.number, end + 1))
 
-    def _add_to_mapping(self, mapping: dict[str, Any], column: int) -> dict[str, Any]:
+    def add_to_mapping(self, mapping: dict[str, Any], column: int) -> dict[str, Any]:
         """A mapping in block style, whose keys begin at a column."""
         found: dict[str, Any] = {}
         for key, child in mapping.items():
@@ -82,7 +80,7 @@ class Walk:
             ):
                 # Most lines are a key and a text without quotes. `|-` may be the text below itself.
                 found[traced] = TracedScalar(child, self._span(end + 2, len(line)))
-                self._go_to_content(self.at + 1)
+                self.go_to_content(self.at + 1)
             else:
                 found[traced] = self._add_to_value(child, column, end + 1)
         return found
@@ -94,18 +92,18 @@ class Walk:
             return self._add_located(value, len(self.line) - len(content))[1]
         if value is None:
             node = TracedScalar(None, self._span(end, end))
-            self._go_to_content(self.at + 1)
+            self.go_to_content(self.at + 1)
             return node
         if not value or not isinstance(value, (dict, list)):
             raise UnexpectedTextError
-        self._go_to_content(self.at + 1)
+        self.go_to_content(self.at + 1)
         if isinstance(value, dict):
-            return self._add_to_mapping(value, self._find_indent())
+            return self.add_to_mapping(value, self.find_indent())
         return self._add_to_list(value, column)
 
     def _add_to_list(self, items: list[Any], column: int) -> TracedList:
         """A list in block style, below a key at a column."""
-        dash = self._find_indent()
+        dash = self.find_indent()
         # To libyaml, a list that is not indented begins with its first dash; any other, before it.
         found = TracedList((), self._span(dash, dash + (dash == column)))
         for item in items:
@@ -114,7 +112,7 @@ class Walk:
             start = _skip(_SPACES, self.line, dash + 1)
             if type(item) is dict and self.line[start : start + 1] != "{":
                 found.item_locations.append(self._span(start, start))
-                found.append(self._add_to_mapping(item, start))
+                found.append(self.add_to_mapping(item, start))
             else:
                 location, node = self._add_located(item, start)
                 found.item_locations.append(location)
@@ -133,7 +131,7 @@ class Walk:
         rest = self.line[end:].lstrip(" ")
         if rest and rest[0] != "#":
             raise UnexpectedTextError
-        self._go_to_content(self.at + 1)
+        self.go_to_content(self.at + 1)
         return location, node
 
     def _add_to_block(self, value: str, start: int) -> TracedScalar:
@@ -143,46 +141,38 @@ class Walk:
         while after < len(lines) and not lines[after].strip(" "):
             after += 1
         after = min(after, len(lines) - 1)
-        self._go_to_content(after)
+        self.go_to_content(after)
         return TracedScalar(value, Location(self.file, number, start + 1, after + self.first_line, 1))
 
     def _add_to_flow(self, value: Any, start: int) -> tuple[Location, Any, int]:
         """A scalar or a flow collection on the current line: its own location, the node, and where it ends."""
-        if type(value) is list:
-            return self._add_to_flow_list(value, start)
-        if type(value) is dict:
-            return self._add_to_flow_mapping(value, start)
+        if type(value) is list or type(value) is dict:
+            return self._add_to_flow_collection(value, start)
         end = self._find_end(value, start)
         location = self._span(start, end)
         node = TracedScalar(value, location)
-        if type(value) is not str and value is not None and self.line[start:end] != _show(value):
+        if type(value) is not str and value is not None and self.line[start:end] != to_text(value):
             node.written = self.line[start:end]
         return location, node, end
 
-    def _add_to_flow_list(self, items: list[Any], start: int) -> tuple[Location, Any, int]:
-        self._expect("[", start)
+    def _add_to_flow_collection(self, value: Any, start: int) -> tuple[Location, Any, int]:
+        opening, closing = ("[", "]") if type(value) is list else ("{", "}")
+        self._expect(opening, start)
         location, at = self._span(start, start + 1), start + 1
-        found = TracedList((), location)
-        for item in items:
-            own, node, at = self._add_to_flow(item, _skip(_SEPARATOR, self.line, at))
-            found.item_locations.append(own)
-            found.append(node)
-        end = _skip(_SPACES, self.line, at)
-        self._expect("]", end)
-        return location, found, end + 1
-
-    def _add_to_flow_mapping(self, mapping: dict[str, Any], start: int) -> tuple[Location, Any, int]:
-        self._expect("{", start)
-        location, at = self._span(start, start + 1), start + 1
-        found: dict[str, Any] = {} if mapping else TracedMapping(location)
-        for key, value in mapping.items():
+        found: Any = TracedList((), location) if type(value) is list else {} if value else TracedMapping(location)
+        for part in value:
             begin = _skip(_SEPARATOR, self.line, at)
-            end = self._find_end(key, begin)
-            self._expect(":", end)
-            _, node, at = self._add_to_flow(value, _skip(_SPACES, self.line, end + 1))
-            found[TracedKey.at(key, self._span(begin, end))] = node
+            if type(value) is list:
+                own, node, at = self._add_to_flow(part, begin)
+                found.item_locations.append(own)
+                found.append(node)
+            else:
+                end = self._find_end(part, begin)
+                self._expect(":", end)
+                _, node, at = self._add_to_flow(value[part], _skip(_SPACES, self.line, end + 1))
+                found[TracedKey.at(part, self._span(begin, end))] = node
         end = _skip(_SPACES, self.line, at)
-        self._expect("}", end)
+        self._expect(closing, end)
         return location, found, end + 1
 
     def _find_end(self, value: Scalar, start: int) -> int:
@@ -207,8 +197,3 @@ def _skip(pattern: re.Pattern[str], line: str, at: int) -> int:
     match = pattern.match(line, at)
     assert match is not None
     return match.end()
-
-
-def _show(value: Scalar) -> str:
-    """The text that messages show for a number or a boolean."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 import struct
 from math import frexp
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobgen.model.lazy_re import lazy_pattern
-
-if TYPE_CHECKING:
-    from decimal import Decimal
 
 _KEYWORDS: dict[str, Any] = {
     **dict.fromkeys(["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"], True),
@@ -140,20 +137,16 @@ def to_json_key(value: Any) -> str | None:
         return value
     if value is None or isinstance(value, _BigInteger):
         return None
-    return str(value) if isinstance(value, int) else _format_float_key(value)
+    return str(value) if isinstance(value, int) else _format_float32(value)
 
 
-def _format_float_key(value: float) -> str:
+def _format_float32(value: float) -> str:
+    """Format as Go's FormatFloat(value, 'g', -1, 32): the shortest digits that give the same 32-bit float."""
     if value != value:
         return ".nan"
     # Go formats keys with 32 bits of precision, where these are infinite.
     if abs(value) >= 3.4028235677973366e38:
         return ".inf" if value > 0 else "-.inf"
-    return _format_float32(value)
-
-
-def _format_float32(value: float) -> str:
-    """Format as Go's FormatFloat(value, 'g', -1, 32): the shortest digits that give the same 32-bit float."""
     from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 
     single = _round_to_float32(value)
@@ -165,7 +158,12 @@ def _format_float32(value: float) -> str:
         nearest = exact.quantize(step, rounding)
         same = [near for near in (nearest, nearest + step, nearest - step) if _round_to_float32(float(near)) == single]
         if same:
-            return _format_general(min(same, key=lambda near: abs(near - exact)))
+            number = min(same, key=lambda near: abs(near - exact))
+            power = number.adjusted()
+            # Go's general notation has an exponent below -4 or above 5.
+            if number and not -4 <= power < 6:
+                return f"{number.scaleb(-power).normalize():f}e{power:+03d}"
+            return f"{number.normalize():f}"
     raise AssertionError("nine digits distinguish all 32-bit floats")
 
 
@@ -173,13 +171,9 @@ def _round_to_float32(value: float) -> float:
     return float(struct.unpack("f", struct.pack("f", value))[0])
 
 
-def _format_general(number: Decimal) -> str:
-    """Format in Go's general notation: with an exponent below -4 or above 5."""
-    power = number.adjusted()
-    if number and not -4 <= power < 6:
-        mantissa = number.scaleb(-power).normalize()
-        return f"{mantissa:f}e{power:+03d}"
-    return f"{number.normalize():f}"
+def to_text(value: Any) -> str:
+    """The text that messages show for a scalar."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def quote(text: str) -> str:

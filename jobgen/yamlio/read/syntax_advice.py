@@ -13,8 +13,6 @@ _COLON_ERRORS = ("could not find expected ':'", "mapping values are not allowed 
 _CLOSING = {"[": "]", "{": "}"}
 # Brackets outside of comments and quotes. A quote in the middle of a word, as in `don't`, is text.
 _BRACKETS = re.compile(r"(?<!\S)#[^\n]*|(?<![\w])(?:\"(?:[^\"\\]|\\.)*\"|'[^']*')|(?P<open>[\[{])|(?P<close>[\]}])")
-_NEAR = 4
-"""How many lines before an error its cause may be."""
 _KEY_FIRST = re.compile(r"\s*[\w./\"'-]+\Z")
 _CONFLICT = re.compile(r"^(?:<<<<<<< |=======\r?$|>>>>>>> |\|{7} )", re.MULTILINE)
 _ODD_SPACE = re.compile(r"^[ \t]*([\u00a0\u2000-\u200b\u202f\u205f\u3000])", re.MULTILINE)
@@ -22,45 +20,31 @@ _ODD_SPACE = re.compile(r"^[ \t]*([\u00a0\u2000-\u200b\u202f\u205f\u3000])", re.
 
 def advise(error: Any, text: str, at: int) -> tuple[str, int] | None:
     """Return what to do about an error of libyaml, and the character to point at; None if its own message must do."""
+    # Git writes such lines where both sides of a merge changed the same ones.
+    conflict = _CONFLICT.search(text[: at + len(_rest(text, at))])
+    if conflict:
+        lines = "`<<<<<<<`, `=======` and `>>>>>>>`"
+        message = f"the file has an unresolved merge conflict; keep one side, and remove the lines with {lines}"
+        return message, conflict.start()
+    # After such an indentation, the lines before it seem to go on.
+    found = _find_near(_ODD_SPACE, text, at)
+    if found >= 0:
+        return f"`U+{ord(text[found]):04X}` is not a space of YAML, though it looks like one; indent with spaces", found
+    # A full-width colon after a key, as input methods for Chinese write it.
+    found = _find_near(_WIDE_COLON, text, at) if error.problem in _COLON_ERRORS else -1
+    if found >= 0:
+        return f"`{text[found]}` is not the `:` of YAML, though it looks like one; write `: `", found
     return (
-        _find_conflict(text, at)
-        or _find_odd_space(text, at)
-        or _find_wide_colon(error, text, at)
-        or _find_open_bracket(error, text, at)
+        _find_open_bracket(error, text, at)
         or _find_missing_space(error, text, at)
         or _find_indentation(error, text, at)
     )
 
 
-def _find_conflict(text: str, at: int) -> tuple[str, int] | None:
-    """The first line up to the error that Git writes where both sides of a merge changed the same lines."""
-    found = _CONFLICT.search(text[: at + len(_rest(text, at))])
-    if found is None:
-        return None
-    lines = "`<<<<<<<`, `=======` and `>>>>>>>`"
-    return f"the file has an unresolved merge conflict; keep one side, and remove the lines with {lines}", found.start()
-
-
-def _find_odd_space(text: str, at: int) -> tuple[str, int] | None:
-    """The last space in an indentation near the error that is not one of YAML: the lines before it seem to go on."""
-    found = _find_near(_ODD_SPACE, text, at)
-    if found < 0:
-        return None
-    return f"`U+{ord(text[found]):04X}` is not a space of YAML, though it looks like one; indent with spaces", found
-
-
-def _find_wide_colon(error: Any, text: str, at: int) -> tuple[str, int] | None:
-    """The full-width colon after a key near the error, as input methods for Chinese write it."""
-    found = _find_near(_WIDE_COLON, text, at) if error.problem in _COLON_ERRORS else -1
-    if found < 0:
-        return None
-    return f"`{text[found]}` is not the `:` of YAML, though it looks like one; write `: `", found
-
-
 def _find_near(pattern: re.Pattern[str], text: str, at: int) -> int:
-    """The place of the last match of a pattern, by its group, in the line of an error and some before; -1 if none."""
+    """The place of the last match of a pattern, by its group, in the line of an error and some above; -1 if none."""
     start = at
-    for _ in range(_NEAR):
+    for _ in range(4):
         start = max(text.rfind("\n", 0, start), 0)
     found = list(pattern.finditer(text[start : at + len(_rest(text, at))]))
     return start + found[-1].start(1) if found else -1
