@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from jobgen.explanation.explain import ClusterChange, ExplainedField, RenderedValue, ValueSource
     from jobgen.features.kueue.queue import QueuedWorkload, QueueResult, queue
     from jobgen.features.page.report import ReportResult, report
-    from jobgen.features.teams.overview import BudgetLine, TeamEnvironment, TeamOverview
-    from jobgen.features.teams.teams import TeamsResult, teams
+    from jobgen.features.teams.teams import BudgetLine, TeamEnvironment, TeamOverview, TeamsResult, teams
     from jobgen.features.testing.job_tests import JobTestOutcome, JobTestsResult, run_tests
     from jobgen.model.data import Location
     from jobgen.model.finding import Finding, Identity, Related, Severity
@@ -104,12 +103,11 @@ _MODULES = {
     "jobgen.features.kueue.queue": "QueuedWorkload QueueResult queue",
     "jobgen.api.render": "RenderedObject RenderResult render",
     "jobgen.features.page.report": "ReportResult report",
-    "jobgen.features.teams.teams": "TeamsResult teams",
+    "jobgen.features.teams.teams": "BudgetLine TeamEnvironment TeamOverview TeamsResult teams",
     "jobgen.model.data": "Location",
     "jobgen.model.finding": "Finding Identity Related Severity",
     "jobgen.compare.changes": "QueueChanges QueueObjectChange QuotaAmounts QuotaChange WorkloadChange",
     "jobgen.reports": "Suppressed",
-    "jobgen.features.teams.overview": "BudgetLine TeamEnvironment TeamOverview",
 }
 _FEATURES = "jobgen.features."
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}

@@ -10,7 +10,6 @@ authenticated with a random secret that only this user can read, and have a limi
 from __future__ import annotations
 
 import functools
-import json
 import os
 import stat
 import sys
@@ -21,7 +20,6 @@ from hashlib import blake2b
 from hmac import compare_digest
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Any
 
 _DIGEST = 16
 # Entries that were not used for so long, or exceed the size limit, are removed once a day.
@@ -29,7 +27,6 @@ _DAY = 24 * 60 * 60
 _MAX_AGE = 30 * _DAY
 _MAX_BYTES = 512 * 1024 * 1024
 _MAX_ENTRY = 64 * 1024 * 1024
-_CLEANUP_MARKER = "tidied"
 _SECRET, _SECRET_BYTES = "secret", 32
 _OTHERS, _OTHERS_WRITE = 0o077, 0o022
 # A pipe or a device must not block or be opened.
@@ -228,24 +225,10 @@ def put(key: str, content: bytes) -> None:
         with open(os.open(draft, _NEW_FILE, 0o600), "wb") as stream:
             stream.write(_sign(key, content) + content)
         os.replace(draft, path)
-        _remove_old_entries(os.path.join(_folder, _CLEANUP_MARKER))
+        _remove_old_entries(os.path.join(_folder, "tidied"))
     except OSError:
         with suppress(OSError):
             os.unlink(draft)
-
-
-def get_data(key: str) -> Any:
-    """The data that `put_data` stored; None if there is none."""
-    found = get(key)
-    try:
-        return None if found is None else json.loads(found)
-    except (ValueError, RecursionError):
-        return None
-
-
-def put_data(key: str, data: object) -> None:
-    """Store data as JSON; text may have any characters."""
-    put(key, json.dumps(data, separators=(",", ":")).encode())
 
 
 def _sign(key: str, content: bytes) -> bytes:

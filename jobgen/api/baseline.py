@@ -9,8 +9,8 @@ from pathlib import Path
 
 from jobgen.api.errors import OperationError, UsageError
 from jobgen.api.lint_files import REPOSITORY_FOLDERS, LintRequest, LintRun
+from jobgen.model.builtin_rules import canonical_rule_name
 from jobgen.model.finding import Finding
-from jobgen.model.rule_names import canonical_rule_name
 from jobgen.repo.atomic import links_outside, replace_file, sync_folders
 from jobgen.repo.files import read_path
 from jobgen.repo.root import find_root
@@ -20,12 +20,7 @@ from jobgen.reports import Suppressed, baseline
 def write_baseline(
     path: Path, findings: Iterable[Finding], root: Path, paths: Sequence[str] = (), *, fsync: bool = True
 ) -> None:
-    """Write all findings of a lint, of some paths below the root or of everything, to a baseline.
-
-    Raises:
-        OperationError: The file cannot be written.
-
-    """
+    """Write all findings of a lint, of some paths below the root or of everything, or raise an OperationError."""
     _write(path, str(path), baseline.to_text(findings, paths), root, fsync=fsync)
 
 
@@ -45,18 +40,31 @@ def apply_baseline(
 
     Entries that no finding matches are findings too, if everything that they could apply to was checked; with `prune`,
     they are removed from the file instead. Without `all_findings`, the lint has only some of its findings.
-
-    Raises:
-        UsageError: The file is not a baseline, or cannot be read.
-        OperationError: The file cannot be written.
-
+    Raise a UsageError if the file cannot be read, and an OperationError if it cannot be written.
     """
-    text = _read(request.directory / file, file, linted.root)
+    path, root = request.directory / file, linted.root
+    if not os.path.lexists(path):
+        command = f"jobgen lint --write-baseline --baseline {file}"
+        raise UsageError(f"there is no baseline `{file}`; write it with `{command}`")
+    read = read_path(path, file, root)
+    if read.finding:
+        raise UsageError(f"`{file}`: {read.finding.message}")
     try:
+        text = read.content.decode()
         new, old, left = baseline.split(linted.findings, baseline.parse(text))
+    except UnicodeDecodeError as error:
+        raise UsageError(f"`{file}` is not UTF-8") from error
     except baseline.BaselineError as error:
         raise UsageError(f"`{file}`: {error}") from error
-    covered = all_findings and request.stdin is None and _covers(request, linted.root, baseline.parse_paths(text))
+    paths, written = relative_paths(request, root), baseline.parse_paths(text)
+    # The files of the lint that wrote the baseline must be among those of this one.
+    covered = all_findings and request.stdin is None
+    if not paths and find_root(root) is not None:
+        # The rest of a jobs repository is linted only if it is named.
+        covered &= all(named.split("/")[0] in REPOSITORY_FOLDERS for named in written)
+    elif paths:
+        covered &= bool(written)
+        covered &= all(any(f"{each}/".startswith(f"{named}/") for named in paths) for each in written)
     stale = Counter(
         {
             key: count
@@ -66,35 +74,10 @@ def apply_baseline(
     )
     pruned = len(stale) if prune else 0
     if pruned:
-        _write(request.directory / file, file, baseline.remove_stale(text, stale), linted.root)
+        _write(path, file, baseline.remove_stale(text, stale), root)
     else:
         new += [*baseline.find_stale(stale, text, file), *baseline.find_old_version(text, file)]
     return new, [Suppressed(finding, "the baseline lists it", "baseline") for finding in old], pruned
-
-
-def _covers(request: LintRequest, root: Path, written: Sequence[str]) -> bool:
-    """Return True if a lint includes the files of the lint that wrote the baseline."""
-    paths = relative_paths(request, root)
-    if not paths and find_root(root) is not None:
-        # The rest of a jobs repository is linted only if it is named.
-        return all(path.split("/")[0] in REPOSITORY_FOLDERS for path in written)
-    if not paths or not written:
-        return not paths
-    return all(any(f"{path}/".startswith(f"{named}/") for named in paths) for path in written)
-
-
-def _read(path: Path, name: str, root: Path) -> str:
-    if not os.path.lexists(path):
-        raise UsageError(
-            f"there is no baseline `{name}`; write it with `jobgen lint --write-baseline --baseline {name}`"
-        )
-    found = read_path(path, name, root)
-    if found.finding:
-        raise UsageError(f"`{name}`: {found.finding.message}")
-    try:
-        return found.content.decode()
-    except UnicodeDecodeError as error:
-        raise UsageError(f"`{name}` is not UTF-8") from error
 
 
 def _write(path: Path, name: str, text: str, root: Path, *, fsync: bool = True) -> None:

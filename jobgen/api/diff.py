@@ -14,7 +14,7 @@ from jobgen.api.errors import NotFoundError, UsageError, check_date, check_forma
 from jobgen.api.project import Project, ProjectPath
 from jobgen.compare.changes import ChangeSet, QueueChanges, compare_snapshots
 from jobgen.compare.formats import FORMATS
-from jobgen.compare.impact import Impact
+from jobgen.compare.impact import FieldImpact, Impact
 from jobgen.compare.snapshot import (
     Snapshot,
     SummaryError,
@@ -33,7 +33,6 @@ from jobgen.repo import git
 from jobgen.repo.commit import CommitPath, Folder, open_commit
 from jobgen.repo.root import find_root, open_store
 
-WORK_TREE = "work tree"
 # Branches that changes are usually merged into, in the order in which they are tried.
 _DEFAULT_BRANCHES = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 
@@ -41,7 +40,6 @@ HTML = "html"
 """The format that shows more than the changes alone: also findings."""
 
 DELTA = "delta"
-"""The format that needs a package which is not installed with jobgen."""
 
 Render = Callable[[Folder, str, Sequence[str], str], Snapshot]
 """Makes a snapshot from a folder, its name, environments and a date."""
@@ -151,39 +149,41 @@ def diff(
     check_date(today)
     directory = path.root if isinstance(path, Project) else Path(path)
     today = today or (path.today if isinstance(path, Project) else "")
-    states = _States(directory, revisions, folders, environments, today)
+    snapshots = partial(_make_snapshots, directory, revisions, folders, environments, today)
+    finish = partial(_diff, find_root(directory.resolve()) or directory, environments, wanted, format, repo_url)
     try:
         # The page shows more of objects than whether they change.
         if HTML not in wanted:
-            with suppress(SummaryError):
-                return _diff(states, wanted, format, repo_url)
-        return _diff(states._replace(with_objects=True), wanted, format, repo_url)
+            with suppress(SummaryError), snapshots(with_objects=False) as (old, new):
+                return finish(old, new)
+        with snapshots(with_objects=True) as (old, new):
+            return finish(old, new)
     except git.GitError as error:
         raise UsageError(str(error)) from error
 
 
-class _States(NamedTuple):
-    """What is compared."""
-
-    directory: Path
-    revisions: str
-    folders: tuple[str, str] | None
-    environments: Sequence[str]
-    today: str
-    with_objects: bool = False
-    """Whether all objects are rendered, also those of files that are equal."""
-
-
-def _diff(states: _States, wanted: Iterable[str], first: str, repo_url: str | None) -> DiffResult:
-    directory, environments = states.directory, states.environments
-    with _make_snapshots(states) as (old, new):
-        home = find_root(directory.resolve()) or directory
-        changes = _compare(old, new, environments)
-        if isinstance(changes, DiffResult):
-            texts = {HTML: _render_failure(old, new, home, repo_url)} if HTML in wanted else {}
-            return changes._replace(text=texts.get(first, ""), texts=texts)
-        texts = {name: _render(name, changes, home, environments, repo_url) for name in wanted}
-        return _to_result(changes, texts[first], texts)
+def _diff(
+    home: Path,
+    environments: Sequence[str],
+    wanted: Iterable[str],
+    first: str,
+    repo_url: str | None,
+    old: Snapshot,
+    new: Snapshot,
+) -> DiffResult:
+    changes = _compare(old, new, environments)
+    if isinstance(changes, DiffResult):
+        # The page says why nothing was compared; the other formats print nothing then.
+        failure = {HTML: find_part("diff.html").render_failure(old, new, home, repo_url)} if HTML in wanted else {}
+        return changes._replace(text=failure.get(first, ""), texts=failure)
+    texts: dict[str, str] = {}
+    for name in wanted:
+        if name == HTML:
+            texts[name] = find_part("diff.html").render_page(changes, home, environments, repo_url)
+        else:
+            texts[name] = FORMATS.render(name, changes)
+    objects, names = tuple(map(_to_object, changes.impacts)), (old.name, new.name)
+    return DiffResult(*names, objects, changes.unchanged, texts[first], (), "", changes.queues, texts)
 
 
 def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> ChangeSet | DiffResult:
@@ -198,7 +198,9 @@ def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> Chang
         if side.failed:
             errors = [finding for finding in side.findings if finding.severity is Severity.ERROR]
             return DiffResult(old.name, new.name, (), 0, "", tuple(errors), side.name)
-    changes = _redact_changes(compare_snapshots(old, new))
+    changes = compare_snapshots(old, new)
+    # Of a secret that changes, only this is shown.
+    changes = changes._replace(impacts=tuple(map(_redact, changes.impacts)))
     find_queue_changes = find_part("diff.queues")
     if find_queue_changes:
         changes = changes._replace(queues=tuple(find_queue_changes(old, new, changes.impacts)))
@@ -207,79 +209,52 @@ def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> Chang
     return changes
 
 
-def _render(format_: str, changes: ChangeSet, home: Path, environments: Sequence[str], repo_url: str | None) -> str:
-    if format_ != HTML:
-        return FORMATS.render(format_, changes)
-    text: str = find_part("diff.html").render_page(changes, home, environments, repo_url)
-    return text
-
-
-def _render_failure(old: Snapshot, new: Snapshot, home: Path, repo_url: str | None) -> str:
-    """Return the page that says why nothing was compared; the other formats print nothing then."""
-    text: str = find_part("diff.html").render_failure(old, new, home, repo_url)
-    return text
-
-
-def _redact_changes(changes: ChangeSet) -> ChangeSet:
-    """The changes without the secrets of the objects: of a secret that changes, only this is shown."""
-    return changes._replace(impacts=tuple(map(_redact_impact, changes.impacts)))
-
-
-def _redact_impact(impact: Impact) -> Impact:
+def _redact(impact: Impact) -> Impact:
     objects = [made.object for made in (impact.old, impact.new) if made and impact.fields]
     secrets = frozenset[str]().union(*(find_secrets(made) for made in objects))
     if not secrets:
         return impact
-    fields = tuple(
-        field._replace(
-            change=field.change._replace(
-                old=redact_tree(field.change.old, secrets), new=redact_tree(field.change.new, secrets)
-            )
-        )
-        for field in impact.fields
-    )
-    return impact._replace(fields=fields)
-
-
-def _to_result(changes: ChangeSet, text: str, texts: Mapping[str, str]) -> DiffResult:
-    objects = tuple(_to_object(impact) for impact in changes.impacts)
-    names = (changes.old.name, changes.new.name)
-    return DiffResult(*names, objects, changes.unchanged, text, (), "", changes.queues, texts)
+    fields: list[FieldImpact] = []
+    for change, outcome in impact.fields:
+        old, new = (redact_tree(value, secrets) for value in (change.old, change.new))
+        fields.append(FieldImpact(change._replace(old=old, new=new), outcome))
+    return impact._replace(fields=tuple(fields))
 
 
 def _to_object(impact: Impact) -> ChangedObject:
     assert impact.action != "unchanged"
     made = impact.current
-    fields = tuple(
-        ChangedField(
-            format_dotted(change.path),
-            format_pointer(change.path),
-            change.old,
-            change.new,
-            outcome.effect.value,
-            outcome.reason,
-        )
-        for change, outcome in impact.fields
-    )
-    effect, reason = impact.outcome.effect.value, impact.outcome.reason
-    return ChangedObject(impact.action, made.env, made.identity, made.location, effect, reason, impact.stops, fields)
+    fields: list[ChangedField] = []
+    for (path, _, old, new), (effect, reason) in impact.fields:
+        fields.append(ChangedField(format_dotted(path), format_pointer(path), old, new, effect.value, reason))
+    identity = impact.action, made.env, made.identity, made.location
+    return ChangedObject(*identity, impact.outcome.effect.value, impact.outcome.reason, impact.stops, tuple(fields))
 
 
 @contextmanager
-def _make_snapshots(states: _States) -> Iterator[tuple[Snapshot, Snapshot]]:
-    """Make the two snapshots; the files of commits can be read until the end of the block."""
-    directory, revisions, folders, environments, today, with_objects = states
+def _make_snapshots(
+    directory: Path,
+    revisions: str,
+    folders: tuple[str, str] | None,
+    environments: Sequence[str],
+    today: str,
+    *,
+    with_objects: bool,
+) -> Iterator[tuple[Snapshot, Snapshot]]:
+    """Make the two snapshots; the files of commits can be read until the end of the block.
+
+    With `with_objects`, all objects are rendered, also those of files that are equal.
+    """
     # What is equal on both sides is rendered once.
     store = open_store(directory)
-    render_jobs: Render = partial(snapshot_repository, store=store)
     if folders:
-        for folder in folders:
-            if not (directory / folder).is_dir():
-                raise UsageError(f"there is no folder `{folder}`")
-        paths = ((folder, directory / folder) for folder in folders)
+        for name in folders:
+            if not (directory / name).is_dir():
+                raise UsageError(f"there is no folder `{name}`")
+        render_jobs = partial(snapshot_repository, store=store)
         old, new = (
             (render_jobs if is_repository(path) else snapshot_tree)(path, name, environments, today)
-            for name, path in paths
+            for name, path in ((name, directory / name) for name in folders)
         )
         yield old, new
         return
@@ -288,17 +263,19 @@ def _make_snapshots(states: _States) -> Iterator[tuple[Snapshot, Snapshot]]:
     commits = _resolve_revisions(home, revisions)
     with ExitStack() as stack:
         opened = [stack.enter_context(open_commit(home, commit[1])) if commit else home for commit in commits]
-        renders: list[Render] = [snapshot_tree, snapshot_tree]
+        render: Render = snapshot_tree
         if root:
             equal = find_equal_files(*opened) if store.is_kept and not with_objects else frozenset()
-            renders = [partial(snapshot_repository, store=store, summarized=equal)] * 2
-        old, new = (
-            _snapshot_commit(folder, commit, render, environments, today)
-            if commit and isinstance(folder, CommitPath)
-            else render(folder, WORK_TREE, environments, today)
-            for folder, commit, render in zip(opened, commits, renders, strict=True)
-        )
-        yield old, new
+            render = partial(snapshot_repository, store=store, summarized=equal)
+        sides: list[Snapshot] = []
+        for folder, commit in zip(opened, commits, strict=True):
+            name, date = "work tree", today
+            if commit and isinstance(folder, CommitPath):
+                # A commit is rendered on its own date, unless another date is given.
+                name = commit[0] if commit[1].startswith(commit[0]) else f"{commit[0]} ({commit[1][:10]})"
+                date = today or folder.commit.date
+            sides.append(render(folder, name, environments, date))
+        yield sides[0], sides[1]
 
 
 Commit = tuple[str, str]
@@ -334,12 +311,3 @@ def find_default_base(root: Path) -> Commit:
         # The last commit may be the only one, and compared with it nothing would ever change.
         raise git.GitError("this shallow clone does not have the default branch; fetch it, or name the base")
     return head
-
-
-def _snapshot_commit(
-    folder: CommitPath, commit: Commit, render: Render, environments: Sequence[str], today: str
-) -> Snapshot:
-    """Render a commit on its own date, unless another date is given."""
-    name, found = commit
-    shown = name if found.startswith(name) else f"{name} ({found[:10]})"
-    return render(folder, shown, environments, today or folder.commit.date)

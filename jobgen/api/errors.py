@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jobgen.model.finding import Finding
-
-if TYPE_CHECKING:
     from jobgen.model.shard import Shard
 
 

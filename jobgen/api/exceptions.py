@@ -19,7 +19,6 @@ from jobgen.reports.severities import (
     parse_temporary,
 )
 
-_FORMATS = ("json", "markdown", "text")
 _SCOPES = ("teams", "jobs", "environments", "namespaces", "paths")
 
 
@@ -59,7 +58,7 @@ def exceptions(project: ProjectPath, *, expired: bool = False, format: str = "te
         UsageError: `jobgen.yaml` has errors, or an argument is wrong.
 
     """
-    check_format(format, list(_FORMATS))
+    check_format(format, list(_WRITERS))
     opened = open_project(project)
     select_environments(opened.config, ())
     traced = config.load(opened.root, traced=True, today=opened.today)
@@ -84,38 +83,28 @@ def _describe(parsed: SeverityException, node: Node, entry: Mapping[str, Any], t
     return AcceptedFindings(parsed.rule, scope, *details)
 
 
-def _show_scope(each: AcceptedFindings) -> str:
-    return "; ".join(f"{name} {' '.join(patterns)}" for name, patterns in each.scope.items()) or "everywhere"
+def _show_where(each: AcceptedFindings) -> str:
+    scope = "; ".join(f"{name} {' '.join(patterns)}" for name, patterns in each.scope.items()) or "everywhere"
+    return scope if each.severity == "off" else f"{each.severity} {scope}"
 
 
 def _write_text(found: list[AcceptedFindings]) -> str:
-    return "".join(f"{visible(_write_line(each))}\n" for each in found) or "there are no exceptions\n"
-
-
-def _write_line(each: AcceptedFindings) -> str:
-    parts = [str(each.location), each.rule, f"{_show_severity(each)}{_show_scope(each)}", each.reason]
-    owner = f"{each.owner}, " if each.owner else ""
-    until = f"{'expired' if each.expired else 'until'} {each.expires}"
-    return f"{': '.join(filter(None, parts))} ({owner}{until})"
-
-
-def _show_severity(each: AcceptedFindings) -> str:
-    return f"{each.severity} " if each.severity != "off" else ""
+    lines: list[str] = []
+    for each in found:
+        parts = [str(each.location), each.rule, _show_where(each), each.reason]
+        owner = f"{each.owner}, " if each.owner else ""
+        until = f"{'expired' if each.expired else 'until'} {each.expires}"
+        lines.append(visible(f"{': '.join(filter(None, parts))} ({owner}{until})") + "\n")
+    return "".join(lines) or "there are no exceptions\n"
 
 
 def _write_markdown(found: list[AcceptedFindings]) -> str:
-    head = "| rule | where | reason | owner | expires |\n|---|---|---|---|---|\n"
-    rows = (
-        (
-            each.rule,
-            f"{_show_severity(each)}{_show_scope(each)}",
-            each.reason,
-            each.owner,
-            f"{each.expires}{' (expired)' if each.expired else ''}",
-        )
-        for each in found
-    )
-    return head + "".join(f"| {' | '.join(map(markdown_text, row))} |\n" for row in rows)
+    text = "| rule | where | reason | owner | expires |\n|---|---|---|---|---|\n"
+    for each in found:
+        expires = f"{each.expires}{' (expired)' if each.expired else ''}"
+        row = (each.rule, _show_where(each), each.reason, each.owner, expires)
+        text += f"| {' | '.join(map(markdown_text, row))} |\n"
+    return text
 
 
 def _write_json(found: list[AcceptedFindings]) -> str:

@@ -20,9 +20,9 @@ from jobgen.explanation.explain import (
     list_cluster_changes,
     list_field_paths,
 )
+from jobgen.model.builtin_rules import canonical_rule_name, former_rule_names
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.path import InvalidPathError, parse_path
-from jobgen.model.rule_names import canonical_rule_name, former_rule_names
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.policies import ClusterMutations
 from jobgen.rendering.read_jobs import read_jobs
@@ -30,7 +30,7 @@ from jobgen.rendering.trace import Tracer
 from jobgen.repo import layout
 from jobgen.repo.known_rules import list_known_rules
 from jobgen.repo.root import find_root
-from jobgen.reports.summary import pluralize
+from jobgen.reports.entries import pluralize
 
 _MAX_LISTED = 5
 
@@ -91,10 +91,17 @@ def explain(
     """
     check_names("environments", environments)
     check_date(today)
-    project = _find_project(path, field, today)
+    project: Project | None = None
+    if isinstance(path, Project):
+        project = path
+    elif field or not Path(path).is_dir() or find_root(Path(path).resolve()) is not None:
+        project = load(path, today=today)
     root = project.root if project else None
-    if project and (canonical_rule_name(name) not in list_known_rules(root) or _is_job(project, name)):
-        return _explain_job(project, name, field, environments)
+    if project:
+        jobs = read_jobs(layout.find_jobs(project.root), project.config.frameworks, [])
+        is_rule = canonical_rule_name(name) in list_known_rules(root)
+        if not is_rule or any(name in (job.document.name, job.document.sweep) for job in jobs):
+            return _explain_job(project, name, field, environments)
     if field:
         raise UsageError(f"`{name}` is a rule, and a rule has no field `{field}`")
     return Explanation((), explain_rule(root, name))
@@ -109,26 +116,8 @@ def list_fields(path: ProjectPath, name: str, environments: Sequence[str] = ()) 
     return list_field_paths(find_job(project.config, selected, tracer, name).traces, tracer)
 
 
-def _find_project(path: ProjectPath, field: str, today: str) -> Project | None:
-    if isinstance(path, Project):
-        return path
-    folder = Path(path)
-    outside = not field and folder.is_dir() and find_root(folder.resolve()) is None
-    return None if outside else load(folder, today=today)
-
-
-def _is_job(project: Project, name: str) -> bool:
-    jobs = read_jobs(layout.find_jobs(project.root), project.config.frameworks, [])
-    return any(name in (job.document.name, job.document.sweep) for job in jobs)
-
-
 def explain_rule(root: Path | None, name: str) -> RuleExplanation:
-    """Explain a rule or a policy.
-
-    Raises:
-        NotFoundError: There is no such rule.
-
-    """
+    """Explain a rule or a policy, or raise a NotFoundError."""
     # Imported late: most explanations are about jobs.
     from jobgen.check.rule_docs import all_docs, policy_example, rule_example
 
@@ -155,7 +144,9 @@ def _explain_job(project: Project, name: str, field: str, environments: Sequence
         return broken
     found = find_job(project.config, selected, tracer, name, broken.findings)
     if not found.traces:
-        _check_known(project, found, selected, name)
+        message = _explain_unknown(project, found, selected, name)
+        if message:
+            raise NotFoundError(message, found.findings)
     if not found.traces or any(trace.traced.problems for trace in found.traces):
         return Explanation((), findings=tuple(found.findings))
     if all(trace.traced.object is None for trace in found.traces):
@@ -171,18 +162,16 @@ def _explain_job(project: Project, name: str, field: str, environments: Sequence
     return Explanation(tuple(fields), None, tuple(found.findings), tuple(trace.env for trace in traces), tuple(changes))
 
 
-def _check_known(project: Project, found: FoundJob, environments: Sequence[str], name: str) -> None:
-    """Raise a NotFoundError for a job that is not rendered, unless a file with errors may contain it."""
+def _explain_unknown(project: Project, found: FoundJob, environments: Sequence[str], name: str) -> str:
+    """Return why a job is not rendered; empty if a file with errors may contain it."""
     every = read_jobs(layout.find_jobs(project.root), project.config.frameworks, [])
     members = sorted(job.document.name for job in every if job.document.sweep == name)
     if members:
         listed = ", ".join(f"`{member}`" for member in members[:_MAX_LISTED]) + " …" * (len(members) > _MAX_LISTED)
-        message = f"`{name}` is a sweep of {pluralize(len(members), 'job')}; explain one of them: {listed}"
-    elif name in found.names:
-        message = f"`{name}` is not in {' or '.join(environments)}"
-    elif any(finding.severity is Severity.ERROR for finding in found.findings):
-        return
-    else:
-        message = f"there is no job or rule `{name}`"
-        message += did_you_mean(name, [*sorted(found.names), *list_known_rules(project.root)])
-    raise NotFoundError(message, found.findings)
+        return f"`{name}` is a sweep of {pluralize(len(members), 'job')}; explain one of them: {listed}"
+    if name in found.names:
+        return f"`{name}` is not in {' or '.join(environments)}"
+    if any(finding.severity is Severity.ERROR for finding in found.findings):
+        return ""
+    hint = did_you_mean(name, [*sorted(found.names), *list_known_rules(project.root)])
+    return f"there is no job or rule `{name}`{hint}"

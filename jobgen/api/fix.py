@@ -24,7 +24,6 @@ CHANGED = "was changed in the meantime"
 """The reason for which a file is not written although it could be: the next run can fix it."""
 
 MAX_ROUNDS = 11
-_WRITABLE = 0o222
 _SAFE, _ALL = 1, 2
 _OVERLAYS = "overlays/"
 
@@ -36,14 +35,12 @@ class FixedFile(NamedTuple):
     old: bytes
     new: bytes
     findings: int = 0
-    """The number of findings that are fixed in it."""
 
 
 class FixResult(NamedTuple):
-    """The fixed files, and a lint of the files with their fixes."""
+    """The fixed files, and those that could not be fixed, or not completely."""
 
     files: list[FixedFile]
-    linted: LintRun
     limited: tuple[str, ...] = ()
     """Files in which some fixes were not applied, because they would lead to more errors."""
     failed: tuple[tuple[str, str], ...] = ()
@@ -52,21 +49,16 @@ class FixResult(NamedTuple):
     """The first of the errors that the fixes of a limited file would lead to."""
 
 
-class FixLevels(NamedTuple):
+class _Levels(NamedTuple):
     """Which fixes to apply: none (0), safe ones (1) or all (2); lower in files where fixes led to errors."""
 
     default: int
     files: dict[str, int]
     revealed: dict[str, str]
-    """The first error that the fixes of a file led to."""
 
-    def level(self, path: str) -> int:
+    def find(self, path: str) -> int:
         """Return the level of a file."""
         return self.files.get(path, self.default)
-
-    def lower(self, path: str) -> None:
-        """Apply fewer fixes to a file."""
-        self.files[path] = self.level(path) - 1
 
 
 class _Drafts:
@@ -116,9 +108,7 @@ class _Drafts:
 def compute_fixes(request: LintRequest, *, unsafe: bool) -> FixResult:
     """Compute the fixes of all files, repeatedly, because one fix may enable the next; nothing is written.
 
-    Raises:
-        UsageError: Standard input or a file outside the folder cannot be fixed.
-
+    Raise a UsageError if standard input or a file outside the folder is to be fixed.
     """
     if request.stdin is not None:
         raise UsageError("standard input cannot be fixed; remove `-` or `--fix`")
@@ -128,32 +118,42 @@ def compute_fixes(request: LintRequest, *, unsafe: bool) -> FixResult:
         raise UsageError(f"`{outside[0]}` is outside of {base}; run `--fix` in its folder")
     drafts = _Drafts(base)
     with edited(drafts.contents):
-        linted, levels = _fix_all(request, drafts, FixLevels(_ALL if unsafe else _SAFE, {}, {}))
+        levels = _Levels(_ALL if unsafe else _SAFE, {}, {})
+        _fix_all(request, drafts, levels)
     files = [
         FixedFile(path, drafts.originals[path], drafts.contents[os.path.realpath(base / path)], count)
         for path, count in sorted(drafts.fixed.items())
     ]
     changed = [file for file in files if file.old != file.new]
     limited = tuple(sorted(levels.files))
-    return FixResult(changed, linted, limited, tuple(sorted(drafts.failed.items())), levels.revealed)
+    return FixResult(changed, limited, tuple(sorted(drafts.failed.items())), levels.revealed)
 
 
-def _fix_all(request: LintRequest, drafts: _Drafts, levels: FixLevels) -> tuple[LintRun, FixLevels]:
+def _fix_all(request: LintRequest, drafts: _Drafts, levels: _Levels) -> None:
     linted = find_findings(request)
     before = _count_errors(linted, drafts)
     known = {(finding.location.file, finding.rule, finding.message) for finding in linted.findings}
     while True:
-        after = _fix_repeatedly(linted, request, drafts, levels)
+        after: LintRun | None = linted
+        for _ in range(MAX_ROUNDS):
+            if after is None or not _fix_once(after, drafts, levels):
+                break
+            try:
+                after = find_findings(request)
+            except JobgenError:
+                # A fix broke the settings.
+                after = None
         more = _count_errors(after, drafts) - before if after else Counter({(SETTINGS, ""): 1})
         if after and not more:
-            return after, levels
+            return
         new = [each for each in _list_errors(after) if (each.location.file, each.rule, each.message) not in known]
         for path in _find_causes({path for path, _ in more}, after, drafts):
             drafts.revert(path)
-            levels.lower(path)
+            levels.files[path] = levels.find(path) - 1
             if after and new:
                 own = (each for each in new if drafts.path_of(after, each.location.file) == path)
-                levels.revealed.setdefault(path, _describe_error(next(own, new[0])))
+                error = next(own, new[0])
+                levels.revealed.setdefault(path, f"{error.location}: {error.message} [{error.rule}]")
         linted = find_findings(request)
 
 
@@ -161,36 +161,14 @@ def _list_errors(linted: LintRun | None) -> list[Finding]:
     return [finding for finding in linted.findings if finding.severity is Severity.ERROR] if linted else []
 
 
-def _describe_error(finding: Finding) -> str:
-    return f"{finding.location}: {finding.message} [{finding.rule}]"
-
-
 def _find_causes(paths: set[str], linted: LintRun | None, drafts: _Drafts) -> set[str]:
     """Return the fixed files that may have led to new errors in some files: these, those that they refer to, or all."""
-    related = (
-        {
-            drafts.path_of(linted, each.location.file)
-            for finding in (linted.findings if linted else ())
-            if drafts.path_of(linted, finding.location.file) in paths
-            for each in finding.related
-        }
-        if linted
-        else set()
-    )
+    related: set[str] = set()
+    for finding in linted.findings if linted else ():
+        if linted and drafts.path_of(linted, finding.location.file) in paths:
+            related |= {drafts.path_of(linted, each.location.file) for each in finding.related}
     overlays = {path for path in drafts.fixed if path.startswith(_OVERLAYS)}
     return paths & drafts.fixed.keys() or related & drafts.fixed.keys() or overlays or set(drafts.fixed)
-
-
-def _fix_repeatedly(linted: LintRun, request: LintRequest, drafts: _Drafts, levels: FixLevels) -> LintRun | None:
-    """Fix the files until nothing changes any more, and return the last lint; None if a fix broke the settings."""
-    for _ in range(MAX_ROUNDS):
-        if not _fix_once(linted, drafts, levels):
-            break
-        try:
-            linted = find_findings(request)
-        except JobgenError:
-            return None
-    return linted
 
 
 def _count_errors(linted: LintRun, drafts: _Drafts) -> Counter[tuple[str, str]]:
@@ -202,10 +180,17 @@ def _count_errors(linted: LintRun, drafts: _Drafts) -> Counter[tuple[str, str]]:
     )
 
 
-def _fix_once(linted: LintRun, drafts: _Drafts, levels: FixLevels) -> bool:
+def _fix_once(linted: LintRun, drafts: _Drafts, levels: _Levels) -> bool:
     """Apply the fixes of one lint; return whether to lint again. A file that fails does not stop the others."""
+    wanted: dict[str, list[tuple[TextEdit, ...]]] = {}
+    for fix in (finding.fix for finding in linted.findings if finding.fix):
+        # All edits of a fix are in one file.
+        path = drafts.path_of(linted, fix.edits[0].location.file)
+        if levels.find(path) >= (_SAFE if fix.safe else _ALL):
+            known = wanted.setdefault(path, [])
+            known += [fix.edits] if fix.edits not in known else []
     changed = False
-    for path, fixes in _collect_fixes(linted, drafts, levels).items():
+    for path, fixes in wanted.items():
         if path.startswith("..") or path in drafts.failed:
             continue
         content = drafts.read(path)
@@ -224,19 +209,6 @@ def _fix_once(linted: LintRun, drafts: _Drafts, levels: FixLevels) -> bool:
             drafts.write(path, new, count)
             changed = True
     return changed
-
-
-def _collect_fixes(linted: LintRun, drafts: _Drafts, levels: FixLevels) -> dict[str, list[tuple[TextEdit, ...]]]:
-    """Return the fixes of each file, each once."""
-    wanted: dict[str, list[tuple[TextEdit, ...]]] = {}
-    for finding in linted.findings:
-        if finding.fix:
-            # All edits of a fix are in one file.
-            path = drafts.path_of(linted, finding.fix.edits[0].location.file)
-            if levels.level(path) >= (_SAFE if finding.fix.safe else _ALL):
-                wanted.setdefault(path, [])
-                wanted[path] += [finding.fix.edits] if finding.fix.edits not in wanted[path] else []
-    return wanted
 
 
 def apply_fixes(content: bytes, file: str, fixes: Sequence[tuple[TextEdit, ...]]) -> tuple[bytes, int]:
@@ -265,7 +237,7 @@ def write_fixes(base: Path, files: Iterable[FixedFile], *, fsync: bool = True) -
         path = base / file.path
         try:
             current = path.read_bytes()
-            if not path.stat().st_mode & _WRITABLE:
+            if not path.stat().st_mode & 0o222:
                 skipped[file.path] = "is read-only"
             elif current not in (file.old, file.new):
                 skipped[file.path] = CHANGED
@@ -280,13 +252,12 @@ def write_fixes(base: Path, files: Iterable[FixedFile], *, fsync: bool = True) -
 
 def format_diff(files: Iterable[FixedFile]) -> str:
     """Return the changes as a unified diff."""
-    return "".join(_diff_file(file) for file in files)
-
-
-def _diff_file(file: FixedFile) -> str:
-    old, new = (content.decode("utf-8", "replace").splitlines(keepends=True) for content in (file.old, file.new))
-    lines = unified_diff(old, new, f"a/{file.path}", f"b/{file.path}")
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    found: list[str] = []
+    for file in files:
+        old, new = (content.decode("utf-8", "replace").splitlines(keepends=True) for content in (file.old, file.new))
+        lines = unified_diff(old, new, f"a/{file.path}", f"b/{file.path}")
+        found += [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines]
+    return "".join(found)
 
 
 _MAX_LINES = 20
@@ -309,11 +280,22 @@ def _describe_file(file: FixedFile) -> Iterator[str]:
     if max(len(old), len(new)) - start - end > _MAX_COMPARED:
         yield f"{file.path}:{start + 1}: changed"
         return
-    for first, last, new_first, new_last in _find_changed(old, new, start, end):
+    middle = old[start : len(old) - end], new[start : len(new) - end]
+    for tag, *places in SequenceMatcher(None, *middle, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        first, last, new_first, new_last = (place + start for place in places)
         both = min(last - first, new_last - new_first)
         for number in range(both):
-            change = _compare(old_shown[first + number], new_shown[new_first + number])
-            yield f"{file.path}:{first + number + 1}: {change}"
+            # The part of the line that differs, in whole words.
+            line, other = old_shown[first + number], new_shown[new_first + number]
+            begin, rest = _count_common(line, other)
+            while begin and not line[begin - 1].isspace() and line[begin - 1] not in "{[,":
+                begin -= 1
+            while rest and not line[-rest].isspace() and line[-rest] not in ",]}:":
+                rest -= 1
+            before, after = (_shorten(text[begin : len(text) - rest].strip()) for text in (line, other))
+            yield f"{file.path}:{first + number + 1}: `{before}` -> `{after}`"
         for number in range(first + both, last):
             yield f"{file.path}:{number + 1}: removed `{_shorten(old_shown[number].strip())}`"
         for number in range(new_first + both, new_last):
@@ -328,26 +310,6 @@ def _count_common(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
     while end < least - start and old[-1 - end] == new[-1 - end]:
         end += 1
     return start, end
-
-
-def _find_changed(old: Sequence[str], new: Sequence[str], start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """The ranges of lines that differ, between those that both start and end with."""
-    middle = old[start : len(old) - end], new[start : len(new) - end]
-    for tag, *places in SequenceMatcher(None, *middle, autojunk=False).get_opcodes():
-        if tag != "equal":
-            first, last, new_first, new_last = (place + start for place in places)
-            yield first, last, new_first, new_last
-
-
-def _compare(old: str, new: str) -> str:
-    """The part of a line that differs, in whole words."""
-    start, end = _count_common(old, new)
-    while start and not old[start - 1].isspace() and old[start - 1] not in "{[,":
-        start -= 1
-    while end and not old[-end].isspace() and old[-end] not in ",]}:":
-        end -= 1
-    before, after = (_shorten(text[start : len(text) - end].strip()) for text in (old, new))
-    return f"`{before}` -> `{after}`"
 
 
 def _shorten(text: str) -> str:

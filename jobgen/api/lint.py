@@ -22,13 +22,11 @@ from jobgen.reports.shard_part import ShardPart
 if TYPE_CHECKING:
     from jobgen.api.project import ProjectPath
     from jobgen.reports import Opinion
-    from jobgen.reports.shard_part import ShardPart
 
 # Modules that a lint of unchanged files does not need are imported in functions: it takes a few milliseconds.
 
 # With one of these, something could not be checked at all.
 _UNCHECKED = frozenset(("broken-schema", "internal-error", "invalid-policy", "policy-not-evaluated"))
-_NO_TEXT = RuleText("", Severity.ERROR, "", "")
 
 
 class LintResult(NamedTuple):
@@ -79,7 +77,15 @@ class LintResult(NamedTuple):
 
     def to_report(self, format: str = "text", *, show_suppressed: bool = False) -> Report:  # noqa: A002 -- the option
         """Return the report to write in a format."""
-        rules = dict.fromkeys(self.rules, _NO_TEXT)
+
+        def read(file: str) -> Sequence[str]:
+            lines = redact_lines(read_lines((self.root, self.directory), file))
+            if file.lower().endswith(MANIFEST_SUFFIXES):
+                return lines
+            # Any value of an env file may be a secret.
+            return [f"{line.partition('=')[0]}=…" if "=" in line else line for line in lines]
+
+        rules = dict.fromkeys(self.rules, RuleText("", Severity.ERROR, "", ""))
         if formats.describe(format).needs_rule_texts:
             rules |= _read_rule_texts(self.root, self.rules)
         prefix = ""
@@ -95,7 +101,7 @@ class LintResult(NamedTuple):
             self.objects,
             self.environments,
             rules,
-            lambda file: _hide_settings(file, redact_lines(read_lines((self.root, self.directory), file))),
+            read,
             show_suppressed,
             skipped=self.skipped,
             taken=self.taken,
@@ -153,23 +159,12 @@ def lint(
     """
     check_names("paths", paths)
     check_names("environments", environments)
-    directory, today = _open(path, today)
+    directory = Path(path) if isinstance(path, (str, os.PathLike)) else path.root
+    today = today or ("" if isinstance(path, (str, os.PathLike)) else path.today)
+    share = check_shard(shard) if shard else None
     request = LintRequest(
-        directory,
-        paths,
-        environments,
-        stdin,
-        kubeconform,
-        today,
-        second_opinion=second_opinion,
-        strict_files=strict_files,
+        directory, paths, environments, stdin, kubeconform, today, None, share, second_opinion, strict_files
     )
-    if shard:
-        request = request._replace(shard=check_shard(shard))
-        if since or prune_baseline or request.other_tools or stdin is not None:
-            raise UsageError(
-                "`--since`, `--fix`, `--kubeconform`, `--second-opinion` and `-` cannot be combined with `--shard`"
-            )
     return lint_request(request, since=since, baseline=baseline, prune_baseline=prune_baseline)
 
 
@@ -182,6 +177,10 @@ def lint_request(
     store: Store | None = None,
 ) -> LintResult:
     """Check what a request names; the arguments and exceptions are those of `lint`."""
+    if request.shard and (since or prune_baseline or request.other_tools or request.stdin is not None):
+        raise UsageError(
+            "`--since`, `--fix`, `--kubeconform`, `--second-opinion` and `-` cannot be combined with `--shard`"
+        )
     store = store or open_store(request.directory)
     linted = _lint_all(request, store, is_compared=bool(since))
     if since:
@@ -193,11 +192,14 @@ def lint_request(
     if baseline:
         from jobgen.api.baseline import apply_baseline
 
-        all_findings = not since
         findings, known, pruned = apply_baseline(
-            request, baseline, linted, prune=prune_baseline, all_findings=all_findings
+            request, baseline, linted, prune=prune_baseline, all_findings=not since
         )
-    shard = _pack_shard(request, linted, store, baseline) if request.shard else None
+    shard: ShardPart | None = None
+    if request.shard:
+        from jobgen.api.lint_shard import pack_shard
+
+        shard = pack_shard(request, linted, store, baseline)
     return _to_result(request, linted._replace(findings=findings), known)._replace(pruned=pruned, shard=shard)
 
 
@@ -223,12 +225,19 @@ def _lint_all(request: LintRequest, store: Store, *, is_compared: bool) -> LintR
     check_request(request)
     request = request._replace(is_compared=is_compared)
     linted = ask_findings(request, store)
+    if linted.objects or linted.suppressed or any(each.rule != "empty-file" for each in linted.findings):
+        return linted
     # A hook may name only files that the settings exclude, or that are templates, patches and the like.
     are_others = EXCLUDED in linted.skipped or all((request.directory / path).is_file() for path in request.paths)
-    if _is_empty(request, linted) and not (request.paths and are_others):
-        listed = ", ".join(f"{count} {reason}" for reason, count in sorted(linted.skipped.items()))
-        raise NotFoundError(f"there is nothing to lint here{f'; skipped: {listed}' if listed else ''}")
-    return linted
+    if request.paths and are_others:
+        return linted
+    if request.shard and request.shard.is_part:
+        # Shards may have no files of their own; the first knows whether others have.
+        files = resolve_files(request)
+        if files.jobs or files.standalone or not request.shard.is_first:
+            return linted
+    listed = ", ".join(f"{count} {reason}" for reason, count in sorted(linted.skipped.items()))
+    raise NotFoundError(f"there is nothing to lint here{f'; skipped: {listed}' if listed else ''}")
 
 
 def _to_result(request: LintRequest, linted: LintRun, known: Sequence[Suppressed]) -> LintResult:
@@ -252,56 +261,30 @@ def _to_result(request: LintRequest, linted: LintRun, known: Sequence[Suppressed
     )
 
 
-def _is_empty(request: LintRequest, linted: LintRun) -> bool:
-    """True if there is nothing to lint. Shards may have no files of their own; the first knows whether others have."""
-    if request.shard and request.shard.is_part:
-        files = resolve_files(request)
-        if files.jobs or files.standalone or not request.shard.is_first:
-            return False
-    return not (linted.objects or linted.suppressed or any(each.rule != "empty-file" for each in linted.findings))
-
-
-def _pack_shard(request: LintRequest, linted: LintRun, store: Store, baseline: str) -> ShardPart:
-    from jobgen.api.lint_shard import pack_shard
-
-    return pack_shard(request, linted, store, baseline)
-
-
 def finish_findings(
     findings: Sequence[Finding], mandatory: frozenset[str]
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """Return one finding for each fault, and the findings that they stand for too."""
     from jobgen.reports.duplicates import group_by_kind, merge_duplicates
 
+    def identify(each: Finding) -> tuple[object, ...]:
+        return each.rule, each.env, each.object, each.pointer, each.location, each.message
+
     kept = merge_duplicates(findings, mandatory)
-    listed = {_key_of(finding) for finding in kept}
-    merged = [finding for finding in findings if _key_of(finding) not in listed]
+    listed = set(map(identify, kept))
+    merged = [finding for finding in findings if identify(finding) not in listed]
     kept, uncounted = group_by_kind(kept)
     return tuple(kept), (*merged, *uncounted)
-
-
-def _hide_settings(file: str, lines: Sequence[str]) -> Sequence[str]:
-    """Return the lines of a file; those of an env file without their values, because any of them may be a secret."""
-    if file.lower().endswith(MANIFEST_SUFFIXES):
-        return lines
-    return [f"{line.partition('=')[0]}=…" if "=" in line else line for line in lines]
-
-
-def _key_of(finding: Finding) -> tuple[object, ...]:
-    return finding.rule, finding.env, finding.object, finding.pointer, finding.location, finding.message
-
-
-def _open(path: ProjectPath, today: str) -> tuple[Path, str]:
-    if isinstance(path, (str, os.PathLike)):
-        return Path(path), today
-    return path.root, today or path.today
 
 
 def check_request(request: LintRequest) -> None:
     """Raise a UsageError if a folder or tool does not exist, a path is in another repository, or a date is invalid."""
     if not request.directory.is_dir():
         raise UsageError(f"there is no folder `{request.directory}`")
-    if _names_other_repository(request):
+    full = [(request.directory / path).resolve() for path in request.paths]
+    root = find_root(request.directory.resolve())
+    if any(find_settings(folder) not in (None, root) for folder in {*full, *(path.parent for path in full)}):
+        # A path may be in another jobs repository.
         from jobgen.api.recognized_files import check_paths
 
         check_paths(request)
@@ -314,14 +297,6 @@ def check_request(request: LintRequest) -> None:
         missing = find_missing(request.other_tools[0]) if find_missing else NO_FEATURE.format("second_opinion")
         if missing:
             raise UsageError(missing)
-
-
-def _names_other_repository(request: LintRequest) -> bool:
-    """Return True if a path may be in a jobs repository other than that of the folder."""
-    full = [(request.directory / path).resolve() for path in request.paths]
-    folders = {*full, *(path.parent for path in full)}
-    root = find_root(request.directory.resolve())
-    return any(find_settings(folder) not in (None, root) for folder in folders)
 
 
 def _read_rule_texts(root: Path, rules: Sequence[str]) -> dict[str, RuleText]:

@@ -7,20 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jobgen.api.lint_files import (
-    LintContents,
-    LintFiles,
-    LintRequest,
-    LintRun,
-    resolve_files,
-)
+from jobgen.api.lint_files import LintContents, LintFiles, LintRequest, LintRun, resolve_files
 from jobgen.engine.inputs import add_reads, real_path, record
 from jobgen.engine.store import Query, Row, Store
 from jobgen.model.data import Location
-from jobgen.pipeline.encoded_results import Encoded, contains_secret, decode_finding, encode_finding
+from jobgen.pipeline.encoded_results import contains_secret, decode_finding, encode_finding
 from jobgen.repo.root import SETTINGS
-from jobgen.reports.coverage import Coverage
-from jobgen.reports.suppress import SuppressedFinding, Suppression
+from jobgen.reports.suppress import Coverage, SuppressedFinding, Suppression
 
 
 def name_lint(request: LintRequest) -> str:
@@ -39,24 +32,19 @@ def _can_answer(request: LintRequest) -> bool:
 
 def _encode(linted: LintRun) -> str | None:
     try:
-        plain: Encoded = [
-            list(map(encode_finding, linted.findings)),
-            [[encode_finding(each.finding), each.suppression] for each in linted.suppressed],
-            [linted.files, linted.objects],
-            linted.environments,
-            sorted(linted.rules),
-            str(linted.root),
-            linted.comments,
-            sorted(linted.mandatory),
-            linted.today,
-            [linted.coverage[0], *map(sorted, linted.coverage[1:])],
-            linted.skipped,
-            [[path, *taken] for path, taken in linted.taken.items()],
-            linted.rendered,
-            [[encode_finding(each.finding), each.reason] for each in linted.accepted],
-            linted.contents
+        plain: dict[str, Any] = linted._asdict() | {
+            "findings": list(map(encode_finding, linted.findings)),
+            "suppressed": [[encode_finding(each.finding), each.suppression] for each in linted.suppressed],
+            "rules": sorted(linted.rules),
+            "root": str(linted.root),
+            "mandatory": sorted(linted.mandatory),
+            "coverage": [linted.coverage[0], *map(sorted, linted.coverage[1:])],
+            "accepted": [[encode_finding(each.finding), each.reason] for each in linted.accepted],
+            "contents": linted.contents
             and [linted.contents.digests, sorted(linted.contents.dated), sorted(linted.contents.devices)],
-        ]
+            "runs": (),
+            "opinions": (),
+        }
     except TypeError:
         # The fix of a finding is more than plain data.
         return None
@@ -67,41 +55,24 @@ def _decode(text: str) -> LintRun:
     # Imported late: most lints have no exceptions.
     from jobgen.pipeline.severities import Accepted
 
-    (
-        findings,
-        suppressed,
-        counts,
-        environments,
-        rules,
-        root,
-        comments,
-        mandatory,
-        today,
-        coverage,
-        skipped,
-        taken,
-        rendered,
-        accepted,
-        contents,
-    ) = json.loads(text)
-    return LintRun(
-        [decode_finding(each) for each in findings],
-        [SuppressedFinding(decode_finding(each), _decode_comment(comment)) for each, comment in suppressed],
-        counts[0],
-        counts[1],
-        environments,
-        frozenset(rules),
-        Path(root),
-        list(map(_decode_comment, comments)),
-        frozenset(mandatory),
-        today,
-        Coverage(coverage[0], *map(frozenset, coverage[1:])),
-        skipped,
-        {path: (sort, why) for path, sort, why in taken},
-        rendered,
-        [Accepted(decode_finding(each), reason) for each, reason in accepted],
-        contents=LintContents(contents[0], frozenset(contents[1]), frozenset(contents[2])) if contents else None,
-    )
+    plain: dict[str, Any] = json.loads(text)
+    complete, *coverage = plain["coverage"]
+    contents = plain["contents"]
+    found = {
+        "findings": [decode_finding(each) for each in plain["findings"]],
+        "suppressed": [
+            SuppressedFinding(decode_finding(each), _decode_comment(by)) for each, by in plain["suppressed"]
+        ],
+        "rules": frozenset(plain["rules"]),
+        "root": Path(plain["root"]),
+        "comments": list(map(_decode_comment, plain["comments"])),
+        "mandatory": frozenset(plain["mandatory"]),
+        "coverage": Coverage(complete, *map(frozenset, coverage)),
+        "taken": {path: (sort, why) for path, (sort, why) in plain["taken"].items()},
+        "accepted": [Accepted(decode_finding(each), reason) for each, reason in plain["accepted"]],
+        "contents": LintContents(contents[0], *map(frozenset, contents[1:])) if contents else None,
+    }
+    return LintRun(**plain | found)
 
 
 def _decode_comment(plain: Sequence[Any]) -> Suppression:

@@ -6,7 +6,7 @@ import posixpath
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.engine.inputs import MISSING
 from jobgen.repo import layout
@@ -25,7 +25,7 @@ from jobgen.repo.root import (
 )
 from jobgen.repo.shipped import BUILT_IN
 from jobgen.repo.walk import ExcludePattern, is_excluded, parse_patterns
-from jobgen.reports.coverage import Coverage
+from jobgen.reports.suppress import Coverage
 
 if TYPE_CHECKING:
     from jobgen.model.finding import Finding
@@ -51,12 +51,10 @@ class LintRequest(NamedTuple):
     stdin: bytes | None = None
     """The content of `-`."""
     kubeconform: bool = False
-    """Whether to run kubeconform too."""
     today: str = ""
     committed: CommitPath | None = None
     """The directory at a commit, if that is linted instead of the files on disk."""
     shard: Shard | None = None
-    """The share of the files that is linted."""
     second_opinion: bool = False
     """Whether to run all other tools too that are installed."""
     strict_files: bool = False
@@ -81,7 +79,6 @@ class LintFiles(NamedTuple):
     """The files of a lint."""
 
     root: Folder | None
-    """The jobs repository, if there is one."""
     whole: bool
     """Whether the whole repository is rendered."""
     jobs: list[FileEntry]
@@ -119,7 +116,6 @@ class LintRun(NamedTuple):
     objects: int
     environments: list[str]
     rules: frozenset[str]
-    """The names of all rules and policies that were applied."""
     root: Path
     comments: list[Suppression]
     mandatory: frozenset[str]
@@ -132,9 +128,7 @@ class LintRun(NamedTuple):
     rendered: bool = False
     """Whether it is known that nothing prevents a render."""
     accepted: Sequence[Accepted] = ()
-    """Findings that exceptions of the settings accept."""
     opinions: Sequence[Opinion] = ()
-    """How much other tools checked."""
     contents: LintContents | None = None
     """What was read, if nothing prevents a render."""
     runs: Sequence[Run] = ()
@@ -166,28 +160,40 @@ def resolve_files(request: LintRequest) -> LintFiles:
         standalone = ["/".join([".."] * depth) or "."]
     if not standalone and request.stdin is None and root is not None:
         return LintFiles(root, whole, jobs, None, +skipped, patterns)
-    entries: list[FileEntry] = []
     prefix = path_below(request.folder.resolve(), root) if root is not None else None
-    is_left_out = _match_below(prefix, patterns) if patterns and prefix is not None else lambda _: False
-    named = standalone or ([] if request.paths else ["."])
-    others: list[str] = []
-    for entry in _find_entries(request.folder, named, request.stdin, is_left_out):
-        if entry.skipped:
-            skipped[entry.skipped] += 1
-            others += [entry.path] if entry.skipped == OTHER_EXTENSION else []
-        elif (
-            root is None
-            or prefix is None
-            or not _is_layer(root, posixpath.normpath(posixpath.join(prefix, entry.path)))
-        ):
-            entries.append(entry)
-    return LintFiles(root, whole, jobs, entries, +skipped, patterns, tuple(others))
+
+    def name_from_root(path: str) -> str:
+        return posixpath.normpath(posixpath.join(prefix or "", path))
+
+    def is_left_out(path: str) -> bool:
+        return bool(patterns) and prefix is not None and is_excluded(name_from_root(path), patterns)
+
+    found = list(_find_standalone(request, standalone, is_left_out))
+    skipped.update(entry.skipped for entry in found if entry.skipped)
+    others = tuple(entry.path for entry in found if entry.skipped == OTHER_EXTENSION)
+    entries = [entry for entry in found if not entry.skipped]
+    if root is not None and prefix is not None:
+        entries = [entry for entry in entries if not _is_layer(root, name_from_root(entry.path))]
+    return LintFiles(root, whole, jobs, entries, +skipped, patterns, others)
 
 
 def _is_layer(root: Folder, path: str) -> bool:
     """Return True if a file is the settings, or in a folder of layers, which are read by themselves."""
     top = path.partition("/")[0]
     return path == SETTINGS or (top in LAYER_FOLDERS and top != path and holds_layers(root, top))
+
+
+def _find_standalone(
+    request: LintRequest, standalone: Sequence[str], is_left_out: Callable[[str], bool]
+) -> Iterator[FileEntry]:
+    """Yield the manifests at paths that are in no folder of the repository, and standard input."""
+    for path in standalone or ([] if request.paths else ["."]):
+        entries = list(find_files(request.folder, path, is_left_out))
+        yield from entries
+        if len(standalone) > 1 and not any(entry.skipped in ("", EXCLUDED) for entry in entries):
+            yield report_unread_path(path, _NOTHING_READ)
+    if request.stdin is not None:
+        yield FileEntry(STDIN, content=request.stdin)
 
 
 def find_lint_root(request: LintRequest) -> Folder | None:
@@ -203,30 +209,26 @@ def find_lint_root(request: LintRequest) -> Folder | None:
 
 
 def read_patterns(root: Folder) -> tuple[ExcludePattern, ...]:
-    """The patterns in `exclude` of the settings, which may have errors; these are found later."""
+    """The patterns in `exclude` of the settings."""
+    listed = read_setting(root, "exclude")
+    return parse_patterns(text for text in listed if isinstance(text, str)) if isinstance(listed, list) else ()
+
+
+def read_setting(root: Folder, name: str) -> Any:
+    """A field of the settings, which may have errors; these are found later."""
     file = layout.read_settings(root)
-    if file is None or b"exclude" not in file.content:
-        return ()
+    if file is None or name.encode() not in file.content:
+        return None
     from jobgen.yamlio.read import read
 
     documents = read(file.content, file.path).documents
-    listed = documents[0].data.get("exclude") if documents else None
-    return parse_patterns(text for text in listed if isinstance(text, str)) if isinstance(listed, list) else ()
+    return documents[0].data.get(name) if documents else None
 
 
 def path_below(folder: Folder, root: Folder) -> str | None:
     """The path of a folder from the root; None if it is elsewhere."""
     above = len(root.parts)
     return "/".join(folder.parts[above:]) if folder.parts[:above] == root.parts else None
-
-
-def _match_below(prefix: str, patterns: Sequence[ExcludePattern]) -> Callable[[str], bool]:
-    """Return True if a path is excluded, given relative to a folder at `prefix` from the root."""
-
-    def match(path: str) -> bool:
-        return is_excluded(posixpath.normpath(posixpath.join(prefix, path)), patterns)
-
-    return match
 
 
 def _is_job(entry: FileEntry) -> bool:
@@ -258,7 +260,13 @@ def select_findings(findings: Iterable[Finding], request: LintRequest) -> list[F
         return list(findings)
     named = {path.removeprefix("./").rstrip("/") for path in (*repository, *standalone)}
     wanted = named | ({STDIN} if request.stdin is not None else set())
-    return [finding for finding in findings if _is_selected(finding.location.file, wanted)]
+
+    def is_selected(file: str) -> bool:
+        if file.startswith(_LAYERS) or file in wanted or "." in wanted:
+            return True
+        return any(file[:index] in wanted for index, letter in enumerate(file) if letter == "/")
+
+    return [finding for finding in findings if is_selected(finding.location.file)]
 
 
 def is_repository_file(file: str) -> bool:
@@ -266,39 +274,20 @@ def is_repository_file(file: str) -> bool:
     return file.partition("/")[0] in REPOSITORY_FOLDERS
 
 
-def _is_selected(file: str, wanted: set[str]) -> bool:
-    if file.startswith(_LAYERS) or file in wanted or "." in wanted:
-        return True
-    return any(file[:index] in wanted for index, letter in enumerate(file) if letter == "/")
-
-
 def split_paths(directory: Folder, root: Folder | None, paths: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return paths in the folders of the repository, relative to its root, and all others, unchanged."""
     repository: list[str] = []
     standalone: list[str] = []
     for path in paths:
-        full = (directory / path).resolve()
-        above = root.parts if root is not None else ()
-        relative = "/".join(full.parts[len(above) :]) if root is not None and full.parts[: len(above)] == above else ""
         if path == "-":
             continue
+        full = (directory / path).resolve()
+        relative = (path_below(full, root) or "") if root is not None else ""
         if root is not None and full == root:
             repository += REPOSITORY_FOLDERS
             standalone += [path] if lacks_jobs(root) else []
-        elif relative.split("/")[0] in REPOSITORY_FOLDERS and relative:
+        elif relative and is_repository_file(relative):
             repository.append(relative)
         else:
             standalone.append(path)
     return repository, standalone
-
-
-def _find_entries(
-    directory: Folder, paths: Sequence[str], stdin: bytes | None, is_left_out: Callable[[str], bool]
-) -> Iterator[FileEntry]:
-    for path in paths:
-        entries = list(find_files(directory, path, is_left_out))
-        yield from entries
-        if len(paths) > 1 and not any(entry.skipped in ("", EXCLUDED) for entry in entries):
-            yield report_unread_path(path, _NOTHING_READ)
-    if stdin is not None:
-        yield FileEntry(STDIN, content=stdin)

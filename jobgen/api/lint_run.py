@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jobgen.api.lint_files import (
-    STDIN,
-    LintContents,
-    LintFiles,
-    LintRequest,
-    LintRun,
-    resolve_files,
-    select_findings,
-)
+from jobgen.api.lint_files import STDIN, LintContents, LintFiles, LintRequest, LintRun, resolve_files, select_findings
 from jobgen.api.project import select_environments
 from jobgen.api.recognized_files import count_unjudged, name_taken, recognize_files, report_unjudged, settle_findings
 from jobgen.check.rules import all_rules, rule_categories, rule_names
@@ -26,6 +18,7 @@ from jobgen.engine.inputs import FOLDER
 from jobgen.engine.store import Store
 from jobgen.model.builtin_rules import CHANGE_RULES
 from jobgen.model.data import Location, value_of
+from jobgen.model.features import find_part
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.pipeline.lint_checks import LintChecks
 from jobgen.rendering import config
@@ -35,15 +28,21 @@ from jobgen.rendering.read_jobs import collect_suppressions
 from jobgen.rendering.run import Run
 from jobgen.rendering.run_state import discard_object, keep_object, load_project
 from jobgen.repo import git, layout
-from jobgen.repo.commit import CommitPath, Folder, describe_path
+from jobgen.repo.commit import CommitPath, describe_path
 from jobgen.repo.files import File
 from jobgen.repo.lock import TREE
 from jobgen.repo.named_paths import read_first
 from jobgen.repo.root import SETTINGS, find_files_of_other_repositories
 from jobgen.repo.walk import find_unmatched_patterns
-from jobgen.reports.coverage import Coverage, join_coverage
 from jobgen.reports.placeholders import group_placeholders
-from jobgen.reports.suppress import SuppressedFinding, Suppression, apply_suppressions, find_unused
+from jobgen.reports.suppress import (
+    Coverage,
+    SuppressedFinding,
+    Suppression,
+    apply_suppressions,
+    find_unused,
+    join_coverage,
+)
 
 if TYPE_CHECKING:
     from jobgen.recognize.survey import Survey
@@ -66,50 +65,36 @@ def find_findings(
     files: LintFiles | None = None,
     cancel: Callable[[int, int], None] | None = None,
 ) -> LintRun:
-    """Check a whole repository, or the manifests at some paths.
+    """Check a whole repository, or the manifests at some paths, or raise a UsageError or a ToolError.
 
     `files` if they have been resolved already. `cancel` is called with the number of processed and of all objects, and
     may end the lint with an exception.
-
-    Raises:
-        UsageError: The settings have errors, or there is no such environment.
-        ToolError: Another tool failed.
-
     """
     files = files or resolve_files(request)
     survey = recognize_files(request, files) if files.standalone is not None else None
     runs = _start_runs(request, files, survey, store, cancel)
-    checked = [_check_objects(run, request.other_tools) for run in runs]
+    objects, opinions = _check_objects(runs, request.other_tools)
     if survey is not None:
         runs[-1].findings[:] = settle_findings(runs[-1].findings, survey, runs[-1].project)
     by_run = [_collect_comments(run) for run in runs]
     comments = [comment for several in by_run for comment in several]
     today = request.today or (git.read_commit_date(request.directory) if comments else "")
     coverages = [_find_coverage(run, request) for run in runs]
-    findings, suppressed = _apply_comments(runs, by_run, coverages, today, partial(_read_text, files, request))
+    rules = rule_names().union(*(run.policies for run in runs))
+    findings, suppressed = _apply_comments(runs, by_run, coverages, today, rules, partial(_read_text, files, request))
     accepted = [each for run in runs for each in dict.fromkeys(run.accepted)]
     hidden = [*(each.finding for each in suppressed), *(each.finding for each in accepted)]
-    selected = set(_drop_excluded(select_findings(hidden, request), files))
-    compares_all = request.shard is None or request.shard.is_first
-    shown = list(select_findings(findings, request))
-    if compares_all:
-        shown += _check_rendered_tree(files, request, runs[0].project)
-    shown = list(_drop_excluded(shown, files))
-    if compares_all:
-        shown += _find_unused_patterns(files, request, runs[0].project)
+    selected = {each for each in select_findings(hidden, request) if not files.is_excluded(each.location.file)}
     taken = name_taken(survey, runs[-1].left_out) if survey else {}
-    if request.strict_files:
-        shown += filter(None, map(runs[0].project.apply_severity, report_unjudged(taken)))
-    excluded = (
-        files.jobs if request.shard is None else [each for run in runs if run.entries is None for each in run.own]
-    )
+    compares_all = request.shard is None or request.shard.is_first
+    own = files.jobs if request.shard is None else [each for run in runs if run.entries is None for each in run.own]
     return LintRun(
-        sorted(shown, key=lambda found: (found.location, found.rule, found.message, found.env)),
+        _select_shown(findings, files, request, runs[0].project, taken),
         [each for each in suppressed if each.finding in selected],
-        sum(run.files for run in runs) - sum(files.is_excluded(entry.path) for entry in excluded),
-        sum(count for count, _ in checked),
+        sum(run.files for run in runs) - sum(files.is_excluded(entry.path) for entry in own),
+        objects,
         list(dict.fromkeys(name for run in runs for name in run.environments if name)),
-        _applied_rules(runs) - (frozenset() if request.second_opinion else _JSONSCHEMA_RULES),
+        rules - runs[0].project.severities.off - (frozenset() if request.second_opinion else _JSONSCHEMA_RULES),
         files.root if isinstance(files.root, Path) else request.directory,
         comments,
         runs[0].project.mandatory,
@@ -121,8 +106,42 @@ def find_findings(
         accepted=[each for each in accepted if each.finding in selected],
         contents=_list_contents(runs),
         runs=runs,
-        opinions=[reduce(add, several) for several in zip(*(opinions for _, opinions in checked), strict=True)],
+        opinions=opinions,
     )
+
+
+def _check_objects(runs: Sequence[Run], tools: Sequence[str]) -> tuple[int, list[Opinion]]:
+    """Check all objects, also with other tools, and return their number and how much these tools checked."""
+    if not tools:
+        return sum(1 for run in runs for _ in run), []
+    counts, opinions = zip(*(find_part("lint.other_tools")(run, tools) for run in runs), strict=True)
+    return sum(counts), [reduce(add, several) for several in zip(*opinions, strict=True)]
+
+
+def _read_text(files: LintFiles, request: LintRequest, file: str) -> str:
+    """Return the text of a file that has a finding; empty if it cannot be read."""
+    if file == STDIN:
+        return (request.stdin or b"").decode("utf-8", "replace")
+    found = read_first(filter(None, (files.root, request.folder)), file)
+    return found.content.decode("utf-8", "replace") if found else ""
+
+
+def _select_shown(
+    findings: Sequence[Finding],
+    files: LintFiles,
+    request: LintRequest,
+    project: ProjectConfig,
+    taken: Mapping[str, tuple[str, str]],
+) -> list[Finding]:
+    """Return the findings in the files that were asked for, and those about the rendered tree and unjudged files."""
+    shown = select_findings(findings, request)
+    compares_all = request.shard is None or request.shard.is_first
+    shown += _check_rendered_tree(files, request, project) if compares_all else ()
+    shown = [finding for finding in shown if not files.is_excluded(finding.location.file)]
+    shown += _find_unused_patterns(files, request, project) if compares_all else ()
+    if request.strict_files:
+        shown += filter(None, map(project.apply_severity, report_unjudged(taken)))
+    return sorted(shown, key=lambda found: (found.location, found.rule, found.message, found.env))
 
 
 def _list_contents(runs: Sequence[Run]) -> LintContents | None:
@@ -160,7 +179,6 @@ def _start_runs(
 ) -> list[Run]:
     keeps_objects = bool(request.other_tools)
     project = load_project(store, files.root or request.folder, request.today)
-
     start = partial(
         Run,
         finish=keep_object if keeps_objects else discard_object,
@@ -169,7 +187,6 @@ def _start_runs(
         is_cancellable=cancel is not None,
         shard=request.shard,
     )
-
     runs: list[Run] = []
     if files.whole and files.root is not None:
         checks = LintChecks(keeps_objects=keeps_objects)
@@ -183,11 +200,6 @@ def _start_runs(
         checks = LintChecks(keeps_objects=keeps_objects)
         runs.append(start(project, selected, entries=survey.entries, checks=checks))
     return runs
-
-
-def _drop_excluded(findings: Iterable[Finding], files: LintFiles) -> Iterator[Finding]:
-    """Leave out findings in files that `exclude` matches."""
-    return (finding for finding in findings if not files.is_excluded(finding.location.file))
 
 
 def _find_unused_patterns(files: LintFiles, request: LintRequest, project: ProjectConfig) -> Iterator[Finding]:
@@ -206,50 +218,29 @@ def _find_unused_patterns(files: LintFiles, request: LintRequest, project: Proje
 
 def _check_rendered_tree(files: LintFiles, request: LintRequest, project: ProjectConfig) -> Iterator[Finding]:
     """Report files of the rendered tree that are not as jobgen wrote them: those below the given paths, or all."""
-    if files.root is None or (request.stdin is not None and not request.paths):
+    root = files.root
+    if root is None or (request.stdin is not None and not request.paths):
         return
-    if not describe_path(files.root / TREE).startswith(("link", FOLDER)):
+    if not describe_path(root / TREE).startswith(("link", FOLDER)):
         return
-    from jobgen.repo.rendered_tree import find_tree_faults
+    from jobgen.repo.rendered_tree import find_environments, find_tree_faults
 
-    named = [_path_from_root(request.directory, path, files.root) for path in request.paths if path != "-"]
-    for fault in find_tree_faults(files.root / TREE, _list_environments(files.root, project)):
+    named: list[str] = []
+    for full in ((request.directory / path).resolve() for path in request.paths if path != "-"):
+        top = root if isinstance(root, CommitPath) else root.resolve()
+        named.append(Path(os.path.relpath(str(full), str(top))).as_posix())
+    # An environment whose overlay cannot be read is one, too.
+    known = frozenset(project.overlays) or frozenset(("",))
+    if not known.issuperset(find_environments(root / TREE)):
+        written = frozenset(filter(None, (env for env, _ in layout.read_overlays(root))))
+        known = written | project.overlays.keys() or known
+    for fault in find_tree_faults(root / TREE, known):
         path = f"{TREE}/{fault.path}".rstrip("/")
         rule = "edited-rendered-file" if fault.is_listed else "unlisted-rendered-file"
         finding = project.apply_severity(Finding(rule, "gitops", Severity.ERROR, fault.message, Location(path)))
         is_named = any(folder in ("", ".") or f"{path}/".startswith(f"{folder}/") for folder in named)
         if finding and (is_named or not named):
             yield finding
-
-
-def _list_environments(root: Folder, project: ProjectConfig) -> frozenset[str]:
-    """Return the names of all environments, also of those whose overlays cannot be read."""
-    from jobgen.repo.rendered_tree import find_environments
-
-    known = frozenset(project.overlays) or frozenset(("",))
-    if known.issuperset(find_environments(root / TREE)):
-        return known
-    return frozenset(filter(None, (env for env, _ in layout.read_overlays(root)))) | project.overlays.keys() or known
-
-
-def _path_from_root(directory: Folder, path: str, root: Folder) -> str:
-    full = (directory / path).resolve()
-    if isinstance(full, CommitPath) or isinstance(root, CommitPath):
-        return os.path.relpath(str(full), str(root))
-    return Path(os.path.relpath(full, root.resolve())).as_posix()
-
-
-def _check_objects(run: Run, tools: Sequence[str]) -> tuple[int, list[Opinion]]:
-    """Check all objects, also with other tools, and return their number and how much these tools checked."""
-    if not tools:
-        return sum(1 for _ in run), []
-
-    from jobgen.model.features import find_part
-
-    count: int
-    opinions: list[Opinion]
-    count, opinions = find_part("lint.other_tools")(run, tools)
-    return count, opinions
 
 
 def _collect_comments(run: Run) -> list[Suppression]:
@@ -268,6 +259,7 @@ def _apply_comments(
     by_run: Sequence[Sequence[Suppression]],
     coverages: Sequence[Coverage],
     today: str,
+    rules: frozenset[str],
     read_text: Callable[[str], str],
 ) -> tuple[list[Finding], list[SuppressedFinding]]:
     """Return the findings that comments leave, with those about the comments, and the suppressed ones."""
@@ -284,19 +276,11 @@ def _apply_comments(
     kept, more, late = apply_suppressions(kept, comments, project.mandatory, today)
     suppressed += more
     errors = list(dict.fromkeys((*errors, *late)))
-    known = sorted(rule_names().union(*(run.policies for run in runs)))
+    known = sorted(rules)
     for several, coverage in zip(by_run, coverages, strict=True):
         errors += find_unused(several, suppressed, known, coverage, today)
     kept += filter(None, map(project.apply_severity, errors))
     return sorted(kept, key=lambda found: (found.location, found.rule, found.message, found.env)), suppressed
-
-
-def _read_text(files: LintFiles, request: LintRequest, file: str) -> str:
-    """The text of a file that has a finding; empty if it cannot be read."""
-    if file == STDIN:
-        return (request.stdin or b"").decode("utf-8", "replace")
-    found = read_first(filter(None, (files.root, request.folder)), file)
-    return found.content.decode("utf-8", "replace") if found else ""
 
 
 def _report_templates(
@@ -315,16 +299,6 @@ def _report_templates(
     return sorted(found, key=lambda finding: (finding.location, finding.rule, finding.message, finding.env))
 
 
-def _list_without_schema(run: Run) -> tuple[frozenset[str], frozenset[str]]:
-    """The files and objects without a schema, and the rules that did not check them."""
-    # Imported late: most files have a schema.
-    from jobgen.reports.baseline import name_object
-
-    objects = (name_object(obj) for _, obj in run.without_schema if obj)
-    names = frozenset((*(file for file, _ in run.without_schema), *objects))
-    return names, frozenset(name for name, category in rule_categories(()) if category == "schema")
-
-
 def _find_coverage(run: Run, request: LintRequest) -> Coverage:
     """What a run checked, and what it left out: rules that are off, and rules that only other commands apply."""
     project = run.project
@@ -335,7 +309,15 @@ def _find_coverage(run: Run, request: LintRequest) -> Coverage:
     left_out = CHANGE_RULES | _RENDER_RULES | project.mandatory | off | run.unchecked_rules
     left_out |= frozenset() if request.other_tools else _KUBECONFORM_RULES
     left_out |= frozenset() if request.second_opinion else _JSONSCHEMA_RULES
-    without_schema = _list_without_schema(run) if run.without_schema else ()
+    without_schema: tuple[frozenset[str], ...] = ()
+    if run.without_schema:
+        # Imported late: most files have a schema.
+        from jobgen.reports.baseline import name_object
+
+        objects = (name_object(obj) for _, obj in run.without_schema if obj)
+        names = frozenset((*(file for file, _ in run.without_schema), *objects))
+        schema_rules = frozenset(name for name, category in rule_categories(()) if category == "schema")
+        without_schema = names, schema_rules
     unchecked = frozenset(run.unchecked)
     if request.shard and request.shard.is_part:
         # What the files of all shards need is known when their reports are merged.
@@ -348,7 +330,3 @@ def _find_coverage(run: Run, request: LintRequest) -> Coverage:
     elsewhere = {entry.path for entry in run.entries if entry.full in others}
     files = unchecked | elsewhere
     return Coverage(run.complete and not request.envs, files, left_out | cross_file, cross_file, *without_schema)
-
-
-def _applied_rules(runs: Sequence[Run]) -> frozenset[str]:
-    return rule_names().union(*(run.policies for run in runs)) - runs[0].project.severities.off

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobgen import __version__
@@ -11,7 +11,6 @@ from jobgen.api.lint_files import LintRequest, LintRun
 from jobgen.engine.store import Row, Store
 from jobgen.pipeline.lint_checks import CHECKED
 from jobgen.rendering.result_inputs import make_key, name_entry
-from jobgen.rendering.run_state import RunState
 from jobgen.reports.shard_part import ShardPart, pack
 
 LINT = "lint"
@@ -20,35 +19,27 @@ LINT = "lint"
 def pack_shard(request: LintRequest, linted: LintRun, store: Store, baseline: str) -> ShardPart:
     """Return the share of a lint, with the answers about its files."""
     assert request.shard is not None
-    rows = [[key, row.reads, row.encode(CHECKED)] for run in linted.runs for key, row in _list_rows(run, store)]
-    files = [
-        [name_entry(entry), run.inputs.digest("file", name_entry(entry))]
-        for run in linted.runs
-        if run.inputs is not None
-        for entry in run.own
-    ]
+    rows: list[list[Any]] = []
+    files: list[list[str]] = []
+    for run in linted.runs:
+        environments: list[str | None] = [None, *(runner.name for runner in run.runners)]
+        for entry in run.own if run.inputs is not None else ():
+            assert run.inputs is not None
+            files.append([name_entry(entry), run.inputs.digest("file", name_entry(entry))])
+            keys = [make_key(run.scope, env, entry) for env in environments]
+            # The answers that hold now.
+            known = [(key, store.find(CHECKED, key, run.inputs.holds)) for key in keys]
+            rows += [[key, row.reads, row.encode(CHECKED)] for key, row in known if row is not None]
     options = {"paths": list(request.paths), "envs": list(request.envs), "today": request.today, "baseline": baseline}
     layers = linted.runs[0].project.layers
     data = {"command": LINT, "version": __version__, "options": {**options, "layers": layers}}
     return ShardPart(request.shard, "error", pack({**data, "files": files, "rows": rows}))
 
 
-def _list_rows(run: RunState, store: Store) -> Iterator[tuple[str, Row]]:
-    """Return the answers about the files of a shard that hold now."""
-    environments: list[str | None] = [None, *(runner.name for runner in run.runners)]
-    for key in (make_key(run.scope, env, entry) for entry in run.own for env in environments):
-        row = store.find(CHECKED, key, run.inputs.holds) if run.inputs is not None else None
-        if row is not None:
-            yield key, row
-
-
 def add_rows(store: Store, parts: Sequence[Mapping[str, Any]]) -> None:
-    """Add the answers of all shards to a store. They hold if the files are those that the shards have read.
+    """Add the answers of all shards to a store, or raise a UsageError if two shards have different ones to a question.
 
-    Raises:
-        UsageError: Two shards have different answers to one question.
-        TypeError, ValueError, LookupError, AttributeError: Answers cannot be read.
-
+    They hold if the files are those that the shards have read. Any other error means that they cannot be read.
     """
     known: dict[str, Any] = {}
     for data in parts:

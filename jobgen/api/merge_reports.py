@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen import __version__
 from jobgen.api.errors import JobgenError, UsageError, check_format, check_names
-from jobgen.api.lint import LintResult, lint_request
+from jobgen.api.lint import lint_request
 from jobgen.api.lint_files import LintRequest, resolve_files
 from jobgen.api.lint_shard import LINT, add_rows
 from jobgen.api.recognized_files import recognize_files
@@ -21,6 +21,7 @@ from jobgen.rendering.result_inputs import digest_entry, name_entry
 from jobgen.rendering.run_state import digest_layers
 from jobgen.repo.root import find_root
 from jobgen.reports import formats
+from jobgen.reports.entries import summarize
 from jobgen.reports.shard_part import (
     MAX_VALUES,
     SHARD_PROPERTY,
@@ -30,57 +31,13 @@ from jobgen.reports.shard_part import (
     parse_part,
     unpack,
 )
-from jobgen.reports.summary import summarize
-
-
-def merge_lints(directory: Path, parts: Sequence[Mapping[str, Any]]) -> LintResult:
-    """Return the lint of all files, of which shards have linted each one.
-
-    Raises:
-        UsageError: The files in the directory are not those that the shards linted, or two shards linted one.
-        TypeError, ValueError, LookupError, AttributeError: Results cannot be read.
-
-    """
-    request, baseline = _read_request(directory, parts)
-    _check_files(request, parts)
-    store = Store()
-    add_rows(store, parts)
-    return lint_request(request, baseline=baseline, store=store)
-
-
-def _read_request(directory: Path, parts: Sequence[Mapping[str, Any]]) -> tuple[LintRequest, str]:
-    """The request of all shards, and the baseline."""
-    options = parts[0]["options"]
-    request = LintRequest(directory, options["paths"], options["envs"], today=options["today"])
-    check_names("paths", request.paths)
-    check_names("envs", request.envs)
-    if any(data["version"] != __version__ for data in parts):
-        raise UsageError(f"a report was written by another version of jobgen than {__version__}; use one version")
-    if any(data["options"] != options for data in parts):
-        raise UsageError("the reports are of different lints; run every shard with the same options and files")
-    if options["layers"] != digest_layers(find_root(directory.resolve()) or directory):
-        raise UsageError("settings or layers differ from those that the shards linted; check out the same commit")
-    return request, str(options["baseline"])
-
-
-def _check_files(request: LintRequest, parts: Sequence[Mapping[str, Any]]) -> None:
-    """Raise a UsageError if the files are not those that the shards linted."""
-    linted = {str(name): str(digest) for data in parts for name, digest in data["files"]}
-    files = resolve_files(request)
-    entries = [*files.jobs, *(recognize_files(request, files).entries if files.standalone is not None else ())]
-    found = {name_entry(entry): digest_entry(entry) for entry in entries}
-    for name in (*linted, *found):
-        if linted.get(name) != found.get(name):
-            path = name.partition("\0")[0]
-            raise UsageError(f"`{path}` is not the file that the shards linted; check out the same commit")
-
 
 if TYPE_CHECKING:
     from jobgen.api.project import ProjectPath
 
+
 FORMATS = ("json", "junit", "sarif")
 _MAX_BYTES = 128 * 1024 * 1024
-"""Larger reports are not read."""
 _MAX_FILES = 1000
 
 
@@ -128,14 +85,21 @@ def merge_reports(path: ProjectPath, files: Sequence[str], *, format: str = "") 
     directory = Path(path) if isinstance(path, (str, os.PathLike)) else path.root
     if not files or len(files) > _MAX_FILES:
         raise UsageError(f"name the reports of all shards: 1 to {_MAX_FILES} files")
-    reports = _select(_read_all(directory, files))
+    found: list[_Report] = []
+    for file in dict.fromkeys(files):
+        found.append(_read(directory, file, MAX_VALUES - sum(report.values for report in found)))
+    reports = _select(found)
     chosen = format or reports[0].format
     check_format(chosen, FORMATS)
     if not format and len({report.format for report in reports}) > 1:
         raise UsageError("the reports have different formats; choose one with `--format`")
-    command = reports[0].data["command"]
+    command, parts = reports[0].data["command"], [report.data for report in reports]
     try:
-        return _merge_lints(directory, reports, chosen) if command == LINT else _merge_others(reports, chosen)
+        merged: MergedReport
+        if command == LINT:
+            merged = _merge_lints(directory, parts, reports[0].part, chosen)
+        else:
+            merged = find_part(f"merge_reports.{command}")(parts, chosen)
     except BrokenPartError as error:
         raise UsageError(str(error)) from error
     except JobgenError:
@@ -144,13 +108,7 @@ def merge_reports(path: ProjectPath, files: Sequence[str], *, format: str = "") 
         # Somebody may have changed a report, so that any value has any type.
         reason = f"{type(error).__name__}: {error}"
         raise UsageError(f"the results in the reports cannot be read ({reason})") from error
-
-
-def _read_all(directory: Path, files: Sequence[str]) -> list[_Report]:
-    reports: list[_Report] = []
-    for file in dict.fromkeys(files):
-        reports.append(_read(directory, file, MAX_VALUES - sum(report.values for report in reports)))
-    return reports
+    return merged
 
 
 def _select(reports: Sequence[_Report]) -> list[_Report]:
@@ -173,23 +131,41 @@ def _select(reports: Sequence[_Report]) -> list[_Report]:
     return [by_index[index] for index in sorted(by_index)]
 
 
-def _merge_lints(directory: Path, reports: Sequence[_Report], format: str) -> MergedReport:  # noqa: A002 -- as above
-    result: LintResult = merge_lints(directory, [report.data for report in reports])
-    report = result.to_report(format, show_suppressed=reports[0].part.show_suppressed)
-    failed = result.has_findings(Severity(reports[0].part.fail_on))
+def _merge_lints(
+    directory: Path,
+    parts: Sequence[Mapping[str, Any]],
+    first: ShardPart,
+    format: str,  # noqa: A002 -- as above
+) -> MergedReport:
+    """Lint all files with the results of the shards, of which each one is in one shard.
+
+    Raise a UsageError if the files in the directory are not those that the shards linted, or two shards linted one.
+    """
+    options = parts[0]["options"]
+    request = LintRequest(directory, options["paths"], options["envs"], today=options["today"])
+    check_names("paths", request.paths)
+    check_names("envs", request.envs)
+    if any(data["version"] != __version__ for data in parts):
+        raise UsageError(f"a report was written by another version of jobgen than {__version__}; use one version")
+    if any(data["options"] != options for data in parts):
+        raise UsageError("the reports are of different lints; run every shard with the same options and files")
+    if options["layers"] != digest_layers(find_root(directory.resolve()) or directory):
+        raise UsageError("settings or layers differ from those that the shards linted; check out the same commit")
+    linted = {str(name): str(digest) for data in parts for name, digest in data["files"]}
+    files = resolve_files(request)
+    entries = [*files.jobs, *(recognize_files(request, files).entries if files.standalone is not None else ())]
+    found = {name_entry(entry): digest_entry(entry) for entry in entries}
+    for name in (*linted, *found):
+        if linted.get(name) != found.get(name):
+            path = name.partition("\0")[0]
+            raise UsageError(f"`{path}` is not the file that the shards linted; check out the same commit")
+    store = Store()
+    add_rows(store, parts)
+    result = lint_request(request, baseline=str(options["baseline"]), store=store)
+    report = result.to_report(format, show_suppressed=first.show_suppressed)
+    failed = result.has_findings(Severity(first.fail_on))
     text = formats.FORMATS.render(format, report)
     return MergedReport(LINT, text, failed, result.incomplete, summarize(report), result.findings)
-
-
-def _merge_others(reports: Sequence[_Report], format: str) -> MergedReport:  # noqa: A002 -- as above
-    """Merge the reports of a command that a feature adds."""
-    command = reports[0].data["command"]
-    merged: MergedReport = find_part(_slot(command))([report.data for report in reports], format)
-    return merged
-
-
-def _slot(command: object) -> str:
-    return f"merge_reports.{command}"
 
 
 def _read(directory: Path, file: str, most: int) -> _Report:
@@ -212,31 +188,24 @@ def _read(directory: Path, file: str, most: int) -> _Report:
         data, values = unpack(part.results, most)
     except BrokenPartError as error:
         raise UsageError(f"`{file}`: {error}") from error
-    if not isinstance(data, dict) or not _can_merge(data.get("command")):
+    command = data.get("command") if isinstance(data, dict) else None
+    if command != LINT and not has_part(f"merge_reports.{command}"):
         raise UsageError(f"`{file}`: its results cannot be read")
     return _Report(file, name, part, data, values)
 
 
-def _can_merge(command: object) -> bool:
-    return command == LINT or has_part(_slot(command))
-
-
 def _find_shard(content: bytes) -> tuple[str, object]:
     """The format of a report, and what it says about its shard."""
-    if content.lstrip()[:1] == b"<":
-        return "junit", _find_property(content)
-    document = parse_json(content)
-    if not isinstance(document, dict):
-        raise BrokenPartError("it is not a report of jobgen")
-    runs = document.get("runs")
-    if "runs" not in document:
-        return "json", document.get("shard")
-    properties = runs[0].get("properties") if isinstance(runs, list) and runs and isinstance(runs[0], dict) else None
-    return "sarif", properties.get("shard") if isinstance(properties, dict) else None
-
-
-def _find_property(content: bytes) -> object:
-    """The property of a JUnit report. A document type is rejected: it may define entities that expand to anything."""
+    if content.lstrip()[:1] != b"<":
+        document = parse_json(content)
+        if not isinstance(document, dict):
+            raise BrokenPartError("it is not a report of jobgen")
+        if "runs" not in document:
+            return "json", document.get("shard")
+        runs = document["runs"]
+        run = runs[0] if isinstance(runs, list) and runs else None
+        properties = run.get("properties") if isinstance(run, dict) else None
+        return "sarif", properties.get("shard") if isinstance(properties, dict) else None
     from xml.parsers import expat
 
     found: list[str] = []
@@ -246,6 +215,7 @@ def _find_property(content: bytes) -> object:
             found.append(attributes.get("value", ""))
 
     def reject(*_: object) -> None:
+        # It may define entities that expand to anything.
         raise BrokenPartError("it has a document type, which no report has")
 
     parser = expat.ParserCreate()
@@ -255,4 +225,4 @@ def _find_property(content: bytes) -> object:
         parser.Parse(content, True)
     except expat.ExpatError as error:
         raise BrokenPartError("it is neither JSON nor XML, or it is not complete") from error
-    return parse_json(found[0].encode()) if found else None
+    return "junit", parse_json(found[0].encode()) if found else None

@@ -17,7 +17,7 @@ from jobgen.rendering.read_jobs import read_jobs
 from jobgen.repo import layout
 from jobgen.repo.root import SETTINGS, find_root, has_settings
 from jobgen.repo.walk import find_folders
-from jobgen.reports.summary import count_severities
+from jobgen.reports.entries import count_severities
 
 
 class Project(NamedTuple):
@@ -67,16 +67,11 @@ def find_repository(folder: Path) -> Path:
         raise UsageError(f"there is no folder `{folder}`")
     root = find_root(folder.resolve())
     if root is None:
-        below = _find_below(folder)
+        found = find_folders(folder, 1, has_settings)
+        below = str(found[0].relative_to(folder)) if found else ""
         hint = f"; `{below}` is one: use `jobgen -C {shlex.quote(below)}`" if below else ""
         raise UsageError(f"no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here{hint}")
     return root
-
-
-def _find_below(folder: Path) -> str:
-    """The nearest jobs repository below a folder; empty if none is found."""
-    found = find_folders(folder, 1, has_settings)
-    return str(found[0].relative_to(folder)) if found else ""
 
 
 def open_project(project: ProjectPath) -> Project:
@@ -85,12 +80,7 @@ def open_project(project: ProjectPath) -> Project:
 
 
 def select_environments(project: ProjectConfig, named: Sequence[str]) -> list[str]:
-    """Return the named environments, or the default ones.
-
-    Raises:
-        UsageError: The settings have errors, or there is no such environment.
-
-    """
+    """Return the named environments, or the default ones; or raise a UsageError, also if the settings have errors."""
     if any(finding.location.file == SETTINGS for finding in project.findings):
         traced = config.load(project.root, traced=True).findings
         errors = sorted(

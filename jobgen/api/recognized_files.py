@@ -6,22 +6,28 @@ import os
 import posixpath
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from jobgen import recognize
 from jobgen.api.errors import UsageError
-from jobgen.api.lint_files import STDIN, LintFiles, LintRequest, is_repository_file, path_below, split_paths
-from jobgen.kustomize import FolderTree, SourceTree, find_tool
+from jobgen.api.lint_files import (
+    STDIN,
+    LintFiles,
+    LintRequest,
+    is_repository_file,
+    path_below,
+    read_setting,
+    split_paths,
+)
+from jobgen.kustomize.tree import FolderTree, find_tool
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.recognize import OBJECT, SORTS
 from jobgen.recognize.kustomize_files import settle_generated
-from jobgen.recognize.survey import STATED, Correction, Survey, survey_files
+from jobgen.recognize.survey import STATED, Correction, Survey, report_variables, survey_files
 from jobgen.recognize.tree import list_folders
-from jobgen.recognize.variables import report_variables
 from jobgen.rendering.config import ProjectConfig
-from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.files import KUSTOMIZATION_NAMES, OTHER_EXTENSION, FileEntry, starts_object
 from jobgen.repo.git import find_path_from_top
@@ -34,39 +40,29 @@ _TREATMENTS = {sort.name: sort.treatment for sort in SORTS}
 
 def recognize_files(request: LintRequest, files: LintFiles) -> Survey:
     """Decide what the files are that are judged by themselves."""
-    corrections = read_corrections(files.root) if files.root is not None else ()
+    corrections = _read_corrections(files.root) if files.root is not None else ()
     entries = [entry for entry in files.standalone or () if entry.path != STDIN]
     # A commit is not on disk, and both sides of a comparison are built in the same way.
     tool = None if isinstance(request.folder, CommitPath) or request.is_compared else find_tool()
     prefix = path_below(request.folder.resolve(), files.root) if files.root is not None else None
-    above = _find_above(request.folder)
+    folder = request.folder
+    above = folder.path if isinstance(folder, CommitPath) else find_path_from_top(folder)
     # The folders above the linted one, up to the top of Git, belong to the same repository.
     source = FolderTree(request.folder, len([name for name in above.split("/") if name]))
     is_whole = source.depth == 0 and ("." in request.paths or not request.paths)
     normal = [entry if entry.finding else entry._replace(path=_normalize(request.folder, entry)) for entry in entries]
-    around = _list_around(request.folder, normal, source, is_whole=is_whole)
+    # If only some files are linted and a kustomization may use these, all files of the repository are known.
+    around: list[str] = []
+    folders = {inner for entry in normal for inner in list_folders(entry.path)} if not is_whole else set()
+    if any(source.exists(posixpath.join(inner, name)) for inner in folders for name in KUSTOMIZATION_NAMES):
+        top = "/".join([".."] * source.depth) or "."
+        found = (entry for entry in find_files(folder, top) if entry.skipped in ("", OTHER_EXTENSION))
+        around = [_normalize(folder, entry) for entry in found]
     # A file that a build uses has the name that the build gives it.
     entries = normal if around else entries
     survey = survey_files(source, entries, (*files.others, *around), corrections, prefix or "", tool, above)
     piped = [entry for entry in files.standalone or () if entry.path == STDIN]
     return survey._replace(entries=[*survey.entries, *piped])
-
-
-def _find_above(folder: Folder) -> str:
-    """Return the path of a folder from the top of Git."""
-    return folder.path if isinstance(folder, CommitPath) else find_path_from_top(folder)
-
-
-def _list_around(folder: Folder, entries: Sequence[FileEntry], source: SourceTree, *, is_whole: bool) -> list[str]:
-    """Return the paths of all files of the repository, if only some are linted and a kustomization may use these."""
-    if is_whole:
-        return []
-    folders = {above for entry in entries for above in list_folders(entry.path)}
-    if not any(source.exists(posixpath.join(above, name)) for above in folders for name in KUSTOMIZATION_NAMES):
-        return []
-    top = "/".join([".."] * source.depth) or "."
-    found = [entry for entry in find_files(folder, top) if entry.skipped in ("", OTHER_EXTENSION)]
-    return [_normalize(folder, entry) for entry in found]
 
 
 def _normalize(folder: Folder, entry: FileEntry) -> str:
@@ -76,19 +72,12 @@ def _normalize(folder: Folder, entry: FileEntry) -> str:
     return os.path.relpath(os.path.abspath(entry.full), os.path.abspath(folder)).replace(os.sep, "/")
 
 
-def read_corrections(root: Folder) -> tuple[Correction, ...]:
-    """Return the entries of `files` in the settings, which may have errors; these are found later."""
-    file = layout.read_settings(root)
-    if file is None or b"files" not in file.content:
-        return ()
-    from jobgen.yamlio.read import read
-
-    documents = read(file.content, file.path).documents
-    listed = documents[0].data.get("files") if documents else None
-    pairs = listed.items() if isinstance(listed, dict) else ()
+def _read_corrections(root: Folder) -> tuple[Correction, ...]:
+    """Return the entries of `files` in the settings."""
+    listed = read_setting(root, "files")
     return tuple(
         Correction(name, pattern)
-        for name, texts in pairs
+        for name, texts in (listed.items() if isinstance(listed, dict) else ())
         if name in recognize.SETTINGS and isinstance(texts, list)
         for pattern in parse_patterns(text for text in texts if isinstance(text, str))
     )
@@ -153,19 +142,15 @@ def check_paths(request: LintRequest) -> None:
 def refuse_repositories(request: LintRequest, files: LintFiles) -> None:
     """Raise a UsageError if a folder contains other jobs repositories."""
     entries = files.standalone or ()
-    found = [posixpath.dirname(entry.path) or "." for entry in entries if _is_settings(entry)]
-    full = {folder: (request.directory / folder).resolve() for folder in found}
-    folders = [folder for folder in found if full[folder] != files.root and has_settings(full[folder])]
-    if folders:
-        raise UsageError(_describe(folders, entries))
-
-
-def _is_settings(entry: FileEntry) -> bool:
-    """Return True if a file of a folder is the settings of a repository; an object can be in a file of that name."""
-    return entry.optional and posixpath.basename(entry.path) == SETTINGS and not starts_object(entry)
-
-
-def _describe(folders: Sequence[str], entries: Iterable[FileEntry]) -> str:
+    folders: list[str] = []
+    for entry in entries:
+        # An object can be in a file of that name.
+        if entry.optional and posixpath.basename(entry.path) == SETTINGS and not starts_object(entry):
+            folder = posixpath.dirname(entry.path) or "."
+            full = (request.directory / folder).resolve()
+            folders += [folder] if full != files.root and has_settings(full) else []
+    if not folders:
+        return
     command = _make_command(folders[0])
     if len(folders) == 1:
         text = f"`{folders[0]}` is another jobs repository; lint it with `{command}`"
@@ -176,7 +161,7 @@ def _describe(folders: Sequence[str], entries: Iterable[FileEntry]) -> str:
         text = f"{listed} are other jobs repositories; lint each of them, the first with `{command}`"
     inside = tuple(f"{folder}/" for folder in folders)
     has_others = any(not entry.path.startswith(inside) for entry in entries)
-    return f"{text}; to lint other manifests, name their folders" if has_others else text
+    raise UsageError(f"{text}; to lint other manifests, name their folders" if has_others else text)
 
 
 def _make_command(folder: str, *paths: str) -> str:

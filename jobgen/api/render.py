@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import json
+import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import groupby, pairwise
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names, check_shard
-from jobgen.api.project import ProjectPath, open_project, select_environments
-from jobgen.model.data import Location, Plain
+from jobgen import __version__
+from jobgen.api.errors import NotFoundError, OperationError, UsageError, check_format, check_names, check_shard
+from jobgen.api.project import Project, ProjectPath, open_project, select_environments
+from jobgen.model.data import Location, Plain, untraced
 from jobgen.model.finding import Finding, Identity, Related, Severity
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import did_you_mean
+from jobgen.rendering import config
+from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, Rendered
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.run import Run
-from jobgen.repo import layout
+from jobgen.repo import layout, rendered_tree
+from jobgen.repo.atomic import links_outside
+from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, Origin, digest_data, is_object_path
+from jobgen.repo.rendered_tree import Drift, IncompleteWriteError, TreeExtras
+from jobgen.repo.root import is_source_folder
+from jobgen.repo.shipped import find_shipped
+from jobgen.spec.overlay import list_ancestors
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_json, to_yaml
 
@@ -27,10 +40,6 @@ _MAX_FILE_NAME = 255
 TextFormat = Literal["yaml", "json"]
 Progress = Callable[[int, int], None]
 """Called with the number of objects that are done, and of all objects."""
-
-
-def _ignore_progress(_: int, __: int) -> None:
-    pass
 
 
 class RenderedObject(NamedTuple):
@@ -92,7 +101,7 @@ def render(
     format: TextFormat = "yaml",  # noqa: A002 -- the name of the option
     allow_empty: bool = False,
     unique_files: bool = False,
-    progress: Progress = _ignore_progress,
+    progress: Progress = lambda _, __: None,
     shard: str = "",
 ) -> RenderResult:
     """Render jobs for their environments. If anything is wrong, the result has findings and no objects.
@@ -125,18 +134,15 @@ def render(
         raise UsageError("a shard renders a share of all jobs; name jobs, or a shard")
     opened = open_project(project)
     selected = select_environments(opened.config, environments)
+    write = to_json if format == "json" else to_yaml
     run = Run(
-        opened.config,
-        selected,
-        matcher(jobs),
-        to_json if format == "json" else to_yaml,
-        progress,
-        deployable=True,
-        digested=unique_files,
-        shard=share,
+        opened.config, selected, matcher(jobs), write, progress, deployable=True, digested=unique_files, shard=share
     )
     objects = tuple(to_rendered_object(made, format) for made in sort_objects(run))
-    _drop_findings_of_others(run, jobs)
+    if jobs and run.names.issuperset(jobs):
+        # All jobs are found by their names. A pattern may match a job in a file that cannot be read.
+        files = ((finding, finding.location.file) for finding in run.findings)
+        run.findings[:] = [found for found, file in files if not file.startswith("jobs/") or file in run.wanted_files]
     if unique_files:
         others = (to_rendered_object(made, format) for made in run.others)
         run.findings += _find_path_conflicts((*objects, *others))
@@ -152,8 +158,7 @@ def render(
 def to_rendered_object(made: Rendered, format: TextFormat) -> RenderedObject:  # noqa: A002 -- as above
     """Return the public value for an object of a run."""
     # A member of a sweep is made from its whole document.
-    item = max(made.item, -1)
-    where = (made.position, item, made.job_digest)
+    where = (made.position, max(made.item, -1), made.job_digest)
     return RenderedObject(made.env, made.identity, made.location, made.object, format, *where)
 
 
@@ -167,23 +172,13 @@ def sort_objects(run: Run) -> list[Rendered]:
     objects = list(run)
     if not all(map(run.wanted, run.names)):
         # A deletion in an overlay may affect only jobs that were not selected.
-        run.findings[:] = [finding for finding in run.findings if not _is_overlay_deletion(finding)]
+        run.findings[:] = [
+            finding
+            for finding in run.findings
+            if finding.rule != "deletes-nothing" or not finding.location.file.startswith("overlays/")
+        ]
     rank = {env: index for index, env in enumerate(run.environments)}
     return sorted(objects, key=lambda made: (rank[made.env], made.identity.namespace, made.identity[1:], made.identity))
-
-
-def _drop_findings_of_others(run: Run, jobs: Sequence[str]) -> None:
-    """Drop what is wrong with files of other jobs, if all jobs are found by their names.
-
-    A pattern may match a job in a file that cannot be read.
-    """
-    if jobs and run.names.issuperset(jobs):
-        files = ((finding, finding.location.file) for finding in run.findings)
-        run.findings[:] = [found for found, file in files if not file.startswith("jobs/") or file in run.wanted_files]
-
-
-def _is_overlay_deletion(finding: Finding) -> bool:
-    return finding.rule == "deletes-nothing" and finding.location.file.startswith("overlays/")
 
 
 def _find_path_conflicts(objects: Sequence[RenderedObject]) -> Iterator[Finding]:
@@ -192,17 +187,15 @@ def _find_path_conflicts(objects: Sequence[RenderedObject]) -> Iterator[Finding]
         name = one.path.rpartition("/")[2]
         if len(name.encode()) > _MAX_FILE_NAME:
             message = f"`{name[:40]}…` has {len(name.encode())} bytes; a file name has at most {_MAX_FILE_NAME}"
-            yield _error("file-name-too-long", "spec", message, one)
+            where = one.location, one.identity, one.environment
+            yield Finding("file-name-too-long", "spec", Severity.ERROR, message, *where)
     by_path = sorted(objects, key=lambda one: (one.environment, one.path.casefold(), one.location))
     for first, second in pairwise(by_path):
         if (first.environment, first.path.casefold()) == (second.environment, second.path.casefold()):
             message = f"`{second.path}` is the file of two objects; rename one of them"
             related = (Related(first.location, f"`{first.path}` is rendered from here"),)
-            yield _error("shared-file-name", "fleet", message, second)._replace(related=related)
-
-
-def _error(rule: str, category: str, message: str, one: RenderedObject) -> Finding:
-    return Finding(rule, category, Severity.ERROR, message, one.location, one.identity, one.environment)
+            where = second.location, second.identity, second.environment
+            yield Finding("shared-file-name", "fleet", Severity.ERROR, message, *where, related=related)
 
 
 def _check_found(run: Run, jobs: Sequence[str], objects: Sequence[RenderedObject]) -> None:
@@ -211,26 +204,24 @@ def _check_found(run: Run, jobs: Sequence[str], objects: Sequence[RenderedObject
         if not any(fnmatchcase(name, pattern) for name in run.names):
             hint = did_you_mean(pattern, sorted(run.names))
             raise NotFoundError(f"there is no job `{pattern}`{hint}", run.findings)
-    if not objects and not run.names:
+    if objects:
+        return
+    if not run.names:
         raise NotFoundError("there is no job under jobs/", run.findings)
-    if not objects:
-        within = ", ".join(env for env in run.environments if env)
-        reasons = list(_find_inactive_jobs(run)) if jobs else []
-        message = f"there is no job to render{f' in {within}' if within else ''}"
-        if len(reasons) > _MAX_REASONS:
-            reasons[_MAX_REASONS:] = ["…"]
-        raise NotFoundError("; ".join(reasons) or message, run.findings)
-
-
-def _find_inactive_jobs(run: Run) -> Iterator[str]:
-    """Explain for each selected job that is paused, done or expired, why it is not rendered."""
+    reasons: list[str] = []
     runners = [EnvironmentRunner(run.project, env) for env in run.environments]
-    for job in read_jobs(layout.find_jobs(run.project.root), run.project.frameworks, []):
+    for job in read_jobs(layout.find_jobs(run.project.root), run.project.frameworks, []) if jobs else ():
+        # A selected job may be paused, done or expired.
         if run.wanted(job.document.name) or (job.document.sweep and run.wanted(job.document.sweep)):
             found = {runner.name: reason for runner in runners if (reason := runner.explain_inactive(job))}
             for reason in dict.fromkeys(found.values()):
                 within = ", ".join(env for env in found if env and found[env] == reason)
-                yield f"`{job.document.name}` {reason}{f' in {within}' if within else ''}"
+                reasons.append(f"`{job.document.name}` {reason}{f' in {within}' if within else ''}")
+    if len(reasons) > _MAX_REASONS:
+        reasons[_MAX_REASONS:] = ["…"]
+    within = ", ".join(env for env in run.environments if env)
+    message = f"there is no job to render{f' in {within}' if within else ''}"
+    raise NotFoundError("; ".join(reasons) or message, run.findings)
 
 
 def join_objects(objects: Sequence[RenderedObject], *, labeled: bool = False) -> str:
@@ -244,3 +235,151 @@ def join_objects(objects: Sequence[RenderedObject], *, labeled: bool = False) ->
         return "---\n".join(label + "---\n".join(one.text for one in several) for label, several in labels)
     items: list[Any] = [json.loads(one.text) for one in objects]
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, ensure_ascii=False, indent=2) + "\n"
+
+
+# Write a rendered tree, or compare it with the files on disk.
+
+_ALWAYS_DELETABLE = 3
+"""This many files may be deleted at once, whatever their share."""
+
+_HASH = lazy_pattern(r"-[0-9a-f]{8}(?=\.yaml$)")
+
+
+class Tree(NamedTuple):
+    """A folder and its files by environment: all files of each environment, or only some if `partial`."""
+
+    folder: Path
+    wanted: dict[str, dict[str, str]]
+    partial: bool
+    extras: TreeExtras
+    allow_empty: bool = False
+    allow_mass_delete: bool = False
+
+    @property
+    def objects(self) -> int:
+        """The number of rendered objects."""
+        return sum(map(len, self.wanted.values()))
+
+
+def check_folder(root: Path, folder: Path, environments: Sequence[str], *, is_new: bool = False) -> None:
+    """Raise a UsageError if a tree cannot be written to a folder; with `is_new`, also if it has a tree."""
+    if is_new and os.path.isdir(folder) and rendered_tree.find_environments(folder):
+        # The tree of a shard would replace that of all jobs.
+        raise UsageError(f"`{folder}` has a rendered tree; a shard writes its part to a new folder, such as `-o part`")
+    if any(is_source_folder(root, folder / env) for env in environments):
+        raise UsageError(f"`{folder}` contains input of jobgen; choose another folder")
+    if links_outside(folder, root):
+        raise UsageError(f"`{folder}` is outside the repository through a symbolic link; choose another folder")
+
+
+def plan_tree(
+    project: Project,
+    folder: Path,
+    rendered: RenderResult,
+    *,
+    some_jobs: bool = False,
+    some_environments: bool = False,
+    allow_empty: bool = False,
+    allow_mass_delete: bool = False,
+) -> Tree:
+    """Return the tree for rendered objects.
+
+    If all environments were rendered, those that no longer have an overlay have no files.
+    """
+    environments = rendered.environments
+    objects = {env: [one for one in rendered.objects if one.environment == env] for env in environments}
+    wanted = {env: {one.path: one.text for one in several} for env, several in objects.items()}
+    digests = {env: {one.path: one.job_digest for one in several} for env, several in objects.items()}
+    removed = {
+        env: dict[str, str]()
+        for env in (() if some_jobs or some_environments else rendered_tree.find_environments(folder))
+        if env not in project.config.overlays
+    }
+    extras = TreeExtras(make_extra_files, find_origins(project.config, digests))
+    return Tree(folder, {**removed, **wanted}, some_jobs, extras, allow_empty, allow_mass_delete)
+
+
+def write_tree(tree: Tree, *, fsync: bool = True) -> dict[str, Drift]:
+    """Bring a tree up to date, on the disk with `fsync`, and return what was different, or raise an OperationError.
+
+    Nothing is written if a foreign file is in the way or too many files would be deleted.
+    """
+    try:
+        return rendered_tree.write_tree(
+            tree.folder,
+            tree.wanted,
+            partial=tree.partial,
+            extras=tree.extras,
+            refused=lambda drifts: any(deletes_too_much(tree, drift) for drift in drifts.values()),
+            fsync=fsync,
+        )
+    except IncompleteWriteError as error:
+        raise OperationError(f"{error}; the next run will finish the tree") from error
+    except OSError as error:
+        raise OperationError(f"{error.filename or tree.folder}: {error.strerror}; nothing was written") from error
+
+
+def compare_tree(tree: Tree) -> dict[str, Drift]:
+    """Return how a tree differs from the files on disk, by environment; nothing is written."""
+    return {
+        env: rendered_tree.compare_tree(tree.folder / env, files, partial=tree.partial, env=env, extras=tree.extras)
+        for env, files in tree.wanted.items()
+    }
+
+
+def deletes_too_much(tree: Tree, drift: Drift) -> str:
+    """Return the option that allows the deletions of an environment, if they need one."""
+    if count_deleted(drift) and not drift.wanted_objects:
+        return "" if tree.allow_empty else "--allow-empty"
+    if count_lost(drift) > max(_ALWAYS_DELETABLE, drift.existing_objects / 2):
+        return "" if tree.allow_mass_delete else "--allow-mass-delete"
+    return ""
+
+
+def count_deleted(drift: Drift) -> int:
+    """Return how many objects an environment loses."""
+    return sum(map(is_object_path, drift.stale))
+
+
+def count_lost(drift: Drift) -> int:
+    """Return how many objects an environment loses without getting another run of them."""
+    # The name of a file has the hash of its run or of its content.
+    lost = Counter(_HASH.sub("", path) for path in drift.stale if is_object_path(path))
+    return (lost - Counter(_HASH.sub("", path) for path in drift.missing)).total()
+
+
+def make_extra_files(env: str, objects: Sequence[str]) -> dict[str, str]:
+    """Return the files beside the objects of an environment: for Flux, kustomize and Git."""
+    attributes = """\
+# Written by jobgen: reviewers need not read these files, and their lines end alike everywhere.
+*.yaml text eol=lf linguist-generated
+*.json text eol=lf linguist-generated
+.gitattributes text eol=lf linguist-generated
+"""
+    kustomization: dict[str, Plain] = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        **({"metadata": {"name": env}} if env else {}),
+        "sortOptions": {"order": "fifo"},
+        "resources": list(objects),
+    }
+    return {ATTRIBUTES: attributes, KUSTOMIZATION: to_yaml(kustomization)}
+
+
+def find_origins(project: ProjectConfig, jobs: Mapping[str, Mapping[str, str]]) -> dict[str, Origin]:
+    """Return the digests of the input of each environment; `jobs` has the digest of the job of each file.
+
+    Digests cover data and not text: comments, the order of keys and file names do not matter.
+    """
+    # The kinds of jobgen itself belong to its version.
+    is_own = find_shipped("schemas").parent != project.root
+    files = layout.read_own_kinds(project.root) if is_own else ()
+    kinds: list[Any] = [document for file in files for document in config.read_valid_documents(file, "kind", [])]
+    runtimes = [untraced(dict(project.runtimes))] if project.runtimes else []
+    origins: dict[str, Origin] = {}
+    for env, digests in jobs.items():
+        if digests:
+            names = sorted(list_ancestors(env, project.overlays))
+            specs = [untraced(list(project.overlays[name].specs)) for name in names]
+            origins[env] = Origin(__version__, digest_data([specs, kinds, *runtimes]), digests)
+    return origins

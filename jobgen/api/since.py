@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,12 +25,11 @@ from jobgen.api.lint_files import (
 from jobgen.compare.change_rules import ChangedFiles, check_change
 from jobgen.engine.store import Store
 from jobgen.engine.workers import run_beside
-from jobgen.model.builtin_rules import UNREAD_RULES
+from jobgen.model.builtin_rules import UNREAD_RULES, original_rule_name
 from jobgen.model.data import TracedKey, TracedList, TracedScalar, untraced
 from jobgen.model.finding import Finding
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import format_pointer, list_item_names
-from jobgen.model.rule_names import original_rule_name
 from jobgen.rendering.result_inputs import digest_entry
 from jobgen.rendering.run_state import digest_layers
 from jobgen.repo import git
@@ -73,19 +73,15 @@ class Side:
         return os.path.relpath(file, str(folder)) if is_absolute else os.path.normpath(file)
 
     def find_place(self, finding: Finding) -> str:
-        """Return the document and the path in it that a finding points at; empty if the file is not valid YAML."""
-        file = finding.location.file
+        """Return the document and the path in it that a finding points at; the line if the file is not valid YAML."""
+        file, line, column, *_ = finding.location
         if file not in self._places:
             wanted = {each.location[1:3] for each in self.findings if each.location.file == file}
             found = _list_places(self.read(file) or b"", file)
             self._places[file] = {start: place for start, place in found if start in wanted}
-        return self._places[file].get((finding.location.line, finding.location.column), "")
-
-    def read_line(self, finding: Finding) -> str:
-        """Return the line that a finding points at, in a file that is not valid YAML."""
-        lines = (self.read(finding.location.file) or b"").splitlines()
-        line = finding.location.line
-        return lines[line - 1].strip().decode("utf-8", "replace") if 0 < line <= len(lines) else ""
+        place = self._places[file].get((line, column), "")
+        lines = [] if place else (self.read(file) or b"").splitlines()
+        return lines[line - 1].strip().decode("utf-8", "replace") if 0 < line <= len(lines) else place
 
     @cached_property
     def faulty_files(self) -> list[str]:
@@ -108,41 +104,43 @@ class _Key(NamedTuple):
 
 def find_new(now: Side, before: Side) -> list[Finding]:
     """Return the findings that were not there before."""
-    moved = _find_moved_files(now, before)
+    added = [file for file in now.faulty_files if before.read(file) is None]
+    moved: dict[str, str] = {}
+    for old in before.faulty_files:
+        content = before.read(old)
+        if content is None or now.read(old) is not None or not added:
+            continue
+        likeness = {file: _measure_similarity(content, now.read(file) or b"") for file in added}
+        best = max(added, key=likeness.__getitem__)
+        if likeness[best] >= _SIMILAR:
+            moved[old] = best
+            added.remove(best)
     left: dict[_Key, list[str]] = {}
     for finding in before.findings:
         file = before.normalize(finding.location.file)
         file = moved.get(file, file) if finding.object is None else file
         left.setdefault(_make_key(finding, before, moved), []).append(file)
     # A finding in the same file is the same one; what is left may have moved to another file.
-    others = [
-        finding
-        for finding in now.findings
-        if not _take(left, _make_key(finding, now, {}), now.normalize(finding.location.file))
-    ]
-    return [finding for finding in others if not _take_moved(left, finding, now, before)]
-
-
-def _take(left: dict[_Key, list[str]], key: _Key, file: str) -> bool:
-    """Remove a finding in a file from those that are left."""
-    if file not in left.get(key, ()):
-        return False
-    left[key].remove(file)
-    return True
-
-
-def _take_moved(left: dict[_Key, list[str]], finding: Finding, now: Side, before: Side) -> bool:
-    """Remove a finding of the same job in another file from those that are left.
-
-    In a jobs repository, a job is in one file. Manifests of the same name may be in several, for different clusters, so
-    there the job must have left its old file or come in a new one.
-    """
-    key, file = _make_key(finding, now, {}), now.normalize(finding.location.file)
-    for other in left.get(key, ()) if finding.object else ():
-        is_job = is_repository_file(file) and is_repository_file(other)
-        if is_job or key.subject[0] == _SHARED or now.read(other) is None or before.read(file) is None:
-            return _take(left, key, other)
-    return False
+    new: list[Finding] = []
+    others: list[Finding] = []
+    for finding in now.findings:
+        known, file = left.get(_make_key(finding, now, {}), []), now.normalize(finding.location.file)
+        if file in known:
+            known.remove(file)
+        else:
+            others.append(finding)
+    for finding in others:
+        # In a jobs repository, a job is in one file. Manifests of the same name may be in several, for different
+        # clusters, so there the job must have left its old file or come in a new one.
+        key, file = _make_key(finding, now, {}), now.normalize(finding.location.file)
+        for other in left.get(key, ()) if finding.object else ():
+            is_job = is_repository_file(file) and is_repository_file(other)
+            if is_job or key.subject[0] == _SHARED or now.read(other) is None or before.read(file) is None:
+                left[key].remove(other)
+                break
+        else:
+            new.append(finding)
+    return new
 
 
 def _make_key(finding: Finding, side: Side, moved: dict[str, str]) -> _Key:
@@ -155,7 +153,7 @@ def _make_key(finding: Finding, side: Side, moved: dict[str, str]) -> _Key:
     elif identity is None:
         file = side.normalize(finding.location.file)
         subject = ("file", moved.get(file, file))
-        place = place or side.find_place(finding) or side.read_line(finding)
+        place = place or side.find_place(finding)
     else:
         if finding.evidence is None:
             values += tuple(filter(None, _NUMBERS.findall(finding.message)))
@@ -163,21 +161,6 @@ def _make_key(finding: Finding, side: Side, moved: dict[str, str]) -> _Key:
         name = "" if place else identity.name
         subject = ("object", identity.api_version.rpartition("/")[0], identity.kind, identity.namespace, name)
     return _Key(original_rule_name(finding.rule), finding.severity.value, finding.env, subject, place, values)
-
-
-def _find_moved_files(now: Side, before: Side) -> dict[str, str]:
-    """Return the new path of each old file with findings that was moved."""
-    added = [file for file in now.faulty_files if before.read(file) is None]
-    moved: dict[str, str] = {}
-    for old in before.faulty_files:
-        content = before.read(old)
-        if content is None or now.read(old) is not None:
-            continue
-        best = max(added, key=lambda file: _measure_similarity(content, now.read(file) or b""), default=None)
-        if best is not None and _measure_similarity(content, now.read(best) or b"") >= _SIMILAR:
-            moved[old] = best
-            added.remove(best)
-    return moved
 
 
 def _measure_similarity(one: bytes, other: bytes) -> float:
@@ -229,54 +212,36 @@ class Compared(NamedTuple):
 
 
 def findings_since(
-    request: LintRequest,
-    revision: str,
-    now: LintRun,
-    store: Store,
-    shown: Sequence[Finding] | None = None,
+    request: LintRequest, revision: str, now: LintRun, store: Store, shown: Sequence[Finding] | None = None
 ) -> Compared:
-    """Compare a lint with that of a revision.
+    """Compare a lint with that of a revision, or raise a UsageError if there is none.
 
     The store has the results of files in the lint: those of files that are the same at the revision are used again.
     `shown` are the findings of the lint as they are shown, if it matters which ones are gone.
-
-    Raises:
-        UsageError: Standard input is linted, or there is no such revision.
-
     """
     if request.stdin is not None:
         raise UsageError("standard input has no revisions; remove `-` or `--since`")
     try:
-        return _compare(request, revision, now, store, shown)
+        commit = git.resolve_commit(request.directory, revision)
+        with open_commit(request.directory, commit) as old:
+            root = find_root(old.resolve()) or old
+            # The same files and environments at the commit, as far as it has them.
+            envs = [env for env in request.envs if (root / "overlays" / env).is_dir()]
+            today = request.today or git.read_commit_date(request.directory)
+            then = request._replace(committed=old, paths=_list_old_paths(request, old), envs=envs, today=today)
+            days = request.today or old.commit.date, today
+            check = partial(check_change, old, request.directory, request.envs, days, store=store)
+            before, found = _lint_and_check(request, then, now, store, check)
+            changes = select_findings(found, request)
+            # Where nothing can be linted at the revision, all findings are new.
+            known = before.findings if before else []
+            gone = find_new(Side(known, (root, old)), Side(shown, (request.directory,))) if shown is not None else []
+            # That a named path is not read is never old.
+            known = [each for each in known if each.rule not in UNREAD_RULES or each.location.file not in then.paths]
+            new = find_new(Side(now.findings, (now.root, request.directory)), Side(known, (root, old)))
     except git.GitError as error:
         raise UsageError(str(error)) from error
-
-
-def _request_commit(request: LintRequest, old: CommitPath) -> LintRequest:
-    """Return the request for the same files and environments at a commit, as far as it has them."""
-    root = find_root(old.resolve()) or old
-    envs = [env for env in request.envs if (root / "overlays" / env).is_dir()]
-    today = request.today or git.read_commit_date(request.directory)
-    return request._replace(committed=old, paths=_list_old_paths(request, old), envs=envs, today=today)
-
-
-def _compare(
-    request: LintRequest, revision: str, now: LintRun, store: Store, shown: Sequence[Finding] | None
-) -> Compared:
-    commit = git.resolve_commit(request.directory, revision)
-    with open_commit(request.directory, commit) as old:
-        root = find_root(old.resolve()) or old
-        then = _request_commit(request, old)
-        days = request.today or old.commit.date, then.today
-        check = partial(check_change, old, request.directory, request.envs, days, store=store)
-        before, found = _lint_and_check(request, then, now, store, check)
-        changes = select_findings(found, request)
-        # Where nothing can be linted at the revision, all findings are new. That a named path is not read is never old.
-        known = before.findings if before else []
-        gone = find_new(Side(known, (root, old)), Side(shown, (request.directory,))) if shown is not None else []
-        known = [each for each in known if each.rule not in UNREAD_RULES or each.location.file not in then.paths]
-        new = find_new(Side(now.findings, (now.root, request.directory)), Side(known, (root, old)))
-    kept, suppressed, _ = apply_suppressions(changes, now.comments, now.mandatory, now.today or then.today)
+    kept, suppressed, _ = apply_suppressions(changes, now.comments, now.mandatory, now.today or today)
     findings = sorted([*new, *kept], key=lambda found: (found.location, found.rule, found.message, found.env))
     return Compared(now._replace(findings=findings, suppressed=[*now.suppressed, *suppressed]), gone)
 
@@ -288,20 +253,13 @@ def _list_old_paths(request: LintRequest, old: CommitPath) -> list[str]:
     root = find_root(request.directory.resolve())
     repository, standalone = split_paths(request.directory, root, request.paths)
     paths = [os.path.relpath(request.directory / path, request.directory) for path in standalone]
-    paths += _list_removed_manifests(request.directory, old) if standalone else ()
+    # In a very large repository, no manifests are searched that no longer exist.
+    with suppress(git.GitError):
+        for below, entry in CommitPath(old.commit).walk(_MAX_SEARCHED) if standalone else ():
+            path = os.path.relpath(below, old.path or ".")
+            if entry.is_file and is_manifest_name(below) and not os.path.lexists(request.directory / path):
+                paths.append(path)
     return [*paths, os.path.relpath(root, request.directory.resolve())] if root and repository else paths
-
-
-def _list_removed_manifests(directory: Path, old: CommitPath) -> Iterator[str]:
-    """Yield the manifests of a commit that no longer exist; none in a very large repository."""
-    try:
-        files = CommitPath(old.commit).walk(_MAX_SEARCHED)
-    except git.GitError:
-        return
-    for below, entry in files:
-        path = os.path.relpath(below, old.path or ".")
-        if entry.is_file and is_manifest_name(below) and not os.path.lexists(directory / path):
-            yield path
 
 
 def _lint_and_check(
@@ -319,21 +277,13 @@ def _lint_and_check(
     except JobgenError:
         return None, check(None)
     likely = _predict_changed(now.contents, files)
-    if likely is None:
-        before = _lint_old(then, store)
-        return before, check(_find_changed(now.contents, before and before.contents))
-    with run_beside(lambda: check(likely), len(files.jobs)) as wait:
-        before = _lint_old(then, store)
+    with run_beside(lambda: check(likely), len(files.jobs) if likely is not None else 0) as wait:
+        try:
+            before = ask_findings(then, store)
+        except JobgenError:
+            before = None
         changed = _find_changed(now.contents, before and before.contents)
-        return before, wait() if changed == likely else check(changed)
-
-
-def _lint_old(request: LintRequest, store: Store) -> LintRun | None:
-    """Lint a commit; None if it cannot be linted."""
-    try:
-        return ask_findings(request, store)
-    except JobgenError:
-        return None
+        return before, wait() if likely is not None and changed == likely else check(changed)
 
 
 def _predict_changed(now: LintContents | None, before: LintFiles) -> ChangedFiles | None:
@@ -354,6 +304,6 @@ def _find_changed(now: LintContents | None, before: LintContents | None) -> Chan
     devices = now.devices | before.devices
     paths = frozenset((now.digests.keys() | before.digests.keys()) - {""})
     if now.digests[""] != before.digests[""]:
-        return ChangedFiles(paths, devices, has_same_layers=False)
+        return ChangedFiles(paths, devices)
     changed = frozenset(path for path in paths if now.digests.get(path) != before.digests.get(path))
-    return ChangedFiles(changed | now.dated | before.dated | devices, devices, has_same_layers=True)
+    return ChangedFiles(changed | now.dated | before.dated | devices, devices)

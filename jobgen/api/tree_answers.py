@@ -59,16 +59,14 @@ def note_tree(
             for path in list_files(folder / env):
                 read_content(folder / env / path)
     if recording.is_whole and recording.is_consistent:
-        others = [read for read in reads if read[:2] not in recording.reads]
-        inputs = [read for read in others if not f"{_find_path(read)}{os.sep}".startswith(f"{inside}{os.sep}")]
+        inputs: list[Read] = []
+        for name, argument, digest in reads:
+            # A path follows a number of bytes if a file was read.
+            path = os.path.abspath(argument.partition(" ")[2] if name in ("digest_file", "start") else argument)
+            if (name, argument) not in recording.reads and not f"{path}{os.sep}".startswith(f"{inside}{os.sep}"):
+                inputs.append((name, argument, digest))
         store.add(TREE, request.key, [*inputs, *recording.list_reads()], objects)
         store.save()
-
-
-def _find_path(read: Read) -> str:
-    """Return the path that a read is about, which follows a number of bytes if a file was read."""
-    name, argument, _ = read
-    return os.path.abspath(argument.partition(" ")[2] if name in ("digest_file", "start") else argument)
 
 
 def record_jobs(path: Path) -> None:

@@ -16,8 +16,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem, ShellComplete, split_arg_string
 
-from jobgen.cli.result import ExitCode, Result
-from jobgen.cli.terminal import finish
+from jobgen.cli.result import ExitCode, Result, finish
 from jobgen.repo import names
 from jobgen.repo.git import list_references
 from jobgen.repo.known_rules import list_known_rules
@@ -26,12 +25,10 @@ from jobgen.repo.walk import list_paths
 
 SHELLS = ("bash", "zsh", "fish")
 SCRIPTS = Path(__file__).parent.parent / "data" / "completion"
-"""A script for each shell."""
 _SECONDS = 2.0
 """How long a user waits for names of a repository; then there are no candidates."""
 _SORTS = {"plain": "word", "dir": "folder"}
 """What the scripts call the types of click. A `part` is a word after which no space follows."""
-# Whatever a file is named or contains, a candidate is neither a command nor a sequence of the terminal.
 _SIGNS = str.maketrans("", "", "_.,:=@%+/[]~^-")
 
 Items = list[CompletionItem[str]]
@@ -65,21 +62,15 @@ def _list_lines(cli: click.Command, shell: str, arguments: Sequence[str]) -> Ite
     typed = last.removeprefix(lead)
     for item in found:
         sort = _SORTS.get(item.type, item.type)
-        if sort in ("word", "part") and item.value.startswith(typed) and _is_safe(item.value):
-            yield f"{sort}\t{f'{lead}{item.value}'[start:]}\t{_shorten(item.help or '')}\n"
+        # Whatever a file is named or contains, a candidate is neither a command nor a sequence of the terminal.
+        rest = str(item.value).translate(_SIGNS)
+        is_safe = not rest or (rest.isascii() and rest.isalnum())
+        if sort in ("word", "part") and item.value.startswith(typed) and is_safe:
+            # Of the help of an option, the first sentence; that of a command is one already.
+            summary = " ".join((item.help or "").partition("; ")[0].partition(". ")[0].split())
+            yield f"{sort}\t{f'{lead}{item.value}'[start:]}\t{summary}\n"
         elif sort in ("file", "folder"):
             yield f"{sort}\t\t\n"
-
-
-def _is_safe(text: str) -> bool:
-    """Return True if a text has letters, digits and harmless signs only."""
-    rest = text.translate(_SIGNS)
-    return not rest or (rest.isascii() and rest.isalnum())
-
-
-def _shorten(text: str) -> str:
-    """Return the first sentence of the help of an option; that of a command is one already."""
-    return " ".join(text.partition("; ")[0].partition(". ")[0].split())
 
 
 def complete_files(context: click.Context, _: click.Parameter, word: str) -> Items:
@@ -112,7 +103,8 @@ def _find_directory(context: click.Context) -> str:
 def complete_revisions(context: click.Context, _: click.Parameter, word: str) -> Items:
     """Complete a branch or tag, also as the end of a range."""
     base, dots, _end = word.rpartition("..")
-    return _to_items(f"{base}{dots}{name}" for name in list_references(Path(_find_directory(context)).resolve()))
+    names = list_references(Path(_find_directory(context)).resolve())
+    return [CompletionItem(f"{base}{dots}{name}") for name in names]
 
 
 def _complete_names(list_names: Callable[[Path], Iterable[str]]) -> Callable[..., Items]:
@@ -120,13 +112,9 @@ def _complete_names(list_names: Callable[[Path], Iterable[str]]) -> Callable[...
 
     def complete_names(context: click.Context, _: click.Parameter, __: str) -> Items:
         root = find_root(Path(_find_directory(context)).resolve())
-        return _to_items(list_names(root) if root else ())
+        return [CompletionItem(name) for name in (list_names(root) if root else ())]
 
     return complete_names
-
-
-def _to_items(values: Iterable[str]) -> Items:
-    return [CompletionItem(value) for value in values]
 
 
 complete_environments = _complete_names(names.list_environments)
@@ -142,4 +130,5 @@ def complete_jobs_and_files(context: click.Context, parameter: click.Parameter, 
 def complete_jobs_and_rules(context: click.Context, parameter: click.Parameter, word: str) -> Items:
     """Complete the name of a job, of a rule or of a policy."""
     policies = _complete_names(names.list_policies)(context, parameter, word)
-    return [*complete_jobs(context, parameter, word), *_to_items(list_known_rules(None)), *policies]
+    rules = [CompletionItem(name) for name in list_known_rules(None)]
+    return [*complete_jobs(context, parameter, word), *rules, *policies]

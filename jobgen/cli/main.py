@@ -7,6 +7,7 @@ import gc
 import os
 import re
 import sys
+from contextlib import nullcontext
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -20,8 +21,17 @@ from jobgen.cli.commands import SHIPPED
 from jobgen.cli.complete import complete, complete_folders
 from jobgen.cli.interrupt import find_exit_code, handle_signals
 from jobgen.cli.pages import add_page
-from jobgen.cli.result import ExitCode, Result, error_result, to_result
-from jobgen.cli.terminal import can_show, find_error_terminal, finish, finish_printed, show_progress
+from jobgen.cli.result import (
+    ExitCode,
+    Result,
+    can_show,
+    error_result,
+    find_error_terminal,
+    finish,
+    finish_printed,
+    show_progress,
+    to_result,
+)
 from jobgen.model.features import NO_FEATURE, find_missing_feature, list_command_modules
 from jobgen.model.suggest import did_you_mean
 
@@ -102,7 +112,10 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run a command, print its result, and return its exit code; an internal error is one line and exit code 4."""
     try:
-        result = _run_command(arguments)
+        terminal = find_error_terminal()
+        is_shown = terminal is not None and can_show(arguments, os.environ)
+        with show_progress(terminal) if terminal is not None and is_shown else nullcontext():
+            result = _parse_and_run(arguments)
         return _finish(arguments, result) if isinstance(result, Result) else finish_printed(result)
     except KeyboardInterrupt as error:
         return find_exit_code(error)
@@ -127,40 +140,28 @@ def _finish(arguments: list[str], result: Result) -> int:
     return finish(result)
 
 
-def _run_command(arguments: list[str]) -> Result | int:
+def _parse_and_run(arguments: list[str]) -> Result | int:
+    """Run a command; help and version are printed by click and return an exit code."""
     try:
         os.getcwd()
     except OSError:
         return error_result(ExitCode.USAGE, "the current folder does not exist")
-    terminal = find_error_terminal()
-    if terminal is not None and can_show(arguments, os.environ):
-        with show_progress(terminal):
-            return _parse_and_run(arguments)
-    return _parse_and_run(arguments)
-
-
-def _parse_and_run(arguments: list[str]) -> Result | int:
-    """Run a command; help and version are printed by click and return an exit code."""
     try:
         result: Result | int = cli.main(arguments, prog_name="jobgen", standalone_mode=False)
     except click.UsageError as error:
-        return _usage_error(error)
+        # click writes each choice of a missing argument or option in a line of its own.
+        message = _name_command(error) or _CHOICES.sub(
+            lambda found: f"; choose one of {' '.join(found[1].split())}", error.format_message()
+        )
+        if message.startswith("Usage:"):
+            # Without arguments, it is the help.
+            return Result(ExitCode.USAGE, err=f"{message}\n")
+        return error_result(ExitCode.USAGE, f"{message[:1].lower()}{message[1:].rstrip('.')}")
     except JobgenError as error:
         return to_result(error)
     except click.Abort as error:
         return find_exit_code(error.__cause__)
     return result
-
-
-def _usage_error(error: click.UsageError) -> Result:
-    """Return the error as one line, or the help if there are no arguments."""
-    # click writes each choice of a missing argument or option in a line of its own.
-    message = _name_command(error) or _CHOICES.sub(
-        lambda found: f"; choose one of {' '.join(found[1].split())}", error.format_message()
-    )
-    if message.startswith("Usage:"):
-        return Result(ExitCode.USAGE, err=f"{message}\n")
-    return error_result(ExitCode.USAGE, f"{message[:1].lower()}{message[1:].rstrip('.')}")
 
 
 def _name_command(error: click.UsageError) -> str:

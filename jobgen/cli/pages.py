@@ -48,7 +48,14 @@ def add_page(arguments: Sequence[str], result: Result) -> Result:
     message = result.err.removesuffix("\n").rpartition("\n")[2]
     if result.code in (ExitCode.OK, ExitCode.ERRORS) or not message.startswith("jobgen: "):
         return result
-    page = find_page(find_command(arguments), message, result.code)
+    command, words = "", iter(arguments)
+    for word in words:
+        if word in ("-C", "--directory"):
+            next(words, None)
+        elif not word.startswith("-"):
+            command = word if word in list_command_modules() else ""
+            break
+    page = find_page(command, message, result.code)
     return result._replace(err=f"{result.err}see: {page}\n") if page else result
 
 
@@ -63,20 +70,16 @@ def find_page(command: str, message: str, code: int = ExitCode.USAGE) -> str:
     return page if page in ("", ISSUES) else f"{SITE}/{page}"
 
 
-def find_command(arguments: Sequence[str]) -> str:
-    """Return the command that the arguments name; empty if there is none of that name."""
-    words = iter(arguments)
-    for word in words:
-        if word in ("-C", "--directory"):
-            next(words, None)
-        elif not word.startswith("-"):
-            return word if word in list_command_modules() else ""
-    return ""
-
-
 def link_rules(environ: Mapping[str, str], *, is_terminal: bool) -> Callable[[str], str] | None:
-    """Return a function that finds the page of a rule, empty for policies of users; None without links."""
-    if not shows_links(environ, is_terminal=is_terminal):
+    """Return a function that finds the page of a rule, empty for policies of users; None without links.
+
+    FORCE_HYPERLINK decides whether there are links, as for other programs.
+    """
+    forced, name, vte = (environ.get(key, "") for key in ("FORCE_HYPERLINK", "TERM", "VTE_VERSION"))
+    # These show the address in the text, or nothing at all.
+    is_unable = name in ("", "dumb", "linux") or name.startswith("screen") or (vte.isdecimal() and int(vte) < 5000)
+    has_links = forced != "0" if forced else is_terminal and not is_unable and not environ.get("CI")
+    if not has_links:
         return None
     names: set[str] = set()
 
@@ -86,15 +89,3 @@ def link_rules(environ: Mapping[str, str], *, is_terminal: bool) -> Callable[[st
         return name_rule_page(rule) if rule in names else ""
 
     return link
-
-
-def shows_links(environ: Mapping[str, str], *, is_terminal: bool) -> bool:
-    """Return True if the output can have links; FORCE_HYPERLINK decides it, as for other programs."""
-    forced = environ.get("FORCE_HYPERLINK")
-    if forced:
-        return forced != "0"
-    name = environ.get("TERM", "")
-    vte = environ.get("VTE_VERSION", "")
-    # These show the address in the text, or nothing at all.
-    is_unable = name in ("", "dumb", "linux") or name.startswith("screen") or (vte.isdecimal() and int(vte) < 5000)
-    return is_terminal and not is_unable and not environ.get("CI")

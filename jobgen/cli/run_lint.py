@@ -2,59 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from jobgen.api.baseline import relative_paths, write_baseline
-from jobgen.api.errors import JobgenError
-from jobgen.api.lint import LintResult, check_request, lint
+from jobgen.api.baseline import relative_paths
+from jobgen.api.baseline import write_baseline as save_baseline
+from jobgen.api.errors import JobgenError, check_shard
+from jobgen.api.lint import LintResult, check_request, lint_request
 from jobgen.api.lint_answers import check_files
 from jobgen.api.lint_files import LintRequest, resolve_files
-from jobgen.cli.pages import link_rules
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
-from jobgen.cli.terminal import has_color, read_stdin, terminal_width
 from jobgen.model.finding import Severity
 from jobgen.repo.root import find_root
 from jobgen.reports import Report, formats
+from jobgen.reports.entries import count_rules, describe_files, pluralize, summarize
 from jobgen.reports.escape import visible
-from jobgen.reports.summary import count_rules, describe_files, pluralize, summarize
 
 BASELINE = "jobgen-baseline.json"
-_TEXT_FORMATS = ("text", "concise")
-
-
-class Terminal(NamedTuple):
-    """The terminal that text is written for."""
-
-    width: int = 80
-    color: bool = False
-    link: Callable[[str], str] | None = None
-
-
-_NO_TERMINAL = Terminal()
-
-
-def run_lint(
-    directory: Path, paths: Sequence[str], envs: Sequence[str] = (), format_: str = "text", **options: Any
-) -> Result:
-    """Lint, with the format, width and colors that fit the standard output."""
-    try:
-        stdin = read_stdin() if "-" in paths else None
-    except JobgenError as error:
-        return to_result(error)
-    width = terminal_width()
-    return lint_paths(
-        directory,
-        paths,
-        envs,
-        format_=formats.resolve(format_, os.environ),
-        stdin=stdin,
-        terminal=Terminal(width or 120, has_color(), link_rules(os.environ, is_terminal=width is not None)),
-        environ=os.environ,
-        **options,
-    )
 
 
 def lint_paths(
@@ -79,7 +43,9 @@ def lint_paths(
     today: str = "",
     shard: str = "",
     fsync: bool = True,
-    terminal: Terminal = _NO_TERMINAL,
+    width: int = 80,
+    color: bool = False,
+    link: Callable[[str], str] | None = None,
     environ: Mapping[str, str] = {},
 ) -> Result:
     """Lint a repository or some paths; `fix` is `safe` or `unsafe` to fix findings first."""
@@ -88,55 +54,48 @@ def lint_paths(
         message = "`--fix`, `--diff` and `--write-baseline` concern all files; remove `--shard`"
         return error_result(ExitCode.USAGE, message)
     try:
+        share = check_shard(shard) if shard else None
+        request = LintRequest(
+            directory, paths, envs, stdin, kubeconform, today, None, share, second_opinion, strict_files
+        )
         if fix or diff:
-            request = LintRequest(directory, paths, envs, stdin, kubeconform, today, second_opinion=second_opinion)
             fixed = _fix(request, fix, diff=diff, fsync=fsync)
             if diff:
                 return fixed
-        result = lint(
-            directory,
-            paths,
-            environments=envs,
-            stdin=stdin,
-            since="" if write_baseline else since,
-            baseline="" if write_baseline else baseline,
-            prune_baseline=bool(fix),
-            kubeconform=kubeconform,
-            second_opinion=second_opinion,
-            today=today,
-            shard=shard,
-            strict_files=strict_files,
-        )
         if write_baseline:
-            return _write_baseline(LintRequest(directory, paths), baseline or BASELINE, result, fsync=fsync)
+            # Findings that others hide would be new as soon as the baseline suppresses these.
+            result = lint_request(request)
+            findings, path = (*result.findings, *result.merged), directory / (baseline or BASELINE)
+            save_baseline(path, findings, result.root, relative_paths(request, result.root), fsync=fsync)
+            return Result(ExitCode.OK, err=f"{pluralize(len(findings), 'finding')} written to {path}\n")
+        result = lint_request(request, since=since, baseline=baseline, prune_baseline=bool(fix))
     except JobgenError as error:
         return to_result(error)
     report = result.to_report(format_, show_suppressed=show_suppressed)
-    report = report._replace(
-        width=terminal.width, color=terminal.color, link=terminal.link, explain_files=explain_files
-    )
+    report = report._replace(width=width, color=color, link=link, explain_files=explain_files)
     if report.shard:
         report = report._replace(shard=report.shard._replace(fail_on=fail_on))
+    err = fixed.err + _describe_run(result, report, baseline, statistics=statistics)
+    if format_ == "github":
+        err += _write_step_summary(report, environ.get("GITHUB_STEP_SUMMARY", ""))
+    listed = describe_files(report) if explain_files and format_ in ("text", "concise") else ""
     failed = result.has_findings(Severity(fail_on))
     code = ExitCode.INTERNAL_ERROR if result.incomplete else ExitCode.ERRORS if failed else ExitCode.OK
-    code = max(code, fixed.code)
-    counts = count_rules(report) if statistics else ""
-    errors = _write_step_summary(report, environ.get("GITHUB_STEP_SUMMARY", "")) if format_ == "github" else ""
+    return Result(max(code, fixed.code), f"{formats.FORMATS.render(format_, report)}{listed}", err)
+
+
+def _describe_run(result: LintResult, report: Report, baseline: str, *, statistics: bool) -> str:
+    """Say what was removed from the baseline, how much was checked, and how much was found."""
     entries = "1 stale entry" if result.pruned == 1 else f"{result.pruned} stale entries"
-    pruned = f"{visible(f'{entries} removed from {baseline}')}\n" if result.pruned else ""
-    opinions = "".join(f"{opinion}\n" for opinion in result.opinions)
-    text = f"{fixed.err}{pruned}{opinions}{counts}{_describe_empty_shard(result)}{summarize(report)}\n{errors}"
-    listed = describe_files(report) if explain_files and format_ in _TEXT_FORMATS else ""
-    return Result(code, f"{formats.FORMATS.render(format_, report)}{listed}", text)
-
-
-def _describe_empty_shard(result: LintResult) -> str:
-    """Return a line that says that a shard has no files, if it has none."""
-    if result.shard is None or result.files:
-        return ""
-    shard = result.shard.shard
-    rest = "it compares those of the others" if shard.is_first and shard.is_part else "there are more shards than files"
-    return f"{shard} has no files: {rest}\n"
+    text = f"{visible(f'{entries} removed from {baseline}')}\n" if result.pruned else ""
+    text += "".join(f"{opinion}\n" for opinion in result.opinions)
+    text += count_rules(report) if statistics else ""
+    if report.shard and not report.files:
+        shard = report.shard.shard
+        is_comparing = shard.is_first and shard.is_part
+        reason = "it compares those of the others" if is_comparing else "there are more shards than files"
+        text += f"{shard} has no files: {reason}\n"
+    return f"{text}{summarize(report)}\n"
 
 
 def _fix(request: LintRequest, fix: str, *, diff: bool, fsync: bool) -> Result:
@@ -146,7 +105,8 @@ def _fix(request: LintRequest, fix: str, *, diff: bool, fsync: bool) -> Result:
 
     check_request(request)
     check_files(request, resolve_files(request))
-    fixes = compute_fixes(request._replace(kubeconform=False, second_opinion=False), unsafe=fix == "unsafe")
+    plain = request._replace(kubeconform=False, second_opinion=False, strict_files=False)
+    fixes = compute_fixes(plain, unsafe=fix == "unsafe")
     skipped: dict[str, str] = {}
     if not diff:
         base = find_root(request.directory.resolve()) or request.directory
@@ -162,15 +122,6 @@ def _fix(request: LintRequest, fix: str, *, diff: bool, fsync: bool) -> Result:
     failed = fixes.failed or any(reason != CHANGED for reason in skipped.values())
     code = ExitCode.INTERNAL_ERROR if failed else ExitCode.ERRORS if diff and done else ExitCode.OK
     return Result(code, format_diff(fixes.files) if diff else "", "".join(f"{visible(line)}\n" for line in lines))
-
-
-def _write_baseline(request: LintRequest, file: str, result: LintResult, *, fsync: bool) -> Result:
-    path = request.directory / file
-    paths = relative_paths(request, result.root)
-    # Findings that others hide would be new as soon as the baseline suppresses these.
-    findings = (*result.findings, *result.merged)
-    write_baseline(path, findings, result.root, paths, fsync=fsync)
-    return Result(ExitCode.OK, err=f"{pluralize(len(findings), 'finding')} written to {path}\n")
 
 
 def _write_step_summary(report: Report, file: str) -> str:

@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.project import load, select_environments
-from jobgen.api.render import join_objects
+from jobgen.api.render import (
+    Tree,
+    check_folder,
+    compare_tree,
+    count_deleted,
+    deletes_too_much,
+    join_objects,
+    plan_tree,
+    write_tree,
+)
 from jobgen.api.render import render as render_jobs
-from jobgen.api.tree import Tree, check_folder, compare_tree, count_deleted, deletes_too_much, plan_tree, write_tree
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
 from jobgen.cli.tree_result import Options, report_checked, report_written
 from jobgen.repo.lock import is_object_path
 from jobgen.repo.rendered_tree import Drift
+from jobgen.reports.entries import count_severities, format_findings, pluralize
 from jobgen.reports.escape import visible
-from jobgen.reports.summary import count_severities, format_findings, pluralize
 
 _MAX_SHOWN_FILES, _MAX_SHOWN_LINES = 5, 12
 _MAX_LISTED = 100
@@ -63,29 +70,29 @@ def run_render(asked: Options) -> tuple[Result, Tree | None]:
     return result._replace(err=findings + result.err), tree if is_noted else None
 
 
-class Update(NamedTuple):
-    """The result for a tree, and whether it is up to date now."""
-
-    result: Result
-    is_current: bool = False
-
-
-def update_tree(tree: Tree, *, fsync: bool) -> Update:
-    """Write a tree."""
+def update_tree(tree: Tree, *, fsync: bool) -> tuple[Result, bool]:
+    """Write a tree; return also whether it is up to date now."""
     try:
         drifts = write_tree(tree, fsync=fsync)
     except JobgenError as error:
-        return Update(to_result(error))
-    blocked = list(_format_foreign(tree.folder, drifts)) or list(_format_deletions(tree, drifts))
+        return to_result(error), False
+    blocked = list(_format_foreign(tree.folder, drifts))
+    for env, drift in drifts.items() if not blocked else ():
+        # An environment would lose all or most of its objects.
+        option = deletes_too_much(tree, drift)
+        if option:
+            deleted, total = count_deleted(drift), drift.existing_objects
+            files = f"{deleted} of {total} files" if drift.wanted_objects else f"all {pluralize(deleted, 'file')}"
+            blocked.append(visible(f"{tree.folder / env}: {files} would be deleted; allow it with {option}") + "\n")
     if blocked:
-        return Update(error_result(ExitCode.ERRORS, "nothing was written", "".join(blocked)))
+        return error_result(ExitCode.ERRORS, "nothing was written", "".join(blocked)), False
     written = sum(is_object_path(path) for drift in drifts.values() for path in (*drift.missing, *drift.changed))
     removed = sum(map(count_deleted, drifts.values()))
-    return Update(report_written(tree.objects, written, removed), _is_current(drifts))
+    return report_written(tree.objects, written, removed), _is_current(drifts)
 
 
-def check_tree(tree: Tree) -> Update:
-    """Compare a tree with the files on disk."""
+def check_tree(tree: Tree) -> tuple[Result, bool]:
+    """Compare a tree with the files on disk; return also whether it is up to date."""
     try:
         drifts = compare_tree(tree)
         lines = [*_format_foreign(tree.folder, drifts), *_format_differences(tree, drifts)]
@@ -97,30 +104,19 @@ def check_tree(tree: Tree) -> Update:
         count = len(unlisted)
         unlisted = [*unlisted[:_MAX_LISTED], *_count_rest(count)]
     except OSError as error:
-        return Update(error_result(ExitCode.INTERNAL_ERROR, f"{error.filename or tree.folder}: {error.strerror}"))
+        return error_result(ExitCode.INTERNAL_ERROR, f"{error.filename or tree.folder}: {error.strerror}"), False
     if lines or unlisted:
         message = f"the tree is not up to date; run `jobgen render -o {tree.folder}`"
         if not lines:
             message = f"jobgen did not write {pluralize(count, 'file')} of the tree; remove them"
-        return Update(error_result(ExitCode.ERRORS, message, "".join((*lines, *unlisted))))
+        return error_result(ExitCode.ERRORS, message, "".join((*lines, *unlisted))), False
     versions = sorted({drift.tool for drift in drifts.values() if drift.tool})
-    return Update(report_checked(tree.objects, versions), _is_current(drifts))
+    return report_checked(tree.objects, versions), _is_current(drifts)
 
 
 def _is_current(drifts: Mapping[str, Drift]) -> bool:
     """Return True if this version wrote a tree, and no file of it is one that others wrote."""
     return not any(drift.unlisted or drift.tool for drift in drifts.values())
-
-
-def _format_deletions(tree: Tree, drifts: Mapping[str, Drift]) -> Iterator[str]:
-    """Yield a line for each environment that would lose all or most of its objects without permission."""
-    for env, drift in drifts.items():
-        option = deletes_too_much(tree, drift)
-        if option:
-            deleted = count_deleted(drift)
-            total = drift.existing_objects
-            files = f"{deleted} of {total} files" if drift.wanted_objects else f"all {pluralize(deleted, 'file')}"
-            yield visible(f"{tree.folder / env}: {files} would be deleted; allow it with {option}") + "\n"
 
 
 def _format_foreign(folder: Path, drifts: Mapping[str, Drift]) -> Iterator[str]:
@@ -141,19 +137,14 @@ def _format_differences(tree: Tree, drifts: Mapping[str, Drift]) -> Iterator[str
         yield visible(f"{tree.folder / env / path}: {change}") + "\n"
         if has_lines and path in tree.wanted[env] and shown < _MAX_SHOWN_FILES:
             shown += 1
-            yield from _diff_lines(tree.folder / env / path, tree.wanted[env][path])
+            current = (tree.folder / env / path).read_bytes().decode("utf-8", "replace").splitlines()
+            lines = list(unified_diff(current, tree.wanted[env][path].splitlines(), n=0, lineterm=""))[2:]
+            yield from (f"    {visible(line)}\n" for line in lines[:_MAX_SHOWN_LINES])
+            if len(lines) > _MAX_SHOWN_LINES:
+                yield f"    … {pluralize(len(lines) - _MAX_SHOWN_LINES, 'more line')}\n"
     yield from _count_rest(len(differences))
 
 
 def _count_rest(count: int) -> Iterator[str]:
     if count > _MAX_LISTED:
         yield f"and {pluralize(count - _MAX_LISTED, 'more file')}\n"
-
-
-def _diff_lines(full: Path, wanted: str) -> Iterator[str]:
-    """Yield the first lines that rendering would change in a file."""
-    current = full.read_bytes().decode("utf-8", "replace").splitlines()
-    lines = list(unified_diff(current, wanted.splitlines(), n=0, lineterm=""))[2:]
-    yield from (f"    {visible(line)}\n" for line in lines[:_MAX_SHOWN_LINES])
-    if len(lines) > _MAX_SHOWN_LINES:
-        yield f"    … {pluralize(len(lines) - _MAX_SHOWN_LINES, 'more line')}\n"

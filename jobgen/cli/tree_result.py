@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen import __version__
 from jobgen.cli.result import ExitCode, Result
-from jobgen.reports.summary import pluralize
+from jobgen.reports.entries import pluralize
 
 if TYPE_CHECKING:
     from jobgen.api.render import TextFormat

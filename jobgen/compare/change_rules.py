@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from jobgen.compare.changes import ChangeSet, Rank, compare_pairs, compare_snapshots, rank_impact
 from jobgen.compare.impact import FieldImpact, Impact
 from jobgen.compare.operator_behavior import Effect
 from jobgen.compare.snapshot import (
-    Side,
     Snapshot,
     find_causes,
     match_some,
     match_within_files,
-    open_side,
     snapshot_files,
     snapshot_repository,
 )
@@ -27,15 +25,20 @@ from jobgen.k8s.operators import choose_severity
 from jobgen.model.data import Location
 from jobgen.model.finding import AFFECTS, Finding, Severity
 from jobgen.model.path import format_dotted, format_pointer
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.run_state import load_project
 from jobgen.rendering.runs import ON_CHANGE_ANNOTATION
 from jobgen.repo.commit import Folder
 from jobgen.repo.root import find_root
 
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
-_NAME = ("metadata", "name")
 _SHARE = 100
 """How many files are compared together: both sides of their repository are opened for each share."""
 _QUEUE_PATHS = (("metadata", "labels", QUEUE_LABEL), ("spec", "runPolicy", "schedulingPolicy", "queue"))
+
+
+_Ranked: TypeAlias = tuple[Rank, Finding]
+"""A problem of an impact, with its place among all."""
 
 
 class ChangedFiles(NamedTuple):
@@ -44,7 +47,6 @@ class ChangedFiles(NamedTuple):
     paths: frozenset[str]
     devices: frozenset[str]
     """Files that define devices, on which the objects of others depend."""
-    has_same_layers: bool
 
 
 def check_change(
@@ -66,8 +68,8 @@ def check_change(
     old_root = find_root(old_folder.resolve()) or old_folder
     store = store or Store()
     if changed is not None:
-        old_side = open_side(old_root, "old", envs, days[0], store)
-        return _check_files(old_side, open_side(root, "new", envs, days[1], store), changed)
+        sides = load_project(store, old_root, days[0]), load_project(store, root, days[1])
+        return _check_files(store, sides, envs, changed)
     old, new = (
         snapshot_repository(each, name, envs, day, store)
         for each, name, day in ((old_root, "old", days[0]), (root, "new", days[1]))
@@ -76,33 +78,33 @@ def check_change(
         # Linting the new side reports its errors.
         return []
     if old.failed:
-        return list(filter(None, [new.project.apply_severity(_not_checked(old))]))
-    return find_change_problems(compare_snapshots(old, new))
+        error = next(finding for finding in old.findings if finding.severity is Severity.ERROR)
+        message = f"the change was not checked: the old side cannot be rendered because of `{error.rule}`"
+        found = Finding("change-not-analyzed", "meta", Severity.WARNING, message, error.location)
+        return list(filter(None, [new.project.apply_severity(found)]))
+    return _sort_findings(_rank_problems(compare_snapshots(old, new)))
 
 
-class _Compared(NamedTuple):
-    """What was found in some files, and those with objects that may have a counterpart in another file."""
-
-    problems: list[tuple[Rank, Finding]]
-    unmatched: frozenset[str]
-
-
-def _check_files(old_side: Side, new_side: Side, changed: ChangedFiles) -> list[Finding]:
+def _check_files(
+    store: Store, sides: tuple[ProjectConfig, ProjectConfig], envs: Sequence[str], changed: ChangedFiles
+) -> list[Finding]:
     """Compare some files, in several processes if they are many: no objects are sent between processes."""
 
     def render(paths: Iterable[str]) -> tuple[Snapshot, Snapshot]:
         wanted = {*paths, *changed.devices}
-        return snapshot_files(old_side, wanted), snapshot_files(new_side, wanted)
+        old, new = (snapshot_files(store, project, envs, wanted) for project in sides)
+        return old, new
 
-    def compare(share: Sequence[str]) -> list[_Compared]:
+    def compare(share: Sequence[str]) -> list[tuple[list[_Ranked], set[str]]]:
+        """Return what was found, and the files with objects that may have a counterpart in another file."""
         old, new = render(share)
         pairs, *left = match_within_files(old, new, set(share))
-        unmatched = frozenset(one.location.file for several in left for one in several)
-        return [_Compared(_rank_problems(compare_pairs(old, new, pairs)), unmatched)]
+        unmatched = {one.location.file for several in left for one in several}
+        return [(_rank_problems(compare_pairs(old, new, pairs)), unmatched)]
 
     compared = parallel_map(sorted(changed.paths), compare, size=_SHARE)
-    problems = [problem for share in compared for problem in share.problems]
-    unmatched = frozenset[str]().union(*(share.unmatched for share in compared))
+    problems = [problem for share, _ in compared for problem in share]
+    unmatched = set[str]().union(*(files for _, files in compared))
     if unmatched:
         old, new = render(unmatched)
         _, *left = match_within_files(old, new, unmatched)
@@ -110,22 +112,10 @@ def _check_files(old_side: Side, new_side: Side, changed: ChangedFiles) -> list[
     return _sort_findings(problems)
 
 
-def _not_checked(old: Snapshot) -> Finding:
-    error = next(finding for finding in old.findings if finding.severity is Severity.ERROR)
-    message = f"the change was not checked: the old side cannot be rendered because of `{error.rule}`"
-    return Finding("change-not-analyzed", "meta", Severity.WARNING, message, error.location)
-
-
-def find_change_problems(changes: ChangeSet) -> list[Finding]:
-    """One finding for each line and effect, however many jobs it affects."""
-    return _sort_findings(_rank_problems(changes))
-
-
-def _rank_problems(changes: ChangeSet) -> list[tuple[Rank, Finding]]:
-    """The problems of impacts, each with its place among all."""
+def _rank_problems(changes: ChangeSet) -> list[_Ranked]:
     # An exception may be for one of the teams whose jobs a line affects.
     severities, teams = changes.new.project.severities, changes.new.project.teams
-    found: list[tuple[Rank, Finding]] = []
+    found: list[_Ranked] = []
     # Impacts on the jobs of one file follow each other, so that it is read with locations once.
     for impact in sorted(changes.impacts, key=lambda one: one.current.location):
         team = teams.find_name(impact.current.location.file)
@@ -135,7 +125,8 @@ def _rank_problems(changes: ChangeSet) -> list[tuple[Rank, Finding]]:
     return found
 
 
-def _sort_findings(problems: Iterable[tuple[Rank, Finding]]) -> list[Finding]:
+def _sort_findings(problems: Iterable[_Ranked]) -> list[Finding]:
+    """One finding for each line and effect, however many jobs it affects."""
     ranked = (finding for _, finding in sorted(problems, key=lambda problem: problem[0]))
     return sorted(_merge_findings(ranked), key=lambda one: (one.location, one.rule, one.message, one.env))
 
@@ -143,49 +134,44 @@ def _sort_findings(problems: Iterable[tuple[Rank, Finding]]) -> list[Finding]:
 def _merge_findings(found: Iterable[Finding]) -> Iterator[Finding]:
     """Merge findings that differ only in their object: one for each environment, with the same message in all.
 
-    A report shows these as one. The message names the first object and counts the others.
+    A report shows these as one. The message names the first object and counts the others: an object of several
+    environments once. A namespace that differs between environments is left out.
     """
     groups: dict[tuple[str, Location, str, Severity], dict[str, list[Finding]]] = {}
     for one in found:
         group = groups.setdefault((one.rule, one.location, one.message, one.severity), {})
         group.setdefault(one.env, []).append(one)
     for group in groups.values():
-        affected = _name_objects(list(group.values()))
+        objects = [[one.object for one in several if one.object] for several in group.values()]
+        count = max(len({one._replace(namespace="") for several in objects for one in several}), *map(len, objects))
+        named = objects[0][0]
+        is_same = all(several[0].namespace == named.namespace for several in objects)
+        more = f" and {count - 1} more" if count > 1 else ""
+        affected = f"`{named if is_same else named._replace(namespace='')}`{more}"
         for first, *_ in group.values():
             yield first._replace(message=f"{first.message}{AFFECTS}{affected}")
 
 
-def _name_objects(groups: Sequence[Sequence[Finding]]) -> str:
-    """Name the first object, and count the others: an object of several environments once.
-
-    A namespace that differs between environments is left out.
-    """
-    objects = [[one.object for one in group if one.object] for group in groups]
-    count = max(len({one._replace(namespace="") for several in objects for one in several}), *map(len, objects))
-    first = objects[0][0]
-    is_same = all(several[0].namespace == first.namespace for several in objects)
-    more = f" and {count - 1} more" if count > 1 else ""
-    return f"`{first if is_same else first._replace(namespace='')}`{more}"
-
-
 def _find_problems(impact: Impact, changes: ChangeSet) -> Iterator[Finding]:
-    if impact.old is not None and _is_forbidden(impact):
+    old, effect = impact.old, impact.outcome.effect
+    if old is None:
+        return
+    on_change = as_text(get_path(old.object, "metadata", "annotations", ON_CHANGE_ANNOTATION))
+    if on_change == "forbid" and (impact.stops or effect is not Effect.IN_PLACE):
         yield _forbidden_change(impact, changes.new)
     elif impact.action == "removed":
         if impact.stops:
-            yield _running_job_deleted(impact, changes.old)
-    elif impact.old is not None and impact.is_replaced and impact.old.identity.kind != impact.current.identity.kind:
-        if impact.outcome.effect is Effect.NEW_RUN:
-            yield _kind_changed(impact)
-    elif impact.fields and impact.new is not None and not impact.is_replaced:
+            engine = _ENGINES.get(changes.old.manifest(old).cluster.gitops, "the GitOps engine")
+            message = f"the job is removed; {engine} will delete it and stop its pods"
+            # The line does not exist anymore, so the finding is located at the file.
+            location = Location(old.location.file)
+            yield _finding("running-job-deleted", Severity.WARNING, message, impact, location)
+    elif impact.is_replaced:
+        if old.identity.kind != impact.current.identity.kind and effect is Effect.NEW_RUN:
+            message = f"the job was a `{old.identity.kind}`; that object is deleted, and training starts over"
+            yield _finding("kind-changed", Severity.WARNING, message, impact, impact.current.location)
+    elif impact.fields:
         yield from _find_field_problems(impact, changes.new)
-
-
-def _is_forbidden(impact: Impact) -> bool:
-    """Return True if the job has `onChange: forbid` and the change is not applied in place."""
-    assert impact.old is not None
-    on_change = as_text(get_path(impact.old.object, "metadata", "annotations", ON_CHANGE_ANNOTATION))
-    return on_change == "forbid" and (impact.stops or impact.outcome.effect is not Effect.IN_PLACE)
 
 
 def _forbidden_change(impact: Impact, new: Snapshot) -> Finding:
@@ -195,24 +181,10 @@ def _forbidden_change(impact: Impact, new: Snapshot) -> Finding:
     if impact.new is None:
         return _finding("forbidden-change", Severity.ERROR, message, impact, Location(impact.old.location.file))
     fields = [field for field in impact.fields if field.outcome.effect is not Effect.IN_PLACE]
-    paths = [path for field in fields if field.change.path != _NAME for path in _with_parents(field)]
+    paths = [path for field in fields if field.change.path != ("metadata", "name") for path in _with_parents(field)]
     causes = find_causes(new, impact.new, paths)
     location = next((causes[path].location for path in paths if path in causes), impact.new.location)
     return _finding("forbidden-change", Severity.ERROR, message, impact, location)
-
-
-def _running_job_deleted(impact: Impact, old: Snapshot) -> Finding:
-    assert impact.old is not None
-    engine = _ENGINES.get(old.manifest(impact.old).cluster.gitops, "the GitOps engine")
-    message = f"the job is removed; {engine} will delete it and stop its pods"
-    # The line does not exist anymore, so the finding is located at the file.
-    return _finding("running-job-deleted", Severity.WARNING, message, impact, Location(impact.old.location.file))
-
-
-def _kind_changed(impact: Impact) -> Finding:
-    assert impact.old is not None
-    message = f"the job was a `{impact.old.identity.kind}`; that object is deleted, and training starts over"
-    return _finding("kind-changed", Severity.WARNING, message, impact, impact.current.location)
 
 
 def _find_field_problems(impact: Impact, new: Snapshot) -> Iterator[Finding]:
@@ -236,15 +208,11 @@ def _find_field_problems(impact: Impact, new: Snapshot) -> Iterator[Finding]:
         yield found._replace(severity=severity or found.severity)
 
 
-def _list_others(others: list[str]) -> str:
-    return f"`{others[0]}`" if len(others) == 1 else f"{len(others)} other fields"
-
-
 def _field_finding(field: FieldImpact, impact: Impact, location: Location, others: list[str]) -> Finding:
     path, old, new = field.change.path, field.change.old, field.change.new
     reason, where = field.outcome.reason, format_pointer(path)
     if field.outcome.effect is Effect.NO_EFFECT:
-        more = f" and {_list_others(others)}" if others else ""
+        more = f" and `{others[0]}`" if len(others) == 1 else f" and {len(others)} other fields" if others else ""
         message = f"the change of `{format_dotted(path)}`{more} has no effect on a running job: {reason}"
         return _finding("edit-without-effect", Severity.WARNING, message, impact, location, where)
     if path in _QUEUE_PATHS:
@@ -263,6 +231,6 @@ def _with_parents(field: FieldImpact) -> list[FieldPath]:
 
 
 def _finding(
-    rule: str, severity: Severity, message: str, impact: Impact, location: Location, pointer_: str = ""
+    rule: str, severity: Severity, message: str, impact: Impact, location: Location, pointer: str = ""
 ) -> Finding:
-    return Finding(rule, "gitops", severity, message, location, impact.current.identity, impact.current.env, pointer_)
+    return Finding(rule, "gitops", severity, message, location, impact.current.identity, impact.current.env, pointer)

@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 from jobgen.compare.impact import Action, Impact, assess_addition, assess_change, assess_removal
 from jobgen.compare.operator_behavior import RANK, Effect
-from jobgen.compare.snapshot import Pair, Snapshot, match_objects
+from jobgen.compare.snapshot import Pair, Snapshot, match_some
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.finding import Identity
 from jobgen.pipeline.object_summary import list_groups
-from jobgen.rendering.environment import Rendered
 
 UNKNOWN, PREEMPTED = "unknown", "preempted"
 
@@ -164,24 +163,27 @@ class ChangeSet(NamedTuple):
 
 def compare_snapshots(old: Snapshot, new: Snapshot) -> ChangeSet:
     """Compare two snapshots object by object."""
-    return compare_pairs(old, new, match_objects(old, new))
+    return compare_pairs(old, new, match_some(old, new, old.objects, new.objects))
 
 
 def compare_pairs(old: Snapshot, new: Snapshot, pairs: Iterable[Pair]) -> ChangeSet:
     """Compare objects of two snapshots; one of a pair may be missing."""
-    every = [_assess(old, new, before, after) for before, after in pairs]
+    every: list[Impact] = []
+    for before, after in pairs:
+        if before is not None and after is not None:
+            every.append(assess_change(old, new, before, after))
+        elif before is not None:
+            every.append(assess_removal(old, before))
+        elif after is not None:
+            every.append(assess_addition(new, after))
     impacts = [one for one in every if one.action != "unchanged"]
     impacts.sort(key=rank_impact)
-    return ChangeSet(old, new, tuple(impacts), len(every) - len(impacts), _sum_groups(old, new, every))
-
-
-def _assess(old: Snapshot, new: Snapshot, before: Rendered | None, after: Rendered | None) -> Impact:
-    if before is not None and after is not None:
-        return assess_change(old, new, before, after)
-    if before is not None:
-        return assess_removal(old, before)
-    assert after is not None
-    return assess_addition(new, after)
+    used = ((one.old.env, old.list_groups(one.old), one.before) for one in every if one.old and any(one.before))
+    needed = ((one.new.env, new.list_groups(one.new), one.after) for one in every if one.new and any(one.after))
+    sums, later, zero = _sum_side(used), _sum_side(needed), ResourceTotals()
+    keys = sorted({*sums, *later}, key=_order_groups)
+    totals = tuple(GroupTotal(*key, sums.get(key, zero), later.get(key, zero)) for key in keys)
+    return ChangeSet(old, new, tuple(impacts), len(every) - len(impacts), totals)
 
 
 Rank = tuple[int, int, str, Identity]
@@ -193,18 +195,6 @@ def rank_impact(one: Impact) -> Rank:
 
 
 _GroupKey = tuple[str, str, str]
-
-
-def _sum_groups(old: Snapshot, new: Snapshot, impacts: list[Impact]) -> tuple[GroupTotal, ...]:
-    before = _sum_side(
-        (one.old.env, old.list_groups(one.old), one.before) for one in impacts if one.old and any(one.before)
-    )
-    after = _sum_side(
-        (one.new.env, new.list_groups(one.new), one.after) for one in impacts if one.new and any(one.after)
-    )
-    zero = ResourceTotals()
-    keys = sorted({*before, *after}, key=_order_groups)
-    return tuple(GroupTotal(*key, before.get(key, zero), after.get(key, zero)) for key in keys)
 
 
 def sum_objects(objects: Iterable[tuple[str, Manifest, ResourceTotals]]) -> tuple[GroupTotal, ...]:

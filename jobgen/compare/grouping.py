@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from functools import reduce
 from typing import NamedTuple
 
-from jobgen.compare.changes import ChangeSet, GroupTotal
+from jobgen.compare.changes import ChangeSet
 from jobgen.compare.impact import Action, FieldImpact, Impact
 from jobgen.compare.operator_behavior import Outcome
 from jobgen.compare.snapshot import Cause, find_causes
 from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.resources import ResourceTotals, add_totals, format_cpu, summarize_memory
 from jobgen.model.data import Node
+from jobgen.model.finding import pluralize
 from jobgen.model.path import format_dotted
 
 _MAX_FIELDS = 12
 """Fields of one object that are shown; the others are counted."""
 _MAX_WIDTH = 60
-_CONTEXT = 12
 
 
 class FieldRow(NamedTuple):
@@ -79,9 +79,15 @@ def group_fields(changes: ChangeSet, limit: int) -> Iterator[FieldGroup]:
 def group_impacts(changes: ChangeSet) -> Iterator[ImpactGroup]:
     """Yield the groups one by one; causes are looked up per group, because most formats show only a few."""
     for members in _group_members(changes):
-        roles = _group_roles(members[0].fields)
-        shown = roles[:_MAX_FIELDS]
-        yield ImpactGroup(members, tuple(_make_rows(changes, members[0], shown)), len(roles) - len(shown))
+        roles, first = _group_roles(members[0].fields), members[0]
+        paths = [fields[0].change.path for fields in roles[:_MAX_FIELDS]]
+        new_causes = find_causes(changes.new, first.new, paths) if first.new and paths else {}
+        old_causes = find_causes(changes.old, first.old, paths) if first.old and paths else {}
+        rows = tuple(
+            make_row(fields)._replace(cause=_format_location(new_causes, path), was=_format_location(old_causes, path))
+            for fields, path in zip(roles, paths, strict=False)
+        )
+        yield ImpactGroup(members, rows, len(roles) - len(rows))
 
 
 def _group_members(changes: ChangeSet) -> list[tuple[Impact, ...]]:
@@ -120,34 +126,21 @@ def _group_roles(fields: tuple[FieldImpact, ...]) -> list[tuple[FieldImpact, ...
     return [tuple(group) for group in groups.values()]
 
 
-def _make_rows(changes: ChangeSet, impact: Impact, shown: Sequence[tuple[FieldImpact, ...]]) -> Iterator[FieldRow]:
-    paths = [fields[0].change.path for fields in shown]
-    new_causes = find_causes(changes.new, impact.new, paths) if impact.new and paths else {}
-    old_causes = find_causes(changes.old, impact.old, paths) if impact.old and paths else {}
-    for fields in shown:
-        row, path = make_row(fields), fields[0].change.path
-        yield row._replace(cause=_format_location(new_causes, path), was=_format_location(old_causes, path))
-
-
 def make_row(fields: tuple[FieldImpact, ...]) -> FieldRow:
     """Describe a change of one field in one or several roles, without its causes."""
     (path, op, old, new), outcome = fields[0]
     others = tuple(format_dotted(other.change.path[2:3]) for other in fields[1:])
-    return FieldRow(format_dotted(path), others, op, *_format_values(old, new), outcome, "", "")
+    one, other = _format_value(old), _format_value(new)
+    if max(len(one), len(other)) > _MAX_WIDTH:
+        # Of long values, the part that differs is shown with some context.
+        shared = next((at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right), 0)
+        start = max(shared - 12, 0)
+        one, other = _shorten(one, start), _shorten(other, start)
+    return FieldRow(format_dotted(path), others, op, one, other, outcome, "", "")
 
 
 def _format_location(causes: dict[FieldPath, Cause], path: FieldPath) -> str:
     return f"{causes[path].location.file}:{causes[path].location.line}" if path in causes else ""
-
-
-def _format_values(old: Node, new: Node) -> tuple[str, str]:
-    """Two values as text; of long values, the part that differs with some context."""
-    one, other = _format_value(old), _format_value(new)
-    if max(len(one), len(other)) <= _MAX_WIDTH:
-        return one, other
-    shared = next((at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right), 0)
-    start = max(shared - _CONTEXT, 0)
-    return _shorten(one, start), _shorten(other, start)
 
 
 def _shorten(text: str, start: int) -> str:
@@ -164,7 +157,13 @@ def list_members(group: ImpactGroup) -> list[str]:
     found: dict[str, list[Impact]] = {}
     for one in group.members:
         found.setdefault(_format_title(one), []).append(one)
-    return [f"{title}{_format_environments(ones)}{_format_file(ones[0])}" for title, ones in found.items()]
+    lines: list[str] = []
+    for title, ones in found.items():
+        envs = ", ".join(one.current.env for one in ones if one.current.env)
+        location = ones[0].current.location
+        file = "" if ones[0].fields else f" ({location.file}:{location.line})"
+        lines.append(f"{title}{f' in {envs}' if envs else ''}{file}")
+    return lines
 
 
 def _format_title(one: Impact) -> str:
@@ -174,32 +173,9 @@ def _format_title(one: Impact) -> str:
     return str(one.current.identity)
 
 
-def _format_environments(ones: list[Impact]) -> str:
-    named = [one.current.env for one in ones if one.current.env]
-    return f" in {', '.join(named)}" if named else ""
-
-
-def _format_file(one: Impact) -> str:
-    return "" if one.fields else f" ({one.current.location.file}:{one.current.location.line})"
-
-
 ACTIONS: tuple[Action, ...] = ("added", "removed", "changed")
 _Formatter = Callable[[int], str]
-_MEASURES: tuple[tuple[str, _Formatter], ...] = (
-    ("GPUs", str),
-    ("CPU", format_cpu),
-    ("memory", summarize_memory),
-)
-
-
-class TotalRow(NamedTuple):
-    """One row of the totals table."""
-
-    env: str
-    by: str
-    gpus: str
-    cpu: str
-    memory: str
+_MEASURES: tuple[tuple[str, _Formatter], ...] = (("GPUs", str), ("CPU", format_cpu), ("memory", summarize_memory))
 
 
 def format_headline(changes: ChangeSet) -> str:
@@ -213,21 +189,18 @@ def format_warning(changes: ChangeSet) -> str:
     jobs, gpus = changes.count_stopped()
     if not jobs:
         return ""
-    held = f" that {'holds' if jobs == 1 else 'hold'} {_pluralize(gpus, 'GPU')}" if gpus else ""
-    return f"this stops {_pluralize(jobs, 'job')}{held}"
+    held = f" that {'holds' if jobs == 1 else 'hold'} {pluralize(gpus, 'GPU')}" if gpus else ""
+    return f"this stops {pluralize(jobs, 'job')}{held}"
 
 
-def list_totals(changes: ChangeSet) -> Iterator[TotalRow]:
-    """The totals that change, by environment, namespace, team and queue."""
+def list_totals(changes: ChangeSet) -> Iterator[tuple[str, ...]]:
+    """The totals that change: environment, whose they are (a namespace, team or queue), GPUs, CPU and memory."""
     for total in changes.totals:
         if total.before.amounts != total.after.amounts:
             name = total.by if total.by == "environment" else f"{total.by} {total.name}"
-            yield TotalRow(total.env, name, *_format_total(total))
-
-
-def _format_total(total: GroupTotal) -> tuple[str, ...]:
-    shown = zip(_MEASURES, total.before.amounts, total.after.amounts, strict=True)
-    return tuple(_format_delta(old, new, format_amount) for (_, format_amount), old, new in shown)
+            shown = zip(_MEASURES, total.before.amounts, total.after.amounts, strict=True)
+            amounts = (_format_delta(old, new, format_amount) for (_, format_amount), old, new in shown)
+            yield total.env, name, *amounts
 
 
 def format_resources(before: ResourceTotals, after: ResourceTotals) -> str:
@@ -244,7 +217,3 @@ def _format_delta(before: int, after: int, format_amount: _Formatter) -> str:
         return format_amount(after)
     delta = after - before
     return f"{format_amount(before)} → {format_amount(after)} ({'+' if delta > 0 else ''}{format_amount(delta)})"
-
-
-def _pluralize(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from jobgen.k8s.compare import ChangeType
-from jobgen.k8s.releases import NEWEST_RELEASE, Release
+from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, Plain
 from jobgen.model.quantity import to_milli
 
@@ -27,13 +27,7 @@ class Edit(NamedTuple):
     queued: bool = False
     """Whether Kueue manages it."""
     gates: frozenset[str] = frozenset()
-    """The feature gates that are declared to be on."""
     values: tuple[Node, Node] = (None, None)
-    """The old and the new value of the field."""
-
-
-def _always(_edit: Edit) -> bool:
-    return True
 
 
 class ImmutableFields(NamedTuple):
@@ -47,7 +41,7 @@ class ImmutableFields(NamedTuple):
     paths: str
     mutable: str = ""
     reason: str = "the field is immutable after creation"
-    rejects: Callable[[Edit], bool] = _always
+    rejects: Callable[[Edit], bool] = lambda _: True
 
     def matches(self, kind: str, edit: Edit) -> bool:
         """Return True if the edit of an object of the kind is rejected."""
@@ -89,23 +83,19 @@ def _was_immutable(edit: Edit) -> bool:
 
 
 def _changes_immutable_secret(edit: Edit) -> bool:
-    if not _was_immutable(edit):
-        return False
-    return edit.path == "immutable" or _read_secret(edit.old) != _read_secret(edit.new)
+    return _was_immutable(edit) and (edit.path == "immutable" or _read_secret(edit.old) != _read_secret(edit.new))
 
 
 def _read_secret(secret: Mapping[str, Node]) -> dict[str, bytes]:
     """The data of a Secret; the API server merges `stringData` into `data`."""
     data, text = secret.get("data"), secret.get("stringData")
-    found = {key: _decode(value) for key, value in data.items()} if isinstance(data, dict) else {}
+    found: dict[str, bytes] = {}
+    for key, value in data.items() if isinstance(data, dict) else ():
+        try:
+            found[key] = base64.b64decode(str(value))
+        except binascii.Error:
+            found[key] = str(value).encode()
     return found | ({key: str(value).encode() for key, value in text.items()} if isinstance(text, dict) else {})
-
-
-def _decode(value: Node) -> bytes:
-    try:
-        return base64.b64decode(str(value))
-    except binascii.Error:
-        return str(value).encode()
 
 
 def _shrinks(edit: Edit) -> bool:
@@ -113,17 +103,9 @@ def _shrinks(edit: Edit) -> bool:
     return old is not None and new is not None and new < old
 
 
-def _is_running(edit: Edit) -> bool:
-    return not edit.suspended
-
-
 def _was_running(edit: Edit) -> bool:
     """Return True if the old Job is not suspended; suspending it in the same edit is not enough."""
     return not edit.suspended or _value_at(edit.old, "spec/suspend") is not True
-
-
-def _has_fixed_resources(edit: Edit) -> bool:
-    return edit.release < (1, 36)
 
 
 def _has_fixed_completions(edit: Edit) -> bool:
@@ -156,10 +138,6 @@ def _is_external(edit: Edit) -> bool:
     return "ExternalName" in (_value_at(edit.old, "spec/type"), _value_at(edit.new, "spec/type"))
 
 
-def _is_load_balancer(edit: Edit) -> bool:
-    return _value_at(edit.old, "spec/type") == _value_at(edit.new, "spec/type") == "LoadBalancer"
-
-
 def _extends_deadline(edit: Edit) -> bool:
     old, new = edit.values
     return old is not None and (new is None or (isinstance(old, int) and isinstance(new, int) and new > old))
@@ -179,23 +157,13 @@ def _was_gated(edit: Edit) -> bool:
     return bool(_value_at(edit.old, "spec/schedulingGates"))
 
 
-def _changes_selector(edit: Edit) -> bool:
-    """Return True if the node selector of a pod changes; labels can be added while the pod has scheduling gates."""
-    return not _was_gated(edit) or edit.op != "added"
-
-
-def _is_affinity_fixed(edit: Edit) -> bool:
-    """Return True if the node affinity of a pod cannot be changed; it can be made narrower while the pod has gates."""
-    return not _was_gated(edit)
-
-
 def _changes_tasks(edit: Edit) -> bool:
     """Return True if more of the tasks of a Volcano Job changes than their numbers of pods."""
-    old, new = (_value_at(obj, "spec/tasks") for obj in (edit.old, edit.new))
-    return _without_counts(old) != _without_counts(new)
+    return _without_counts(edit.old) != _without_counts(edit.new)
 
 
-def _without_counts(tasks: Node) -> list[Node]:
+def _without_counts(job: Mapping[str, Node]) -> list[Node]:
+    tasks = _value_at(job, "spec/tasks")
     return [
         {"name": f"default{index}", "maxRetry": 3, **task, "replicas": None, "minAvailable": None}
         for index, task in enumerate(tasks if isinstance(tasks, list) else [])
@@ -210,26 +178,14 @@ def _changes_components(edit: Edit) -> bool:
 
 
 def _without_annotations(components: Node) -> list[Node]:
-    return [
-        {"template": item.get("template"), "podSets": _list_pod_sets(item.get("podSets"))}
-        for item in (components if isinstance(components, list) else [])
-        if isinstance(item, dict)
-    ]
-
-
-def _list_pod_sets(pod_sets: Node) -> list[Node]:
-    found = [item for item in pod_sets if isinstance(item, dict)] if isinstance(pod_sets, list) else []
-    return [[item.get("path"), item.get("replicas", 1)] for item in found]
-
-
-def _is_waiting(edit: Edit) -> bool:
-    """Return True if Kueue may or may not have started the job, so that the change may be too late."""
-    return edit.queued
-
-
-def _is_fixed_number(edit: Edit) -> bool:
-    """Return True if the pods of Jobs in a JobSet cannot be changed; they can with a feature gate."""
-    return "ElasticJobSet" not in edit.gates
+    found: list[Node] = []
+    for item in components if isinstance(components, list) else ():
+        if isinstance(item, dict):
+            pod_sets = item.get("podSets")
+            sets = [each for each in pod_sets if isinstance(each, dict)] if isinstance(pod_sets, list) else []
+            numbers: list[Node] = [[each.get("path"), each.get("replicas", 1)] for each in sets]
+            found.append({"template": item.get("template"), "podSets": numbers})
+    return found
 
 
 _SCHEDULING = "affinity/nodeAffinity nodeSelector tolerations schedulingGates"
@@ -246,55 +202,59 @@ _JOB_RESOURCES = "spec/template/spec/containers/*/resources spec/template/spec/i
 _JOBSET_TEMPLATE = "spec/replicatedJobs/*/template/spec/template"
 _JOBSET_SCHEDULING = _list_scheduling(_JOBSET_TEMPLATE, "nodeSelector tolerations schedulingGates")
 _JOBSET_NUMBERS = "spec/replicatedJobs/*/template/spec/parallelism spec/replicatedJobs/*/template/spec/completions"
+# Kueue may or may not have started the job, so the change may be too late.
 _ADMITTED = "the template is immutable once Kueue has admitted the job; scheduling directives can be changed before"
 _IMMUTABLE_DATA = "`immutable` is `true`, so neither it nor the data can be changed"
-_VOLCANO = "only `minAvailable`, `priorityClassName` and the `replicas` of tasks can be changed"
+_BOUND = "a claim is immutable after it is bound"
+_RBAC, _STORAGE = "rbac.authorization.k8s.io", "storage.k8s.io"
 _Fields = ImmutableFields
-_RBAC, _STORAGE, _DRA = "rbac.authorization.k8s.io", "storage.k8s.io", "resource.k8s.io"
-_Pod = partial(_Fields, "", "Pod", reason="only the images, the deadline and tolerations of a pod can be changed")
+_Core = partial(_Fields, "")
+_Claim = partial(_Core, "PersistentVolumeClaim")
+_Pod = partial(_Core, "Pod", reason="only the images, the deadline and tolerations of a pod can be changed")
+_Job = partial(_Fields, "batch", "Job")
+_JobSet = partial(_Fields, "jobset.x-k8s.io", "JobSet")
+_VolcanoJob = partial(
+    _Fields,
+    "batch.volcano.sh",
+    "Job",
+    reason="only `minAvailable`, `priorityClassName` and the `replicas` of tasks can be changed",
+)
+_AppWrapper = partial(_Fields, "workload.codeflare.dev", "AppWrapper")
 
 IMMUTABLE_FIELDS: tuple[ImmutableFields, ...] = (
-    _Fields("", "ConfigMap", "data binaryData immutable", reason=_IMMUTABLE_DATA, rejects=_was_immutable),
-    _Fields("", "Secret", "data stringData immutable", reason=_IMMUTABLE_DATA, rejects=_changes_immutable_secret),
-    _Fields("", "Secret", "type"),
-    _Fields("", "PersistentVolume", "spec/nodeAffinity spec/csi/controllerExpandSecretRef", rejects=_is_not_added),
-    _Fields(
-        "",
+    _Core("ConfigMap", "data binaryData immutable", reason=_IMMUTABLE_DATA, rejects=_was_immutable),
+    _Core("Secret", "data stringData immutable", reason=_IMMUTABLE_DATA, rejects=_changes_immutable_secret),
+    _Core("Secret", "type"),
+    _Core("PersistentVolume", "spec/nodeAffinity spec/csi/controllerExpandSecretRef", rejects=_is_not_added),
+    _Core(
         "PersistentVolume",
         "spec",
         "spec/capacity spec/accessModes spec/persistentVolumeReclaimPolicy spec/claimRef spec/storageClassName "
         "spec/mountOptions spec/nodeAffinity spec/csi/controllerExpandSecretRef spec/volumeAttributesClassName",
         "the source of a volume is immutable after creation",
     ),
-    _Fields(
-        "",
-        "PersistentVolumeClaim",
-        "spec/resources/requests/storage",
-        reason="a claim can be expanded, but not be made smaller",
-        rejects=_shrinks,
+    _Claim(
+        "spec/resources/requests/storage", reason="a claim can be expanded, but not be made smaller", rejects=_shrinks
     ),
-    _Fields(
-        "",
-        "PersistentVolumeClaim",
-        "spec/storageClassName spec/volumeName",
-        reason="a claim is immutable after it is bound",
-        rejects=_is_not_added,
-    ),
-    _Fields(
-        "",
-        "PersistentVolumeClaim",
+    _Claim("spec/storageClassName spec/volumeName", reason=_BOUND, rejects=_is_not_added),
+    _Claim(
         "spec",
         "spec/resources/requests/storage spec/volumeAttributesClassName spec/storageClassName spec/volumeName",
-        "a claim is immutable after it is bound",
+        _BOUND,
     ),
-    _Fields("", "Service", "spec/clusterIP spec/clusterIPs", rejects=_changes_address),
-    _Fields("", "Service", "spec/ipFamilies", rejects=_changes_first_family),
-    _Fields("", "Service", "spec/loadBalancerClass", rejects=_is_load_balancer),
+    _Core("Service", "spec/clusterIP spec/clusterIPs", rejects=_changes_address),
+    _Core("Service", "spec/ipFamilies", rejects=_changes_first_family),
+    _Core(
+        "Service",
+        "spec/loadBalancerClass",
+        rejects=lambda edit: _value_at(edit.old, "spec/type") == _value_at(edit.new, "spec/type") == "LoadBalancer",
+    ),
     _Pod("spec/activeDeadlineSeconds", reason="the deadline can only be made shorter", rejects=_extends_deadline),
     _Pod("spec/tolerations", reason="tolerations can only be added", rejects=_removes_item),
     _Pod("spec/schedulingGates", reason="scheduling gates can only be removed", rejects=_adds_item),
-    _Pod("spec/nodeSelector", rejects=_changes_selector),
-    _Pod("spec/affinity/nodeAffinity", rejects=_is_affinity_fixed),
+    # While the pod has gates, labels can be added, and the affinity can be made narrower.
+    _Pod("spec/nodeSelector", rejects=lambda edit: not _was_gated(edit) or edit.op != "added"),
+    _Pod("spec/affinity/nodeAffinity", rejects=lambda edit: not _was_gated(edit)),
     _Pod(
         "spec",
         "spec/containers/*/image spec/initContainers/*/image spec/activeDeadlineSeconds spec/tolerations "
@@ -308,31 +268,23 @@ IMMUTABLE_FIELDS: tuple[ImmutableFields, ...] = (
         "spec/persistentVolumeClaimRetentionPolicy spec/minReadySeconds",
     ),
     _Fields("apps", "Deployment DaemonSet ReplicaSet", "spec/selector"),
-    _Fields(
-        "batch",
-        "Job",
+    _Job(
         "spec/selector spec/completionMode spec/podFailurePolicy spec/successPolicy spec/backoffLimitPerIndex "
-        "spec/managedBy",
+        "spec/managedBy"
     ),
-    _Fields(
-        "batch",
-        "Job",
+    _Job(
         "spec/completions",
         reason="the completions of a Job are immutable, unless it is indexed and `parallelism` changes to the same",
         rejects=_has_fixed_completions,
     ),
-    _Fields("batch", "Job", _list_scheduling(_JOB_TEMPLATE), reason=_ADMITTED, rejects=_is_waiting),
-    _Fields("batch", "Job", _JOB_TEMPLATE, reason="the template of a Job is immutable", rejects=_was_running),
-    _Fields(
-        "batch",
-        "Job",
+    _Job(_list_scheduling(_JOB_TEMPLATE), reason=_ADMITTED, rejects=lambda edit: edit.queued),
+    _Job(_JOB_TEMPLATE, reason="the template of a Job is immutable", rejects=_was_running),
+    _Job(
         _JOB_RESOURCES,
         reason="the resources of a suspended Job are immutable before Kubernetes 1.36",
-        rejects=_has_fixed_resources,
+        rejects=lambda edit: edit.release < (1, 36),
     ),
-    _Fields(
-        "batch",
-        "Job",
+    _Job(
         _JOB_TEMPLATE,
         f"{_list_scheduling(_JOB_TEMPLATE)} {_JOB_RESOURCES}",
         "only scheduling directives and resources of a suspended Job can be changed",
@@ -342,71 +294,38 @@ IMMUTABLE_FIELDS: tuple[ImmutableFields, ...] = (
     _Fields(_STORAGE, "StorageClass", "provisioner parameters reclaimPolicy volumeBindingMode"),
     _Fields(_STORAGE, "VolumeAttributesClass", "driverName parameters"),
     _Fields(_STORAGE, "CSIDriver", "spec/attachRequired spec/volumeLifecycleModes"),
-    _Fields(_DRA, "ResourceClaim ResourceClaimTemplate", "spec"),
+    _Fields("resource.k8s.io", "ResourceClaim ResourceClaimTemplate", "spec"),
     _Fields("networking.k8s.io", "IngressClass", "spec/controller"),
     _Fields("node.k8s.io", "RuntimeClass", "handler"),
     _Fields("discovery.k8s.io", "EndpointSlice", "addressType"),
     _Fields(
-        "apiextensions.k8s.io",
-        "CustomResourceDefinition",
-        "spec/scope spec/group spec/names/kind spec/names/plural",
+        "apiextensions.k8s.io", "CustomResourceDefinition", "spec/scope spec/group spec/names/kind spec/names/plural"
     ),
     # Operators: what their webhooks reject.
-    _Fields("jobset.x-k8s.io", "JobSet", _JOBSET_SCHEDULING, reason=_ADMITTED, rejects=_is_waiting),
-    _Fields(
-        "jobset.x-k8s.io",
-        "JobSet",
+    _JobSet(_JOBSET_SCHEDULING, reason=_ADMITTED, rejects=lambda edit: edit.queued),
+    _JobSet(
         _JOBSET_NUMBERS,
         reason="the jobs of a JobSet are immutable, unless the feature gate `ElasticJobSet` is on",
-        rejects=_is_fixed_number,
+        rejects=lambda edit: "ElasticJobSet" not in edit.gates,
     ),
-    _Fields(
-        "jobset.x-k8s.io",
-        "JobSet",
+    _JobSet(
         "spec/replicatedJobs",
         _JOBSET_NUMBERS,
         reason="the jobs of a JobSet are immutable",
-        rejects=_is_running,
+        rejects=lambda edit: not edit.suspended,
     ),
-    _Fields(
-        "jobset.x-k8s.io",
-        "JobSet",
+    _JobSet(
         "spec/replicatedJobs",
         f"{_JOBSET_SCHEDULING} {_JOBSET_NUMBERS}",
         "only scheduling directives of a suspended JobSet can be changed",
     ),
-    _Fields("jobset.x-k8s.io", "JobSet", "spec/managedBy"),
-    _Fields(
-        "leaderworkerset.x-k8s.io",
-        "LeaderWorkerSet",
-        "spec/leaderWorkerTemplate/subGroupPolicy/subGroupSize",
-    ),
-    _Fields(
-        "batch.volcano.sh",
-        "Job",
-        "spec/tasks",
-        "spec/tasks/*/replicas spec/tasks/*/minAvailable",
-        _VOLCANO,
-        _changes_tasks,
-    ),
-    _Fields(
-        "batch.volcano.sh",
-        "Job",
-        "spec",
-        "spec/minAvailable spec/priorityClassName spec/tasks",
-        _VOLCANO,
-    ),
-    _Fields(
-        "workload.codeflare.dev",
-        "AppWrapper",
-        "spec/components",
-        reason="the components of an AppWrapper are immutable",
-        rejects=_changes_components,
-    ),
-    _Fields(
-        "workload.codeflare.dev",
-        "AppWrapper",
-        "spec/managedBy metadata/labels/workload.codeflare.dev~1user metadata/labels/workload.codeflare.dev~1userid",
+    _JobSet("spec/managedBy"),
+    _Fields("leaderworkerset.x-k8s.io", "LeaderWorkerSet", "spec/leaderWorkerTemplate/subGroupPolicy/subGroupSize"),
+    _VolcanoJob("spec/tasks", "spec/tasks/*/replicas spec/tasks/*/minAvailable", rejects=_changes_tasks),
+    _VolcanoJob("spec", "spec/minAvailable spec/priorityClassName spec/tasks"),
+    _AppWrapper("spec/components", reason="the components of an AppWrapper are immutable", rejects=_changes_components),
+    _AppWrapper(
+        "spec/managedBy metadata/labels/workload.codeflare.dev~1user metadata/labels/workload.codeflare.dev~1userid"
     ),
 )
 _DEFAULTS: dict[str, Plain] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from jobgen.check.schema.cel_types import Conversion, compile_conversion
 from jobgen.compare.immutable_fields import Edit, find_immutable_field
@@ -13,10 +13,10 @@ from jobgen.compare.operator_behavior import Effect, JobState, Outcome, predict_
 from jobgen.compare.snapshot import Snapshot
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, is_training_job, split_annotation
 from jobgen.k8s.compare import FieldChange, FieldPath, compare_objects, narrow_change
+from jobgen.k8s.kinds import parse_release
 from jobgen.k8s.kueue import DOMAIN, can_be_queued, find_suspend_path, get_kueue_queue, is_suspended
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
-from jobgen.k8s.releases import parse_release
 from jobgen.k8s.resources import ResourceTotals
 from jobgen.k8s.workloads import find_workload
 from jobgen.model.data import Node, Plain
@@ -26,11 +26,7 @@ from jobgen.pipeline.object_summary import ObjectSummary
 from jobgen.rendering.environment import Rendered
 from jobgen.rendering.runs import SOURCE_ANNOTATION
 
-_RULES = "x-kubernetes-validations"
-_UNCHANGED = "self == oldSelf"
 _EACH = "*"
-_STEPS = 200_000
-"""Limit for one schema; the largest CRDs have about ten thousand nodes."""
 
 
 class Rejection(NamedTuple):
@@ -40,10 +36,14 @@ class Rejection(NamedTuple):
     message: str
 
 
-class _RuleSite(NamedTuple):
-    """A node of a schema that has transition rules; a step is a property, `*`, or the key field of list items."""
+_Steps: TypeAlias = tuple[str | tuple[str], ...]
+"""Where a node of a schema is; a step is a property, `*`, or the key field of list items."""
 
-    steps: tuple[str | tuple[str], ...]
+
+class _RuleSite(NamedTuple):
+    """A node of a schema that has transition rules."""
+
+    steps: _Steps
     rules: tuple[dict[str, Any], ...]
     shape: Conversion
 
@@ -52,25 +52,25 @@ def find_rejections(schema: bytes, old: Node, new: Node) -> list[Rejection]:
     """Evaluate the transition rules of a schema; a node that only one side has is not compared."""
     sites, budget = _find_rule_sites(schema)
     budget.reset()
+    found: list[Rejection] = []
     try:
-        return [rejection for site in sites for rejection in _evaluate(site, old, new)]
+        for site in sites:
+            for path, before, after in _select_nodes(site.steps, old, new, ()):
+                if before is after or before is None or after is None:
+                    continue
+                values = site.shape(before), site.shape(after)
+                for rule in site.rules:
+                    if not _passes(rule["rule"], *values):
+                        failed = f"failed rule: `{' '.join(rule['rule'].split())}`"
+                        found.append(Rejection(path, str(rule.get("message") or failed)))
     except (BudgetExceededError, *MALFORMED_DATA_ERRORS):
         # `jobgen lint` reports what is wrong with the schema.
         return []
-
-
-def _evaluate(site: _RuleSite, old: Node, new: Node) -> Iterator[Rejection]:
-    for path, before, after in _select_nodes(site.steps, old, new, ()):
-        if before is after or before is None or after is None:
-            continue
-        old_value, new_value = site.shape(before), site.shape(after)
-        for rule in site.rules:
-            if not _passes(rule["rule"], old_value, new_value):
-                yield Rejection(path, str(rule.get("message") or f"failed rule: `{' '.join(rule['rule'].split())}`"))
+    return found
 
 
 def _passes(rule: str, old: object, new: object) -> bool:
-    if " ".join(rule.split()) == _UNCHANGED:
+    if " ".join(rule.split()) == "self == oldSelf":
         return bool(old == new)
     # Most rules are `self == oldSelf`; only the others need the CEL library.
     from jobgen.check.cel import Expression, available, compile_cel
@@ -79,9 +79,7 @@ def _passes(rule: str, old: object, new: object) -> bool:
     return not isinstance(expression, Expression) or expression({"self": new, "oldSelf": old}) is not False
 
 
-def _select_nodes(
-    steps: tuple[str | tuple[str], ...], old: Node, new: Node, path: FieldPath
-) -> Iterator[tuple[FieldPath, Node, Node]]:
+def _select_nodes(steps: _Steps, old: Node, new: Node, path: FieldPath) -> Iterator[tuple[FieldPath, Node, Node]]:
     """The pairs of nodes at a path of the schema that both sides have."""
     if not steps:
         yield path, old, new
@@ -103,7 +101,7 @@ def _index_items(key: str, items: Node) -> dict[str, Node]:
 
 @lru_cache(maxsize=64)
 def _find_rule_sites(schema: bytes) -> tuple[tuple[_RuleSite, ...], Budget]:
-    budget = Budget(_STEPS)
+    budget = Budget(200_000)  # the largest CRDs have about ten thousand nodes
     if b"oldSelf" not in schema:
         return (), budget
     try:
@@ -113,13 +111,12 @@ def _find_rule_sites(schema: bytes) -> tuple[tuple[_RuleSite, ...], Budget]:
         return (), budget
 
 
-def _walk_schema(
-    node: Any, root: Any, steps: tuple[str | tuple[str], ...], refs: tuple[str, ...], budget: Budget
-) -> Iterator[_RuleSite]:
+def _walk_schema(node: Any, root: Any, steps: _Steps, refs: tuple[str, ...], budget: Budget) -> Iterator[_RuleSite]:
     if not isinstance(node, dict):
         return
     budget.spend()
-    rules = tuple(rule for rule in node.get(_RULES, ()) if "oldSelf" in rule.get("rule", "") and not _is_optional(rule))
+    known = node.get("x-kubernetes-validations", ())
+    rules = tuple(rule for rule in known if "oldSelf" in rule.get("rule", "") and not rule.get("optionalOldSelf"))
     if rules:
         yield _RuleSite(steps, rules, compile_conversion(node, root, budget))
     ref = node.get("$ref", "").rpartition("/")[2]
@@ -137,15 +134,10 @@ def _walk_schema(
         yield from _walk_schema(node.get("items"), root, (*steps, (keys[0],)), refs, budget)
 
 
-def _is_optional(rule: dict[str, Any]) -> bool:
-    return bool(rule.get("optionalOldSelf"))
-
-
 Action = Literal["added", "removed", "changed", "unchanged"]
 
 _NOTHING_CHANGED = Outcome(Effect.IN_PLACE, "nothing changed")
 _FLUX = "kustomize.toolkit.fluxcd.io/"
-_WORKER_GROUPS = "workerGroupSpecs"
 _ELASTIC, _MIN_PARALLELISM = DOMAIN + "elastic-job", DOMAIN + "job-min-parallelism"
 
 
@@ -185,7 +177,8 @@ def assess_addition(new: Snapshot, rendered: Rendered) -> Impact:
     """The impact of an object that only the new side has."""
     manifest = new.manifest(rendered)
     outcome = Outcome(Effect.IN_PLACE, "the object is created")
-    if _is_scheduled(manifest):
+    workload = find_workload(manifest.group, manifest.kind_name)
+    if workload is not None and workload.scheduled:
         outcome = Outcome(Effect.IN_PLACE, "the object is created; its runs start on schedule")
     elif runs_pods(manifest):
         reason = "the job is created suspended and waits" if is_suspended(manifest) else "the job starts"
@@ -221,7 +214,8 @@ def assess_change(old: Snapshot, new: Snapshot, before: Rendered, after: Rendere
         previous = old.sum_resources(before) if new_manifest.claims_devices else resources
         return Impact("unchanged", before, after, previous, resources, _NOTHING_CHANGED)
     impact = Impact("changed", before, after, old.sum_resources(before), resources, Outcome(Effect.IN_PLACE, ""))
-    if impact.is_replaced or _has_other_operator(old_manifest, new_manifest):
+    operators = {manifest.kind.operator for manifest in (old_manifest, new_manifest) if manifest.kind}
+    if impact.is_replaced or len(operators) > 1:
         return _assess_replacement(impact, old_manifest, new_manifest, changes)
     rejections = find_rejections(new.schema(after), before.object, after.object)
     fields = tuple(
@@ -264,11 +258,6 @@ def _assess_replacement(
     )
 
 
-def _has_other_operator(old_manifest: Manifest, new_manifest: Manifest) -> bool:
-    operators = {manifest.kind.operator for manifest in (old_manifest, new_manifest) if manifest.kind}
-    return len(operators) > 1
-
-
 def _assess_field(
     change: FieldChange, old_manifest: Manifest, new_manifest: Manifest, rejections: list[Rejection]
 ) -> Outcome:
@@ -290,7 +279,8 @@ def _assess_field(
 def _assess_by_operator(change: FieldChange, old_manifest: Manifest, new_manifest: Manifest) -> Outcome:
     was_suspended, suspended = is_suspended(old_manifest), is_suspended(new_manifest)
     queued = can_be_queued(new_manifest) and bool(get_kueue_queue(old_manifest) or get_kueue_queue(new_manifest))
-    if was_suspended != suspended and _is_suspend_field(change, new_manifest):
+    suspend_path = find_suspend_path(new_manifest)
+    if was_suspended != suspended and suspend_path and _overlaps(suspend_path, change.path):
         if suspended:
             return Outcome(Effect.STOPS_RUNNING, "the job is suspended and its pods are deleted")
         if queued:
@@ -305,25 +295,21 @@ def _assess_by_operator(change: FieldChange, old_manifest: Manifest, new_manifes
         # has no pods yet. A queued job may have been admitted, whatever `suspend` says in Git.
         suspended=suspended if change.path[:1] == ("metadata",) else (was_suspended or suspended) and not queued,
         queued=queued,
-        elastic=_is_elastic(new_manifest),
+        # Pods can be added to the running job: by its operator, or by Kueue.
+        elastic="elasticPolicy" in new_manifest.spec or as_text(new_manifest.annotations.get(_ELASTIC)) == "true",
         on_both_sides=change.op == "changed",
         partial=_MIN_PARALLELISM in old_manifest.annotations,
         upgrade=as_text(get_path(new_manifest.spec, "upgradeStrategy", "type")),
     )
-    edit = Edit(
-        "",
-        change.op,
-        old_manifest.object,
-        new_manifest.object,
-        state.suspended,
-        parse_release(new_manifest.cluster.kubernetes),
-        queued,
-        frozenset(new_manifest.cluster.feature_gates or ()),
-    )
-    return select_worst(
-        _predict_field(edit._replace(path=path, values=(old, new)), state, new_manifest)
-        for path, old, new in _list_edits(change, old_manifest, new_manifest)
-    )
+    release, gates = parse_release(new_manifest.cluster.kubernetes), new_manifest.cluster.feature_gates
+    objects = old_manifest.object, new_manifest.object
+    edit = Edit("", change.op, *objects, state.suspended, release, queued, frozenset(gates or ()))
+    outcomes: list[Outcome] = []
+    for path, old, new in _list_edits(change, old_manifest, new_manifest):
+        edit = edit._replace(path=path, values=(old, new))
+        found = find_immutable_field(new_manifest.group, new_manifest.kind_name, edit)
+        outcomes.append(Outcome(Effect.REJECTED, found.reason) if found else predict_outcome(path, state))
+    return select_worst(outcomes)
 
 
 def _get_operator(manifest: Manifest) -> str:
@@ -334,54 +320,34 @@ def _get_operator(manifest: Manifest) -> str:
     return manifest.kind.operator if manifest.kind else "unknown" if _is_unknown_job(manifest) else "-"
 
 
-def _predict_field(edit: Edit, state: JobState, manifest: Manifest) -> Outcome:
-    """The outcome by the table of immutable fields, else by the behavior of the operator."""
-    found = find_immutable_field(manifest.group, manifest.kind_name, edit)
-    return Outcome(Effect.REJECTED, found.reason) if found else predict_outcome(edit.path, state)
-
-
-def _is_elastic(manifest: Manifest) -> bool:
-    """Return True if pods can be added to the running job: by its operator, or by Kueue."""
-    return "elasticPolicy" in manifest.spec or as_text(manifest.annotations.get(_ELASTIC)) == "true"
-
-
-def _is_suspend_field(change: FieldChange, manifest: Manifest) -> bool:
-    path = find_suspend_path(manifest)
-    return bool(path) and _overlaps(path, change.path)
-
-
 def _overlaps(one: FieldPath, other: FieldPath) -> bool:
     """Return True if one path is a prefix of the other."""
     shared = min(len(one), len(other))
     return one[:shared] == other[:shared]
 
 
-class _FieldEdit(NamedTuple):
-    """An edit of one field: its path as the tables have it, and its values."""
-
-    path: str
-    old: Plain
-    new: Plain
-
-
-def _list_edits(change: FieldChange, old_manifest: Manifest, new_manifest: Manifest) -> Iterator[_FieldEdit]:
-    """The edits of all fields that a change adds, removes or changes."""
+def _list_edits(
+    change: FieldChange, old_manifest: Manifest, new_manifest: Manifest
+) -> Iterator[tuple[str, Plain, Plain]]:
+    """All fields that a change adds, removes or changes: the path as the tables have it, the old and the new value."""
     path, roles = change.path, _find_roles(new_manifest)
     if roles and path[: len(roles)] == roles:
         inside = path[len(roles) + 1 :]
         if not inside:
             # Adding or removing a role changes its replicas.
-            yield _FieldEdit("role/replicas", change.old, change.new)
+            yield "role/replicas", change.old, change.new
             return
         path = ("role", *inside)
-    elif path[-2:-1] == (_WORKER_GROUPS,):
+    elif path[-2:-1] == ("workerGroupSpecs",):
         mark = "-" if change.op == "removed" else "+" if _is_appended(path[:-1], old_manifest, new_manifest) else "*"
-        yield _FieldEdit(f"{_format_steps(path[:-1])}/{mark}", change.old, change.new)
+        yield f"{_format_steps(path[:-1])}/{mark}", change.old, change.new
         return
     value = change.new if change.op == "added" else change.old if change.op == "removed" else None
     for steps, leaf in _list_leaves(value, path):
-        old, new = (change.old, change.new) if change.op == "changed" else (None, leaf)
-        yield _FieldEdit(_format_steps(steps), *((new, old) if change.op == "removed" else (old, new)))
+        old = leaf if change.op == "removed" else None
+        new = leaf if change.op == "added" else None
+        values = (change.old, change.new) if change.op == "changed" else (old, new)
+        yield _format_steps(steps), *values
 
 
 def _find_roles(manifest: Manifest) -> FieldPath:
@@ -416,11 +382,6 @@ def runs_pods(manifest: Manifest) -> bool:
     """Return True if an object is a job, or another workload with pods."""
     workload = find_workload(manifest.group, manifest.kind_name)
     return is_training_job(manifest) or _is_unknown_job(manifest) or workload is not None
-
-
-def _is_scheduled(manifest: Manifest) -> bool:
-    workload = find_workload(manifest.group, manifest.kind_name)
-    return workload is not None and workload.scheduled
 
 
 def _is_unknown_job(manifest: Manifest) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from jobgen.spec.kinds import VersionRange
@@ -90,11 +90,10 @@ class Behavior(NamedTuple):
 
 
 _IN_PLACE, _NO_EFFECT, _RESTART, _REJECTED = Effect.IN_PLACE, Effect.NO_EFFECT, Effect.RESTART, Effect.REJECTED
-_RECREATE, _NEVER = "Recreate", "None"
 _REQUEUED = "Kueue stops the {} and queues it again, because it differs from what was admitted"
 _SCALED = "pods are added or removed"
-_READ_LATER = "the operator reads it when it is needed"
 _SUSPENDED = "the job is suspended; its pods will be created with the new value"
+_NOT_COMPARED_REASON = "KubeRay does not compare it; only pods that are created later use the new value"
 
 
 def _below(prefix: str, paths: str) -> str:
@@ -113,164 +112,104 @@ _ADMITTED = f"""{_COUNTS} workerGroupSpecs/+ workerGroupSpecs/-
     workerGroupSpecs/*/template/spec/containers workerGroupSpecs/*/template/spec/initContainers"""
 _SINCE_RECREATE = VersionRange("1.6.0")
 
-_JOB = (
-    Behavior(
-        "kubernetes",
+_Job = partial(Behavior, "kubernetes", kinds="Job")
+_RayCluster = partial(Behavior, "kuberay", kinds="RayCluster")
+_RayJob = partial(Behavior, "kuberay", kinds="RayJob")
+_RayService = partial(Behavior, "kuberay", kinds="RayService")
+
+_WORKLOAD_BEHAVIORS: tuple[Behavior, ...] = (
+    _Job(
         "spec/parallelism",
         _REJECTED,
         "Kueue rejects the change while the Job is not suspended, because it can be admitted in part",
-        kinds="Job",
         queued=True,
         partial=True,
     ),
-    Behavior(
-        "kubernetes",
+    _Job(
         "spec/parallelism",
         _IN_PLACE,
         "the Job is elastic, so Kueue admits added pods separately",
-        kinds="Job",
         queued=True,
         elastic=True,
     ),
-    Behavior("kubernetes", "spec/parallelism", _RESTART, _REQUEUED.format("Job"), kinds="Job", queued=True),
-    Behavior("kubernetes", "spec/parallelism spec/completions", _IN_PLACE, _SCALED, kinds="Job"),
-)
-_JOBSET = (
+    _Job("spec/parallelism", _RESTART, _REQUEUED.format("Job"), queued=True),
+    _Job("spec/parallelism spec/completions", _IN_PLACE, _SCALED),
     Behavior("jobset", "spec/coordinator", _IN_PLACE, "Jobs that are created later use the new value", suspended=True),
     Behavior("jobset", "spec/coordinator", _NO_EFFECT, "it is copied to Jobs and pods when they are created"),
-)
-# Scheduled kinds: `suspend` keeps the next runs from starting and does not stop a run.
-_CRON = tuple(
-    behavior
-    for operator, kind in (("kubernetes", "CronJob"), ("volcano", "CronJob"), ("kuberay", "RayCronJob"))
-    for behavior in (
-        Behavior(operator, "spec/suspend", _IN_PLACE, "it decides about later runs; a started run goes on", kinds=kind),
-        Behavior(operator, "spec", _IN_PLACE, "later runs use the new value; a started run keeps its own", kinds=kind),
-    )
-)
-_RAY_CLUSTER = (
-    Behavior(
-        "kuberay",
+    # Scheduled kinds: `suspend` keeps the next runs from starting and does not stop a run.
+    *(
+        Behavior(operator, path, _IN_PLACE, reason, kinds=kind)
+        for operator, kind in (("kubernetes", "CronJob"), ("volcano", "CronJob"), ("kuberay", "RayCronJob"))
+        for path, reason in (
+            ("spec/suspend", "it decides about later runs; a started run goes on"),
+            ("spec", "later runs use the new value; a started run keeps its own"),
+        )
+    ),
+    _RayCluster(
         _below("spec", _COUNTS),
         _IN_PLACE,
         "the RayCluster is elastic, so Kueue admits added pods separately",
-        kinds="RayCluster",
         queued=True,
         elastic=True,
     ),
-    Behavior(
-        "kuberay",
-        _below("spec", _ADMITTED),
-        _RESTART,
-        _REQUEUED.format("RayCluster"),
-        kinds="RayCluster",
-        suspended=False,
-        queued=True,
-    ),
-    Behavior("kuberay", "spec", _IN_PLACE, _SUSPENDED, kinds="RayCluster", suspended=True),
-    Behavior("kuberay", _below("spec", _SCALES), _IN_PLACE, _SCALED, kinds="RayCluster"),
-    Behavior("kuberay", "spec/upgradeStrategy", _IN_PLACE, "it decides what later changes do", kinds="RayCluster"),
-    Behavior(
-        "kuberay",
-        _below("spec", _NOT_COMPARED),
-        _NO_EFFECT,
-        "KubeRay does not compare it; only pods that are created later use the new value",
-        kinds="RayCluster",
-    ),
-    Behavior(
-        "kuberay",
+    _RayCluster(_below("spec", _ADMITTED), _RESTART, _REQUEUED.format("RayCluster"), suspended=False, queued=True),
+    _RayCluster("spec", _IN_PLACE, _SUSPENDED, suspended=True),
+    _RayCluster(_below("spec", _SCALES), _IN_PLACE, _SCALED),
+    _RayCluster("spec/upgradeStrategy", _IN_PLACE, "it decides what later changes do"),
+    _RayCluster(_below("spec", _NOT_COMPARED), _NO_EFFECT, _NOT_COMPARED_REASON),
+    _RayCluster(
         "spec",
         _RESTART,
         "`upgradeStrategy` is `Recreate`, so KubeRay deletes all pods and creates them again",
-        kinds="RayCluster",
         span=_SINCE_RECREATE,
-        upgrade=_RECREATE,
+        upgrade="Recreate",
     ),
-    Behavior(
-        "kuberay",
-        "spec/workerGroupSpecs/*/numOfHosts spec/workerGroupSpecs/+",
-        _IN_PLACE,
-        _SCALED,
-        kinds="RayCluster",
+    _RayCluster("spec/workerGroupSpecs/*/numOfHosts spec/workerGroupSpecs/+", _IN_PLACE, _SCALED),
+    _RayCluster(
+        "spec/workerGroupSpecs/-", _NO_EFFECT, "KubeRay does not delete the pods of a worker group that is removed"
     ),
-    Behavior(
-        "kuberay",
-        "spec/workerGroupSpecs/-",
-        _NO_EFFECT,
-        "KubeRay does not delete the pods of a worker group that is removed",
-        kinds="RayCluster",
-    ),
-    Behavior(
-        "kuberay",
+    _RayCluster(
         "spec",
         _NO_EFFECT,
         "KubeRay does not change pods that exist; only pods that are created later use the new value",
-        kinds="RayCluster",
     ),
-)
-_RAY_JOB = (
-    Behavior(
-        "kuberay",
+    _RayJob(
         "spec/activeDeadlineSeconds spec/preRunningDeadlineSeconds spec/backoffLimit spec/shutdownAfterJobFinishes "
         "spec/ttlSecondsAfterFinished spec/deletionStrategy",
         _IN_PLACE,
-        _READ_LATER,
-        kinds="RayJob",
+        "the operator reads it when it is needed",
     ),
-    Behavior(
-        "kuberay",
+    _RayJob(
         _below("spec/rayClusterSpec", _ADMITTED),
         _RESTART,
         _REQUEUED.format("RayJob"),
-        kinds="RayJob",
         suspended=False,
         queued=True,
         elastic=False,
     ),
-    Behavior("kuberay", "spec", _IN_PLACE, _SUSPENDED, kinds="RayJob", suspended=True),
-    Behavior(
-        "kuberay",
+    _RayJob("spec", _IN_PLACE, _SUSPENDED, suspended=True),
+    _RayJob(
         "spec",
         _NO_EFFECT,
         "KubeRay reads it when the job starts; suspend and resume the job to start it with the new value",
-        kinds="RayJob",
     ),
-)
-_RAY_SERVICE = (
-    Behavior("kuberay", "spec/rayClusterConfig", _IN_PLACE, _SUSPENDED, kinds="RayService", suspended=True),
-    Behavior(
-        "kuberay",
-        f"{_below('spec/rayClusterConfig', _SCALES)} spec/rayClusterConfig/workerGroupSpecs/+",
-        _IN_PLACE,
-        _SCALED,
-        kinds="RayService",
+    _RayService("spec/rayClusterConfig", _IN_PLACE, _SUSPENDED, suspended=True),
+    _RayService(
+        f"{_below('spec/rayClusterConfig', _SCALES)} spec/rayClusterConfig/workerGroupSpecs/+", _IN_PLACE, _SCALED
     ),
-    Behavior(
-        "kuberay",
-        _below("spec/rayClusterConfig", _NOT_COMPARED),
-        _NO_EFFECT,
-        "KubeRay does not compare it; only pods that are created later use the new value",
-        kinds="RayService",
-        span=_SINCE_RECREATE,
-    ),
-    Behavior(
-        "kuberay",
+    _RayService(_below("spec/rayClusterConfig", _NOT_COMPARED), _NO_EFFECT, _NOT_COMPARED_REASON, span=_SINCE_RECREATE),
+    _RayService(
         "spec/rayClusterConfig",
         _NO_EFFECT,
         "`upgradeStrategy` is `None`, so KubeRay keeps the running cluster",
-        kinds="RayService",
-        upgrade=_NEVER,
+        upgrade="None",
     ),
-    Behavior(
-        "kuberay",
+    _RayService(
         "spec/rayClusterConfig",
         _RESTART,
         "KubeRay starts a second cluster and deletes the first when it is ready; both hold their GPUs until then",
-        kinds="RayService",
     ),
-    Behavior("kuberay", "spec/serveConfigV2", _IN_PLACE, "KubeRay sends it to the running cluster", kinds="RayService"),
-)
-_OTHERS = (
+    _RayService("spec/serveConfigV2", _IN_PLACE, "KubeRay sends it to the running cluster"),
     Behavior(
         "volcano", "spec/tasks spec/minAvailable", _IN_PLACE, "pods are added or removed, and the gang changes", "Job"
     ),
@@ -283,46 +222,38 @@ _OTHERS = (
     ),
 )
 
-WORKLOAD_BEHAVIORS: tuple[Behavior, ...] = (
-    *_JOB,
-    *_JOBSET,
-    *_CRON,
-    *_RAY_CLUSTER,
-    *_RAY_JOB,
-    *_RAY_SERVICE,
-    *_OTHERS,
-)
-
 
 _KUEUE = "training-operator mpi-operator trainer kubernetes jobset kuberay appwrapper leaderworkerset"
 _KUEUE_LABELS = (
     "metadata/labels/kueue.x-k8s.io~1queue-name metadata/labels/kueue.x-k8s.io~1priority-class "
     "metadata/labels/kueue.x-k8s.io~1max-exec-time-seconds"
 )
-_NOT_SUSPENDED = "Kueue rejects the change while the job is not suspended"
-_V1 = "training-operator mpi-operator"
-_TEMPLATE = "running pods are never changed; only pods created later use the new value"
 _IMMUTABLE = "the field is immutable after creation"
 _RECONCILED = "the operator reads it at every reconciliation"
+_TrainingOperator = partial(Behavior, "training-operator")
+_V1 = partial(Behavior, "training-operator mpi-operator")
+_TrainJob = partial(Behavior, "trainer", kinds="TrainJob")
+_TensorStack = partial(Behavior, "tensorstack")
 
 BEHAVIORS: tuple[Behavior, ...] = (
-    Behavior("", "status", Effect.NO_EFFECT, "the operator owns the status"),
+    Behavior("", "status", _NO_EFFECT, "the operator owns the status"),
     # Kueue's webhook compares these labels while the job is not suspended.
-    Behavior(_KUEUE, _KUEUE_LABELS, Effect.REJECTED, _NOT_SUSPENDED, suspended=False, queued=True),
-    Behavior("", "metadata", Effect.IN_PLACE, "metadata is updated; pods are not affected"),
-    # training-operator and mpi-operator
     Behavior(
-        "training-operator",
-        "spec/runPolicy/schedulingPolicy/queue",
-        Effect.REJECTED,
-        _IMMUTABLE,
-        span=VersionRange("1.8.0"),
-        on_both_sides=True,
+        _KUEUE,
+        _KUEUE_LABELS,
+        _REJECTED,
+        "Kueue rejects the change while the job is not suspended",
+        suspended=False,
+        queued=True,
     ),
-    Behavior(
-        "training-operator",
+    Behavior("", "metadata", _IN_PLACE, "metadata is updated; pods are not affected"),
+    # training-operator and mpi-operator
+    _TrainingOperator(
+        "spec/runPolicy/schedulingPolicy/queue", _REJECTED, _IMMUTABLE, span=VersionRange("1.8.0"), on_both_sides=True
+    ),
+    _TrainingOperator(
         "spec/runPolicy/managedBy",
-        Effect.REJECTED,
+        _REJECTED,
         "the operator's webhook rejects the change",
         kinds="TFJob XGBoostJob PaddleJob",
         span=VersionRange("1.9.0"),
@@ -330,91 +261,73 @@ BEHAVIORS: tuple[Behavior, ...] = (
     Behavior(
         "mpi-operator",
         "spec/runPolicy/ttlSecondsAfterFinished spec/runPolicy/activeDeadlineSeconds spec/runPolicy/backoffLimit",
-        Effect.NO_EFFECT,
+        _NO_EFFECT,
         "it is copied to the launcher's Job, which is created once",
         suspended=False,
     ),
-    Behavior(_V1, "spec/runPolicy spec/cleanPodPolicy", Effect.IN_PLACE, _RECONCILED),
-    Behavior(
-        _V1,
+    _V1("spec/runPolicy spec/cleanPodPolicy", _IN_PLACE, _RECONCILED),
+    _V1(
         "role/replicas role/template/spec/containers role/template/spec/initContainers",
-        Effect.RESTART,
+        _RESTART,
         "Kueue stops the job and queues it again, because it differs from what was admitted; "
         "newer Kueue versions do so only for replicas and resources",
         suspended=False,
         queued=True,
     ),
-    Behavior(_V1, "role/replicas", Effect.IN_PLACE, "the job is elastic, so pods are added or removed", elastic=True),
-    Behavior(
-        _V1,
+    _V1("role/replicas", _IN_PLACE, "the job is elastic, so pods are added or removed", elastic=True),
+    _V1(
         "role/replicas",
-        Effect.IN_PLACE,
+        _IN_PLACE,
         "pods are added or removed; running pods keep the number of peers that they started with",
     ),
-    Behavior(_V1, "spec role", Effect.IN_PLACE, _SUSPENDED, suspended=True),
-    Behavior(
-        "training-operator",
+    _V1("spec role", _IN_PLACE, _SUSPENDED, suspended=True),
+    _TrainingOperator(
         "spec/elasticPolicy/minReplicas spec/elasticPolicy/maxReplicas spec/elasticPolicy/metrics",
-        Effect.IN_PLACE,
+        _IN_PLACE,
         "the job's autoscaler is updated",
     ),
-    Behavior("training-operator", "spec/successPolicy", Effect.IN_PLACE, _RECONCILED),
-    Behavior(_V1, "role spec", Effect.NO_EFFECT, _TEMPLATE),
+    _TrainingOperator("spec/successPolicy", _IN_PLACE, _RECONCILED),
+    _V1("role spec", _NO_EFFECT, "running pods are never changed; only pods created later use the new value"),
     # Trainer. Changes that its CRD rejects are found by `immutability` first.
-    Behavior(
-        "trainer",
+    _TrainJob(
         "spec/runtimePatches spec/podTemplateOverrides spec/podSpecOverrides",
-        Effect.REJECTED,
+        _REJECTED,
         "the webhook accepts patches of the runtime only while the job is suspended",
-        kinds="TrainJob",
         suspended=False,
     ),
-    Behavior("trainer", "spec", Effect.IN_PLACE, _SUSPENDED, kinds="TrainJob", suspended=True),
-    Behavior(
-        "trainer",
-        "spec",
-        Effect.NO_EFFECT,
-        "the running JobSet is never changed",
-        kinds="TrainJob",
-    ),
-    Behavior("trainer", "spec", Effect.IN_PLACE, "running jobs keep their values; new jobs use the new value"),
+    _TrainJob("spec", _IN_PLACE, _SUSPENDED, suspended=True),
+    _TrainJob("spec", _NO_EFFECT, "the running JobSet is never changed"),
+    Behavior("trainer", "spec", _IN_PLACE, "running jobs keep their values; new jobs use the new value"),
     # TensorStack, as far as its reference documents it.
-    Behavior(
-        "tensorstack",
-        "spec/elastic/minReplicas spec/elastic/maxReplicas spec/runMode/pause/resumeSpecs",
-        Effect.REJECTED,
-        _IMMUTABLE,
+    _TensorStack(
+        "spec/elastic/minReplicas spec/elastic/maxReplicas spec/runMode/pause/resumeSpecs", _REJECTED, _IMMUTABLE
     ),
-    Behavior(
-        "tensorstack",
-        "spec/elastic/expectedReplicas spec/tensorboardSpec spec/runPolicy",
-        Effect.IN_PLACE,
-        _RECONCILED,
-    ),
-    Behavior("tensorstack", "spec role", Effect.IN_PLACE, _SUSPENDED, suspended=True),
-    Behavior("tensorstack", "spec role", Effect.NO_EFFECT, "TensorStack does not document changes of running pods"),
+    _TensorStack("spec/elastic/expectedReplicas spec/tensorboardSpec spec/runPolicy", _IN_PLACE, _RECONCILED),
+    _TensorStack("spec role", _IN_PLACE, _SUSPENDED, suspended=True),
+    _TensorStack("spec role", _NO_EFFECT, "TensorStack does not document changes of running pods"),
     # Kinds that a repository describes in its own kind files.
-    Behavior("", "role", Effect.NO_EFFECT, "operators do not change running pods"),
-    Behavior("unknown", "spec", Effect.NO_EFFECT, "its operator is unknown; most operators do not change running pods"),
-    *WORKLOAD_BEHAVIORS,
+    Behavior("", "role", _NO_EFFECT, "operators do not change running pods"),
+    Behavior("unknown", "spec", _NO_EFFECT, "its operator is unknown; most operators do not change running pods"),
+    *_WORKLOAD_BEHAVIORS,
     # Other kinds. Changes that are rejected are found by `immutable_fields` first.
     Behavior(
         "-",
         "spec/resources spec/volumeAttributesClassName",
-        Effect.IN_PLACE,
+        _IN_PLACE,
         "a claim can be expanded",
         kinds="PersistentVolumeClaim",
     ),
-    Behavior("-", "spec/template", Effect.RESTART, "its pods are replaced", kinds="Deployment StatefulSet DaemonSet"),
+    Behavior("-", "spec/template", _RESTART, "its pods are replaced", kinds="Deployment StatefulSet DaemonSet"),
 )
-_DEFAULT = Outcome(Effect.IN_PLACE, "the API server updates the object")
 
 
 @lru_cache(maxsize=8192)
 def predict_outcome(path: str, state: JobState) -> Outcome:
     """The outcome of an edit of the field at a path."""
     found = next((behavior for behavior in BEHAVIORS if behavior.matches(path, state)), None)
-    return Outcome(found.effect, found.reason) if found else _DEFAULT
+    if found is None:
+        return Outcome(_IN_PLACE, "the API server updates the object")
+    return Outcome(found.effect, found.reason)
 
 
 def select_worst(outcomes: Iterable[Outcome]) -> Outcome:

@@ -84,21 +84,13 @@ class Snapshot:
             # A file that defines devices is never summarized.
             made = (one.object for one in self.objects if one.env == env)
             objects = [each for each in made if not isinstance(each, ObjectSummary)]
-            self._checkers[env] = Checker(
-                self.project.root,
-                self.project.kinds,
-                cluster,
-                read_catalog=cache(lambda: complete_catalog(objects, self.project, cluster)),
-            )
+            read_catalog = cache(lambda: complete_catalog(objects, self.project, cluster))
+            root, kinds = self.project.root, self.project.kinds
+            self._checkers[env] = Checker(root, kinds, cluster, read_catalog=read_catalog)
         return self._checkers[env]
 
     def manifest(self, rendered: Rendered) -> Manifest:
-        """The typed view of an object.
-
-        Raises:
-            SummaryError: Only the summary of the object is known.
-
-        """
+        """The typed view of an object; raise a SummaryError if only its summary is known."""
         if isinstance(rendered.object, ObjectSummary):
             raise SummaryError
         return self.checker(rendered.env).manifest(rendered.object)
@@ -108,9 +100,9 @@ class Snapshot:
         summary = rendered.object
         return summary.groups if isinstance(summary, ObjectSummary) else list_groups(self.manifest(rendered))
 
-    def sum_resources(self, rendered: Rendered, manifest: Manifest | None = None) -> ResourceTotals:
+    def sum_resources(self, rendered: Rendered) -> ResourceTotals:
         """The resources of all pods of an object; those of an AppWrapper are the pods of the objects in it."""
-        return sum_object(self.checker(rendered.env), rendered.object, manifest or self.manifest(rendered))
+        return sum_object(self.checker(rendered.env), rendered.object, self.manifest(rendered))
 
     def schema(self, rendered: Rendered) -> bytes:
         """The JSON Schema of an object in its cluster; empty if there is none."""
@@ -137,30 +129,14 @@ def is_repository(folder: Folder) -> bool:
     return has_settings(folder) or (folder / "jobs").is_dir() or (folder / "overlays").is_dir()
 
 
-def snapshot_files(side: Side, wanted: Collection[str]) -> Snapshot:
+def snapshot_files(store: Store, project: ProjectConfig, envs: Sequence[str], wanted: Collection[str]) -> Snapshot:
     """Render some files of a jobs repository, of which it is known that all of it can be rendered."""
-    chosen = _choose_environments(side.project, side.environments)
-    files = {entry.path: entry for entry in layout.find_jobs(side.project.root) if entry.path in wanted}
-    run = Run(side.project, chosen, entries=list(files.values()))
-    snapshot = Snapshot(side.name, side.project, chosen, list(run), (), files, side.project.root)
-    snapshot.tracer = side.tracer
+    chosen = _choose_environments(project, envs)
+    files = {entry.path: entry for entry in layout.find_jobs(project.root) if entry.path in wanted}
+    run = Run(project, chosen, entries=list(files.values()))
+    snapshot = Snapshot("", project, chosen, list(run), (), files, project.root)
+    snapshot.tracer = make_tracer(store, project)
     return snapshot
-
-
-class Side(NamedTuple):
-    """A side of a comparison, before it is rendered."""
-
-    name: str
-    project: ProjectConfig
-    tracer: Tracer
-    environments: Sequence[str]
-    """The names of those that are compared; empty for all."""
-
-
-def open_side(root: Folder, name: str, envs: Sequence[str], today: str, store: Store) -> Side:
-    """Load the layers of a side; those of a revision with equal layers are used again."""
-    project = load_project(store, root, today)
-    return Side(name, project, make_tracer(store, project), envs)
 
 
 def _choose_environments(project: ProjectConfig, envs: Sequence[str]) -> Sequence[str]:
@@ -229,15 +205,11 @@ def snapshot_tree(folder: Folder, name: str, envs: Sequence[str] = (), today: st
     entries = (entry for entry in find_manifests(folder, ".") if entry.path.rpartition("/")[2] != LOCK)
     files = {entry.path: entry for entry in entries}
     run = Run(project, [""], entries=list(files.values()))
-    objects = [one._replace(env=_environment_of(one.location.file, rendered)) for one in run]
+    tops = ((one, one.location.file.partition("/")[0]) for one in run)
+    objects = [one._replace(env=top if top in rendered else "") for one, top in tops]
     wanted = [one for one in objects if not envs or one.env in envs]
     findings = [finding for finding in run.findings if finding.rule not in _NOT_AN_OBJECT]
     return Snapshot(name, project, rendered or [""], wanted, findings, files, folder, is_tree=True)
-
-
-def _environment_of(path: str, environments: Sequence[str]) -> str:
-    first = path.partition("/")[0]
-    return first if first in environments else ""
 
 
 class Cause(NamedTuple):
@@ -277,37 +249,32 @@ def _follow(node: Node, step: Step) -> tuple[str | None, Node]:
     if isinstance(node, dict):
         return next(((key, child) for key, child in node.items() if key == step), (None, None))
     for index, item in enumerate(node if isinstance(node, list) else ()):
-        if index == step or (isinstance(step, NamedItem) and _matches(item, step)):
-            return _first_key(item), item
+        fields = item if isinstance(item, dict) else {}
+        is_named = isinstance(step, NamedItem) and str(value_of(fields.get(step.field))) == step.value
+        if index == step or (is_named and fields is item):
+            return next((key for key in fields if isinstance(key, TracedKey)), None), item
     return None, None
-
-
-def _matches(item: Node, step: NamedItem) -> bool:
-    return isinstance(item, dict) and str(value_of(item.get(step.field))) == step.value
-
-
-def _first_key(item: Node) -> str | None:
-    return next((key for key in item if isinstance(key, TracedKey)), None) if isinstance(item, dict) else None
 
 
 Pair = tuple[Rendered | None, Rendered | None]
 _KeyFunction = Callable[[Snapshot, Rendered], Hashable]
 
 
-def match_objects(old: Snapshot, new: Snapshot) -> Iterator[Pair]:
-    """Yield every object with its counterpart, or alone.
-
-    Objects match by identity, then by the `jobgen.dev/job` annotation, then by source file and job name.
-    """
-    yield from match_some(old, new, old.objects, new.objects)
-
-
 def match_some(old: Snapshot, new: Snapshot, some: Iterable[Rendered], others: Iterable[Rendered]) -> Iterator[Pair]:
-    """Yield some objects of two snapshots as `match_objects` does."""
+    """Yield objects of two snapshots with their counterparts, or alone.
+
+    They match by identity, then by the `jobgen.dev/job` annotation, then by source file and job name.
+    """
     before, after = list(some), list(others)
     for key in (_by_identity, _by_job_annotation, _by_source):
         if before and after:
-            yield from _take_pairs(key, old, new, before, after)
+            old_objects, new_objects = _index(key, old, before), _index(key, new, after)
+            pairs = [(old_objects[found], new_objects[found]) for found in old_objects if found in new_objects]
+            yield from pairs
+            # By id(), because two jobs may be equal.
+            taken = {id(one) for pair in pairs for one in pair}
+            before = [one for one in before if id(one) not in taken]
+            after = [one for one in after if id(one) not in taken]
     yield from ((one, None) for one in before)
     yield from ((None, one) for one in after)
 
@@ -330,19 +297,6 @@ def match_within_files(
         elif one.location.file in files:
             left.append(one)
     return pairs, left, list(index.values())
-
-
-def _take_pairs(
-    key: _KeyFunction, old: Snapshot, new: Snapshot, before: list[Rendered], after: list[Rendered]
-) -> Iterator[Pair]:
-    """Yield the objects that have the same key on both sides, and remove them from the lists."""
-    old_objects, new_objects = _index(key, old, before), _index(key, new, after)
-    pairs = [(old_objects[found], new_objects[found]) for found in old_objects if found in new_objects]
-    yield from pairs
-    # By id(), because two jobs may be equal.
-    taken = {id(one) for pair in pairs for one in pair}
-    before[:] = [one for one in before if id(one) not in taken]
-    after[:] = [one for one in after if id(one) not in taken]
 
 
 def _index(key: _KeyFunction, snapshot: Snapshot, objects: Sequence[Rendered]) -> dict[Hashable, Rendered]:

@@ -150,14 +150,6 @@ def _describe_content(found: bytes | Unread) -> str:
     return f"{found.reason} {found.size}" if isinstance(found, Unread) else digest_bytes(found)
 
 
-def _digest_file(argument: str) -> str:
-    limit, _, full = argument.partition(" ")
-    return _describe_content(_read_bytes(full, int(limit)))
-
-
-_probes["digest_file"] = _digest_file
-
-
 def read_start(full: str, size: int) -> bytes:
     """Read the first bytes of a regular file; none if it cannot be read."""
     found = _read_start(full, size)
@@ -174,14 +166,6 @@ def _read_start(full: str, size: int) -> bytes:
             with open(full, "rb", buffering=0) as stream:
                 return stream.read(size)
     return b""
-
-
-def _digest_start(argument: str) -> str:
-    size, _, full = argument.partition(" ")
-    return digest_bytes(_read_start(full, int(size)))
-
-
-_probes["start"] = _digest_start
 
 
 @probe
@@ -257,12 +241,7 @@ def is_folder(full: str) -> bool:
 
 
 def list_folder(full: str) -> list[Entry]:
-    """Return the entries of a folder, in any order; files that are not on disk count, too.
-
-    Raises:
-        OSError: The folder cannot be read.
-
-    """
+    """Return the entries of a folder, in any order, or raise an OSError; files that are not on disk count, too."""
     entries: list[Entry] = []
     try:
         entries += _scan(full)
@@ -281,27 +260,34 @@ def _scan(full: str) -> list[Entry]:
 
 
 def _describe_entries(entries: Iterable[Entry]) -> str:
-    names = sorted(f"{entry.name}\0{_name_entry(entry)}" for entry in entries)
-    return digest_bytes("\n".join(names).encode("utf-8", "surrogatepass"))
-
-
-def _name_entry(entry: Entry) -> str:
-    link = "l" if entry.is_symlink() else ""
-    try:
-        return link + ("d" if entry.is_dir(follow_symlinks=False) else "f" if entry.is_file() else "")
-    except OSError:
+    names: list[str] = []
+    for entry in entries:
+        sort = "l" if entry.is_symlink() else ""
         # Links that lead to each other lead nowhere.
-        return link
+        with suppress(OSError):
+            sort += "d" if entry.is_dir(follow_symlinks=False) else "f" if entry.is_file() else ""
+        names.append(f"{entry.name}\0{sort}")
+    return digest_bytes("\n".join(sorted(names)).encode("utf-8", "surrogatepass"))
 
 
-def _digest_listing(full: str) -> str:
+def _look_at_listing(full: str) -> str:
     entries: list[Entry] = []
     with suppress(OSError):
         entries += _scan(full)
     return _describe_entries(entries)
 
 
-_probes["listing"] = _digest_listing
+def _look_at_file(argument: str) -> str:
+    limit, _, full = argument.partition(" ")
+    return _describe_content(_read_bytes(full, int(limit)))
+
+
+def _look_at_start(argument: str) -> str:
+    size, _, full = argument.partition(" ")
+    return digest_bytes(_read_start(full, int(size)))
+
+
+_probes |= {"digest_file": _look_at_file, "start": _look_at_start, "listing": _look_at_listing}
 
 
 class UnsavedEntry(NamedTuple):
@@ -325,7 +311,6 @@ class UnsavedEntry(NamedTuple):
 
 
 Entry = os.DirEntry[str] | UnsavedEntry
-"""What a folder holds."""
 
 
 class _Drafts:

@@ -7,7 +7,7 @@ and query, which is written as a whole, authenticated, and ignored if anything a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from jobgen import cache
@@ -21,19 +21,13 @@ _SPARE_ROWS = 100
 """How many answers are kept on disk, at least, that a run did not use; as many as it used if these are more."""
 
 
-class Query(Generic[Value]):
+class Query(NamedTuple, Generic[Value]):
     """A question that the store keeps answers of. What it reads decides how long an answer holds."""
 
-    def __init__(
-        self,
-        name: str,
-        encode: Callable[[Value], str | None] | None = None,
-        decode: Callable[[str], Value | None] | None = None,
-    ) -> None:
-        """Name a query. `encode` returns None for an answer that must not be on disk; without it, none is."""
-        self.name = name
-        self.encode = encode
-        self.decode = decode
+    name: str
+    encode: Callable[[Value], str | None] | None = None
+    """Returns None for an answer that must not be on disk; without it, none is."""
+    decode: Callable[[str], Value | None] | None = None
 
 
 class Row:
@@ -77,6 +71,7 @@ class Row:
 class _Shelf(NamedTuple):
     """The rows of one query, by key, the newest first."""
 
+    query: Query[Any]
     rows: dict[str, list[Row]]
     used: dict[str, list[Row]]
     """The rows that were added or found since the store was opened."""
@@ -89,13 +84,8 @@ class Store:
     def __init__(self, home: str = "") -> None:
         """Open the store of a folder; without one, it is empty at first, and forgotten at last."""
         self._home = home
-        self._is_kept = bool(home) and cache.is_enabled()
+        self.is_kept = bool(home) and cache.is_enabled()
         self._shelves: dict[str, _Shelf] = {}
-
-    @property
-    def is_kept(self) -> bool:
-        """Return True if answers are kept on disk."""
-        return self._is_kept
 
     def find(self, query: Query[Value], key: str, is_same: Callable[[Read], bool] = holds) -> Row | None:
         """Return an answer all of whose reads hold; None if there is none."""
@@ -156,50 +146,40 @@ class Store:
 
     def save(self) -> None:
         """Write the answers of queries that are kept, if there are new ones."""
-        for name, shelf in self._shelves.items() if self._is_kept else ():
-            query = _queries.get(name)
-            if shelf.added and query is not None and query.encode is not None:
-                cache.put(self._name_file(name), _write_rows(_choose_rows(shelf), query))
+        for name, shelf in self._shelves.items() if self.is_kept else ():
+            if shelf.added and shelf.query.encode is not None:
+                cache.put(self._name_file(name), _write_rows(shelf))
                 shelf.added.clear()
 
     def _open(self, query: Query[Any]) -> _Shelf:
         shelf = self._shelves.get(query.name)
         if shelf is None:
-            _queries[query.name] = query
-            content = cache.get(self._name_file(query.name)) if self._is_kept and query.decode else None
+            content = cache.get(self._name_file(query.name)) if self.is_kept and query.decode else None
             rows = _read_rows(content, query) if content is not None else {}
-            shelf = self._shelves[query.name] = _Shelf(rows, {}, [])
+            shelf = self._shelves[query.name] = _Shelf(query, rows, {}, [])
         return shelf
 
     def _name_file(self, query: str) -> str:
         return cache.make_key("rows", self._home, query)
 
 
-_queries: dict[str, Query[Any]] = {}
+def _write_rows(shelf: _Shelf) -> bytes:
+    """Return rows as bytes: a line with their keys, reads and lengths, then their answers.
 
-
-def _choose_rows(shelf: _Shelf) -> Iterator[tuple[str, Row]]:
-    """Return the rows to write: those that were used, and as many others, the newest first."""
-    chosen = {id(row) for rows in shelf.used.values() for row in rows}
-    spare = max(len(chosen), _SPARE_ROWS)
-    for key, rows in shelf.rows.items():
-        for row in rows:
-            if id(row) in chosen:
-                yield key, row
-            elif spare > 0:
-                spare -= 1
-                yield key, row
-
-
-def _write_rows(rows: Iterable[tuple[str, Row]], query: Query[Any]) -> bytes:
-    """Return rows as bytes: a line with their keys, reads and lengths, then their answers."""
+    Those that were used are written, and as many others, the newest first.
+    """
+    used = {id(row) for rows in shelf.used.values() for row in rows}
+    spare = max(len(used), _SPARE_ROWS)
     texts: list[str] = []
     index: list[Any] = []
-    for key, row in rows:
-        text = row.encode(query)
-        if text is not None:
-            index.append((key, row.reads, len(text)))
-            texts.append(text)
+    for key, row in ((key, row) for key, rows in shelf.rows.items() for row in rows):
+        if id(row) not in used:
+            spare -= 1
+        if id(row) in used or spare >= 0:
+            text = row.encode(shelf.query)
+            if text is not None:
+                index.append((key, row.reads, len(text)))
+                texts.append(text)
     return "".join((json.dumps(index, separators=(",", ":")), "\n", *texts)).encode("utf-8", "surrogatepass")
 
 

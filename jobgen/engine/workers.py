@@ -21,7 +21,6 @@ from jobgen.model.progress import observe
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 Send = Callable[[Any], None]
-"""Sends a result from a child to its parent."""
 
 _MIN_ITEMS = 100
 """The number of items below which another process costs more than it saves."""
@@ -30,7 +29,6 @@ PIECE = 20
 _MAX_PIECES = 4_000
 """All numbers fit into a pipe, which holds 16 KiB on every system."""
 _NUMBER_BYTES, _LENGTH_BYTES = 4, 8
-_READ_BYTES = 1 << 20
 _NICE = 5
 """How much less urgent work is that can be cancelled."""
 _CHECK_SECONDS = 0.05
@@ -60,7 +58,11 @@ def parallel_map(
 
     report(0)
     if processes < 2 or _works_on_piece.get():
-        return _work_alone(pieces, work, report)
+        found: list[Found] = []
+        for number, piece in enumerate(pieces):
+            found += work(piece)
+            report(number + 1)
+        return found
     works_on_piece = _works_on_piece.set(True)
     try:
         return _work_together(pieces, work, report, processes)
@@ -76,16 +78,23 @@ def run_beside(work: Callable[[], Found], items: int) -> Iterator[Callable[[], F
         return
     with _Children() as children:
         children.start(lambda send: send(work()))
+        yield lambda: _wait(children, work)
 
-        def wait() -> Found:
-            while children.pipes:
-                for result in children.receive(None):
-                    found: Found = result
-                    return found
-            # It died: the exception is raised here.
-            return work()
 
-        yield wait
+def _wait(
+    children: _Children,
+    work: Callable[[], Found],
+    seconds: float | None = None,
+    check: Callable[[], None] | None = None,
+) -> Found:
+    """Return the result of a child, and check something from time to time. If the child died, do the work here."""
+    while children.pipes:
+        for result in children.receive(seconds):
+            found: Found = result
+            return found
+        if check is not None:
+            check()
+    return work()
 
 
 def run_cancellable(work: Callable[[], Found], items: int, check: Callable[[], None]) -> Found:
@@ -103,28 +112,13 @@ def run_cancellable(work: Callable[[], Found], items: int, check: Callable[[], N
 
     with _Children() as children:
         children.start(work_slowly)
-        while children.pipes:
-            for result in children.receive(_CHECK_SECONDS):
-                found: Found = result
-                return found
-            check()
-    return work()
+        return _wait(children, work, _CHECK_SECONDS, check)
 
 
 def _count_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _work_alone(
-    pieces: Sequence[Sequence[Item]], work: Callable[[Sequence[Item]], list[Found]], progress: Callable[[int], None]
-) -> list[Found]:
-    found: list[Found] = []
-    for number, piece in enumerate(pieces):
-        found += work(piece)
-        progress(number + 1)
-    return found
 
 
 def _work_together(
@@ -220,7 +214,7 @@ class _Children:
 
         for pipe in select.select(list(self.pipes), (), (), seconds)[0]:
             received = self._received[pipe]
-            read = os.read(pipe, _READ_BYTES)
+            read = os.read(pipe, 1 << 20)
             received += read
             while len(received) >= _LENGTH_BYTES:
                 end = _LENGTH_BYTES + int.from_bytes(received[:_LENGTH_BYTES], "big")

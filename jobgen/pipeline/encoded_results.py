@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobgen.k8s.secrets import find_assignments, find_token, looks_like_secret
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Fix, Identity, Related, Severity, TextEdit
 from jobgen.rendering.file_result import FileResult
-
-if TYPE_CHECKING:
-    from jobgen.rendering.environment import OverlayUse
 
 Encoded = list[Any]
 """A value as JSON data: the fields of named tuples in order."""
@@ -25,10 +21,27 @@ _COLLECTIONS: dict[str, type] = {each.__name__: each for each in (list, frozense
 def encode_result(part: FileResult) -> str | None:
     """Encode a result: a line without facts, and a line of facts, which are most of it.
 
-    None if a rule's facts cannot be encoded, or if it may contain a secret.
+    Facts are grouped by job: the number of a job's environment and file is the same for all of them. None if a rule's
+    facts cannot be encoded, or if it may contain a secret.
     """
+    used = part.used
+    hits, misses = ([[marker, where] for marker, where in pairs] for pairs in (used.hits.items(), used.misses))
     try:
-        outline, facts = _encode_outline(part), _encode_facts(part)
+        outline: Encoded = [
+            [[each.env, each.object if isinstance(each.object, tuple) else None, *each[2:]] for each in part.made],
+            [encode_finding(finding) for finding in part.findings],
+            sorted(part.names),
+            [sorted(used.patches), hits, misses, used.own_misses, used.days],
+            [list(comment) for comment in part.comments],
+            part.unchecked,
+            part.skipped,
+            part.dependent,
+            part.jobs,
+        ]
+        facts: Encoded = [
+            [*job, [[rule, pack(fact.value), list(fact.path)] for rule, fact in rows]]
+            for job, rows in groupby(part.rows, key=lambda row: row[1].job)
+        ]
     except TypeError:
         return None
     return None if contains_secret((outline, facts)) else f"{_dump(outline)}\n{_dump(facts)}"
@@ -58,68 +71,20 @@ def load_plain(text: str) -> Encoded:
     return plain
 
 
-def _encode_outline(part: FileResult) -> Encoded:
-    return [
-        [[each.env, each.object if isinstance(each.object, tuple) else None, *each[2:]] for each in part.made],
-        [encode_finding(finding) for finding in part.findings],
-        sorted(part.names),
-        _encode_use(part.used),
-        [list(comment) for comment in part.comments],
-        part.unchecked,
-        part.skipped,
-        part.dependent,
-        part.jobs,
-    ]
-
-
-def _encode_facts(part: FileResult) -> Encoded:
-    """Encode facts by job: the number of a job's environment and file is the same for all of them.
-
-    Raises:
-        TypeError: A fact has a value that is not plain data.
-
-    """
-    found = []
-    for job, rows in groupby(part.rows, key=lambda row: row[1].job):
-        found.append([*job, [[rule, pack(fact.value), list(fact.path)] for rule, fact in rows]])
-    return found
-
-
-def _encode_use(used: OverlayUse) -> Encoded:
-    hits, misses = ([[marker, where] for marker, where in pairs] for pairs in (used.hits.items(), used.misses))
-    return [sorted(used.patches), hits, misses, used.own_misses, used.days]
-
-
 def encode_finding(found: Finding) -> Encoded:
-    """Encode a finding.
-
-    Raises:
-        TypeError: A value of its fix cannot be encoded.
-
-    """
+    """Encode a finding, or raise a TypeError if a value of its fix cannot be encoded."""
     fix: Encoded | None = None
     if found.fix:
         fix = [[[edit.op, edit.location, *map(pack, edit[2:])] for edit in found.fix.edits], found.fix.safe]
-    return [
-        found.rule,
-        found.category,
-        found.severity.value,
-        found.message,
-        found.location,
-        found.object,
-        found.env,
-        found.pointer,
-        [[related.location, related.message] for related in found.related],
-        found.evidence,
-        found.place,
-        found.also_reported_by,
-        fix,
-    ]
+    return [*found[:-1], fix]
 
 
 def decode_finding(plain: Encoded) -> Finding:
     """Decode a finding."""
     rule, category, severity, message, location, who, env, pointer, related, evidence, place, also, fix = plain
+    known = (
+        Fix(tuple(TextEdit(op, Location(*at), *map(unpack, rest)) for op, at, *rest in fix[0]), fix[1]) if fix else None
+    )
     return Finding(
         rule,
         category,
@@ -129,23 +94,16 @@ def decode_finding(plain: Encoded) -> Finding:
         Identity(*who) if who else None,
         env,
         pointer,
-        tuple(Related(Location(*place), text) for place, text in related),
+        tuple(Related(Location(*other), text) for other, text in related),
         None if evidence is None else tuple(evidence),
         place,
         tuple(also),
-        Fix(tuple(TextEdit(op, Location(*start), *map(unpack, rest)) for op, start, *rest in fix[0]), fix[1])
-        if fix
-        else None,
+        known,
     )
 
 
 def pack(value: Any) -> Any:
-    """Return JSON data for a value of a fact or a fix: scalars, tuples, lists, mappings and sets of them.
-
-    Raises:
-        TypeError: The value is anything else.
-
-    """
+    """Return JSON data for a scalar, or a tuple, list, mapping or set of them; raise a TypeError for anything else."""
     if value is None or isinstance(value, (str, int, float)):
         # A subclass, such as an enumeration, would come back as its base class.
         if value is not None and type(value) not in (str, int, float, bool):
@@ -175,23 +133,17 @@ def unpack(data: Any) -> Any:
 
 def contains_secret(data: object) -> bool:
     """Return True if a text in JSON data has the format of a secret; such data is not stored."""
-    return any(
-        find_token(text) or any(looks_like_secret(*pair) for pair in (find_assignments(text) if "=" in text else ()))
-        for text in set(_list_texts(data))
-    )
-
-
-def _list_texts(data: object) -> Iterator[str]:
+    texts: set[str] = set()
     pending = [data]
     while pending:
         each = pending.pop()
         if isinstance(each, str):
-            yield each
+            texts.add(each)
         elif isinstance(each, dict):
             pending += (*each, *each.values())
         elif isinstance(each, (list, tuple)):
             pending += each
-
-
-if TYPE_CHECKING:
-    pass
+    return any(
+        find_token(text) or any(looks_like_secret(*pair) for pair in (find_assignments(text) if "=" in text else ()))
+        for text in texts
+    )

@@ -3,59 +3,122 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from jobgen.k8s.custom_kinds import Definition, may_define_kinds, read_definition
-from jobgen.k8s.device_claims import DeviceCatalog, build_catalog
-from jobgen.model.data import Node, value_of
+from jobgen.k8s.devices import DeviceCatalog, build_catalog, concerns_devices, may_concern_devices
+from jobgen.k8s.kinds import Definition, may_define_kinds, read_definition
+from jobgen.k8s.nodes import as_mapping
+from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.finding import Finding, Problem
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.pipeline.exported_state import read_exported
+from jobgen.model.quantity import to_milli
 from jobgen.rendering import config
 from jobgen.rendering.build import split_list
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, new_overlay_use
+from jobgen.rendering.locate import locate
 from jobgen.repo import layout
+from jobgen.repo.commit import Folder
 from jobgen.repo.files import FileEntry, read_file
+from jobgen.repo.root import SETTINGS
 from jobgen.spec.overlay import Cluster
+
+# Read the exported state of a cluster: the objects in a folder of the repository.
+
+_LOCATED_KINDS = (
+    *(b"ClusterQueue", b"Cohort", b"ResourceFlavor"),
+    *(b"Namespace", b"LimitRange", b"ResourceQuota", b"Runtime"),
+)
+"""Kinds whose objects findings point at."""
+
+
+def read_exported(root: Folder, folder: str, findings: list[Finding]) -> Iterator[Mapping[str, Node]]:
+    """Read the objects of the exported state; those that decide about others have locations."""
+    for file in layout.read_state(root, folder):
+        is_traced = any(kind in file.content for kind in _LOCATED_KINDS)
+        for document in config.read_documents(file, findings, traced=is_traced, shared=True).documents:
+            for obj in split_list(document.data):
+                problem = _find_problem(obj)
+                if problem:
+                    findings.append(locate(problem, file.path))
+                if isinstance(obj, dict) and obj is not document.data and "kind" not in obj:
+                    # Only the List has the kind if the API server wrote it.
+                    kind = str(value_of(document.data.get("kind"))).removesuffix("List")
+                    yield {**obj, "apiVersion": document.data.get("apiVersion"), "kind": kind}
+                elif isinstance(obj, dict):
+                    yield dict(obj)
+
+
+def _find_problem(obj: Any) -> Problem | None:
+    """Find an item of the state that is not applied."""
+    kind = str(value_of(obj.get("kind")) or "") if isinstance(obj, dict) else ""
+    if kind.endswith("List") and obj.get("items"):
+        message = f"the objects in this `{kind}` are not read; write the objects as the items of one List"
+        return Problem("unread-file", message, obj.get("kind"), category="meta")
+    hard = as_mapping(as_mapping(obj.get("spec")).get("hard")) if kind == "ResourceQuota" else {}
+    wrong = next((key for key, value in hard.items() if to_milli(value) is None), None)
+    if wrong is None:
+        return None
+    message = f"`{wrong}` is `{value_of(hard[wrong])}`, which is not a quantity, so the quota does not limit it"
+    return Problem("unread-file", f"{message}; write an amount such as `8` or `16Gi`", hard[wrong], category="meta")
+
+
+def report_folder(project: config.ProjectConfig, folder: str, message: str) -> Finding:
+    """Report `cluster.state` without objects, where the settings or an overlay name it; `project` has locations."""
+    specs = [spec for overlay in project.overlays.values() for spec in overlay.specs]
+    blocks = [as_mapping(spec.get("cluster")) for spec in specs] + [as_mapping(project.settings.get("cluster"))]
+    named = [block["state"] for block in blocks if str(value_of(block.get("state"))).strip("/") == folder]
+    return locate(Problem("unreadable-file", message, named[0] if named else None, category="yaml"), SETTINGS)
+
+
+def report_missing_folder(project: config.ProjectConfig, folder: str) -> Finding:
+    """Report a `cluster.state` that does not exist."""
+    message = f"there is no folder `{folder}` in the repository; export the state of the cluster to it"
+    return report_folder(project, folder, message)
+
+
+def find_duplicates(objects: Iterable[Mapping[str, Node]], path: str) -> Iterator[Finding]:
+    """Report objects of the state that are there twice and differ."""
+    from jobgen.check.cluster.state import name_object
+
+    seen: dict[tuple[str, str, str], Mapping[str, Node]] = {}
+    for obj in objects:
+        kind, namespace, name = identity = name_object(obj)
+        if name and untraced(seen.setdefault(identity, obj)) != untraced(obj):
+            where = f" in namespace `{namespace}`" if namespace else ""
+            message = f"the exported state has another {kind} `{name}`{where}; remove one of them"
+            yield locate(Problem("unread-file", message, obj.get("kind"), category="meta"), path)
+
 
 # The group of a definition, in YAML or JSON.
 _GROUP = lazy_pattern(r"group[\"']?\s*:\s*[\"']?([\w.-]+)")
 
 
-class FileDefinitions:
-    """The definitions in files, by API group."""
+def _index_definitions(entries: Sequence[FileEntry]) -> Callable[[str], tuple[Definition, ...]]:
+    """Return what finds the definitions of an API group in files; only files in which it is written are parsed."""
+    named: dict[str, list[int]] = {}
+    for number, entry in enumerate(entries):
+        for group in dict.fromkeys(_GROUP.findall(read_file(entry).content.decode("latin-1"))):
+            named.setdefault(group, []).append(number)
 
-    def __init__(self, entries: Sequence[FileEntry]) -> None:
-        self._entries = entries
-        self._named: dict[str, list[int]] = {}
-        """The numbers of the files in which each group is written."""
-        for number, entry in enumerate(entries):
-            for group in dict.fromkeys(_GROUP.findall(read_file(entry).content.decode("latin-1"))):
-                self._named.setdefault(group, []).append(number)
-        self._read: dict[int, tuple[Definition, ...]] = {}
-        self._groups: dict[str, tuple[Definition, ...]] = {}
+    @cache
+    def parse(number: int) -> tuple[Definition, ...]:
+        documents = config.read_documents(read_file(entries[number]), [], shared=True).documents
+        pairs = ((data, document.location) for document in documents for data in split_list(document.data))
+        return tuple(filter(None, (read_definition(*pair) for pair in pairs)))
 
-    def find(self, group: str) -> tuple[Definition, ...]:
-        """Return the definitions of a group; only files in which it is written are parsed."""
-        if group not in self._groups:
-            every = (definition for number in self._named.get(group, ()) for definition in self._parse(number))
-            self._groups[group] = tuple(definition for definition in every if definition.group == group)
-        return self._groups[group]
+    @cache
+    def find(group: str) -> tuple[Definition, ...]:
+        every = (definition for number in named.get(group, ()) for definition in parse(number))
+        return tuple(definition for definition in every if definition.group == group)
 
-    def _parse(self, number: int) -> tuple[Definition, ...]:
-        if number not in self._read:
-            documents = config.read_documents(read_file(self._entries[number]), [], shared=True).documents
-            found = (
-                read_definition(data, document.location) for document in documents for data in split_list(document.data)
-            )
-            self._read[number] = tuple(filter(None, found))
-        return self._read[number]
+    return find
 
 
 if TYPE_CHECKING:
     from jobgen.check.checker import Checker
     from jobgen.check.policy import Policies, PolicyEvaluator
-    from jobgen.k8s.device_claims import DeviceCatalog
     from jobgen.model.mutated import Mutated
 
 PolicySource: TypeAlias = "Callable[[], Policies]"
@@ -79,8 +142,7 @@ class EnvironmentChecker:
         self._team_checkers: dict[str, Checker] = {}
         self._folder_checkers: dict[str, Checker] = {}
         self._catalog: DeviceCatalog | None = None
-        self._definition_files: list[FileEntry] | None = None
-        self._definitions: FileDefinitions | None = None
+        self._definitions: Callable[[str], tuple[Definition, ...]] | None = None
         self._has_read_others = False
         self.clean: set[bytes] = set()
         """Digests of built objects that have been checked, and with which nothing is wrong."""
@@ -108,58 +170,51 @@ class EnvironmentChecker:
         """The checks of an object from a file, with the limits of the team that owns the file."""
         environment = self.runner.expander.environment
         team = environment.teams.find(path)
+        if team is None and self._entries is None:
+            return self.checker
         if team is None:
-            return self.checker if self._entries is None else self._find_folder_checker(path.rpartition("/")[0])
+            # The nearest definitions of their kinds count for the objects of a folder.
+            folder = path.rpartition("/")[0]
+            if folder not in self._folder_checkers:
+                self._folder_checkers[folder] = self.checker.place_in(folder)
+            return self._folder_checkers[folder]
         if team.name not in self._team_checkers:
             scope = environment.teams.find_scope(team, self.runner.name)
             self._team_checkers[team.name] = self.checker.limit_to_team(scope)
         return self._team_checkers[team.name]
-
-    def _find_folder_checker(self, folder: str) -> Checker:
-        """The checks of objects in a folder, for which the nearest definitions of their kinds count."""
-        if folder not in self._folder_checkers:
-            self._folder_checkers[folder] = self.checker.place_in(folder)
-        return self._folder_checkers[folder]
 
     def _find_definitions(self, group: str) -> tuple[Definition, ...]:
         """The CustomResourceDefinitions of a group among the files of the run. A repository has schemas instead."""
         if self._entries is None:
             return ()
         self._has_read_others = True
-        if self._definition_files is None:
+        if self._definitions is None:
             # The content of a build is that of files that have entries of their own, or are outside of the run.
             entries = (entry for entry in self._entries if entry.build is None)
-            self._definition_files = [each for each in entries if may_define_kinds(read_file(each).content)]
-        if not self._definition_files:
-            return ()
-        if self._definitions is None:
-            # Imported late: most files define no kinds.
-
-            self._definitions = FileDefinitions(self._definition_files)
-        return self._definitions.find(group)
+            files = [each for each in entries if may_define_kinds(read_file(each).content)]
+            self._definitions = _index_definitions(files)
+        return self._definitions(group)
 
     def _read_catalog(self) -> DeviceCatalog:
         """The classes and claims for devices among the objects of the environment and its cluster."""
-        if self._catalog is None:
-            cluster = self.runner.expander.environment.cluster
-            self._catalog = complete_catalog(self._render_device_objects(), self.runner.project, cluster)
         self._has_read_others = True
-        return self._catalog
-
-    def _render_device_objects(self) -> Iterator[Mapping[str, Node]]:
-        from jobgen.k8s.device_claims import concerns_devices, may_concern_devices
+        if self._catalog is not None:
+            return self._catalog
         from jobgen.rendering.read_jobs import read_jobs
 
-        entries = layout.find_jobs(self.runner.project.root) if self._entries is None else self._entries
+        runner, objects = self.runner, list[Mapping[str, Node]]()
+        entries = layout.find_jobs(runner.project.root) if self._entries is None else self._entries
         named = (entry for entry in entries if may_concern_devices(read_file(entry).content))
-        for job in read_jobs(named, self.runner.project.frameworks, []):
-            patches = self.runner.patches_for(job) if concerns_devices(job.document.data) else None
+        for job in read_jobs(named, runner.project.frameworks, []):
+            patches = runner.patches_for(job) if concerns_devices(job.document.data) else None
             if patches is not None:
-                yield from (made.object for made in self.runner.build_objects(job, patches, new_overlay_use()))
+                objects += [made.object for made in runner.build_objects(job, patches, new_overlay_use())]
+        self._catalog = complete_catalog(objects, runner.project, runner.expander.environment.cluster)
+        return self._catalog
 
     def forget_shared(self) -> None:
         """Forget what other files define."""
-        self._catalog = self._definition_files = self._definitions = None
+        self._catalog = self._definitions = None
         self.clean.clear()
 
     def take_shared_use(self) -> bool:

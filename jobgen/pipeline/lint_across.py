@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from jobgen.check.idle_services import find_idle_services
 from jobgen.check.rules import Fact, FactViolation, Rule, all_rules
 from jobgen.k8s.kinds import BUILTIN_GROUPS
 from jobgen.k8s.nodes import as_mapping
-from jobgen.k8s.pod_sets import list_template_paths
-from jobgen.model.data import Location, Node, location_of, value_of
+from jobgen.k8s.workloads import list_template_paths
+from jobgen.model.data import Node, location_of, value_of
 from jobgen.model.finding import Finding, Problem, Related, Severity, pluralize
 from jobgen.model.path import format_pointer
 from jobgen.model.suggest import did_you_mean, find_key
+from jobgen.pipeline.cluster_rules import find_cluster_problems
 from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.rendering.build import build_object, identity_of, is_spec
 from jobgen.rendering.config import ProjectConfig
@@ -25,12 +27,12 @@ from jobgen.rendering.locate import locate
 from jobgen.rendering.patch_objects import IMAGES, list_images, rewrite_images, split_image
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.run_state import AllJobs
-from jobgen.rendering.selectors import ListJobs, explain_no_match, suggest_pattern
+from jobgen.rendering.selectors import explain_no_match, suggest_pattern
 from jobgen.rendering.trace import Job, JobRef, Tracer, format_place
 from jobgen.repo import layout
 from jobgen.repo.files import FileEntry
 from jobgen.spec.merge import Deletion
-from jobgen.spec.overlay import SELECTOR_ATTRIBUTES, ImageChange, JobAttributes, list_ancestors, parse_selector
+from jobgen.spec.overlay import SELECTOR_ATTRIBUTES, JobAttributes, list_ancestors, parse_selector
 
 if TYPE_CHECKING:
     from jobgen.pipeline.policies import PolicyFiles
@@ -40,104 +42,71 @@ def find_across(
     jobs: AllJobs, checkers: Mapping[str, EnvironmentChecker], policies: PolicyFiles | None, *, is_complete: bool
 ) -> Iterator[Finding]:
     """Report what all jobs of a lint show together; with `is_complete`, all of them could be read and rendered."""
-    made = jobs.list_made()
+    made, tracer = jobs.list_made(), jobs.tracer
     if jobs.is_standalone:
-        yield from _find_cluster_problems(jobs, checkers, is_whole=False)
+        yield from find_cluster_problems(checkers.values(), jobs, is_whole=False)
         if len({each.identity for each in made}) < len(made):
-            yield from find_conflicting_copies(made, jobs.entries, jobs.tracer, list_alone(jobs.entries))
+            yield from _find_conflicting_copies(made, jobs.entries, tracer)
         return
     # Imported late: files that are named need nothing of it.
-    from jobgen.rendering.selectors import find_unlisted_overlays
+    from jobgen.rendering.selectors import find_unlisted_overlays, find_unused_runtimes
 
+    project, runners = jobs.run.project, jobs.runners
     if is_complete:
-        yield from _find_idle(jobs)
+        yield from _find_idle_entries(jobs, made)
+        if any(runner.expander.environment.images for runner in runners):
+            yield from _find_idle_images(project, runners, jobs.uses, tracer)
+        if project.runtimes:
+            yield from find_unused_runtimes(project, made, tracer)
         yield from policies.find_unmatched(each.identity for each in made) if policies else ()
-    rows = (row for part in jobs.parts for row in part.rows)
-    yield from cross_job_findings(rows, list(checkers.values()), jobs.entries, jobs.tracer)
-    yield from find_unlisted_overlays(jobs.run.project, jobs.tracer)
-    yield from _find_cluster_problems(jobs, checkers, is_whole=is_complete)
+    yield from _find_conflicts(jobs, checkers)
+    yield from find_unlisted_overlays(project, tracer)
+    yield from find_cluster_problems(checkers.values(), jobs, is_whole=is_complete)
 
 
-def _find_idle(jobs: AllJobs) -> Iterator[Finding]:
-    """Report entries of selectors and images that no job uses, and runtimes that no job refers to."""
-    from jobgen.rendering.selectors import find_unused_runtimes
-
-    project, runners, tracer = jobs.run.project, jobs.runners, jobs.tracer
-    yield from find_idle_entries(project, runners, jobs.list_made(), tracer, jobs.list_jobs)
-    if any(runner.expander.environment.images for runner in runners):
-        yield from find_idle_images(project, runners, jobs.uses, tracer)
-    if project.runtimes:
-        yield from find_unused_runtimes(project, jobs.list_made(), tracer)
-
-
-def _find_cluster_problems(
-    jobs: AllJobs, checkers: Mapping[str, EnvironmentChecker], *, is_whole: bool
-) -> Iterator[Finding]:
-    """Report what the state of a cluster refuses, as far as files show it."""
-    from jobgen.pipeline.cluster_rules import find_cluster_problems
-
-    yield from find_cluster_problems(list(checkers.values()), jobs, is_whole=is_whole)
-
-
-def cross_job_findings(
-    rows: Iterable[tuple[str, Fact]],
-    checkers: Sequence[EnvironmentChecker],
-    entries: Sequence[FileEntry],
-    tracer: Tracer,
-) -> Iterator[Finding]:
+def _find_conflicts(jobs: AllJobs, checkers: Mapping[str, EnvironmentChecker]) -> Iterator[Finding]:
     """Run the rules over the facts of all objects of each environment."""
+    entries, tracer = {entry.path: entry for entry in jobs.entries}, jobs.tracer
+
+    @cache
+    def trace(where: JobRef) -> tuple[Job, Mapping[str, Node] | None]:
+        read = read_jobs([entries[where.path]], tracer.project.frameworks, [])
+        job = next(job for job in read if (job.position, job.item) == (where.position, where.item))
+        made = tracer.trace(job, where.env).select(where.companion)
+        return job, None if made is None else checkers[where.env].mutate(made).object
+
     kept: dict[tuple[str, str], list[Fact]] = {}
-    for name, row in rows:
+    for name, row in (row for part in jobs.parts for row in part.rows):
         kept.setdefault((row.job.env, name), []).append(row)
     rules = {rule.name: rule for rule in all_rules()}
-    named = {checker.runner.name: checker for checker in checkers}
-    locator = _Locator({entry.path: entry for entry in entries}, tracer, named)
     for (env, name), found in kept.items():
-        for fault in rules[name].check(found, named[env].runner.expander.environment.cluster):
-            yield locator.locate(rules[name], fault)
+        for fault in rules[name].check(found, checkers[env].runner.expander.environment.cluster):
+            yield _locate(rules[name], fault, trace)
 
 
-class _Locator:
-    """Finds the locations of violations. Each job is processed once with locations."""
-
-    def __init__(
-        self, entries: dict[str, FileEntry], tracer: Tracer, checkers: Mapping[str, EnvironmentChecker]
-    ) -> None:
-        self._entries = entries
-        self._tracer = tracer
-        self._checkers = checkers
-        self._traced: dict[JobRef, tuple[Job, Mapping[str, Node] | None]] = {}
-
-    def locate(self, rule: Rule, fault: FactViolation) -> Finding:
-        job, traced = self._walk(fault.node.job)
-        related = []
-        for row, text in fault.related:
-            other, object_ = self._walk(row.job)
-            related.append(Related(location_of(_node_at(object_, row.path)) or other.location, text))
-        node = _node_at(traced, fault.node.path)
-        problem = Problem(
-            rule.name,
-            fault.message,
-            node,
-            category=rule.category,
-            severity=fault.severity or rule.severity,
-            evidence=fault.evidence,
-        )
-        return locate(problem, job.file.path, job.location)._replace(
-            object=identity_of(traced) if traced else None,
-            env=fault.node.job.env,
-            pointer=format_pointer(fault.node.path),
-            place=format_place(job, fault.node.path, traced),
-            related=tuple(related),
-        )
-
-    def _walk(self, where: JobRef) -> tuple[Job, Mapping[str, Node] | None]:
-        if where not in self._traced:
-            jobs = read_jobs([self._entries[where.path]], self._tracer.project.frameworks, [])
-            job = next(job for job in jobs if (job.position, job.item) == (where.position, where.item))
-            made = self._tracer.trace(job, where.env).select(where.companion)
-            self._traced[where] = job, None if made is None else self._checkers[where.env].mutate(made).object
-        return self._traced[where]
+def _locate(
+    rule: Rule, fault: FactViolation, trace: Callable[[JobRef], tuple[Job, Mapping[str, Node] | None]]
+) -> Finding:
+    job, traced = trace(fault.node.job)
+    related: list[Related] = []
+    for row, text in fault.related:
+        other, obj = trace(row.job)
+        related.append(Related(location_of(_node_at(obj, row.path)) or other.location, text))
+    problem = Problem(
+        rule.name,
+        fault.message,
+        _node_at(traced, fault.node.path),
+        category=rule.category,
+        severity=fault.severity or rule.severity,
+        evidence=fault.evidence,
+    )
+    return locate(problem, job.file.path, job.location)._replace(
+        object=identity_of(traced) if traced else None,
+        env=fault.node.job.env,
+        pointer=format_pointer(fault.node.path),
+        place=format_place(job, fault.node.path, traced),
+        related=tuple(related),
+    )
 
 
 def _node_at(tree: Node, path: tuple[str | int, ...]) -> Node:
@@ -157,7 +126,7 @@ def _node_at(tree: Node, path: tuple[str | int, ...]) -> Node:
     return key if isinstance(tree, (dict, list)) and key is not None else tree
 
 
-def find_idle_images(
+def _find_idle_images(
     project: ProjectConfig, runners: Sequence[EnvironmentRunner], used: Sequence[OverlayUse], tracer: Tracer
 ) -> Iterator[Finding]:
     """Report entries of `images` that match no image. Jobs are rendered again only if there may be such entries."""
@@ -165,10 +134,8 @@ def find_idle_images(
     idle = {name for runner in runners for name, marker in _list_entries(runner) if marker not in hits}
     if not idle:
         return
-    ran = {runner.name for runner in runners}
-    others = [EnvironmentRunner(project, name) for name in project.overlays if name not in ran]
     images: set[str] = set()
-    for runner in [*runners, *others]:
+    for runner in _list_runners(project, runners):
         if any(name in idle for name, _ in _list_entries(runner)):
             matching = _match_images(project, runner, images)
             if matching is None:
@@ -176,8 +143,22 @@ def find_idle_images(
             idle -= matching
     for overlay, place in sorted(idle):
         entries = tracer.traced_project().environment(overlay, []).images
-        entry = next(each for each in entries if (each.overlay, each.place) == (overlay, place))
-        yield locate(_report(entry, images), f"overlays/{overlay}")
+        fields = next(each.fields for each in entries if (each.overlay, each.place) == (overlay, place))
+        if "registry" in fields:
+            node = fields["registry"]
+            message = f"no image is from `{value_of(node)}`; change or remove the entry"
+        else:
+            node = fields["name"]
+            names = sorted({split_image(image)[0] for image in images})
+            hint = did_you_mean(str(value_of(node)), names) or "; change or remove the entry"
+            message = f"no container has the image `{value_of(node)}`{hint}"
+        yield locate(Problem("patch-matches-nothing", message, node), f"overlays/{overlay}")
+
+
+def _list_runners(project: ProjectConfig, runners: Sequence[EnvironmentRunner]) -> list[EnvironmentRunner]:
+    """All environments, also those that are not run."""
+    ran = {runner.name for runner in runners}
+    return [*runners, *(EnvironmentRunner(project, name) for name in project.overlays if name not in ran)]
 
 
 def _list_entries(runner: EnvironmentRunner) -> Iterator[tuple[tuple[str, int], Marker]]:
@@ -206,18 +187,6 @@ def _match_images(project: ProjectConfig, runner: EnvironmentRunner, images: set
     return {(change.overlay, change.place) for change in environment.images if id(change.fields) in matching}
 
 
-def _report(entry: ImageChange, images: set[str]) -> Problem:
-    if "registry" in entry.fields:
-        node = entry.fields["registry"]
-        message = f"no image is from `{value_of(node)}`; change or remove the entry"
-    else:
-        node = entry.fields["name"]
-        names = sorted({split_image(image)[0] for image in images})
-        hint = did_you_mean(str(value_of(node)), names) or "; change or remove the entry"
-        message = f"no container has the image `{value_of(node)}`{hint}"
-    return Problem("patch-matches-nothing", message, node)
-
-
 _RULE = "selector-matches-nothing"
 
 
@@ -232,20 +201,23 @@ class _Entry(NamedTuple):
         return str(value_of(self.node))
 
 
-def find_idle_entries(
-    project: ProjectConfig,
-    runners: Sequence[EnvironmentRunner],
-    made: Iterable[Rendered],
-    tracer: Tracer,
-    list_jobs: ListJobs,
-) -> Iterator[Finding]:
+def _find_idle_entries(jobs: AllJobs, made: Iterable[Rendered]) -> Iterator[Finding]:
     """Report entries of `jobs` and `match` that no job has, if others of the same list match.
 
     A list of which no entry matches is reported as a whole. Jobs are listed only for entries that match none of
     the rendered objects.
     """
-    overlays = {name for runner in runners for name in list_ancestors(runner.name, project.overlays)}
-    yield from _find_idle_excludes(project, runners, overlays, tracer, list_jobs)
+    project, traced_project = jobs.run.project, jobs.tracer.traced_project
+    overlays = {name for runner in jobs.runners for name in list_ancestors(runner.name, project.overlays)}
+
+    @cache
+    def list_attributes() -> list[tuple[EnvironmentRunner, list[JobAttributes]]]:
+        every = list(jobs.list_jobs())
+        runners = _list_runners(project, jobs.runners)
+        return [(runner, [runner.attributes(job) for job in every]) for runner in runners]
+
+    if any("exclude" in block for _, block, _ in _list_selectors(project, overlays)):
+        yield from _find_idle_excludes(traced_project(), overlays, list_attributes())
     entries = list(_list_selector_entries(project, overlays))
     if not entries:
         return
@@ -262,14 +234,14 @@ def find_idle_entries(
     kinds = {pair for kind in project.kinds for pair in (("kind", kind.name), ("platform", kind.platform))}
     if all(_matches(entry, rendered | kinds) for entry in entries):
         return
-    jobs = [job for _, jobs in _list_attributes(project, runners, list_jobs) for job in jobs]
-    known = {(attribute, str(getattr(job, attribute))) for job in jobs for attribute in SELECTOR_ATTRIBUTES.values()}
-    for entry in _list_selector_entries(tracer.traced_project(), overlays):
+    every = [job for _, several in list_attributes() for job in several]
+    known = {(attribute, str(getattr(job, attribute))) for job in every for attribute in SELECTOR_ATTRIBUTES.values()}
+    for entry in _list_selector_entries(traced_project(), overlays):
         others = (entry._replace(node=pattern) for pattern in entry.siblings)
         # The name of a kind that a cluster has is not misspelled; the schema checks frameworks in the same way.
         if _matches(entry, known | kinds) or not any(_matches(other, known) for other in others):
             continue
-        hint = suggest_pattern(entry.attribute, entry.pattern, jobs) or "; change or remove it"
+        hint = suggest_pattern(entry.attribute, entry.pattern, every) or "; change or remove it"
         message = f"no job has the {entry.attribute} `{entry.pattern}`{hint}"
         yield locate(Problem(_RULE, message, entry.node, severity=Severity.WARNING), f"overlays/{entry.overlay}")
 
@@ -296,17 +268,10 @@ def _list_selectors(project: ProjectConfig, overlays: Iterable[str]) -> Iterator
 
 
 def _find_idle_excludes(
-    project: ProjectConfig,
-    runners: Sequence[EnvironmentRunner],
-    overlays: Iterable[str],
-    tracer: Tracer,
-    list_jobs: ListJobs,
+    project: ProjectConfig, overlays: Iterable[str], listed: Sequence[tuple[EnvironmentRunner, Sequence[JobAttributes]]]
 ) -> Iterator[Finding]:
-    """Report each `exclude` that excludes no job in any environment that has it."""
-    if not any("exclude" in block for _, block, _ in _list_selectors(project, overlays)):
-        return
-    listed = _list_attributes(project, runners, list_jobs)
-    for overlay, block, is_patch in _list_selectors(tracer.traced_project(), overlays):
+    """Report each `exclude` that excludes no job in any environment that has it; `project` has locations."""
+    for overlay, block, is_patch in _list_selectors(project, overlays):
         if "exclude" not in block:
             continue
         selector = parse_selector(block)
@@ -332,18 +297,6 @@ def _matches(entry: _Entry, values: set[tuple[str, str]]) -> bool:
     return any(attribute == entry.attribute and fnmatchcase(value, entry.pattern) for attribute, value in values)
 
 
-def _list_attributes(
-    project: ProjectConfig, runners: Sequence[EnvironmentRunner], list_jobs: ListJobs
-) -> list[tuple[EnvironmentRunner, list[JobAttributes]]]:
-    """The attributes of all jobs in all environments, also in those that are not run."""
-    ran = {runner.name for runner in runners}
-    every = [*runners, *(EnvironmentRunner(project, name) for name in project.overlays if name not in ran)]
-    jobs = list(list_jobs())
-    return [(runner, [runner.attributes(job) for job in jobs]) for runner in every]
-
-
-_Place: TypeAlias = tuple[str, int, int]
-"""The file, the position and the item of an object."""
 _ObjectKey: TypeAlias = tuple[str, str, str, str]
 """What the API server identifies an object by: group, kind, namespace and name."""
 
@@ -366,11 +319,6 @@ def find_file_problems(jobs: Sequence[tuple[Job, Rendered]], tracer: Tracer, env
             yield number, finding
 
 
-def list_alone(entries: Sequence[FileEntry]) -> Callable[[str], bool]:
-    """Return the test of a path for a file that is applied as it is, and not as a part of a build."""
-    return {entry.path for entry in entries if entry.build is None and not entry.is_source}.__contains__
-
-
 def report_broken_definitions(findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings; a definition that cannot be used is reported once, whatever objects it was to check."""
     found: dict[Any, Finding] = {}
@@ -381,66 +329,53 @@ def report_broken_definitions(findings: Sequence[Finding]) -> list[Finding]:
     return list(found.values())
 
 
-def find_conflicting_copies(
-    made: Sequence[Rendered], entries: Sequence[FileEntry], tracer: Tracer, is_alone: Callable[[str], bool]
+def _find_conflicting_copies(
+    made: Sequence[Rendered], entries: Sequence[FileEntry], tracer: Tracer
 ) -> Iterator[Finding]:
     """Report objects that files of one folder define with different content, so that the last one applied counts."""
-    copies = _group_copies(made, is_alone)
-    if not copies:
-        return
-    names: dict[str, set[_ObjectKey]] = {}
+    # Files that are applied as they are, and not as a part of a build.
+    alone = {entry.path for entry in entries if entry.build is None and not entry.is_source}
+    groups: dict[tuple[str, _ObjectKey], list[Rendered]] = {}
     for each in made:
-        names.setdefault(each.location.file, set()).add(_name_object(each))
+        file = each.location.file
+        if each.env == made[0].env and each.identity.name and file in alone:
+            groups.setdefault((file.rpartition("/")[0], _name_object(each)), []).append(each)
+    copies = [several for several in groups.values() if len(several) > 1]
+    workloads: dict[str, set[tuple[str, str]]] = {}
+    for each in made if copies else ():
+        group, kind, _, name = _name_object(each)
+        # Objects that run pods, or may do so because they are custom resources.
+        if group not in BUILTIN_GROUPS or list_template_paths(group, kind):
+            workloads.setdefault(each.location.file, set()).add((kind, name))
+
+    def are_together(one: str, other: str) -> bool:
+        """Return True if a user applies both files: they are one, or each has workloads of its own.
+
+        Files with the same workloads are alternatives, of which a user applies one.
+        """
+        first, second = workloads.get(one, set()), workloads.get(other, set())
+        return one == other or (bool(first and second) and first.isdisjoint(second))
+
     files = {each.location.file for several in copies for each in several}
     read = read_jobs([entry for entry in entries if entry.path in files], tracer.project.frameworks, [])
-    jobs = {_place_of(job.file.path, job): job for job in read if not is_spec(job.document.data)}
+    jobs = {(job.file.path, job.position, job.item): job for job in read if not is_spec(job.document.data)}
     for several in copies:
-        known = [(each, jobs[place]) for each in several if (place := _place_of(each.location.file, each)) in jobs]
+        places = [(each.location.file, each.position, each.item) for each in several]
+        known = [(each, jobs[place]) for each, place in zip(several, places, strict=True) if place in jobs]
         for each, job in known:
             others = {
                 other.location.file: (other_job, lost)
                 for other, other_job in known
-                if other is not each and _are_together(each, other, names)
+                if other is not each and are_together(each.location.file, other.location.file)
                 if (lost := list(_list_lost(job.document.data, other_job.document.data)))
             }
             if others:
                 yield from _report_copies(each, job, others, tracer)
 
 
-def _group_copies(made: Sequence[Rendered], is_alone: Callable[[str], bool]) -> list[list[Rendered]]:
-    """The objects with the same name in one folder."""
-    found: dict[tuple[str, _ObjectKey], list[Rendered]] = {}
-    for each in made:
-        if each.env == made[0].env and each.identity.name and is_alone(each.location.file):
-            found.setdefault((each.location.file.rpartition("/")[0], _name_object(each)), []).append(each)
-    return [several for several in found.values() if len(several) > 1]
-
-
 def _name_object(made: Rendered) -> _ObjectKey:
     api_version, kind, namespace, name = made.identity
     return api_version.rpartition("/")[0], kind, namespace, name
-
-
-def _place_of(path: str, job: Job | Rendered) -> _Place:
-    return path, job.position, job.item
-
-
-def _are_together(one: Rendered, other: Rendered, names: Mapping[str, set[_ObjectKey]]) -> bool:
-    """Return True if a user applies both copies: one file holds them, or each file has workloads of its own.
-
-    Files with the same workloads are alternatives, of which a user applies one.
-    """
-    if one.location.file == other.location.file:
-        return True
-    first, second = (_list_workloads(names[made.location.file]) for made in (one, other))
-    return bool(first and second) and first.isdisjoint(second)
-
-
-def _list_workloads(keys: set[_ObjectKey]) -> set[tuple[str, str]]:
-    """The kinds and names of objects that run pods, or may do so because they are custom resources."""
-    return {
-        (kind, name) for group, kind, _, name in keys if group not in BUILTIN_GROUPS or list_template_paths(group, kind)
-    }
 
 
 def _list_lost(one: Any, other: Any, path: str = "") -> Iterator[str]:
@@ -474,6 +409,5 @@ def _report_copies(
         node: Node = as_mapping(traced.get("metadata")).get("name")
         return [Problem("conflicting-copies", message, node, category="fleet", severity=Severity.WARNING)]
 
-    places: list[Location] = [other.name() for other, _ in (others[path] for path in sorted(others))]
-    related = tuple(Related(place, "another copy") for place in places)
+    related = tuple(Related(others[path][0].name(), "another copy") for path in sorted(others))
     yield from (found._replace(related=related) for found in tracer.findings(job, made.env, check, made.companion))

@@ -10,8 +10,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from jobgen.check.checker import NO_CHECKS, Checker
+from jobgen.check.rules import all_rules
 from jobgen.engine.store import Query, keep
 from jobgen.k8s.kinds import BUILTIN_GROUPS
+from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location, location_of, value_of
 from jobgen.model.finding import (
     BROKEN_KIND,
@@ -34,77 +36,13 @@ from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, Rendered
 from jobgen.rendering.file_result import FileResult
 from jobgen.rendering.locate import locate
-from jobgen.rendering.process_files import drop_repeated
+from jobgen.rendering.run import drop_repeated
 from jobgen.rendering.run_state import RunState, discard_object
 from jobgen.rendering.trace import Job, JobRef, Tracer
 from jobgen.repo import layout
-from jobgen.repo.files import File, FileEntry, read_file
-from jobgen.reports.coverage import NO_SCHEMA_RULES
+from jobgen.repo.files import read_file
+from jobgen.reports.suppress import NO_SCHEMA_RULES
 from jobgen.spec.overlay import Cluster
-from jobgen.spec.teams import Teams
-
-_CUTOFF = 0.9
-
-
-def find_unowned(job: Job, teams: Teams) -> Iterator[Finding]:
-    """Report a job that no team owns, in a repository with teams. No limit of a team applies to it."""
-    path = job.file.path
-    # If a team could not be read, this may follow from it.
-    if teams.all and teams.is_complete and teams.find(path) is None:
-        message = f"no team owns `{path}`, so no limit of a team applies; add its folder to a team{_hint(path, teams)}"
-        problem = Problem("job-without-team", message, category="team", evidence=(path,))
-        yield locate(problem, path, job.start())
-
-
-def _hint(path: str, teams: Teams) -> str:
-    """A folder of a team that is almost that of a file: one of them may be misspelled."""
-    owners = {folder: team.name for team in teams.all for folder in team.folders}
-    close = find_closest(path.rpartition("/")[0], list(owners), _CUTOFF)
-    return f"; `{owners[close]}` owns `{close}`" if close else ""
-
-
-class Membership:
-    """Decides which jobs belong to no environment. A run may be limited to some, so all of them are looked at."""
-
-    def __init__(self, project: ProjectConfig, runners: Sequence[EnvironmentRunner]) -> None:
-        names = {runner.name for runner in runners}
-        others = [name for name in project.environments() if name not in names]
-        self._project = project
-        self._runners = [*runners, *(EnvironmentRunner(project, name) for name in others)]
-        # What an overlay or a team with errors selects is not known.
-        self.takes_all = not project.teams.is_complete or any(
-            not runner.expander.environment.jobs or runner.is_broken for runner in self._runners
-        )
-
-    def describe(self) -> str:
-        """Return what decides which jobs environments select."""
-        return repr([(runner.name, runner.expander.environment.jobs) for runner in self._runners])
-
-    def selects(self, job: Job) -> bool:
-        """Return True if an environment selects a job."""
-        return self.takes_all or any(runner.patches_for(job) is not None for runner in self._runners)
-
-    def findings(self, job: Job, tracer: Tracer) -> list[Finding]:
-        """Report a job that no environment selects. A raw manifest is checked by its schema at least."""
-        if self.selects(job):
-            return []
-        name = job.document.sweep or job.document.name
-        message = (
-            f"no environment selects `{name}`, so it is not rendered; change `jobs` of an overlay, or remove the job"
-        )
-        found = [locate(Problem("job-without-environment", message), job.file.path, job.start())]
-        if is_spec(job.document.data):
-            return found
-        checker = self._checker()
-        return (
-            found + tracer.findings(job, "", checker)
-            if checker.has_problems(checker.manifest(job.document.data))
-            else found
-        )
-
-    def _checker(self) -> Checker:
-        return Checker(self._project.root, self._project.kinds, Cluster())
-
 
 if TYPE_CHECKING:
     from jobgen.k8s.objects import Manifest
@@ -114,7 +52,6 @@ if TYPE_CHECKING:
 CHECKED: Query[FileResult] = Query("checked", encode_result, decode_result)
 """What a lint found in a file: by itself, or in one environment."""
 CHECKED_SCOPE = f"jobs {discard_object.__name__}"
-"""The scope of the results of jobs."""
 ACROSS: Query[list[Finding]] = Query("across", encode_findings, decode_findings)
 """What a lint found in all files together."""
 _CHECKED_WHOLE: Query[FileResult] = Query("checked with objects")
@@ -132,7 +69,8 @@ class LintChecks:
         self.policy_files: PolicyFiles | None = None
         """The policies, unless the store says that nothing is wrong with them."""
         self._policies: PolicySource | None = None
-        self._membership: Membership | None = None
+        self._selecting: list[EnvironmentRunner] | None = None
+        """All environments, if a job may belong to none of them."""
 
     def prepare(self, run: RunState) -> None:
         """Load the policies, and add what is wrong with them to the findings.
@@ -142,11 +80,24 @@ class LintChecks:
         files = tuple(layout.read_shipped_policies(run.project.root)), tuple(layout.read_own_policies(run.project.root))
         kinds = [kind for kind in run.project.kinds if kind.plural]
         resources = tuple((*str(value_of(kind.api_version)).split("/", 1), kind.plural) for kind in kinds)
-        compile_all = functools.cache(lambda: _compile_policies(*files, resources))
+
+        @functools.cache
+        def compile_all() -> PolicyFiles:
+            # Imported late: a lint of stored results does not need CEL.
+            from jobgen.pipeline.policies import compile_policy_files
+
+            return compile_policy_files(*files, resources)
+
+        def name_valid() -> bytes | None:
+            """Return the names of policies with which nothing is wrong, so that they need not be compiled."""
+            found = compile_all()
+            is_wrong = found.findings or found.unused or found.unmatched
+            return None if is_wrong else "\n".join(found.files).encode()
+
         parts = [
             part for several in files for file in several for part in (file.path, repr(file.finding), file.content)
         ]
-        names = keep("policies", (*parts, repr(resources)), lambda: _name_valid(compile_all()))
+        names = keep("policies", (*parts, repr(resources)), name_valid)
         self._policies = lambda: compile_all().policies
         if names is not None:
             run.policies = tuple(names.decode().split("\n"))
@@ -158,7 +109,15 @@ class LintChecks:
     def select(self, run: RunState, runners: Sequence[EnvironmentRunner], *, is_all: bool) -> None:
         """Prepare to check the objects of the environments that can be rendered, of which these may be all."""
         self.environments = {runner.name: EnvironmentChecker(runner, self._policies, run.entries) for runner in runners}
-        self._membership = Membership(run.project, runners) if run.entries is None and is_all else None
+        self._selecting = None
+        if run.entries is None and is_all:
+            # A run may be limited to some environments, so all of them are looked at.
+            project, names = run.project, {runner.name for runner in runners}
+            others = [name for name in project.environments() if name not in names]
+            every = [*runners, *(EnvironmentRunner(project, name) for name in others)]
+            # What an overlay or a team with errors selects is not known.
+            is_unknown = any(not runner.expander.environment.jobs or runner.is_broken for runner in every)
+            self._selecting = every if project.teams.is_complete and not is_unknown else None
 
     def forget_shared(self) -> None:
         """Forget what other files define; they may have changed since the last run."""
@@ -167,16 +126,35 @@ class LintChecks:
 
     def describe_membership(self, jobs: Callable[[], Sequence[Job]]) -> str:
         """Return a text that changes if environments do not select all jobs of a file, and then with what they do."""
-        if self._membership is None or self._membership.takes_all or all(map(self._membership.selects, jobs())):
+        if self._selecting is None or all(map(self._is_selected, jobs())):
             return "selected"
-        return self._membership.describe()
+        return repr([(runner.name, runner.expander.environment.jobs) for runner in self._selecting])
+
+    def _is_selected(self, job: Job) -> bool:
+        return self._selecting is None or any(runner.patches_for(job) is not None for runner in self._selecting)
 
     def check_job(self, run: RunState, tracer: Tracer, job: Job) -> Iterator[Finding]:
         """Report a job that no environment selects, or that no team owns."""
-        if self._membership is not None:
-            yield from self._membership.findings(job, tracer)
-        if run.entries is None:
-            yield from find_unowned(job, run.project.teams)
+        if not self._is_selected(job):
+            name = job.document.sweep or job.document.name
+            advice = "so it is not rendered; change `jobs` of an overlay, or remove the job"
+            problem = Problem("job-without-environment", f"no environment selects `{name}`, {advice}")
+            yield locate(problem, job.file.path, job.start())
+            if not is_spec(job.document.data):
+                # A raw manifest is checked by its schema at least.
+                checker = Checker(run.project.root, run.project.kinds, Cluster())
+                if checker.has_problems(checker.manifest(job.document.data)):
+                    yield from tracer.findings(job, "", checker)
+        teams, path = run.project.teams, job.file.path
+        # If a team could not be read, this may follow from it.
+        if run.entries is None and teams.all and teams.is_complete and teams.find(path) is None:
+            owners = {folder: team.name for team in teams.all for folder in team.folders}
+            # A folder that is almost that of a team: one of them may be misspelled.
+            close = find_closest(path.rpartition("/")[0], list(owners), 0.9)
+            hint = f"; `{owners[close]}` owns `{close}`" if close else ""
+            message = f"no team owns `{path}`, so no limit of a team applies; add its folder to a team{hint}"
+            problem = Problem("job-without-team", message, category="team", evidence=(path,))
+            yield locate(problem, path, job.start())
 
     def check_objects(
         self, run: RunState, env: str, tracer: Tracer, made: Sequence[tuple[Job, FileResult, Rendered]]
@@ -191,7 +169,11 @@ class LintChecks:
         manifests = [checker.manifest(each.object) for checker, each in zip(checkers, mutated, strict=True)]
         alone = zip(checkers, manifests, mutated, made, strict=True) if not run.is_outline else ()
         for checker, manifest, each, (job, part, rendered) in alone:
-            key = _digest_built(job, manifest)
+            key = b""
+            if job.built is not None and manifest.group in BUILTIN_GROUPS:
+                # Several builds may share the object, and it depends on no other file.
+                plain = json.dumps(job.built.data, sort_keys=True, default=str).encode()
+                key = blake2b(plain, digest_size=16).digest()
             reporting = checker.find_reporting(manifest) if not key or key not in environment.clean else NO_CHECKS
             if each.failures or reporting.is_any:
                 check = functools.partial(checker, reporting=reporting)
@@ -201,16 +183,32 @@ class LintChecks:
                 environment.clean.add(key)
             if environment.take_shared_use():
                 part.dependent.append(job.document.name)
-        if run.entries is not None:
-            # Standalone files are not one environment, so rules over all its objects do not apply.
-            if not run.is_outline:
-                _check_files(env, tracer, made)
-            return [run.finish(rendered.object) for _, _, rendered in made]
+        if run.entries is None:
+            return self._collect_facts(run, environment, zip(checkers, manifests, made, strict=True))
+        # Standalone files are not one environment, so rules over all its objects do not apply.
+        for _, several in groupby(made if not run.is_outline else (), key=lambda each: each[0].file.path):
+            objects = list(several)
+            if any(rendered.identity.kind == "Service" for _, _, rendered in objects):
+                # Imported late: most files have no such objects.
+                from jobgen.pipeline.lint_across import find_file_problems
+
+                pairs = [(job, rendered) for job, _, rendered in objects]
+                for number, finding in find_file_problems(pairs, tracer, env):
+                    objects[number][1].findings.append(finding)
+        return [run.finish(rendered.object) for _, _, rendered in made]
+
+    def _collect_facts(
+        self,
+        run: RunState,
+        environment: EnvironmentChecker,
+        checked: Iterable[tuple[Checker, Manifest, tuple[Job, FileResult, Rendered]]],
+    ) -> list[Any]:
+        """Collect what rules about several jobs compare, and return what is kept of each object."""
         from jobgen.pipeline.object_summary import summarize_object
 
         kept: list[Any] = []
-        for checker, manifest, (job, part, rendered) in zip(checkers, manifests, made, strict=True):
-            where = JobRef(env, job.file.path, job.position, job.item, rendered.companion)
+        for checker, manifest, (job, part, rendered) in checked:
+            where = JobRef(environment.runner.name, job.file.path, job.position, job.item, rendered.companion)
             problems: list[Problem] = []
             part.rows.extend((rule, row._replace(job=where)) for rule, row in checker.collect_facts(manifest, problems))
             part.findings.extend(locate(problem, job.file.path, job.location) for problem in problems)
@@ -232,145 +230,82 @@ class LintChecks:
 
     def finish(self, run: RunState, jobs: AllJobs, shared: Sequence[Finding]) -> None:
         """Give findings the severities that they have in this repository, and note what was checked."""
-        run.rendered = run.complete and not any("" in part.unchecked for part in jobs.parts) and not _has_errors(shared)
+        rules = {rule.name for rule in all_rules()}
+        # An error of a rule about objects does not prevent a render.
+        is_wrong = any(found.severity is Severity.ERROR and found.rule not in rules for found in shared)
+        run.rendered = run.complete and not any("" in part.unchecked for part in jobs.parts) and not is_wrong
         if any(finding.rule in NO_SCHEMA_RULES for finding in run.findings):
-            run.findings[:] = _name_definitions(run, jobs)
+            if run.entries is None:
+                _suggest_own_definitions(run.findings, jobs)
+            else:
+                from jobgen.pipeline.lint_across import report_broken_definitions
+
+                run.findings[:] = report_broken_definitions(run.findings)
         if run.project.findings:
-            run.findings[:] = name_broken_kinds(run.findings, run.project)
+            _name_broken_kinds(run.findings, run.project)
         _name_failed_policies(run)
         is_part = run.shard is not None and run.shard.is_part
         covers_all = run.complete and not is_part and set(run.environments) >= set(run.project.environments())
         run.findings[:], run.accepted = apply_severities(jobs, run.findings, covers_all=covers_all)
 
 
-def _name_valid(found: PolicyFiles) -> bytes | None:
-    """Return the names of policies with which nothing is wrong, so that they need not be compiled."""
-    return None if found.findings or found.unused or found.unmatched else "\n".join(found.files).encode()
-
-
-def _compile_policies(shipped: tuple[File, ...], own: tuple[File, ...], resources: tuple[Any, ...]) -> PolicyFiles:
-    # Imported late: a lint of stored results does not need CEL.
-    from jobgen.pipeline.policies import compile_policy_files
-
-    return compile_policy_files(shipped, own, resources)
-
-
-def _digest_built(job: Job, manifest: Manifest) -> bytes:
-    """Return a digest of an object that several builds may share, and that depends on no other file; else nothing."""
-    if job.built is None or manifest.group not in BUILTIN_GROUPS:
-        return b""
-    return blake2b(json.dumps(job.built.data, sort_keys=True, default=str).encode(), digest_size=16).digest()
-
-
-def _check_files(env: str, tracer: Tracer, made: Sequence[tuple[Job, FileResult, Rendered]]) -> None:
-    """Report what only the objects of a file together show."""
-    for _, several in groupby(made, key=lambda each: each[0].file.path):
-        objects = list(several)
-        if any(rendered.identity.kind == "Service" for _, _, rendered in objects):
-            # Imported late: most files have no such objects.
-            from jobgen.pipeline.lint_across import find_file_problems
-
-            pairs = [(job, rendered) for job, _, rendered in objects]
-            for number, finding in find_file_problems(pairs, tracer, env):
-                objects[number][1].findings.append(finding)
-
-
-def _name_definitions(run: RunState, jobs: AllJobs) -> list[Finding]:
-    """Return the findings, with what the files of the run say about kinds without a schema."""
-    # Imported late: most objects have a schema.
-    if run.entries is None:
-        return suggest_own_definitions(run.findings, jobs.list_made(), jobs.entries)
-    from jobgen.pipeline.lint_across import report_broken_definitions
-
-    return report_broken_definitions(run.findings)
-
-
-def _has_errors(findings: Sequence[Finding]) -> bool:
-    """Return True if there are errors in findings about several jobs, besides those of rules about objects."""
-    from jobgen.check.rules import all_rules
-
-    rules = {rule.name for rule in all_rules()}
-    return any(finding.severity is Severity.ERROR and finding.rule not in rules for finding in findings)
-
-
 def _name_failed_policies(run: RunState) -> None:
     """Give each finding about a policy that could not be evaluated the location of the policy."""
-    failed = [finding for finding in run.findings if is_failed_evaluation(finding)]
+    failed = [number for number, finding in enumerate(run.findings) if is_failed_evaluation(finding)]
     if not failed:
         return
     from jobgen.pipeline.policies import locate_policies
 
     places = locate_policies(layout.read_own_policies(run.project.root))
-    for number, finding in enumerate(run.findings):
-        if is_failed_evaluation(finding) and finding.rule in places:
+    for number in failed:
+        finding = run.findings[number]
+        if finding.rule in places:
             related = (*finding.related, Related(places[finding.rule], f"policy `{finding.rule}`"))
             run.findings[number] = finding._replace(related=related)
 
 
-def name_broken_kinds(findings: Sequence[Finding], project: ProjectConfig) -> list[Finding]:
-    """Return the findings; those about a framework that a broken kind description declares refer to the description."""
+def _name_broken_kinds(findings: list[Finding], project: ProjectConfig) -> None:
+    """Let findings about a framework that a broken kind description declares refer to the description."""
     broken = {found.location.file for found in project.findings if found.severity is Severity.ERROR}
-    if not broken or not any(map(_name_framework, findings)):
-        return list(findings)
+    unknown = {
+        number: finding.values[1]
+        for number, finding in enumerate(findings)
+        if broken and finding.rule == "invalid-value" and finding.values[:1] == ("framework",) and finding.values[1:]
+    }
     declared: dict[str, Location] = {}
-    for file in layout.read_kinds(project.root):
+    for file in layout.read_kinds(project.root) if unknown else ():
         for document in config.read_traced(file) if file.path in broken and not file.finding else ():
             names = document.data.get("frameworks") if isinstance(document.data, dict) else None
             for name in names if isinstance(names, dict) else ():
                 declared.setdefault(str(name), location_of(name) or document.location)
-    return [_refer_to_kind(finding, declared) for finding in findings]
-
-
-def _name_framework(finding: Finding) -> str:
-    """The framework of a job that no kind has; empty if the finding is about something else."""
-    field, name = (*finding.values[:2], "", "")[:2]
-    return name if finding.rule == "invalid-value" and field == "framework" else ""
-
-
-def _refer_to_kind(finding: Finding, declared: dict[str, Location]) -> Finding:
-    location = declared.get(_name_framework(finding))
-    if location is None:
-        return finding
-    return finding._replace(related=(*finding.related, Related(location, BROKEN_KIND)))
+    for number, name in unknown.items():
+        if name in declared:
+            related = (*findings[number].related, Related(declared[name], BROKEN_KIND))
+            findings[number] = findings[number]._replace(related=related)
 
 
 _CRD = "CustomResourceDefinition"
 
 
-def suggest_own_definitions(
-    findings: Sequence[Finding], made: Iterable[Rendered], entries: Sequence[FileEntry]
-) -> list[Finding]:
-    """Return the findings; those about a kind that a file of the run defines say how to import that file."""
-    if not any(finding.rule == "missing-schema" for finding in findings):
-        return list(findings)
-    paths = {one.location.file for one in made if one.identity.kind == _CRD}
+def _suggest_own_definitions(findings: list[Finding], jobs: AllJobs) -> None:
+    """Let findings about a kind that a file of the run defines say how to import that file."""
+    missing = [number for number, finding in enumerate(findings) if finding.rule == "missing-schema"]
+    paths = {one.location.file for one in jobs.list_made() if one.identity.kind == _CRD} if missing else set()
     defined: dict[tuple[str, ...], str] = {}
-    for entry in entries:
-        if entry.path in paths and entry.content is None:
-            for kind in _list_defined_kinds(entry):
-                defined.setdefault(kind, entry.path)
-    return [_name_file(finding, defined) for finding in findings]
-
-
-def _list_defined_kinds(entry: FileEntry) -> Iterator[tuple[str, str]]:
-    """The kinds that the CustomResourceDefinitions of a file define, each with its apiVersion."""
-    for document in config.read_documents(read_file(entry), [], shared=True).documents:
-        for data in split_list(document.data):
-            if isinstance(data, dict) and data.get("kind") == _CRD:
-                yield from _list_versions(data.get("spec"))
-
-
-def _list_versions(spec: Any) -> Iterator[tuple[str, str]]:
-    names = spec.get("names") if isinstance(spec, dict) else None
-    versions = spec.get("versions") if isinstance(names, dict) else None
-    for version in versions if isinstance(versions, list) else ():
-        if isinstance(version, dict):
-            yield str(spec["names"].get("kind")), f"{spec.get('group')}/{version.get('name')}"
-
-
-def _name_file(finding: Finding, defined: dict[tuple[str, ...], str]) -> Finding:
-    path = defined.get(quoted_values(finding.message)[:2], "") if finding.rule == "missing-schema" else ""
-    if not path:
-        return finding
-    start = finding.message.partition(UNCHECKED)[0]
-    return finding._replace(message=f"{start}{UNCHECKED}; run `jobgen schema import {path}`")
+    for entry in jobs.entries if paths else ():
+        if entry.path not in paths or entry.content is not None:
+            continue
+        documents = config.read_documents(read_file(entry), [], shared=True).documents
+        for data in (data for document in documents for data in split_list(document.data)):
+            spec = as_mapping(data.get("spec")) if isinstance(data, dict) and data.get("kind") == _CRD else {}
+            names, versions = spec.get("names"), spec.get("versions")
+            for version in versions if isinstance(versions, list) else ():
+                if isinstance(names, dict) and isinstance(version, dict):
+                    kind = str(names.get("kind")), f"{spec.get('group')}/{version.get('name')}"
+                    defined.setdefault(kind, entry.path)
+    for number in missing:
+        message = findings[number].message
+        path = defined.get(quoted_values(message)[:2])
+        if path:
+            advice = f"{UNCHECKED}; run `jobgen schema import {path}`"
+            findings[number] = findings[number]._replace(message=message.partition(UNCHECKED)[0] + advice)

@@ -34,14 +34,13 @@ class PolicyFiles(NamedTuple):
     findings: tuple[Finding, ...]
     files: Mapping[str, str]
     unused: tuple[Finding, ...] = ()
-    """Documents that are not evaluated."""
     unmatched: tuple[tuple[Finding, tuple[MatchResources, ...]], ...] = ()
     """Policies and bindings that match no known kind, unless an object of another kind matches."""
 
     def find_unmatched(self, identities: Iterable[Identity]) -> Iterator[Finding]:
         """Report policies and bindings that match neither a known kind nor one of these objects."""
         resources = {
-            (*_split_version(identity.api_version), pluralize_kind(identity.kind))
+            (*identity.api_version.rpartition("/")[::2], pluralize_kind(identity.kind))
             for identity in (identities if self.unmatched else ())
         }
         for finding, matches in self.unmatched:
@@ -64,14 +63,23 @@ def compile_policy_files(
     With the resources of the known kinds, report policies that match none of them.
     """
     findings: list[Finding] = []
-    documents = _locate_mutations(own, _read_files(own, findings))
-    shipped_documents = _drop_replaced(_read_files(shipped, findings), documents)
+    documents = _read_files(own, findings)
+    mutating = {path for path, data in documents if is_mutating(data)}
+    if mutating:
+        # The values that mutating policies set are located there.
+        traced = iter(_read_files((file for file in own if file.path in mutating), [], traced=True))
+        pairs = [(path, data, next(traced)[1] if path in mutating else data) for path, data in documents]
+        documents = [(path, located if is_mutating(data) else data) for path, data, located in pairs]
+    # Params that the repository has too are left out: in a cluster, there is one of a name.
+    known = {_identify(data) for _, data in documents if not is_policy(data)}
+    shipped_documents = [
+        (path, data) for path, data in _read_files(shipped, findings) if is_policy(data) or _identify(data) not in known
+    ]
     policies, problems = compile_policies((data for _, data in documents), (data for _, data in shipped_documents))
     # What a file that cannot be read holds is unknown: it may be the binding, or the policy.
     unpaired = _UNPAIRED if findings else frozenset()
     if any(problem.rule not in unpaired for problem in problems):
-        traced = _read_files(own, [], traced=True)
-        _, problems = compile_policies((data for _, data in traced), (data for _, data in shipped_documents))
+        _, problems = compile_policies(read_policy_documents(own), (data for _, data in shipped_documents))
         findings += [locate(problem, "policies") for problem in problems if problem.rule not in unpaired]
     every = (*shipped_documents, *documents)
     named = {
@@ -84,16 +92,6 @@ def compile_policy_files(
     return PolicyFiles(policies, tuple(findings), named, unused, unmatched)
 
 
-def _locate_mutations(files: Iterable[File], documents: list[tuple[str, ValidFields]]) -> list[tuple[str, ValidFields]]:
-    """The documents with locations in mutating policies, because the values that they set are located there."""
-    places = {path for path, data in documents if is_mutating(data)}
-    if not places:
-        return documents
-    traced = iter(_read_files((file for file in files if file.path in places), [], traced=True))
-    found = ((path, data, next(traced)[1] if path in places else data) for path, data in documents)
-    return [(path, with_locations if is_mutating(data) else data) for path, data, with_locations in found]
-
-
 def read_policy_documents(files: Iterable[File]) -> list[ValidFields]:
     """The documents of policy files, with locations."""
     return [data for _, data in _read_files(files, [], traced=True)]
@@ -102,14 +100,6 @@ def read_policy_documents(files: Iterable[File]) -> list[ValidFields]:
 def read_plain_documents(files: Iterable[File]) -> list[tuple[str, ValidFields]]:
     """The documents of policy files without locations, each with its file."""
     return [(path, untraced(data)) for path, data in _read_files(files, [])]
-
-
-def _drop_replaced(
-    shipped: list[tuple[str, ValidFields]], own: list[tuple[str, ValidFields]]
-) -> list[tuple[str, ValidFields]]:
-    """The shipped documents without params that the repository has too: in a cluster, there is one of a name."""
-    known = {_identify(data) for _, data in own if not is_policy(data)}
-    return [(path, data) for path, data in shipped if is_policy(data) or _identify(data) not in known]
 
 
 def _identify(data: ValidFields) -> tuple[str, ...]:
@@ -121,7 +111,7 @@ def _identify(data: ValidFields) -> tuple[str, ...]:
 def locate_policies(own: Iterable[File]) -> dict[str, Location]:
     """The location of each policy of a repository: its only validation, or its name."""
     found: dict[str, Location] = {}
-    for _, data in _read_files(own, [], traced=True):
+    for data in read_policy_documents(own):
         metadata, spec = data.get("metadata"), data.get("spec")
         if not is_policy(data) or value_of(data["kind"]) != POLICY or not isinstance(metadata, dict):
             continue
@@ -140,7 +130,7 @@ def _find_unused(
     """Return what is not evaluated and what matches no kind; with locations only if there is something."""
     if not (any(find_unevaluated(documents)) or any(find_unmatched(documents, policies, resources))):
         return (), ()
-    traced = [data for _, data in _read_files(own, [], traced=True)]
+    traced = read_policy_documents(own)
     unmatched = find_unmatched(traced, policies, resources)
     return (
         tuple(locate(problem, "policies") for problem in find_unevaluated(traced)),
@@ -148,31 +138,17 @@ def _find_unused(
     )
 
 
-def _split_version(api_version: str) -> tuple[str, str]:
-    group, _, version = api_version.rpartition("/")
-    return group, version
-
-
 def _read_files(
     files: Iterable[File], findings: list[Finding], *, traced: bool = False
 ) -> list[tuple[str, ValidFields]]:
-    return [
-        (file.path, data)
-        for file in files
-        for document in _read_file(file, findings, traced=traced)
-        for data in split_list(document)
-        if isinstance(data, dict)
-    ]
-
-
-def _read_file(file: File, findings: list[Finding], *, traced: bool) -> list[ValidFields]:
-    ready = None if traced else read_ready(file)
-    if ready is not None:
-        return ready
-    return [document.data for document in config.read_documents(file, findings, traced=traced).documents]
-
-
-_KIND = b"MutatingAdmissionPolicy"
+    found: list[tuple[str, ValidFields]] = []
+    for file in files:
+        documents = None if traced else read_ready(file)
+        if documents is None:
+            documents = [each.data for each in config.read_documents(file, findings, traced=traced).documents]
+        objects = (data for document in documents for data in split_list(document))
+        found += [(file.path, data) for data in objects if isinstance(data, dict)]
+    return found
 
 
 class ClusterMutations:
@@ -182,7 +158,7 @@ class ClusterMutations:
         self._project = project
         # An escape such as `\x41` may stand for any character.
         files = layout.read_own_policies(project.root)
-        self._may_mutate = any(_KIND in file.content or b"\\" in file.content for file in files)
+        self._may_mutate = any(b"MutatingAdmissionPolicy" in file.content or b"\\" in file.content for file in files)
         self._checkers: dict[str, EnvironmentChecker] = {}
 
     def mutate(self, env: str, obj: Mapping[str, Node]) -> Mutated:
@@ -190,8 +166,6 @@ class ClusterMutations:
         if not self._may_mutate:
             return Mutated(obj)
         if env not in self._checkers:
-            # Imported late: most repositories have no such policies.
-
             root = self._project.root
             # Manifests may be those of an environment that the repository does not have.
             known = env if env in self._project.overlays else ""

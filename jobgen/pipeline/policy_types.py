@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from jobgen.check.policy.match import pluralize_kind
 from jobgen.check.policy.parse import POLICY, is_policy, parse_policy
@@ -36,9 +35,7 @@ def list_resources(project: ProjectConfig) -> list[Resource]:
     """The kinds that jobgen knows, with their names in resource rules."""
     known = [(kind.api_version, kind.name, name_plural(kind.api_version, kind.name)) for kind in list_shipped_kinds()]
     known += [(str(value_of(kind.api_version)), kind.name, kind.plural) for kind in project.kinds]
-    return [_to_resource(*each) for each in dict.fromkeys(known)]
-
-
-def _to_resource(api_version: str, kind: str, plural: Any) -> Resource:
-    group, _, version = api_version.rpartition("/")
-    return Resource(group, version, plural or pluralize_kind(kind), kind)
+    return [
+        Resource(*api_version.rpartition("/")[::2], plural or pluralize_kind(kind), kind)
+        for api_version, kind, plural in dict.fromkeys(known)
+    ]

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.model.finding import Finding
 
 if TYPE_CHECKING:
-    from jobgen.rendering.config import ProjectConfig
     from jobgen.rendering.run_state import AllJobs
-
-FoundIn = tuple[Finding, str]
-"""A finding, and the team of its job."""
-
-
-def depends_on_date(project: ProjectConfig) -> bool:
-    """Return True if an entry of the settings expires, so that the findings depend on the date."""
-    return bool(project.settings.get("exceptions") or project.date)
 
 
 class Accepted(NamedTuple):
@@ -36,9 +27,15 @@ def apply_severities(
     """
     project = jobs.run.project
     severities = project.severities
-    if not depends_on_date(project):
+    if not (project.settings.get("exceptions") or project.date):
+        # No entry of the settings expires.
         return list(filter(None, map(severities.apply, findings))), []
-    found = list(_find_teams(jobs, findings))
+    files = {(made.env, made.identity): made.location.file for made in jobs.list_made()}
+    found: list[tuple[Finding, str]] = []
+    for finding in findings:
+        # A finding in an overlay is about a job of a team.
+        file = files.get((finding.env, finding.object)) if finding.object else None
+        found.append((finding, project.teams.find_name(file or finding.location.file)))
     applied = list(filter(None, (severities.apply(*each) for each in found)))
     accepted = [
         Accepted(finding, exception.reason)
@@ -51,11 +48,3 @@ def apply_severities(
 
     applied += find_expired(jobs.tracer)
     return [*applied, *find_unused_exceptions(jobs.tracer, found)] if covers_all else applied, accepted
-
-
-def _find_teams(jobs: AllJobs, findings: Iterable[Finding]) -> Iterator[FoundIn]:
-    """Yield each finding with its team. A finding in an overlay is about a job of a team."""
-    files = {(made.env, made.identity): made.location.file for made in jobs.list_made()}
-    for finding in findings:
-        file = files.get((finding.env, finding.object)) if finding.object else None
-        yield finding, jobs.run.project.teams.find_name(file or finding.location.file)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.model.data import Location
-from jobgen.model.finding import Finding, Severity, pluralize
+from jobgen.model.finding import Finding, Identity, Severity, pluralize
 from jobgen.repo.shipped import BUILT_IN
 
 if TYPE_CHECKING:
@@ -35,10 +35,6 @@ class RuleText(NamedTuple):
     """The address of the section about it; empty for a policy of the user."""
 
 
-def _no_lines(_: str) -> Sequence[str]:
-    return ()
-
-
 class Report(NamedTuple):
     """The result of a lint, and how to show it."""
 
@@ -48,15 +44,12 @@ class Report(NamedTuple):
     objects: int = 0
     environments: Sequence[str] = ()
     rules: Mapping[str, RuleText] = MappingProxyType({})
-    """Every rule that was applied, by name."""
-    lines: Callable[[str], Sequence[str]] = _no_lines
+    lines: Callable[[str], Sequence[str]] = lambda _: ()
     """Returns the lines of a file, split at `\\n`; empty if the file cannot be read."""
     show_suppressed: bool = False
     """Whether to show suppressed findings in formats that leave them out by default."""
     width: int = 80
-    """Columns of the terminal."""
     color: bool = False
-    """Whether the terminal supports colors."""
     link: Callable[[str], str] | None = None
     """Returns the address of the page about a rule, empty without one; None if the terminal shows no links."""
     skipped: Mapping[str, int] = MappingProxyType({})
@@ -101,9 +94,13 @@ class Opinion(NamedTuple):
 
 
 SITE = "https://github.com/jobgen/jobgen/blob/main/docs"
-"""Where the pages of docs/ are."""
 
 
 def name_rule_page(rule: str) -> str:
     """Return the address of the section about a rule or a policy that comes with jobgen."""
     return f"{SITE}/rules.md#{rule}"
+
+
+def to_plain_identity(identity: Identity | None) -> dict[str, str] | None:
+    """Return an identity as JSON formats write it."""
+    return dict(zip(("apiVersion", "kind", "namespace", "name"), identity, strict=True)) if identity else None

@@ -7,15 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from jobgen.model.builtin_rules import canonical_rule_name, original_rule_name
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Identity, Severity, find_wrong_values
 from jobgen.model.limits import MAX_FINDINGS
-from jobgen.model.rule_names import canonical_rule_name, original_rule_name
 
 VERSION = 2
 _OLD_VERSION = 1
 """The version that jobgen 0.2 wrote, with the messages of findings without an object. jobgen 0.4 will not read it."""
-_FIELDS = ("rule", "env", "object", "pointer", "file", "values")
 
 
 class FindingKey(NamedTuple):
@@ -37,13 +36,10 @@ def key_of(finding: Finding) -> FindingKey:
     """Return the key of a finding."""
     rule, identity = original_rule_name(finding.rule), finding.object
     if identity is None:
-        return FindingKey(rule, finding.env, "", "", finding.location.file, _join_values(finding.message))
+        # The values that a message says are wrong stay the same if its wording changes.
+        values = " ".join(find_wrong_values(finding.message))
+        return FindingKey(rule, finding.env, "", "", finding.location.file, values)
     return FindingKey(rule, finding.env, name_object(identity), finding.pointer, "", "")
-
-
-def _join_values(message: str) -> str:
-    """Return the values that a message says are wrong, which stay the same if its wording changes."""
-    return " ".join(find_wrong_values(message))
 
 
 def name_object(identity: Identity) -> str:
@@ -59,8 +55,11 @@ def to_text(findings: Iterable[Finding], paths: Sequence[str] = ()) -> str:
 
 def _format_baseline(known: Counter[FindingKey], paths: Sequence[str]) -> str:
     """Write one line for each entry, sorted, so that changes are easy to review and merge."""
-    entries = [_format_json(_entry(key, count)) for key, count in sorted(known.items())]
-    listed = ",\n".join(f"    {entry}" for entry in entries)
+    entries: list[str] = []
+    for key, count in sorted(known.items()):
+        fields: dict[str, str | int] = {name: value for name, value in key._asdict().items() if value}
+        entries.append(f"    {_format_json(fields | {'count': count} if count > 1 else fields)}")
+    listed = ",\n".join(entries)
     limited = f'  "paths": {_format_json(sorted(paths))},\n' if paths else ""
     return f'{{\n  "version": {VERSION},\n{limited}  "findings": [\n{listed}\n  ]\n}}\n'
 
@@ -68,11 +67,6 @@ def _format_baseline(known: Counter[FindingKey], paths: Sequence[str]) -> str:
 def _format_json(value: object) -> str:
     """Return a value as JSON; the bytes of a path that are not UTF-8 are escaped."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
-
-
-def _entry(key: FindingKey, count: int) -> dict[str, str | int]:
-    fields = {name: value for name, value in zip(_FIELDS, key, strict=True) if value}
-    return {**fields, "count": count} if count > 1 else {**fields}
 
 
 def parse_paths(text: str) -> tuple[str, ...]:
@@ -97,10 +91,10 @@ def parse(text: str) -> Counter[FindingKey]:
 
 
 def _parse_key(entry: Mapping[str, Any]) -> FindingKey:
-    key = FindingKey(*(str(entry.get(name, "")) for name in _FIELDS))
+    key = FindingKey(*(str(entry.get(name, "")) for name in FindingKey._fields))
     if "message" in entry:
         # Version 1 has the whole message.
-        key = key._replace(values=_join_values(str(entry["message"])))
+        key = key._replace(values=" ".join(find_wrong_values(str(entry["message"]))))
     return key._replace(rule=original_rule_name(key.rule))
 
 
@@ -120,12 +114,17 @@ def split(
 
 def find_stale(left: Counter[FindingKey], text: str, file: str) -> Iterator[Finding]:
     """Report each entry of the baseline that no finding matches, on its line."""
-    lines = _find_lines(text) if left else {}
+    lines: dict[FindingKey, int] = {}
+    for number, line in enumerate(text.splitlines(), 1) if left else ():
+        # `_format_baseline` writes one entry on each line.
+        try:
+            lines.setdefault(_parse_key(json.loads(line.strip().rstrip(","))), number)
+        except (ValueError, AttributeError, RecursionError):
+            continue
     for key in sorted(left)[:MAX_FINDINGS]:
-        line = lines.get(key, 1)
         rule = canonical_rule_name(key.rule)
         message = f"`{rule}` no longer finds anything in `{key.object or key.file}`; rewrite the baseline"
-        yield Finding("stale-baseline", "meta", Severity.WARNING, message, Location(file, line))
+        yield Finding("stale-baseline", "meta", Severity.WARNING, message, Location(file, lines.get(key, 1)))
     if len(left) > MAX_FINDINGS:
         message = f"{len(left) - MAX_FINDINGS} more entries no longer find anything; rewrite the baseline"
         yield Finding("stale-baseline", "meta", Severity.WARNING, message, Location(file, 1))
@@ -138,17 +137,6 @@ def find_old_version(text: str, file: str) -> Iterator[Finding]:
             f"the baseline has version `{_OLD_VERSION}`; run `jobgen lint --write-baseline` to write version {VERSION}"
         )
         yield Finding("stale-baseline", "meta", Severity.INFO, message, Location(file))
-
-
-def _find_lines(text: str) -> dict[FindingKey, int]:
-    """Return the lines of the entries that are written as `_format_baseline` does, one on each line."""
-    found: dict[FindingKey, int] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        try:
-            found.setdefault(_parse_key(json.loads(line.strip().rstrip(","))), number)
-        except (ValueError, AttributeError, RecursionError):
-            continue
-    return found
 
 
 def remove_stale(text: str, left: Counter[FindingKey]) -> str:

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from hashlib import sha256
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
+from jobgen.model.builtin_rules import original_rule_name
 from jobgen.model.finding import AFFECTS, Finding, Identity, Severity, find_wrong_values
-from jobgen.model.rule_names import original_rule_name
 from jobgen.reports import Report, Suppressed
+from jobgen.reports.escape import visible
 
-Value = TypeVar("Value", str, Identity)
 _LAYERS = ("overlays/", "teams/")
 """Folders of files whose values apply to several jobs."""
 _MAX_NAMED = 3
@@ -99,7 +99,12 @@ def count_suppressed_entries(report: Report) -> Counter[str]:
 
 
 def _merge(several: Iterable[Suppressed]) -> list[ReportEntry]:
-    return sorted(map(_make_entry, _group(several)), key=_sort_key)
+    def rank(entry: ReportEntry) -> tuple[object, ...]:
+        finding = entry.finding
+        related = tuple(chain.from_iterable((*location, message) for location, message in finding.related))
+        return finding.location, RANK[finding.severity], finding.rule, finding.message, related, entry.by, entry.reason
+
+    return sorted(map(_make_entry, _group(several)), key=rank)
 
 
 def _group(several: Iterable[Suppressed]) -> Collection[list[Suppressed]]:
@@ -113,55 +118,117 @@ def _group(several: Iterable[Suppressed]) -> Collection[list[Suppressed]]:
 
 
 def _make_entry(group: list[Suppressed]) -> ReportEntry:
-    findings = sorted((one.finding for one in group), key=_finding_sort_key)
-    environments = [found.env for found in findings if found.env]
-    objects = [found.object for found in findings if found.object]
-    pointers = [found.pointer for found in findings if found.pointer]
+    findings = [one.finding for one in group]
+    if len(findings) > 1:
+        findings.sort(key=lambda one: (one.env, one.object or (), one.pointer, one.category, not one.fixable))
     return ReportEntry(
-        findings[0], _unique(environments), _unique(objects), _unique(pointers), group[0].by, group[0].reason
+        findings[0],
+        tuple(dict.fromkeys(found.env for found in findings if found.env)),
+        tuple(dict.fromkeys(found.object for found in findings if found.object)),
+        tuple(dict.fromkeys(found.pointer for found in findings if found.pointer)),
+        group[0].by,
+        group[0].reason,
     )
-
-
-def _unique(several: Sequence[Value]) -> tuple[Value, ...]:
-    return tuple(dict.fromkeys(several)) if len(several) > 1 else tuple(several)
-
-
-def _finding_sort_key(finding: Finding) -> tuple[object, ...]:
-    return finding.env, finding.object or (), finding.pointer, finding.category, not finding.fixable
-
-
-def _sort_key(entry: ReportEntry) -> tuple[object, ...]:
-    finding = entry.finding
-    related = tuple(chain.from_iterable((*location, message) for location, message in finding.related))
-    return finding.location, RANK[finding.severity], finding.rule, finding.message, related, entry.by, entry.reason
 
 
 def fingerprints(several: Sequence[ReportEntry]) -> list[str]:
     """Return a unique fingerprint for each entry that stays the same when lines move and messages are reworded.
 
-    It is made of the rule's first name, the object and the pointer, or the file and the values at fault; entries that
-    share these are numbered in order.
+    It is made of the rule's first name, the object without what an environment changes of it, or else the file and the
+    values at fault, and the pointer; entries that share these are numbered in order.
     """
     seen: Counter[str] = Counter()
     found = []
     for entry in several:
-        digest = _digest(entry)
+        finding, objects = entry.finding, entry.objects
+        names = {(one.api_version.rpartition("/")[0], one.kind, one.name) for one in objects}
+        subject: tuple[str, ...]
+        if len(names) == 1:
+            # An overlay may set the namespace, so it distinguishes objects only where there are no overlays.
+            namespace = "" if entry.environments else objects[0].namespace
+            subject = ("object", *names.pop(), namespace, finding.pointer)
+        else:
+            values = () if names else find_wrong_values(finding.message)
+            subject = ("file", finding.location.file, *entry.pointers[:1], *values)
+        text = "\0".join((original_rule_name(finding.rule), *subject))
+        digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         seen[digest] += 1
         found.append(f"{digest}:{seen[digest]}")
     return found
 
 
-def _digest(entry: ReportEntry) -> str:
-    parts = (original_rule_name(entry.finding.rule), *_subject(entry))
-    return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+# Findings as plain lines, and the totals of a lint.
 
 
-def _subject(entry: ReportEntry) -> tuple[str, ...]:
-    """Return the object without what an environment changes of it, or else the file; and the pointer."""
-    names = {(one.api_version.rpartition("/")[0], one.kind, one.name) for one in entry.objects}
-    if len(names) != 1:
-        values = () if names else find_wrong_values(entry.finding.message)
-        return ("file", entry.finding.location.file, *entry.pointers[:1], *values)
-    # An overlay may set the namespace, so it distinguishes objects only where there are no overlays.
-    namespace = "" if entry.environments else entry.objects[0].namespace
-    return ("object", *names.pop(), namespace, entry.finding.pointer)
+def format_findings(findings: Iterable[Finding]) -> str:
+    """Return one line for each finding, with all its environments, followed by its related locations."""
+    lines: list[str] = []
+    for entry in group_findings(findings):
+        finding = entry.finding
+        lines.append(f"{finding.location}: {finding.severity.value}: {entry.message} [{finding.rule}]")
+        lines += [f"    {related.location}: {related.message}" for related in finding.related]
+    return "".join(f"{visible(line)}\n" for line in lines)
+
+
+def count_severities(findings: Iterable[Finding]) -> str:
+    """Return `2 errors, 1 warning`; empty without findings. One in several environments counts once, as in a lint."""
+    return _format_counts(Counter(entry.finding.severity for entry in group_findings(findings)))
+
+
+def _format_counts(counts: Counter[Severity]) -> str:
+    return ", ".join(pluralize(counts[severity], severity.value) for severity in Severity if counts[severity])
+
+
+def summarize(report: Report) -> str:
+    """Return the last line of a lint, without a newline: what was checked and how much was found."""
+    counts: Counter[Severity] = Counter()
+    for (_, severity), count in count_entries(report).items():
+        counts[severity] += count
+    found = _format_counts(counts) or "nothing found"
+    suppressed = count_suppressed_entries(report).total()
+    share = f"{report.shard.shard}: " if report.shard else ""
+    parts = [f"{share}{describe_scope(report)}: {found}"]
+    parts += [f"{suppressed} suppressed"] if suppressed else []
+    # How many files were not read, and why: `3 skipped (2 hidden, 1 Helm chart)`.
+    reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(report.skipped.items()))
+    parts += [f"{sum(report.skipped.values())} skipped ({reasons})"] if reasons else []
+    return "; ".join(parts)
+
+
+def list_taken(report: Report) -> list[tuple[str, str, str]]:
+    """Return the path of each file, what it was taken for, and why; those that are judged as they are if asked for."""
+    return [
+        (path, sort, why)
+        for path, (sort, why) in sorted(report.taken.items())
+        if report.explain_files or sort != "object"
+    ]
+
+
+def describe_files(report: Report) -> str:
+    """Return a line for each file: its path, what it was taken for, and why."""
+    return "".join(f"{visible(f'{path}: {sort}: {why}')}\n" for path, sort, why in list_taken(report))
+
+
+def describe_scope(report: Report) -> str:
+    """Return what was checked: `214 objects of 120 files in 3 environments checked by 131 rules`."""
+    environments = len([name for name in report.environments if name])
+    within = f" in {pluralize(environments, 'environment')}" if environments else ""
+    rules = f" by {pluralize(len(report.rules), 'rule')}" if report.rules else ""
+    files = f" of {pluralize(report.files, 'file')}"
+    return f"{pluralize(report.objects, 'object')}{files}{within} checked{rules}"
+
+
+def count_rules(report: Report) -> str:
+    """Return how often each rule found something, the most frequent first, one line for each rule."""
+    counts = {(rule, severity.value): count for (rule, severity), count in count_entries(report).items()}
+    counts |= {(rule, "suppressed"): count for rule, count in count_suppressed_entries(report).items()}
+    ranks = [*(severity.value for severity in Severity), "suppressed"]
+    rows = sorted(counts.items(), key=lambda row: (-row[1], ranks.index(row[0][1]), row[0][0]))
+    digits = max((len(str(count)) for count in counts.values()), default=0)
+    width = max((len(severity) for _, severity in counts), default=0)
+    return "".join(f"{count:>{digits}}  {severity:<{width}}  {visible(rule)}\n" for (rule, severity), count in rows)
+
+
+def pluralize(count: int, noun: str) -> str:
+    """Return `1 object`, `2 objects`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"

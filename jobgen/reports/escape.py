@@ -36,7 +36,7 @@ def dump_json(document: object, indent: int | None = 2) -> str:
     text = json.dumps(document, ensure_ascii=False, indent=indent)
     if text.isascii():
         return text.replace("\x7f", r"\u007f")
-    return _INVISIBLE.sub(_escape, _SURROGATE.sub(_escape_twice, text))
+    return _INVISIBLE.sub(_escape, _SURROGATE.sub(lambda match: rf"\{_escape(match)}", text))
 
 
 def dump_json_list(items: Iterable[object], indent: str = "  ") -> str:
@@ -52,10 +52,6 @@ def escape_surrogates(text: str) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     return rf"\u{ord(match[0]):04x}"
-
-
-def _escape_twice(match: re.Match[str]) -> str:
-    return rf"\{_escape(match)}"
 
 
 def markdown_text(text: str) -> str:
@@ -86,13 +82,11 @@ def relative_path(file: str) -> str:
 @lru_cache(4096)
 def file_uri(file: str) -> str:
     """Return a URI reference: relative to the root of the repository, or absolute if the file name is."""
-    path = quote(_encode(relative_path(file)), safe="/")
+    name = relative_path(file)
+    try:
+        encoded = name.encode("utf-8", "surrogateescape")  # the bytes of the file system
+    except UnicodeEncodeError:
+        encoded = name.encode("utf-8", "surrogatepass")
+    path = quote(encoded, safe="/")
     # Two slashes at the start would be read as a host name.
     return f"file:///{path.lstrip('/')}" if path.startswith("/") else path
-
-
-def _encode(file: str) -> bytes:
-    try:
-        return file.encode("utf-8", "surrogateescape")  # the bytes of the file system
-    except UnicodeEncodeError:
-        return file.encode("utf-8", "surrogatepass")

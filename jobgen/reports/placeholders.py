@@ -27,7 +27,6 @@ VALUE_RULES = frozenset(
     invalid-volume-path malformed-image missing-main-container template-text unfilled-placeholder unknown-enum-value
     unsupported-value wrong-type yaml-syntax""".split()
 )
-_MAX_RELATED = 5
 
 _Found: TypeAlias = "tuple[str, Finding]"
 """A placeholder, and the finding about it."""
@@ -53,10 +52,18 @@ def group_placeholders(
             left.append(finding)
     grouped: dict[Finding, list[Finding]] = {}
     for several in by_file.values():
-        if len(several) == 1 and _is_explained(several[0][1]):
-            left.append(several[0][1])
+        first = several[0][1]
+        # These say themselves that a single value is a placeholder.
+        is_mild = first.rule == "malformed-image" and first.severity is not Severity.ERROR
+        if len(several) == 1 and (is_mild or first.rule == "template-text"):
+            left.append(first)
             continue
-        for group in _split_groups(several):
+        # The whole file is one finding if it is refused, else each placeholder is one.
+        is_refused = any(finding.rule != RULE for _, finding in several)
+        groups: dict[str, list[_Found]] = {}
+        for token, finding in several:
+            groups.setdefault("" if is_refused else token, []).append((token, finding))
+        for group in groups.values():
             grouped[_report(group)] = [finding for _, finding in group]
     return left, grouped
 
@@ -80,28 +87,11 @@ def _find_braces(finding: Finding, read_lines: Callable[[str], list[str]]) -> st
     return match[1] if match else ""
 
 
-def _is_explained(finding: Finding) -> bool:
-    """Return True if the finding itself says that a single value is a placeholder."""
-    return finding.rule == "template-text" or (
-        finding.rule == "malformed-image" and finding.severity is not Severity.ERROR
-    )
-
-
-def _split_groups(several: list[_Found]) -> Iterable[list[_Found]]:
-    """Return the groups that are one finding each: the whole file if it is refused, else each placeholder."""
-    if any(finding.rule != RULE for _, finding in several):
-        return [several]
-    groups: dict[str, list[_Found]] = {}
-    for found in several:
-        groups.setdefault(found[0], []).append(found)
-    return groups.values()
-
-
 def _report(several: list[_Found]) -> Finding:
     ordered = sorted(several, key=lambda found: found[1].location)
     first = ordered[0][1]
     others = {finding.location: token for token, finding in ordered if finding.location != first.location}
-    related = tuple(Related(location, f"`{token}`") for location, token in [*others.items()][:_MAX_RELATED])
+    related = tuple(Related(location, f"`{token}`") for location, token in [*others.items()][:5])
     causes = {finding.rule for _, finding in several} - {RULE}
     if not causes:
         return first._replace(related=related)

@@ -9,9 +9,9 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from jobgen.model.builtin_rules import canonical_rule_name
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Finding, Severity
-from jobgen.model.rule_names import canonical_rule_name
 
 _OFF = "off"
 
@@ -120,21 +120,22 @@ def parse_severities(settings: Mapping[str, Node], today: str = "") -> Severitie
     """
     rules: Any = untraced(settings.get("rules", {}))
     categories: Any = untraced(settings.get("categories", {}))
-    exceptions: Any = settings.get("exceptions", ())
+    entries: Any = settings.get("exceptions", ())
+
+    def parse(value: Any) -> tuple[SeveritySetting, ...]:
+        entries = [entry if isinstance(entry, dict) else {"severity": entry} for entry in _as_list(value)]
+        return tuple(_parse_setting(entry) for entry in entries if not is_expired(entry, today))
+
+    exceptions: dict[str, list[SeverityException]] = {}
+    for each in (parse_exception(entry) for entry in entries if not is_expired(entry, today)):
+        exceptions.setdefault(each.rule, []).append(each)
     # A rule's current name outranks a former one.
     ordered = sorted(rules, key=lambda name: canonical_rule_name(name) == name)
     return Severities(
-        {canonical_rule_name(name): _parse_rule(rules[name], today) for name in ordered},
-        {name: _parse_rule(value, today) for name, value in categories.items()},
-        _group(parse_exception(each) for each in exceptions if not is_expired(each, today)),
+        {canonical_rule_name(name): parse(rules[name]) for name in ordered},
+        {name: parse(value) for name, value in categories.items()},
+        {rule: tuple(several) for rule, several in exceptions.items()},
     )
-
-
-def _group(exceptions: Iterable[SeverityException]) -> dict[str, tuple[SeverityException, ...]]:
-    found: dict[str, list[SeverityException]] = {}
-    for each in exceptions:
-        found.setdefault(each.rule, []).append(each)
-    return {rule: tuple(several) for rule, several in found.items()}
 
 
 def is_expired(entry: Mapping[str, Any], today: str) -> bool:
@@ -167,11 +168,6 @@ def parse_temporary(name: Node, block: Any) -> SeverityException:
     entry: Any = untraced(block)
     rule = canonical_rule_name(str(value_of(name)))
     return SeverityException(rule, _parse_setting(entry), entry.get("reason", ""), "", entry["expires"])
-
-
-def _parse_rule(value: Any, today: str) -> tuple[SeveritySetting, ...]:
-    entries = [entry if isinstance(entry, dict) else {"severity": entry} for entry in _as_list(value)]
-    return tuple(_parse_setting(entry) for entry in entries if not is_expired(entry, today))
 
 
 def _as_list(value: Any) -> list[Any]:

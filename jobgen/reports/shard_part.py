@@ -30,7 +30,6 @@ class ShardPart(NamedTuple):
     results: str
     """What the run found, packed."""
     show_suppressed: bool = False
-    """Whether the report shows suppressed findings."""
 
     def to_plain(self) -> dict[str, object]:
         """Return the JSON of a report."""
@@ -44,12 +43,7 @@ class ShardPart(NamedTuple):
 
 
 def parse_part(plain: object) -> ShardPart:
-    """Return the share that a report names.
-
-    Raises:
-        BrokenPartError: It names none.
-
-    """
+    """Return the share that a report names, or raise a BrokenPartError."""
     if not isinstance(plain, dict):
         raise BrokenPartError("it is not the report of a shard; run `jobgen lint` or `jobgen test` with `--shard`")
     results, fail_on, shows = plain.get("results"), plain.get("failOn"), plain.get("showSuppressed")
@@ -71,12 +65,7 @@ def pack(data: object) -> str:
 
 
 def parse_json(text: bytes, most: int = MAX_VALUES) -> Any:
-    """Return JSON data.
-
-    Raises:
-        BrokenPartError: The text is anything else, or has more values than this.
-
-    """
+    """Return JSON data, or raise a BrokenPartError if the text is anything else, or has more values than this."""
     if count_values(text) > most:
         raise BrokenPartError(f"the reports have more than {MAX_VALUES:,} values; lint fewer files at once")
     try:
@@ -91,12 +80,7 @@ def count_values(text: bytes) -> int:
 
 
 def unpack(text: str, most: int = MAX_VALUES) -> tuple[Any, int]:
-    """Return the data that `pack` packed, and how many values it can have; with more than `most`, it is rejected.
-
-    Raises:
-        BrokenPartError: The text is anything else, or too large.
-
-    """
+    """Return the data that `pack` packed, and how many values it can have, or raise a BrokenPartError."""
     import base64
     import zlib
 

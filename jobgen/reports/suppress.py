@@ -11,15 +11,61 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from jobgen.model.builtin_rules import LIMIT_RULES, UNREADABLE_RULES
+from jobgen.model.builtin_rules import LIMIT_RULES, UNREADABLE_RULES, canonical_rule_name, find_similar_rule
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar
 from jobgen.model.finding import Finding, Fix, Severity, TextEdit
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_SUPPRESSIONS
-from jobgen.model.rule_names import canonical_rule_name, find_similar_rule
 from jobgen.model.suggest import did_you_mean
-from jobgen.reports.coverage import Coverage
+from jobgen.repo.root import LAYER_FOLDERS, SETTINGS
 from jobgen.yamlio.read import read
+
+# What a lint checked: a suppression or a baseline entry is obsolete only if all it could apply to was checked.
+
+NO_SCHEMA_RULES = frozenset(("broken-schema", "kind-without-crd", "missing-schema", "old-api-version"))
+"""Rules whose findings mean that an object was not compared with a schema; its other checks ran."""
+
+HIDING_RULES = NO_SCHEMA_RULES | {"internal-error", "policy-not-evaluated", "too-many-errors", "wrong-type"}
+"""Rules whose findings mean that other checks of the same object did not run."""
+
+_LAYERS = (*(f"{folder}/" for folder in LAYER_FOLDERS), SETTINGS)
+
+
+class Coverage(NamedTuple):
+    """What a lint checked."""
+
+    complete: bool
+    """Whether settings, overlays, kinds and policies are valid, and every environment was checked."""
+    files: frozenset[str] = frozenset()
+    """Files in which an object was not checked, or not by every check."""
+    rules: frozenset[str] = frozenset()
+    """Rules that did not run, or not everywhere."""
+    cross_file: frozenset[str] = frozenset()
+    """Rules that compare objects of several files."""
+    without_schema: frozenset[str] = frozenset()
+    """Objects that were not compared with a schema, as a baseline names them, and their files."""
+    schema_rules: frozenset[str] = frozenset()
+
+    def includes(self, file: str, rule: str, obj: str = "") -> bool:
+        """Return True if everything was checked in which a rule could find something in a file, or in an object.
+
+        Without a file, the object may be in any file.
+        """
+        if not self.complete or rule in self.rules or file in self.files:
+            return False
+        if not self.without_schema.isdisjoint((file, obj)):
+            return False
+        if self.without_schema and file.startswith(_LAYERS) and rule in self.schema_rules:
+            return False
+        # A value of a layer, or a comparison of jobs, may lead to findings in any file.
+        return not self.files or (bool(file) and not file.startswith(_LAYERS) and rule not in self.cross_file)
+
+
+def join_coverage(parts: Iterable[Coverage]) -> Coverage:
+    """The coverage of several lints together."""
+    complete, *others = zip(*parts, strict=True)
+    return Coverage(all(complete), *(frozenset[str]().union(*several) for several in others))
+
 
 _MARKER = lazy_pattern(r"#[ \t]*jobgen(?![\w./])", re.IGNORECASE)
 # A directive. Without the colon it is prose, unless a rule follows.
@@ -65,21 +111,19 @@ def parse_suppressions(content: bytes, file: str) -> tuple[list[Suppression], li
     found: list[Suppression] = []
     errors: list[Finding] = []
     scalars: list[Location] | None = None
-    content_lines = (number for number, line in enumerate(lines) if not _is_comment(line) and line.strip() != "---")
-    top = next(content_lines, len(lines))
-    targets = _next_content_lines(lines)
+    content_lines = [number for number, line in enumerate(lines, 1) if not _is_comment(line)]
+    top = next((number for number in content_lines if lines[number - 1].strip() != "---"), len(lines) + 1)
     for number, line in enumerate(lines, 1):
         match = _COMMENT.search(line)
         if match is None:
             continue
         if scalars is None:
-            scalars = sorted(
-                location
-                for document in read(content, file, traced=True).documents
-                for location in _find_scalars(document.data)
-            )
+            documents = read(content, file, traced=True).documents
+            scalars = sorted(location for document in documents for location in _find_scalars(document.data))
         location = Location(file, number, match.start() + 1, number, len(line.rstrip()) + 1)
-        if _is_inside(location, scalars):
+        # Text in a scalar is not a comment. Scalars do not overlap, except for aliases.
+        at = bisect_right(scalars, (number, location.column), key=lambda scalar: (scalar.line, scalar.column))
+        if at and (number, location.column) < (scalars[at - 1].end_line, scalars[at - 1].end_column):
             continue
         if len(found) + len(errors) >= MAX_SUPPRESSIONS:
             message = (
@@ -89,40 +133,36 @@ def parse_suppressions(content: bytes, file: str) -> tuple[list[Suppression], li
             errors.append(_finding("malformed-suppression", message, location))
             break
         alone = not line[: match.start()].strip()
-        directive, arguments = (match[1] or "").lower(), _ARGUMENTS.match(match[3].strip())
-        whole_file = directive == "ignore-file"
-        error = _find_directive_error(match[1], match[2])
-        if not error:
-            at_top = alone and whole_file and number - 1 <= top
-            error = _find_error(arguments, whole_file=whole_file, at_top=at_top)
+        arguments = _ARGUMENTS.match(match[3].strip())
+        error = _find_error(match[1], match[2], arguments, at_top=alone and number <= top)
         if error:
             errors.append(_finding("malformed-suppression", error, location))
         elif arguments:
-            target = 0 if whole_file else targets[number - 1] if alone else number
+            # A comment on a line of its own is about the next line that is neither empty nor a comment.
+            below = bisect_right(content_lines, number)
+            target = content_lines[below] if alone and below < len(content_lines) else number
             names = tuple(name.strip() for name in arguments[1].split(","))
-            found.append(Suppression(location, names, target, arguments[3] or "", arguments[2] or ""))
+            line_number = 0 if match[1].lower() == "ignore-file" else target
+            found.append(Suppression(location, names, line_number, arguments[3] or "", arguments[2] or ""))
     return found, errors
 
 
-def _find_directive_error(directive: str | None, without_colon: str | None) -> str:
-    """Return what is wrong with the word after `jobgen:`, or with the missing colon; empty if it is a directive."""
-    if directive is not None and directive.lower() in _DIRECTIVES:
-        return ""
-    if without_colon is not None:
-        return f"the comment has no colon after `jobgen`, so it is ignored; {_SYNTAX}"
-    hint = did_you_mean(directive or "", list(_DIRECTIVES)) or f"; {_SYNTAX}"
-    return f"`{directive}` is not a directive of jobgen, so the comment is ignored{hint}"
-
-
-def _find_error(arguments: re.Match[str] | None, *, whole_file: bool, at_top: bool) -> str:
+def _find_error(
+    directive: str | None, without_colon: str | None, arguments: re.Match[str] | None, *, at_top: bool
+) -> str:
     """Return why a comment suppresses nothing; empty if it is valid."""
+    if directive is None or directive.lower() not in _DIRECTIVES:
+        if without_colon is not None:
+            return f"the comment has no colon after `jobgen`, so it is ignored; {_SYNTAX}"
+        hint = did_you_mean(directive or "", list(_DIRECTIVES)) or f"; {_SYNTAX}"
+        return f"`{directive}` is not a directive of jobgen, so the comment is ignored{hint}"
     if arguments is None or not arguments[1].strip():
         return f"the comment names no rule; {_SYNTAX}"
     if not (arguments[3] or "").strip():
         return f"the comment has no reason, so it is ignored; {_SYNTAX}"
     if arguments[2] and not is_date(arguments[2]):
         return f"`until={arguments[2]}` is not a date like `2027-01-31`, so the comment is ignored"
-    if whole_file and not at_top:
+    if directive.lower() == "ignore-file" and not at_top:
         return "`ignore-file` is valid only in the comments at the top of a file, so this comment is ignored"
     return ""
 
@@ -131,17 +171,6 @@ def _is_comment(line: str) -> bool:
     """Return True if a line is empty or a comment."""
     text = line.lstrip()
     return not text or text.startswith("#")
-
-
-def _next_content_lines(lines: Sequence[str]) -> list[int]:
-    """For each line, the number of the next one that is neither empty nor a comment; its own if there is none."""
-    found: list[int] = []
-    content = 0
-    for number in range(len(lines), 0, -1):
-        found.append(content or number)
-        if not _is_comment(lines[number - 1]):
-            content = number
-    return found[::-1]
 
 
 def _find_scalars(tree: Node) -> Iterator[Location]:
@@ -155,15 +184,6 @@ def _find_scalars(tree: Node) -> Iterator[Location]:
             yield from _find_scalars(value)
     elif isinstance(tree, (TracedScalar, TracedKey)):
         yield tree.location
-
-
-def _is_inside(comment: Location, scalars: Sequence[Location]) -> bool:
-    """Return True if a scalar contains the comment; scalars are sorted and do not overlap, except for aliases."""
-    at = bisect_right(scalars, (comment.line, comment.column), key=lambda scalar: (scalar.line, scalar.column))
-    if not at:
-        return False
-    last = scalars[at - 1]
-    return (comment.line, comment.column) < (last.end_line, last.end_column)
 
 
 def apply_suppressions(
@@ -186,7 +206,13 @@ def apply_suppressions(
             kept.append(finding)
         elif finding.rule in mandatory or is_unreadable(finding):
             kept.append(finding)
-            message = _explain_mandatory(finding.rule, mandatory)
+            if finding.rule not in mandatory:
+                message = f"`{finding.rule}` means that the file was not read, so it cannot be suppressed; fix the file"
+            elif finding.rule in LIMIT_RULES:
+                advice = "so a comment cannot suppress it; ask for an exception in jobgen.yaml"
+                message = f"`{finding.rule}` is a limit of others, {advice}"
+            else:
+                message = f"`{finding.rule}` is mandatory in this repository and cannot be suppressed"
             errors.append(_finding("mandatory-suppressed", message, suppressing.location, Severity.ERROR))
         else:
             suppressed.append(SuppressedFinding(finding, suppressing))
@@ -195,14 +221,6 @@ def apply_suppressions(
             message = f"whether `{comment.until}` has passed is unknown without a commit; set the date with `--today`"
             errors.append(_finding("unknown-current-date", message, comment.location, Severity.WARNING))
     return kept, suppressed, list(dict.fromkeys(errors))
-
-
-def _explain_mandatory(rule: str, mandatory: frozenset[str]) -> str:
-    if rule not in mandatory:
-        return f"`{rule}` means that the file was not read, so it cannot be suppressed; fix the file"
-    if rule in LIMIT_RULES:
-        return f"`{rule}` is a limit of others, so a comment cannot suppress it; ask for an exception in jobgen.yaml"
-    return f"`{rule}` is mandatory in this repository and cannot be suppressed"
 
 
 def is_unreadable(finding: Finding) -> bool:
@@ -272,10 +290,6 @@ def write_rules(comment: Suppression, rules: Iterable[str] = ()) -> Fix:
 
 
 def _finding(
-    rule: str,
-    message: str,
-    location: Location,
-    severity: Severity = Severity.WARNING,
-    fix: Fix | None = None,
+    rule: str, message: str, location: Location, severity: Severity = Severity.WARNING, fix: Fix | None = None
 ) -> Finding:
     return Finding(rule, "meta", severity, message, location, fix=fix)

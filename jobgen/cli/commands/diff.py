@@ -13,7 +13,7 @@ from jobgen.api.errors import JobgenError
 from jobgen.cli.complete import complete_folders, complete_revisions
 from jobgen.cli.options import env_option, no_cache_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result, to_result, write_files
-from jobgen.reports.summary import count_severities, format_findings
+from jobgen.reports.entries import count_severities, format_findings
 
 
 def _parse_outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> list[tuple[str, str]]:

@@ -8,25 +8,19 @@ import shlex
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
 from jobgen import __version__
 from jobgen.cli.doctor import NOTE, OK, PROBLEM, Check, machine, repository
-from jobgen.cli.doctor.config_files import HOOKS, ConfigFiles, find_other_versions, read_config_files, report_unread
-from jobgen.cli.doctor.repository import check_gitops
-from jobgen.cli.result import ExitCode, Result
-from jobgen.cli.terminal import has_color, terminal_width
+from jobgen.cli.doctor.machine import HOOKS, ConfigFiles, find_other_versions, read_config_files, report_unread
+from jobgen.cli.result import ExitCode, Result, has_color, terminal_width
 from jobgen.rendering import config
-from jobgen.repo import layout
 from jobgen.repo.root import SETTINGS, find_root
+from jobgen.reports.entries import pluralize
 from jobgen.reports.escape import visible
-from jobgen.reports.summary import pluralize
-from jobgen.yamlio.read import read
 
 _COLORS = {OK: 32, NOTE: 33, PROBLEM: 31}
-_MIN_TEXT = 40
 
 
 @click.command("doctor")
@@ -45,7 +39,12 @@ def command(directory: Path, *, format_: str) -> Result:
         document = {"version": 1, "ok": not failed, "checks": listed}
         return Result(code, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
     lines = "".join(f"{line}\n" for line in _format_lines(checks, terminal_width(), color=has_color()))
-    return Result(code, lines, f"{_summarize(checks)}\n")
+    problems = [check for check in checks if check.status == PROBLEM]
+    # Without a job there is nothing to lint.
+    advice = problems or [check for check in checks if check.name == "jobs" and check.status == NOTE]
+    notes = pluralize(sum(1 for check in checks if check.status == NOTE), "note")
+    following = visible(advice[0].next) if advice else "jobgen lint"
+    return Result(code, lines, f"{pluralize(len(problems), 'problem')}, {notes}; next: {following}\n")
 
 
 def _format_lines(checks: Sequence[Check], width: int | None, *, color: bool) -> Iterator[str]:
@@ -56,36 +55,28 @@ def _format_lines(checks: Sequence[Check], width: int | None, *, color: bool) ->
     for check in checks:
         state = f"{check.status:<{states}}"
         shown = f"\033[{_COLORS[check.status]}m{state}\033[0m" if color else state
-        first, *rest = _wrap(visible(check.found), width, len(indent))
+        texts = [visible(check.found)]
+        if width is not None:
+            room = max(width - len(indent), 40)
+            texts = textwrap.wrap(texts[0], room, break_long_words=False, break_on_hyphens=False) or [""]
+        first, *rest = texts
         yield f"{shown}  {check.name:<{names}}  {first}"
         yield from (f"{indent}{line}" for line in rest)
         if check.next:
             yield f"{indent}→ {visible(check.next)}"
 
 
-def _wrap(text: str, width: int | None, indent: int) -> list[str]:
-    if width is None:
-        return [text]
-    return textwrap.wrap(text, max(width - indent, _MIN_TEXT), break_long_words=False, break_on_hyphens=False) or [""]
-
-
-def _summarize(checks: Sequence[Check]) -> str:
-    problems = [check for check in checks if check.status == PROBLEM]
-    notes = sum(1 for check in checks if check.status == NOTE)
-    # Without a job there is nothing to lint.
-    advice = problems or [check for check in checks if check.name == "jobs" and check.status == NOTE]
-    counts = f"{pluralize(len(problems), 'problem')}, {pluralize(notes, 'note')}"
-    return f"{counts}; next: {visible(advice[0].next) if advice else 'jobgen lint'}"
-
-
 def run_checks(directory: Path, environ: Mapping[str, str]) -> list[Check]:
     """Return what was found, in the order of the report."""
     root = find_root(directory.resolve())
-    files, failed = _read_files(directory, root)
-    checks = [
-        *_guard("jobgen", lambda: [machine.check_jobgen()]),
-        *_guard("repository", lambda: _check_repository(directory, root)),
-    ]
+    files, failed = ConfigFiles(directory, "", {}, {}), list[Check]()
+    try:
+        files = read_config_files(root) if root else files
+    except OSError as error:
+        found = f"{error.filename} cannot be read: {error.strerror}"
+        failed = [Check("CI", found, PROBLEM, f"ls -ld {shlex.quote(str(error.filename))}")]
+    checks = _guard("jobgen", lambda: [machine.check_jobgen()])
+    checks += _guard("repository", lambda: _check_repository(directory, root))
     checks += _guard("cache", lambda: [machine.check_cache(directory)])
     if root:
         checks += _guard("git", lambda: [machine.check_git(root)])
@@ -93,19 +84,6 @@ def run_checks(directory: Path, environ: Mapping[str, str]) -> list[Check]:
     checks += _guard("programs", lambda: machine.check_programs(files.texts))
     checks += _guard("completion", lambda: [machine.check_completion(environ)])
     return checks
-
-
-def _read_files(directory: Path, root: Path | None) -> tuple[ConfigFiles, list[Check]]:
-    """Read the files of CI and hooks; return none and a line that says so if their folder cannot be read."""
-    nothing = ConfigFiles(directory, "", {}, {})
-    try:
-        return read_config_files(root) if root else nothing, []
-    except OSError as error:
-        found, command = (
-            f"{error.filename} cannot be read: {error.strerror}",
-            f"ls -ld {shlex.quote(str(error.filename))}",
-        )
-        return nothing, [Check("CI", found, PROBLEM, command)]
 
 
 def _guard(name: str, measure: Callable[[], Iterable[Check]]) -> list[Check]:
@@ -126,25 +104,18 @@ def _check_repository(directory: Path, root: Path | None) -> list[Check]:
     project = config.load(root)
     checks: dict[str, Callable[[], Iterable[Check]]] = {
         "settings": lambda: [repository.check_settings(root, project)],
-        "required-version": lambda: [repository.check_version(project, _read_settings(root))],
+        "required-version": lambda: [repository.check_version(root, project)],
         "environments": lambda: [repository.check_environments(project)],
         "jobs": lambda: [repository.check_jobs(root, project)],
         "policies": lambda: [repository.check_policies(root)],
         "teams": lambda: [repository.check_teams(project)],
         "operators": lambda: repository.check_clusters(project),
         "rendered tree": lambda: [repository.check_tree(root, project)],
-        "gitops": lambda: check_gitops(root, project),
+        "gitops": lambda: repository.check_gitops(root, project),
         "editor files": lambda: [repository.check_editor(root)],
     }
     here = Check("repository", str(root), facts={"root": str(root)})
     return [here, *(check for name, measure in checks.items() for check in _guard(name, measure))]
-
-
-def _read_settings(root: Path) -> Mapping[str, Any]:
-    """The settings as they are written, also if they have errors."""
-    file = layout.read_settings(root)
-    documents = read(file.content, file.path).documents if file and not file.finding else ()
-    return next((each.data for each in documents if isinstance(each.data, dict)), {})
 
 
 def _check_ci(files: ConfigFiles) -> Check:

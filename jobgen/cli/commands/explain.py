@@ -7,7 +7,7 @@ import shlex
 import signal
 import subprocess
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
@@ -21,12 +21,11 @@ from jobgen.api.project import ProjectPath
 from jobgen.cli.complete import complete_jobs_and_rules
 from jobgen.cli.options import env_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
-from jobgen.explanation.explain import ClusterChange, ExplainedField, ValueSource
+from jobgen.explanation.explain import ExplainedField, ValueSource
 from jobgen.model.data import Location
+from jobgen.reports.entries import count_severities, format_findings
 from jobgen.reports.escape import visible
-from jobgen.reports.summary import count_severities, format_findings
 
-_PAGER = "less -FRX"
 _LESS = "FRX"
 """Options of less: end if it fits on the screen, show colors, and leave the text there."""
 _SIGNALED = 128
@@ -74,27 +73,21 @@ def explain_name(
     if found.failed:
         message = f"{count_severities(found.findings)}; nothing can be explained"
         return error_result(ExitCode.ERRORS, message, findings)
-    return Result(ExitCode.OK, _to_json(found) if format_ == "json" else _to_text(found), findings)
-
-
-def _to_text(found: Explanation) -> str:
+    if format_ == "json":
+        return Result(ExitCode.OK, json.dumps(_to_plain(found), ensure_ascii=False, indent=2) + "\n", findings)
     if found.rule:
-        return _format_rule(found.rule)
-    groups = [(env, list(fields)) for env, fields in groupby(found.fields, key=lambda field: field.environment)]
-    blocks = []
-    for env, fields in groups:
+        return Result(ExitCode.OK, _format_rule(found.rule), findings)
+    blocks: list[str] = []
+    for env, fields in groupby(found.fields, key=lambda field: field.environment):
         heading = f"# {env}\n" if len(found.environments) > 1 else ""
         blocks.append(heading + "".join(line for field in fields for line in _format_field(field)))
-    if found.changes:
-        blocks.append("".join(_format_change(change) for change in found.changes))
-    return "\n".join(blocks)
-
-
-def _format_change(change: ClusterChange) -> str:
-    where = f" in {change.environment}" if change.environment else ""
-    written = f" ({change.location})" if change.location else ""
-    action = f"{change.action} {change.field}".rstrip()
-    return visible(f"in the cluster{where}, policy {change.policy}{written} {action}") + "\n"
+    changes = ""
+    for change in found.changes:
+        where = f" in {change.environment}" if change.environment else ""
+        written = f" ({change.location})" if change.location else ""
+        action = f"{change.action} {change.field}".rstrip()
+        changes += visible(f"in the cluster{where}, policy {change.policy}{written} {action}") + "\n"
+    return Result(ExitCode.OK, "\n".join([*blocks, changes] if changes else blocks), findings)
 
 
 def _format_field(field: ExplainedField) -> Iterator[str]:
@@ -131,35 +124,28 @@ def _format_rule(rule: RuleExplanation) -> str:
     return "\n".join(map(visible, "\n".join(parts).split("\n")))
 
 
-def _to_json(found: Explanation) -> str:
-    document: dict[str, object] = {"version": 1}
+def _to_plain(found: Explanation) -> dict[str, object]:
     if found.rule:
         rule = {**found.rule._asdict(), "severity": found.rule.severity.value}
-        document["rule"] = {name: value for name, value in rule.items() if name != "former_names"}
-    else:
-        document["fields"] = [_field_to_json(field) for field in found.fields]
-        if found.changes:
-            document["changes"] = [_change_to_json(change) for change in found.changes]
-    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
-
-
-def _change_to_json(change: ClusterChange) -> dict[str, object]:
-    known = {name: value for name, value in change._asdict().items() if name != "location"}
-    return {**known, **_location_to_json(change.location)}
-
-
-def _field_to_json(field: ExplainedField) -> dict[str, object]:
-    explained: dict[str, object] = {
-        "env": field.environment,
-        "field": field.field,
-        "value": field.value,
-        "chain": [_source_to_json(source) for source in field.sources],
-    }
-    if field.rendered is not None:
-        explained["rendered"] = [rendered._asdict() for rendered in field.rendered]
-    if field.mutated:
-        explained["mutated"] = [{"field": place, **_source_to_json(source)} for place, source in field.mutated]
-    return explained
+        return {"version": 1, "rule": {name: value for name, value in rule.items() if name != "former_names"}}
+    fields: list[dict[str, object]] = []
+    for field in found.fields:
+        explained: dict[str, object] = {
+            "env": field.environment,
+            "field": field.field,
+            "value": field.value,
+            "chain": [_source_to_json(source) for source in field.sources],
+        }
+        if field.rendered is not None:
+            explained["rendered"] = [rendered._asdict() for rendered in field.rendered]
+        if field.mutated:
+            explained["mutated"] = [{"field": place, **_source_to_json(source)} for place, source in field.mutated]
+        fields.append(explained)
+    changes: list[dict[str, object]] = []
+    for change in found.changes:
+        known = {name: value for name, value in change._asdict().items() if name != "location"}
+        changes.append({**known, **_location_to_json(change.location)})
+    return {"version": 1, "fields": fields, **({"changes": changes} if changes else {})}
 
 
 def _source_to_json(source: ValueSource) -> dict[str, object]:
@@ -174,57 +160,50 @@ def _location_to_json(location: Location | None) -> dict[str, object]:
 def show_paged(text: str, environ: Mapping[str, str]) -> bool:
     """Show a text that is longer than the screen in a pager; return whether it was shown."""
     command = find_pager(environ)
-    if not command or fits_screen(text):
+    columns, lines = get_terminal_size()
+    needed = sum(max(1, -(-len(line) // max(columns, 1))) for line in text.splitlines())
+    # The screen also shows the prompt.
+    if not command or needed < lines:
         return False
     # A signal before the pager is known would leave it without an owner. Ctrl-C is for the pager.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        return _run_pager(command, text, environ, mask)
-    finally:
-        signal.signal(signal.SIGINT, previous)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
-
-def _run_pager(command: list[str], text: str, environ: Mapping[str, str], mask: Iterable[int]) -> bool:
     def restore_signals() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     try:
-        pager = subprocess.Popen(  # noqa: S603 -- the user's own program
-            command,
-            stdin=subprocess.PIPE,
-            env={"LESS": _LESS, **environ},
-            preexec_fn=restore_signals,  # noqa: PLW1509 -- there are no threads
-        )
-    except (OSError, subprocess.SubprocessError):
-        return False
-    try:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        # Who ends the pager has read enough.
-        with suppress(BrokenPipeError):
-            pager.communicate(text.encode("utf-8", "surrogateescape"))
+        try:
+            pager = subprocess.Popen(  # noqa: S603 -- the user's own program
+                command,
+                stdin=subprocess.PIPE,
+                env={"LESS": _LESS, **environ},
+                preexec_fn=restore_signals,  # noqa: PLW1509 -- there are no threads
+            )
+        except (OSError, subprocess.SubprocessError):
+            return False
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            # Who ends the pager has read enough.
+            with suppress(BrokenPipeError):
+                pager.communicate(text.encode("utf-8", "surrogateescape"))
+        finally:
+            if pager.poll() is None:
+                pager.terminate()
+            pager.wait()
     finally:
-        if pager.poll() is None:
-            pager.terminate()
-        pager.wait()
+        signal.signal(signal.SIGINT, previous)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     # One that fails may have shown nothing. Codes above 128 are those of signals, with which a user ends it.
     return not 0 < pager.returncode < _SIGNALED
 
 
 def find_pager(environ: Mapping[str, str]) -> list[str]:
     """Return the words of the pager command; none if the user wants no pager."""
-    named = next((environ[name] for name in ("JOBGEN_PAGER", "PAGER") if name in environ), _PAGER)
+    named = next((environ[name] for name in ("JOBGEN_PAGER", "PAGER") if name in environ), "less -FRX")
     try:
         words = shlex.split(named)
     except ValueError:
         return []
     return [] if words == ["cat"] else words
-
-
-def fits_screen(text: str) -> bool:
-    """Return True if a text has fewer lines than the screen, which also shows the prompt."""
-    columns, lines = get_terminal_size()
-    needed = sum(max(1, -(-len(line) // max(columns, 1))) for line in text.splitlines())
-    return needed < lines

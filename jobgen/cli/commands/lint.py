@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,11 @@ import click
 
 from jobgen.cli.complete import complete_files, complete_revisions
 from jobgen.cli.options import env_option, fsync_option, no_cache_option, shard_option, today_option
-from jobgen.cli.result import Result
-from jobgen.cli.run_lint import BASELINE, run_lint
+from jobgen.cli.pages import link_rules
+from jobgen.cli.result import Result, has_color, read_stdin, terminal_width
+from jobgen.cli.run_lint import BASELINE, lint_paths
 from jobgen.model.finding import Severity
-from jobgen.reports.formats import AUTO, FORMATS
+from jobgen.reports.formats import AUTO, FORMATS, resolve
 
 
 @click.command("lint")
@@ -63,5 +65,16 @@ def command(directory: Path, /, paths: tuple[str, ...], envs: tuple[str, ...], f
     PATH is a file or folder, in this repository or anywhere else; `-` reads standard input. The default is the whole
     repository.
     """
-    options["fix"] = options["fix"] or ""
-    return run_lint(directory, paths, envs, format_, **options)
+    width = terminal_width()
+    return lint_paths(
+        directory,
+        paths,
+        envs,
+        format_=resolve(format_, os.environ),
+        stdin=read_stdin() if "-" in paths else None,
+        width=width or 120,
+        color=has_color(),
+        link=link_rules(os.environ, is_terminal=width is not None),
+        environ=os.environ,
+        **{**options, "fix": options["fix"] or ""},
+    )

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from jobgen.api.project import find_repository
-from jobgen.check.policy import ClusterFacts, Policies, PolicyEvaluator
+from jobgen.check.policy import ClusterFacts, PolicyEvaluator
 from jobgen.check.policy.expectations import Observed, find_differences, parse_expectations
-from jobgen.check.policy.parse import BINDING, MUTATING_BINDING, Policy, is_mutating, is_policy
+from jobgen.check.policy.parse import BINDING, MUTATING_BINDING, is_mutating, is_policy
 from jobgen.check.policy.policy_page import PolicyDocument, format_page
 from jobgen.cli.complete import complete_folders
 from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.model.data import Location, location_of, untraced, value_of
+from jobgen.model.data import location_of, untraced, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.pipeline.policies import PolicyFiles, load_policies, read_plain_documents
@@ -29,9 +29,9 @@ from jobgen.rendering.trace import Job, Tracer
 from jobgen.repo import layout
 from jobgen.repo.files import FileEntry, read_file
 from jobgen.repo.named_paths import find_manifests
+from jobgen.reports.entries import format_findings, pluralize
 from jobgen.reports.escape import visible
 from jobgen.reports.formats import junit
-from jobgen.reports.summary import format_findings, pluralize
 
 _ACTIONS = {Severity.ERROR: "Deny", Severity.WARNING: "Warn", Severity.INFO: "Audit"}
 
@@ -95,49 +95,45 @@ def run_cases(root: Path, directory: Path, folder: str | None, format_: str = "t
             "there are no test cases; add manifests with `# expect: <policy>` to policies/tests/",
         )
     project = config.load(root)
-    cases = [_run_case(entry, book, project) for entry in entries]
+    cases: list[tuple[str, list[str]]] = []
+    for entry in entries:
+        findings: list[Finding] = []
+        expected = parse_expectations(read_file(entry).content.decode("utf-8", "replace"))
+        observed = list(_check_file(entry, book, project, findings))
+        errors = [f"{finding.location}: {finding.message}" for finding in findings]
+        cases.append((entry.path, [*errors, *find_differences(expected, observed)]))
     lines = "".join(
-        f"{case.path}: {'FAILED' if case.errors else 'ok'}\n" + "".join(f"  {visible(line)}\n" for line in case.errors)
-        for case in cases
+        f"{path}: {'FAILED' if errors else 'ok'}\n" + "".join(f"  {visible(line)}\n" for line in errors)
+        for path, errors in cases
     )
     if format_ == "junit":
         lines = junit.render_tests("jobgen policy test", cases)
-    failed = sum(1 for case in cases if case.errors)
+    failed = sum(1 for _, errors in cases if errors)
     summary = f"{pluralize(len(cases), 'file')} tested: {f'{failed} failed' if failed else 'all ok'}\n"
-    untested = _find_untested(book, root, entries) if folder is None else ""
+    untested = ""
+    if folder is None:
+        folders = {PurePosixPath(entry.path).parent.name for entry in entries}
+        own = {file.path for file in layout.read_own_policies(root)}
+        validating = {policy.name for policy, _ in book.policies.policies}
+        untested = "".join(
+            f"{path}: policy `{name}` has no test cases; add some to policies/tests/{name}/\n"
+            for name, path in book.files.items()
+            if name in validating and path in own and not folders & {name, PurePosixPath(path).stem}
+        )
     return Result(ExitCode.ERRORS if failed else ExitCode.OK, lines, untested + summary)
 
 
-class PolicyTestCase(NamedTuple):
-    """A file of test cases, and where its findings are not as expected."""
-
-    path: str
-    errors: list[str]
-
-
-def _run_case(entry: FileEntry, book: PolicyFiles, project: ProjectConfig) -> PolicyTestCase:
-    findings: list[Finding] = []
-    expected = parse_expectations(read_file(entry).content.decode("utf-8", "replace"))
-    observed = list(_check_file(entry, _select_policies(entry, book), project, findings))
-    errors = [f"{finding.location}: {finding.message}" for finding in findings]
-    return PolicyTestCase(entry.path, [*errors, *find_differences(expected, observed)])
-
-
-def _select_policies(entry: FileEntry, book: PolicyFiles) -> Policies:
-    """Return the policies of a test case: its folder has the name of a policy or of a policy file."""
-    folder = PurePosixPath(entry.path).parent.name
-    wanted = tuple(
-        (policy, bindings)
-        for policy, bindings in book.policies.policies
-        if folder in (policy.name, PurePosixPath(book.files[policy.name]).stem)
-    )
-    return book.policies._replace(policies=wanted)
-
-
 def _check_file(
-    entry: FileEntry, policies: Policies, project: ProjectConfig, findings: list[Finding]
+    entry: FileEntry, book: PolicyFiles, project: ProjectConfig, findings: list[Finding]
 ) -> Iterator[Observed]:
-    """Check the jobs of a file with policies; its params and namespaces are available to them."""
+    """Check the jobs of a file with the policies whose name, or whose file's name, its folder has.
+
+    Its params and namespaces are available to them.
+    """
+    folder = PurePosixPath(entry.path).parent.name
+    pairs = book.policies.policies
+    wanted = [pair for pair in pairs if folder in (pair[0].name, PurePosixPath(book.files[pair[0].name]).stem)]
+    policies = book.policies._replace(policies=tuple(wanted))
     tracer = Tracer(project)
     extra: list[Any] = []
     jobs: list[Job] = []
@@ -160,30 +156,16 @@ def _check_file(
     checker = EnvironmentChecker(EnvironmentRunner(project, "")).checker.with_policies(evaluator)
     for job in jobs:
         for finding in tracer.findings(job, "", checker.evaluate_policies, mutate=checker.mutate):
-            # What a mutating policy sets is located in the policy; the case expects it at the name of the object.
-            is_here = finding.location.file == entry.path
-            yield _observe(finding if is_here else finding._replace(location=_locate_name(job)))
-
-
-def _locate_name(job: Job) -> Location:
-    metadata = job.traced_document().data.get("metadata")
-    return location_of(metadata.get("name") if isinstance(metadata, dict) else None) or job.start()
+            location = finding.location
+            if location.file != entry.path:
+                # What a mutating policy sets is located in the policy; the case expects it at the name of the object.
+                metadata = job.traced_document().data.get("metadata")
+                location = location_of(metadata.get("name") if isinstance(metadata, dict) else None) or job.start()
+            yield _observe(finding._replace(location=location))
 
 
 def _observe(finding: Finding) -> Observed:
     return Observed(finding.location.line, finding.rule, finding.severity, finding.message)
-
-
-def _find_untested(book: PolicyFiles, root: Path, entries: Sequence[FileEntry]) -> str:
-    """Return a line for each policy of the repository without test cases."""
-    folders = {PurePosixPath(entry.path).parent.name for entry in entries}
-    own = {file.path for file in layout.read_own_policies(root)}
-    validating = {policy.name for policy, _ in book.policies.policies}
-    return "".join(
-        f"{path}: policy `{name}` has no test cases; add some to policies/tests/{name}/\n"
-        for name, path in book.files.items()
-        if name in validating and path in own and not folders & {name, PurePosixPath(path).stem}
-    )
 
 
 def write_page(root: Path) -> Result:
@@ -192,70 +174,44 @@ def write_page(root: Path) -> Result:
     files = (*layout.read_shipped_policies(root), *layout.read_own_policies(root))
     valid = {policy.name for policy, _ in book.policies.policies}
     valid |= {each.policy.name for each, _ in book.policies.mutating}
-    documents = [
-        document
-        for document in map(PolicyDocument._make, read_plain_documents(files))
-        if (is_policy(document.data) or is_mutating(document.data)) and _name_policy(document.data) in valid
-    ]
+    documents: list[PolicyDocument] = []
+    for document in map(PolicyDocument._make, read_plain_documents(files)):
+        data = document.data
+        if is_policy(data) or is_mutating(data):
+            # The policy that the document is, or to which it binds.
+            is_binding = data["kind"] in (BINDING, MUTATING_BINDING)
+            owner = data.get("spec") if is_binding else data.get("metadata")
+            name = owner.get("policyName" if is_binding else "name") if isinstance(owner, dict) else None
+            documents += [document] if str(name) in valid else []
     page = format_page(documents, config.load(root).severities.off)
     failed = any(finding.severity is Severity.ERROR for finding in book.findings)
     return Result(ExitCode.INTERNAL_ERROR if failed else ExitCode.OK, page, format_findings(book.findings))
-
-
-def _name_policy(data: Mapping[str, Any]) -> str:
-    """The policy that a document is, or to which it binds."""
-    is_binding = data["kind"] in (BINDING, MUTATING_BINDING)
-    owner = data.get("spec") if is_binding else data.get("metadata")
-    name = owner.get("policyName" if is_binding else "name") if isinstance(owner, dict) else None
-    return str(name)
 
 
 def list_policies(root: Path) -> Result:
     """List every policy with its actions, its file and its resources."""
     book = load_policies(root)
     findings = format_findings(book.findings)
-    rows = [
-        (
-            policy.name,
-            ", ".join(dict.fromkeys(_ACTIONS[binding.severity] for binding in bindings)) or "unbound",
-            book.files[policy.name],
-            _list_resources(policy),
-        )
+    actions = [
+        (policy, ", ".join(dict.fromkeys(_ACTIONS[binding.severity] for binding in bindings)))
         for policy, bindings in book.policies.policies
     ]
-    rows += [
-        (
-            each.policy.name,
-            "Mutate" if bindings else "unbound",
-            book.files[each.policy.name],
-            _list_resources(each.policy),
-        )
-        for each, bindings in book.policies.mutating
-    ]
+    actions += [(each.policy, "Mutate" if bindings else "") for each, bindings in book.policies.mutating]
+    rows: list[tuple[str, ...]] = []
+    for policy, action in actions:
+        resources = dict.fromkeys(name for rule in policy.match.rules for name in sorted(rule.resources))
+        rows.append((policy.name, action or "unbound", book.files[policy.name], ", ".join(resources)))
     if not rows:
         return error_result(ExitCode.NOTHING_TO_DO, "there are no policies", findings)
     failed = any(finding.severity is Severity.ERROR for finding in book.findings)
     code = ExitCode.INTERNAL_ERROR if failed else ExitCode.OK
-    return Result(code, f"{_format_rows(rows)}\n{_format_rows(_list_packs(root))}", findings)
-
-
-def _list_resources(policy: Policy) -> str:
-    return ", ".join(dict.fromkeys(name for rule in policy.match.rules for name in sorted(rule.resources)))
-
-
-def _list_packs(root: Path) -> list[tuple[str, ...]]:
-    """List every pack with whether it is on, and what it is about."""
     on = layout.find_packs(root)
     included = {pack.includes for pack in layout.PACKS if pack.name in on}
-    return [
-        (
-            "pack",
-            pack.name,
-            "on" if pack.name in on else "included" if pack.name in included else "off",
-            pack.description,
-        )
-        for pack in layout.PACKS
-    ]
+    packs: list[tuple[str, ...]] = []
+    for pack in layout.PACKS:
+        state = "on" if pack.name in on else "included" if pack.name in included else "off"
+        packs.append(("pack", pack.name, state, pack.description))
+    return Result(code, f"{_format_rows(rows)}\n{_format_rows(packs)}", findings)
 
 
 def _format_rows(rows: Sequence[tuple[str, ...]]) -> str:

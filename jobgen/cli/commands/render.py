@@ -17,7 +17,7 @@ from jobgen.engine.inputs import record
 from jobgen.repo.root import open_store
 
 if TYPE_CHECKING:
-    from jobgen.api.tree import Tree
+    from jobgen.api.render import Tree
 
 
 @click.command("render")

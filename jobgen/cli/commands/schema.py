@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -35,17 +35,15 @@ from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.repo.root import SETTINGS
 from jobgen.repo.shipped import read_types
 from jobgen.repo.walk import walk_folder
-from jobgen.reports.summary import format_findings
-from jobgen.schema.history import RecurringSchemaError
+from jobgen.reports.entries import format_findings
 from jobgen.schema.shipped_kinds import list_foreign_kinds, list_shipped_kinds
+from jobgen.schema.types_of_release import RecurringSchemaError
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
 _SCHEMA_PATH = lazy_pattern(r"schemas/(?:crds/|foreign/)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]+_[a-z0-9]+\.json")
-_ENDINGS = (".yaml", ".yml", ".json")
-
-
+_CRD = "CustomResourceDefinition"
 _NAME = lazy_pattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]+_[a-z0-9]+\.json")
 
 
@@ -128,10 +126,85 @@ def _print_command(directory: Path, env: str, kind: str) -> Result:
 @click.pass_obj
 def _update_command(directory: Path, check: bool, folders: tuple[str, ...]) -> Result:
     """Rebuild the imported schemas from folders of CustomResourceDefinitions."""
-    missing = [folder for folder in folders if not (directory / folder).is_dir()]
-    if missing:
-        return error_result(ExitCode.USAGE, f"there is no folder `{missing[0]}`")
-    return update_schemas(find_repository(directory), folders, directory, check=check)
+    absent = [folder for folder in folders if not (directory / folder).is_dir()]
+    if absent:
+        return error_result(ExitCode.USAGE, f"there is no folder `{absent[0]}`")
+    root = find_repository(directory)
+    wanted = _build_updated(root, folders, directory)
+    if isinstance(wanted, Result):
+        return wanted
+    files, missing = wanted
+    stale = {name: text for name, text in sorted(files.items()) if not _is_current(root / name, text)}
+    notes = "".join(f"{name}: the folders have no CRD of this kind\n" for name in sorted(missing))
+    if check and stale:
+        listed = "".join(f"{name}: out of date\n" for name in stale)
+        return error_result(ExitCode.ERRORS, "run `jobgen schema update` with these folders", listed + notes)
+    if check:
+        return Result(ExitCode.OK, err=notes)
+    error = write_files({root / name: text for name, text in stale.items()}, root)
+    if error:
+        return error
+    listed = "".join(f"{name}: updated\n" for name in stale)
+    counted = f"{pluralize(len(files), 'file')}: {len(stale)} written, {len(files) - len(stale)} unchanged\n"
+    return Result(ExitCode.OK, err=listed + notes + counted)
+
+
+def _build_updated(
+    root: Path, folders: Sequence[str], directory: Path
+) -> tuple[dict[str, str], Collection[str]] | Result:
+    """Return the files with the schemas of the CRDs of the folders, and the schemas that these do not describe.
+
+    A jobs repository gets no new kinds.
+    """
+    findings: list[Finding] = []
+    found: list[Release] = []
+    for folder in folders:
+        full = os.path.realpath(directory / folder)
+        crds: list[Any] = []
+        for entry in walk_folder(full, folder, (".yaml", ".yml", ".json"), os.path.join(full, "")):
+            documents = config.read_documents(read_file(entry), findings).documents
+            objects = [data for document in documents for data in split_list(document.data) if isinstance(data, dict)]
+            crds += [data for data in objects if data.get("kind") == _CRD or "openAPIV3Schema" in data]
+        found.append(Release(*parse_release_name(Path(full).name), crds))
+    # The schemas of a checkout of jobgen itself have all releases in one file.
+    is_clone = (root / "schemas" / "operators.json").is_file()
+    unnamed = [name for name, release in zip(folders, found, strict=True) if is_clone and not release.operator]
+    if unnamed:
+        return error_result(ExitCode.USAGE, f"`{unnamed[0]}` names no release; name it `<operator>-<release>`")
+    if findings:
+        return error_result(ExitCode.ERRORS, "nothing was written", format_findings(findings))
+    if not any(release.documents for release in found):
+        return error_result(ExitCode.NOTHING_TO_DO, "the folders have no CustomResourceDefinition")
+    try:
+        wanted = _build_shipped(root, found) if is_clone else _build_imported(found)
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return error_result(ExitCode.ERRORS, "a file is not a CustomResourceDefinition of apiextensions.k8s.io/v1")
+    except RecurringSchemaError as error:
+        return error_result(ExitCode.ERRORS, f"a release removes a field that a later one has: {error}; omit a release")
+    invalid = [name for name in wanted if not _SCHEMA_PATH.fullmatch(name)]
+    if invalid:
+        return error_result(ExitCode.ERRORS, f"`{invalid[0]}` is not a valid schema name; nothing was written")
+    if is_clone:
+        return wanted, ()
+    # Those of kind descriptions are written by `jobgen schema build`.
+    described = {file.path.rpartition(".")[0] for file in layout.read_own_kinds(root)}
+    paths = (file.path for _, file in layout.read_own_schemas(root))
+    own = {path for path in paths if path.rpartition(".")[0] not in described}
+    return {name: text for name, text in wanted.items() if name in own}, own - wanted.keys()
+
+
+def _build_shipped(root: Path, releases: Sequence[Release]) -> dict[str, str]:
+    """The files with all releases of the kinds of the folders that name an operator and a release."""
+    running = json.loads((root / "schemas" / "operators.json").read_bytes())
+    built = build_files((release for release in releases if release.operator), running)
+    return {f"schemas/{name}": format_file(content) for name, content in built}
+
+
+def _build_imported(releases: Sequence[Release]) -> dict[str, str]:
+    """The files of `jobgen schema import`; of several releases of an operator, the newest counts."""
+    ordered = sorted(releases, key=lambda release: parse_version(release.name))
+    schemas = (pair for release in ordered for crd in release.documents for pair in convert_crd(crd))
+    return {f"schemas/{name}": _format_schema(schema) for name, schema in schemas}
 
 
 def _find_cluster(project: ProjectConfig, env: str) -> Cluster | None:
@@ -144,7 +217,20 @@ def _find_cluster(project: ProjectConfig, env: str) -> Cluster | None:
 def build(root: Path, *, check: bool) -> Result:
     """Write the schema of every kind that the repository describes, or list those that are out of date."""
     findings: list[Finding] = []
-    wanted = _build_schemas(root, findings)
+    shared = read(read_types(), "types.yaml").documents[0].data
+    wanted: dict[str, str] = {}
+    for file in layout.read_own_kinds(root):
+        for document in config.read_valid_documents(file, "kind", findings):
+            try:
+                schemas = dict(build_schemas(untraced(document), shared)) if "spec" in document else {}
+            except UnknownTypeError as error:
+                # It is reported where the description names the unknown type.
+                traced = (each.data for each in read(file.content, file.path, traced=True).documents)
+                scalars = (node for data in traced for node in _list_scalars(data) if value_of(node) == error.name)
+                problem = Problem("invalid-value", str(error), next(scalars, None), category="schema")
+                findings.append(locate(problem, file.path))
+                continue
+            wanted |= {name: _format_schema(schema) for name, schema in schemas.items()}
     if findings:
         # A kind with errors would silently have no schema.
         return error_result(ExitCode.ERRORS, "nothing was built", format_findings(findings))
@@ -153,35 +239,12 @@ def build(root: Path, *, check: bool) -> Result:
     if check:
         listed = "".join(f"schemas/{name}: out of date\n" for name in stale)
         return error_result(ExitCode.ERRORS, "run `jobgen schema build`", listed) if stale else Result(ExitCode.OK)
-    error = write_files({folder / name: wanted[name] for name in stale}, root)
-    if error:
-        return error
-    return Result(ExitCode.OK, err=f"{len(wanted)} files: {len(stale)} written, {len(wanted) - len(stale)} unchanged\n")
-
-
-def _build_schemas(root: Path, findings: list[Finding]) -> dict[str, str]:
-    shared = read(read_types(), "types.yaml").documents[0].data
-    built: dict[str, str] = {}
-    for file in layout.read_own_kinds(root):
-        for document in config.read_valid_documents(file, "kind", findings):
-            try:
-                schemas = dict(build_schemas(untraced(document), shared)) if "spec" in document else {}
-            except UnknownTypeError as error:
-                findings.append(_locate_type(error, file))
-                continue
-            built |= {name: _format_schema(schema) for name, schema in schemas.items()}
-    return built
+    summary = f"{len(wanted)} files: {len(stale)} written, {len(wanted) - len(stale)} unchanged\n"
+    return write_files({folder / name: wanted[name] for name in stale}, root) or Result(ExitCode.OK, err=summary)
 
 
 def _format_schema(schema: dict[str, Any]) -> str:
     return json.dumps(schema, indent=1, sort_keys=True) + "\n"
-
-
-def _locate_type(error: UnknownTypeError, file: File) -> Finding:
-    """Return a finding where a kind description names the unknown type."""
-    documents = [document.data for document in read(file.content, file.path, traced=True).documents]
-    scalars = (node for data in documents for node in _list_scalars(data) if value_of(node) == error.name)
-    return locate(Problem("invalid-value", str(error), next(scalars, None), category="schema"), file.path)
 
 
 def _list_scalars(tree: Node) -> Iterator[Node]:
@@ -201,7 +264,7 @@ def import_crds(root: Path, paths: Sequence[str | Path], directory: Path = Path(
         file = read_file(FileEntry(str(path), str(directory / path)))
         documents = config.read_documents(file, findings).documents
         objects = [(data, document.location) for document in documents for data in split_list(document.data)]
-        crds = [(data, location) for data, location in objects if _is_crd(data)]
+        crds = [pair for pair in objects if isinstance(pair[0], dict) and pair[0].get("kind") == _CRD]
         for data, location in crds:
             try:
                 schemas = dict(convert_crd(data))
@@ -209,19 +272,11 @@ def import_crds(root: Path, paths: Sequence[str | Path], directory: Path = Path(
                 return error_result(
                     ExitCode.ERRORS, f"{location}: not a CustomResourceDefinition of apiextensions.k8s.io/v1"
                 )
-            notes += "".join(_find_refused(data, str(location)))
+            for version, message in find_schema_errors(data):
+                notes += f"{location}: warning: the API server refuses the schema of `{version}`: {message}\n"
             wanted |= {name: _format_schema(schema) for name, schema in schemas.items()}
         skipped = pluralize(len(objects) - len(crds), "object")
         notes += f"{path}: {skipped} skipped: not a CustomResourceDefinition\n" if len(objects) > len(crds) else ""
-    return _write_imported(root, wanted, findings, notes)
-
-
-def _is_crd(data: Any) -> bool:
-    return isinstance(data, dict) and data.get("kind") == "CustomResourceDefinition"
-
-
-def _write_imported(root: Path, wanted: dict[str, str], findings: list[Finding], notes: str) -> Result:
-    """Write imported schemas, unless a file or a name has an error."""
     if findings or not wanted:
         code = ExitCode.ERRORS if findings else ExitCode.NOTHING_TO_DO
         return error_result(code, "there is no schema to import", format_findings(findings) + notes)
@@ -232,25 +287,15 @@ def _write_imported(root: Path, wanted: dict[str, str], findings: list[Finding],
     if error:
         return error._replace(err=notes + error.err)
     for name, body in wanted.items():
-        notes += f"schemas/{name} written\n" + "".join(_find_unevaluated(name, json.loads(body)))
+        notes += f"schemas/{name} written\n"
+        # CEL rules that are not evaluated offline, or that no API server accepts.
+        for rule, field, reason in find_rule_errors(json.loads(body)):
+            shown = " ".join(rule["rule"].split())
+            what = "the rule" if field == "rule" else f"`{field}` of the rule"
+            refused = f"the API server refuses {what} `{shown}`"
+            problem = f"{what} `{shown}` is not evaluated" if OFFLINE in reason else refused
+            notes += f"schemas/{name}: warning: {problem}: {reason}\n"
     return Result(ExitCode.OK, err=notes)
-
-
-def _find_refused(crd: dict[str, Any], location: str) -> Iterator[str]:
-    """Yield a line for every error in the schemas of a CRD for which no API server accepts it."""
-    for version, message in find_schema_errors(crd):
-        yield f"{location}: warning: the API server refuses the schema of `{version}`: {message}\n"
-
-
-def _find_unevaluated(name: str, schema: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for every CEL rule of a schema that is not evaluated offline, or that no API server accepts."""
-    for rule, field, reason in find_rule_errors(schema):
-        shown = " ".join(rule["rule"].split())
-        what = "the rule" if field == "rule" else f"`{field}` of the rule"
-        problem = (
-            f"{what} `{shown}` is not evaluated" if OFFLINE in reason else f"the API server refuses {what} `{shown}`"
-        )
-        yield f"schemas/{name}: warning: {problem}: {reason}\n"
 
 
 _FORMATS = {
@@ -293,35 +338,22 @@ def write_editor_files(root: Path) -> Result:
     return Result(ExitCode.OK, err=f"{written}{_SETTINGS} written; for other editors, start a job with\n{modeline}\n")
 
 
-class _OwnSchema(NamedTuple):
-    """A schema of the repository, with the kind that it describes."""
-
-    api_version: str
-    kind: str
-    file: File
-
-
-def _list_own_schemas(root: Folder) -> Iterator[_OwnSchema]:
-    """Yield the schemas of the repository, which were imported, or built of kind descriptions."""
+def _list_own_schemas(root: Folder) -> Iterator[tuple[str, str, File]]:
+    """Yield the apiVersion, kind and file of the schemas of the repository, imported or built of kind descriptions."""
     for api_version, file in layout.read_own_schemas(root):
-        yield _OwnSchema(api_version, _read_title(file) or Path(file.path).name.partition("_")[0], file)
-
-
-def _read_title(file: File) -> str:
-    """Return the name of the kind that a schema describes; empty if it does not say."""
-    try:
-        schema = json.loads(file.content)
-    except (ValueError, RecursionError):
-        return ""
-    title = schema.get("title") if isinstance(schema, dict) else None
-    return title if isinstance(title, str) else ""
+        try:
+            schema = json.loads(file.content)
+        except (ValueError, RecursionError):
+            schema = None
+        title = schema.get("title") if isinstance(schema, dict) else None
+        yield api_version, title if title and isinstance(title, str) else Path(file.path).name.partition("_")[0], file
 
 
 def list_kinds(project: ProjectConfig) -> Result:
     """List the known kinds: those that the repository describes or imported, and those whose schemas are shipped."""
     shipped = (*list_foreign_kinds(), *list_shipped_kinds())
     rows = {(kind.api_version, kind.name): kind.source for kind in shipped}
-    rows |= {(own.api_version, own.kind): "repository" for own in _list_own_schemas(project.root)}
+    rows |= {(api, kind): "repository" for api, kind, _ in _list_own_schemas(project.root)}
     rows |= {(str(value_of(kind.api_version)), kind.name): kind.platform for kind in project.kinds}
     width = [max(len(row[column]) for row in rows) for column in range(2)]
     lines = (f"{api:<{width[0]}}  {kind:<{width[1]}}  {rows[api, kind]}\n" for api, kind in sorted(rows))
@@ -332,7 +364,7 @@ def print_schema(project: ProjectConfig, name: str, cluster: Cluster | None = No
     """Print the JSON Schema of a kind, of its most stable version unless the name has one: `apps/v1/Deployment`."""
     wanted_version, _, wanted = name.rpartition("/")
     known = [(str(value_of(kind.api_version)), kind.name) for kind in project.kinds]
-    known += [(own.api_version, own.kind) for own in _list_own_schemas(project.root)]
+    known += [(api, kind) for api, kind, _ in _list_own_schemas(project.root)]
     known += [(kind.api_version, kind.name) for kind in (*list_shipped_kinds(), *list_foreign_kinds())]
     found = [(api, kind) for api, kind in known if kind.lower() == wanted.lower() and wanted_version in ("", api)]
     if not found:
@@ -342,20 +374,15 @@ def print_schema(project: ProjectConfig, name: str, cluster: Cluster | None = No
     checker = Checker(project.root, project.kinds, cluster or Cluster())
     manifest = checker.manifest({"apiVersion": api_version, "kind": kind})
     own = layout.read_schema(project.root, checker.name_schema_file(manifest))
-    if own is None:
-        return _print_shipped(api_version, kind, cluster)
-    if own.finding:
+    if own is not None and own.finding:
         return error_result(ExitCode.INTERNAL_ERROR, f"the schema `{own.path}` cannot be used: {own.finding.message}")
-    return Result(ExitCode.OK, own.content.decode("utf-8", "surrogateescape"))
-
-
-def _print_shipped(api_version: str, kind: str, cluster: Cluster | None) -> Result:
-    """Print a shipped schema; of a kind that the cluster does not have, only if no cluster is given."""
+    if own is not None:
+        return Result(ExitCode.OK, own.content.decode("utf-8", "surrogateescape"))
+    # A shipped schema of a kind that the cluster does not have is printed only if no cluster is given.
     shipped = find_shipped_schema(api_version, kind, cluster or Cluster(), any_release=cluster is None)
     if shipped is None:
-        return error_result(
-            ExitCode.NOTHING_TO_DO, f"`{kind}` has no schema; describe its `spec` and run `jobgen schema build`"
-        )
+        message = f"`{kind}` has no schema; describe its `spec` and run `jobgen schema build`"
+        return error_result(ExitCode.NOTHING_TO_DO, message)
     if shipped.missing:
         return error_result(ExitCode.NOTHING_TO_DO, shipped.missing.message)
     return Result(ExitCode.OK, _format_schema(bundle_schema(shipped.schema)))
@@ -374,108 +401,17 @@ def export_schemas(project: ProjectConfig, folder: Path, cluster: Cluster) -> Re
         folder / _name_file(kind.api_version, kind.name): _format_schema(bundle_schema(schema))
         for kind, schema in served
     }
-    for own in _list_own_schemas(project.root):
-        if own.file.finding:
-            reason = own.file.finding.message
-            return error_result(ExitCode.INTERNAL_ERROR, f"the schema `{own.file.path}` cannot be used: {reason}")
-        files[folder / _name_file(own.api_version, own.kind)] = own.file.content.decode("utf-8", "surrogateescape")
+    for api_version, name, file in _list_own_schemas(project.root):
+        if file.finding:
+            reason = file.finding.message
+            return error_result(ExitCode.INTERNAL_ERROR, f"the schema `{file.path}` cannot be used: {reason}")
+        files[folder / _name_file(api_version, name)] = file.content.decode("utf-8", "surrogateescape")
     return write_files(files, folder) or Result(ExitCode.OK, err=f"{len(files)} schemas written\n")
 
 
 def _name_file(api_version: str, kind: str) -> str:
     group, _, version = api_version.rpartition("/")
     return f"{group or 'core'}/{kind.lower()}_{version}.json"
-
-
-class _Folder(NamedTuple):
-    """The CRDs of a folder, and the operator and release that its name states."""
-
-    operator: str
-    release: str
-    crds: Sequence[Any]
-
-
-def update_schemas(root: Path, folders: Sequence[str], directory: Path, *, check: bool) -> Result:
-    """Write the schemas that differ from the CRDs of the folders, or list them; a jobs repository gets no new kinds."""
-    findings: list[Finding] = []
-    found = [_read_folder(directory, folder, findings) for folder in folders]
-    # The schemas of a checkout of jobgen itself have all releases in one file.
-    is_clone = (root / "schemas" / "operators.json").is_file()
-    unnamed = [name for name, folder in zip(folders, found, strict=True) if is_clone and not folder.operator]
-    if unnamed:
-        return error_result(ExitCode.USAGE, f"`{unnamed[0]}` names no release; name it `<operator>-<release>`")
-    if findings:
-        return error_result(ExitCode.ERRORS, "nothing was written", format_findings(findings))
-    if not any(folder.crds for folder in found):
-        return error_result(ExitCode.NOTHING_TO_DO, "the folders have no CustomResourceDefinition")
-    try:
-        wanted = dict(_build_shipped(root, found) if is_clone else _build_imported(found))
-    except (KeyError, TypeError, AttributeError, ValueError):
-        return error_result(ExitCode.ERRORS, "a file is not a CustomResourceDefinition of apiextensions.k8s.io/v1")
-    except RecurringSchemaError as error:
-        return error_result(ExitCode.ERRORS, f"a release removes a field that a later one has: {error}; omit a release")
-    invalid = [name for name in wanted if not _SCHEMA_PATH.fullmatch(name)]
-    if invalid:
-        return error_result(ExitCode.ERRORS, f"`{invalid[0]}` is not a valid schema name; nothing was written")
-    own = wanted.keys() if is_clone else set(_list_imported(root))
-    return _write_updated(
-        root, {name: text for name, text in wanted.items() if name in own}, own - wanted.keys(), check=check
-    )
-
-
-def _read_folder(directory: Path, folder: str, findings: list[Finding]) -> _Folder:
-    full = os.path.realpath(directory / folder)
-    operator, release = parse_release_name(Path(full).name)
-    crds: list[Any] = []
-    for entry in walk_folder(full, folder, _ENDINGS, os.path.join(full, "")):
-        documents = config.read_documents(read_file(entry), findings).documents
-        crds += [data for document in documents for data in split_list(document.data) if _has_crd(data)]
-    return _Folder(operator, release, crds)
-
-
-def _has_crd(data: Any) -> bool:
-    return isinstance(data, dict) and (data.get("kind") == "CustomResourceDefinition" or "openAPIV3Schema" in data)
-
-
-def _build_shipped(root: Path, folders: Sequence[_Folder]) -> Iterator[tuple[str, str]]:
-    """The files with all releases of the kinds of the folders that name an operator and a release."""
-    running = json.loads((root / "schemas" / "operators.json").read_bytes())
-    releases = (Release(*folder) for folder in folders if folder.operator)
-    for name, content in build_files(releases, running):
-        yield f"schemas/{name}", format_file(content)
-
-
-def _build_imported(folders: Sequence[_Folder]) -> Iterator[tuple[str, str]]:
-    """The files of `jobgen schema import`; of several releases of an operator, the newest counts."""
-    for folder in sorted(folders, key=lambda folder: parse_version(folder.release)):
-        for crd in folder.crds:
-            for name, schema in convert_crd(crd):
-                yield f"schemas/{name}", json.dumps(schema, indent=1, sort_keys=True) + "\n"
-
-
-def _list_imported(root: Path) -> Iterator[str]:
-    """The schemas of a jobs repository, without those of its kind descriptions, which `jobgen schema build` writes."""
-    described = {file.path.rpartition(".")[0] for file in layout.read_own_kinds(root)}
-    for _, file in layout.read_own_schemas(root):
-        if file.path.rpartition(".")[0] not in described:
-            yield file.path
-
-
-def _write_updated(root: Path, wanted: dict[str, str], missing: Collection[str], *, check: bool) -> Result:
-    """Write the files that differ, and list them and those that no CRD of the folders describes."""
-    stale = {name: text for name, text in sorted(wanted.items()) if not _is_current(root / name, text)}
-    notes = "".join(f"{name}: the folders have no CRD of this kind\n" for name in sorted(missing))
-    if check:
-        listed = "".join(f"{name}: out of date\n" for name in stale)
-        if stale:
-            return error_result(ExitCode.ERRORS, "run `jobgen schema update` with these folders", listed + notes)
-        return Result(ExitCode.OK, err=notes)
-    error = write_files({root / name: text for name, text in stale.items()}, root)
-    if error:
-        return error
-    listed = "".join(f"{name}: updated\n" for name in stale)
-    counted = f"{pluralize(len(wanted), 'file')}: {len(stale)} written, {len(wanted) - len(stale)} unchanged\n"
-    return Result(ExitCode.OK, err=listed + notes + counted)
 
 
 def _is_current(path: Path, text: str) -> bool:

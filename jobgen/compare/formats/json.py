@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobgen.compare.changes import ChangeSet, GroupTotal
+from jobgen.compare.changes import ChangeSet
 from jobgen.compare.grouping import ACTIONS
 from jobgen.compare.impact import Impact
 from jobgen.compare.snapshot import Cause, find_causes
@@ -12,7 +12,7 @@ from jobgen.k8s.resources import ResourceTotals, format_cpu, format_memory
 from jobgen.model.data import Plain
 from jobgen.model.features import find_part
 from jobgen.model.path import format_dotted, format_pointer
-from jobgen.rendering.environment import Rendered
+from jobgen.reports import to_plain_identity
 from jobgen.reports.escape import dump_json, dump_json_list
 
 
@@ -27,13 +27,17 @@ def render(changes: ChangeSet) -> str:
         "effects": {effect.value: count for effect, count in changes.count_effects().items()},
         "stops": {"jobs": jobs, "gpus": gpus},
     }
+    totals = (
+        {**total._asdict(), "before": _describe_resources(total.before), "after": _describe_resources(total.after)}
+        for total in changes.totals
+    )
     document = {
         "version": "1",
         "base": dump_json(changes.old.name),
         "head": dump_json(changes.new.name),
         "summary": dump_json(summary, indent=None),
         "objects": dump_json_list(objects, "    "),
-        "totals": dump_json_list(map(_describe_total, changes.totals), "    "),
+        "totals": dump_json_list(totals, "    "),
     }
     if changes.queues:
         document["queues"] = dump_json_list(map(find_part("diff.queues.json"), changes.queues), "    ")
@@ -50,8 +54,8 @@ def _describe_impact(changes: ChangeSet, one: Impact) -> dict[str, Plain]:
         "why": one.outcome.reason,
         "stops": one.stops,
         "env": one.current.env,
-        "object": _describe_identity(one.new),
-        "was": _describe_identity(one.old),
+        "object": to_plain_identity(one.new and one.new.identity),
+        "was": to_plain_identity(one.old and one.old.identity),
         "file": one.current.location.file,
         "line": one.current.location.line,
         "before": _describe_resources(one.before),
@@ -73,18 +77,6 @@ def _describe_impact(changes: ChangeSet, one: Impact) -> dict[str, Plain]:
     }
 
 
-def _describe_identity(rendered: Rendered | None) -> dict[str, str] | None:
-    if rendered is None:
-        return None
-    identity = rendered.identity
-    return {
-        "apiVersion": identity.api_version,
-        "kind": identity.kind,
-        "namespace": identity.namespace,
-        "name": identity.name,
-    }
-
-
 def _describe_cause(causes: dict[FieldPath, Cause], path: FieldPath) -> dict[str, Plain] | None:
     if path not in causes:
         return None
@@ -94,13 +86,3 @@ def _describe_cause(causes: dict[FieldPath, Cause], path: FieldPath) -> dict[str
 
 def _describe_resources(totals: ResourceTotals) -> dict[str, Plain]:
     return {"gpus": totals.gpus, "cpu": format_cpu(totals.cpu), "memory": format_memory(totals.memory)}
-
-
-def _describe_total(total: GroupTotal) -> dict[str, Plain]:
-    return {
-        "env": total.env,
-        "by": total.by,
-        "name": total.name,
-        "before": _describe_resources(total.before),
-        "after": _describe_resources(total.after),
-    }

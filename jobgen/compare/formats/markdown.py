@@ -6,9 +6,7 @@ from collections.abc import Iterator
 
 from jobgen.compare.changes import ChangeSet
 from jobgen.compare.grouping import (
-    FieldRow,
     ImpactGroup,
-    TotalRow,
     format_headline,
     format_resources,
     format_warning,
@@ -23,9 +21,6 @@ from jobgen.reports.escape import markdown_text
 
 MAX_LENGTH = 65_000
 """GitHub accepts 65,536 characters in a comment; GitLab accepts more."""
-_MAX_TOTALS = 60
-_MAX_TOTALS_LENGTH = 15_000
-_QUEUES_LENGTH = 15_000
 _MAX_NAMES = 50
 _LIST_OVERHEAD = 400
 """Characters reserved for the lines around the list of names."""
@@ -36,24 +31,18 @@ _NAMES_LENGTH = 30_000
 
 def render(changes: ChangeSet) -> str:
     """Write as many groups as fit; list the other objects by name, and count the rest."""
-    top = "".join(_render_summary(changes))
-    space = MAX_LENGTH - len(top) - _LIST_OVERHEAD
-    details, rest = _render_groups(changes, space - min(_NAMES_LENGTH, _NAME_LENGTH * len(changes.impacts)))
-    return f"{top}{details}{''.join(_render_names(rest, space - len(details)))}"
-
-
-def _render_groups(changes: ChangeSet, space: int) -> tuple[str, list[Impact]]:
-    """The groups that fit, and the impacts that are in none of them."""
-    blocks: list[str] = []
+    text = "".join(_render_summary(changes))
+    space = MAX_LENGTH - len(text) - _LIST_OVERHEAD
+    reserved = min(_NAMES_LENGTH, _NAME_LENGTH * len(changes.impacts))
     shown: set[int] = set()
     for group in group_impacts(changes):
         block = "".join(_render_group(group))
-        space -= len(block)
-        if space < 0:
+        if len(block) > space - reserved:
             break
-        blocks.append(block)
+        space -= len(block)
+        text += block
         shown |= {id(one) for one in group.members}
-    return "".join(blocks), [one for one in changes.impacts if id(one) not in shown]
+    return text + "".join(_render_names([one for one in changes.impacts if id(one) not in shown], space))
 
 
 def _render_names(rest: list[Impact], space: int) -> Iterator[str]:
@@ -85,16 +74,16 @@ def _render_summary(changes: ChangeSet) -> Iterator[str]:
         yield "\n"
     yield from _render_totals(list(list_totals(changes)))
     if changes.queues:
-        yield from find_part("diff.queues.markdown")(changes.queues, _QUEUES_LENGTH)
+        yield from find_part("diff.queues.markdown")(changes.queues, 15_000)
 
 
-def _render_totals(totals: list[TotalRow]) -> Iterator[str]:
+def _render_totals(totals: list[tuple[str, ...]]) -> Iterator[str]:
     if not totals:
         return
     yield "| environment | | GPUs | CPU | memory |\n|---|---|---:|---:|---:|\n"
-    space = _MAX_TOTALS_LENGTH
+    space = 15_000
     shown = 0
-    for row in totals[:_MAX_TOTALS]:
+    for row in totals[:60]:
         line = f"| {' | '.join(markdown_text(cell) for cell in row)} |\n"
         space -= len(line)
         if space < 0:
@@ -118,15 +107,12 @@ def _render_group(group: ImpactGroup) -> Iterator[str]:
         yield f"Also affected: {', '.join(map(markdown_text, members[1 : _MAX_NAMES + 1]))}{more}\n\n"
     if group.rows:
         yield "| field | old | new | effect | line |\n|---|---|---|---|---|\n"
-        yield from map(_render_field, group.rows)
+        for row in group.rows:
+            also = f" (also {', '.join(row.other_roles)})" if row.other_roles else ""
+            where = row.cause or (f"was {row.was}" if row.was else "")
+            cells = (row.field + also, row.old, row.new, row.outcome.effect.value, where)
+            yield f"| {' | '.join(map(markdown_text, cells))} |\n"
         if group.hidden:
             yield f"| … | | | | {group.hidden} more fields |\n"
         yield "\n"
     yield "</details>\n\n"
-
-
-def _render_field(row: FieldRow) -> str:
-    also = f" (also {', '.join(row.other_roles)})" if row.other_roles else ""
-    where = row.cause or (f"was {row.was}" if row.was else "")
-    cells = (row.field + also, row.old, row.new, row.outcome.effect.value, where)
-    return f"| {' | '.join(markdown_text(cell) for cell in cells)} |\n"

@@ -7,7 +7,6 @@ from itertools import islice
 
 from jobgen.compare.changes import ChangeSet
 from jobgen.compare.grouping import (
-    FieldRow,
     ImpactGroup,
     format_headline,
     format_resources,
@@ -19,18 +18,22 @@ from jobgen.compare.grouping import (
 from jobgen.model.features import find_part
 from jobgen.reports.escape import visible
 
-_MAX_GROUPS = 100
 _MAX_NAMES = 10
 
 
 def render(changes: ChangeSet) -> str:
     """Write the first groups of changes, and count the others."""
-    groups = list(islice(group_impacts(changes), _MAX_GROUPS))
+    groups = list(islice(group_impacts(changes), 100))
     lines = [line for group in groups for line in _render_group(group)]
     left = len(changes.impacts) - sum(len(group.members) for group in groups)
     if left:
         lines += [f"… and {left} more; `--format json` shows all of them", ""]
-    lines += _render_totals(changes)
+    totals = [(f"{env} {by}".strip(), *amounts) for env, by, *amounts in list_totals(changes)]
+    if totals:
+        rows = [("", "GPUs", "CPU", "memory"), *totals]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        cells = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows)
+        lines += [*("  ".join(row).rstrip() for row in cells), ""]
     if changes.queues:
         lines += find_part("diff.queues.text")(changes.queues)
     lines.append(f"{changes.old.name} → {changes.new.name}: {format_headline(changes)}")
@@ -47,27 +50,12 @@ def _render_group(group: ImpactGroup) -> Iterator[str]:
         yield f"    also affected: {', '.join(members[1 : _MAX_NAMES + 1])}{more}"
     yield f"    {'; '.join(filter(None, (first.outcome.reason, format_resources(*group.totals))))}"
     for row in group.rows:
-        yield from _render_field(row)
+        also = f" (also {', '.join(row.other_roles)})" if row.other_roles else ""
+        values = {"added": f"+ {row.new}", "removed": f"- {row.old}", "changed": f"{row.old} → {row.new}"}[row.op]
+        yield f"    {row.field}{also}: {values}"
+        where = row.cause or (f"was {row.was}" if row.was else "")
+        moved = f", was {row.was}" if row.cause and row.was and row.was != row.cause else ""
+        yield f"        {row.outcome.effect.value}; {where}{moved}".rstrip("; ")
     if group.hidden:
         yield f"    … and {group.hidden} more fields"
-    yield ""
-
-
-def _render_field(row: FieldRow) -> Iterator[str]:
-    also = f" (also {', '.join(row.other_roles)})" if row.other_roles else ""
-    values = {"added": f"+ {row.new}", "removed": f"- {row.old}", "changed": f"{row.old} → {row.new}"}[row.op]
-    yield f"    {row.field}{also}: {values}"
-    where = row.cause or (f"was {row.was}" if row.was else "")
-    moved = f", was {row.was}" if row.cause and row.was and row.was != row.cause else ""
-    yield f"        {row.outcome.effect.value}; {where}{moved}".rstrip("; ")
-
-
-def _render_totals(changes: ChangeSet) -> Iterator[str]:
-    totals = list(list_totals(changes))
-    if not totals:
-        return
-    rows = [("", "GPUs", "CPU", "memory"), *((f"{row.env} {row.by}".strip(), *row[2:]) for row in totals)]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
     yield ""

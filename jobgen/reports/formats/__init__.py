@@ -18,11 +18,9 @@ class FormatInfo(NamedTuple):
     """What the documentation says about a format."""
 
     audience: str
-    """Who or what reads it."""
     grouping: str
     """How it shows a finding that several environments share."""
     suppressed: str
-    """How it shows suppressed findings."""
     needs_rule_texts: bool = False
     """Whether it contains the documentation of the rules."""
     names_files_from_top: bool = False

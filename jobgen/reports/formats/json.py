@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from jobgen.model.finding import Finding, Severity
-from jobgen.reports import Report
+from jobgen.reports import Report, to_plain_identity
+from jobgen.reports.entries import list_taken
 from jobgen.reports.escape import dump_json
 from jobgen.reports.formats import FormatInfo
-from jobgen.reports.summary import list_taken
 
 FORMAT = FormatInfo("programs", "one entry for each environment", "counted; listed with `--show-suppressed`")
 
@@ -21,24 +21,20 @@ def render(report: Report) -> str:
         ]
     if files := list_taken(report):
         document["files"] = [{"file": path, "takenFor": sort, "why": why} for path, sort, why in files]
-    return dump_json({**document, "summary": _summary(report)}) + "\n"
-
-
-def _summary(report: Report) -> dict[str, object]:
-    totals = {f"{severity.value}s": sum(one.severity is severity for one in report.findings) for severity in Severity}
-    return {
+    document["summary"] = {
         "files": report.files,
         "objects": report.objects,
         "environments": len([name for name in report.environments if name]),
         "rules": len(report.rules),
-        **totals,
+        **{f"{severity.value}s": sum(one.severity is severity for one in report.findings) for severity in Severity},
         "suppressed": len(report.suppressed),
         "skipped": dict(sorted(report.skipped.items())),
     }
+    return dump_json(document) + "\n"
 
 
 def _finding(finding: Finding) -> dict[str, object]:
-    location, identity = finding.location, finding.object
+    location = finding.location
     return {
         "rule": finding.rule,
         "category": finding.category,
@@ -49,13 +45,7 @@ def _finding(finding: Finding) -> dict[str, object]:
         "column": location.column,
         "endLine": location.end_line or location.line,
         "endColumn": location.end_column or location.column,
-        "object": identity
-        and {
-            "apiVersion": identity.api_version,
-            "kind": identity.kind,
-            "namespace": identity.namespace,
-            "name": identity.name,
-        },
+        "object": to_plain_identity(finding.object),
         "env": finding.env,
         "pointer": finding.pointer,
         "related": [

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from jobgen import __version__
 from jobgen.model.data import Location
-from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.model.finding import Severity
 from jobgen.reports import Report, RuleText
-from jobgen.reports.entries import RANK, ReportEntry, entries, fingerprints, suppressed_entries
+from jobgen.reports.entries import RANK, ReportEntry, entries, fingerprints, summarize, suppressed_entries
 from jobgen.reports.escape import dump_json, dump_json_list, escape_surrogates, file_uri
 from jobgen.reports.formats import FormatInfo
-from jobgen.reports.summary import summarize
 
 FORMAT = FormatInfo(
     "GitHub code scanning, editors",
@@ -34,36 +32,42 @@ _PROBLEMS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO
 # An error fails, a warning is a risk, an info is advice.
 _PRECISION = {Severity.ERROR: "very-high", Severity.WARNING: "high", Severity.INFO: "medium"}
 _SECURITY = {Severity.ERROR: "8.0", Severity.WARNING: "5.0", Severity.INFO: "2.0"}
-_KINDS = {"comment": "inSource"}
 _BASE = "%SRCROOT%"
 
 
 def render(report: Report) -> str:
     """Return one run. Suppressed results are included only on request, because GitHub opens alerts for them too."""
     found = [*entries(report), *(suppressed_entries(report) if report.show_suppressed else ())]
-    rules = _rules(report.rules, [entry.finding for entry in found])
-    index = {name: number for number, name in enumerate(rules)}
-    pairs = sorted(zip(found, fingerprints(found), strict=True), key=_worst_first)
+    # Every rule that was applied, and those known only from findings.
+    rules = dict(report.rules)
+    for entry in found:
+        name, category, severity, *_ = entry.finding
+        if name not in rules:
+            rules[name] = RuleText(category, severity, name.replace("-", " "), "")
+    ordered = tuple(sorted(rules.items()))
+    index = {name: number for number, (name, _) in enumerate(ordered)}
+    pairs = sorted(
+        zip(found, fingerprints(found), strict=True),
+        key=lambda pair: (bool(pair[0].by), RANK[pair[0].finding.severity]),
+    )
     results = [
         _result(report, entry, index[entry.finding.rule], fingerprint) for entry, fingerprint in pairs[:MAX_RESULTS]
     ]
     run = dump_json({"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(report, len(pairs) - len(results))]})
     # Results and rules take one line each; the small rest is indented.
-    run = run.replace('"rules": []', f'"rules": {_dump_rules(tuple(rules.items()))}', 1)
+    run = run.replace('"rules": []', f'"rules": {_dump_rules(ordered)}', 1)
     return run.replace('"results": []', f'"results": {dump_json_list(results, " " * 8)}', 1) + "\n"
 
 
-def _worst_first(pair: tuple[ReportEntry, str]) -> tuple[bool, int]:
-    return bool(pair[0].by), RANK[pair[0].finding.severity]
-
-
 def _run(report: Report, left: int) -> dict[str, Any]:
+    text = f"{left} results were left out: the limit is {MAX_RESULTS}"
+    notifications = [{"level": "warning", "message": {"text": text}}] if left else []
     return {
         "tool": {"driver": {"name": "jobgen", "version": __version__, "semanticVersion": __version__, "rules": []}},
         "automationDetails": {"id": f"jobgen/{report.shard.shard}/" if report.shard else "jobgen/"},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {_BASE: {"description": {"text": "the root of the repository"}}},
-        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": _notifications(left)}],
+        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notifications}],
         "results": [],
         "properties": {
             "checked": summarize(report),
@@ -75,20 +79,6 @@ def _run(report: Report, left: int) -> dict[str, Any]:
     }
 
 
-def _notifications(left: int) -> list[dict[str, Any]]:
-    text = f"{left} results were left out: the limit is {MAX_RESULTS}"
-    return [{"level": "warning", "message": {"text": text}}] if left else []
-
-
-def _rules(known: Mapping[str, RuleText], findings: Iterable[Finding]) -> dict[str, RuleText]:
-    """Return every rule that was applied, and those known only from findings."""
-    rules = dict(known)
-    for found in findings:
-        if found.rule not in rules:
-            rules[found.rule] = RuleText(found.category, found.severity, found.rule.replace("-", " "), "")
-    return dict(sorted(rules.items()))
-
-
 @lru_cache(maxsize=16)
 def _dump_rules(rules: tuple[tuple[str, RuleText], ...]) -> str:
     """Return the rules as JSON: most reports of a process have the same, and they are longer than most results."""
@@ -96,6 +86,9 @@ def _dump_rules(rules: tuple[tuple[str, RuleText], ...]) -> str:
 
 
 def _rule(name: str, rule: RuleText) -> dict[str, Any]:
+    def shorten(text: str) -> str:
+        return text if len(text) <= _MAX_DESCRIPTION else text[: _MAX_DESCRIPTION - 1] + "…"
+
     summary = rule.summary or name
     guide = rule.help or summary
     properties: dict[str, Any] = {
@@ -108,8 +101,8 @@ def _rule(name: str, rule: RuleText) -> dict[str, Any]:
     return {
         "id": name,
         "name": name[:255],
-        "shortDescription": {"text": _shorten(summary)},
-        "fullDescription": {"text": _shorten(guide.partition("\n\n")[0])},
+        "shortDescription": {"text": shorten(summary)},
+        "fullDescription": {"text": shorten(guide.partition("\n\n")[0])},
         "help": {"text": guide, "markdown": guide},
         **({"helpUri": rule.page} if rule.page else {}),
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
@@ -117,78 +110,54 @@ def _rule(name: str, rule: RuleText) -> dict[str, Any]:
     }
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_DESCRIPTION else text[: _MAX_DESCRIPTION - 1] + "…"
-
-
 def _result(report: Report, entry: ReportEntry, index: int, fingerprint: str) -> dict[str, Any]:
     finding = entry.finding
-    related = [(report.from_top(other), message) for other, message in finding.related[:_MAX_LOCATIONS]]
+    location: dict[str, Any] = {"physicalLocation": _physical(report.from_top(finding.location))}
+    if entry.objects:
+        location["logicalLocations"] = [
+            {"name": one.name, "fullyQualifiedName": "/".join(filter(None, one)), "kind": "resource"}
+            for one in entry.objects[:_MAX_LOCATIONS]
+        ]
+    # A bracket and a parenthesis together would be an unintended link.
+    # Braces stay: the message has no arguments, and GitHub does not unescape doubled braces.
+    text = (entry.message or finding.rule).replace("](", "] (")
+    links: list[str] = []
+    related: list[dict[str, Any]] = []
+    for number, (other, message) in enumerate(finding.related[:_MAX_LOCATIONS], 1):
+        place = report.from_top(other)
+        shown = message or str(place)
+        related.append({"id": number, "message": {"text": shown}, "physicalLocation": _physical(place)})
+        escaped = escape_surrogates(shown).replace("\\", r"\\").replace("[", r"\[").replace("]", r"\]")
+        links.append(f"[{escaped}]({number})")
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": index,
         "level": _LEVELS[finding.severity],
-        "message": {"text": _message(report, entry)},
-        "locations": [{"physicalLocation": _physical(report.from_top(finding.location)), **_logical(entry.objects)}],
+        # GitHub shows only those related locations that are linked.
+        "message": {"text": f"{text}; {', '.join(links)}" if links else text},
+        "locations": [location],
         "partialFingerprints": {"primaryLocationLineHash": fingerprint},
-        "properties": _properties(entry),
+        "properties": {
+            "category": finding.category,
+            "environments": entry.environments,
+            "pointers": entry.pointers,
+            "fixable": finding.fixable,
+        },
     }
     if related:
-        result["relatedLocations"] = [
-            {"id": number, "message": {"text": message or str(place)}, "physicalLocation": _physical(place)}
-            for number, (place, message) in enumerate(related, 1)
-        ]
+        result["relatedLocations"] = related
     if entry.by:
         justification = {"justification": entry.reason} if entry.reason else {}
-        result["suppressions"] = [{"kind": _KINDS.get(entry.by, "external"), **justification}]
+        result["suppressions"] = [{"kind": {"comment": "inSource"}.get(entry.by, "external"), **justification}]
     return result
 
 
-def _message(report: Report, entry: ReportEntry) -> str:
-    """Return the message with related locations as links: GitHub shows only those that are linked."""
-    # A bracket and a parenthesis together would be an unintended link.
-    # Braces stay: the message has no arguments, and GitHub does not unescape doubled braces.
-    text = (entry.message or entry.finding.rule).replace("](", "] (")
-    links = [
-        f"[{_link_text(message or str(report.from_top(location)))}]({number})"
-        for number, (location, message) in enumerate(entry.finding.related[:_MAX_LOCATIONS], 1)
-    ]
-    return f"{text}; {', '.join(links)}" if links else text
-
-
-def _link_text(text: str) -> str:
-    return escape_surrogates(text).replace("\\", r"\\").replace("[", r"\[").replace("]", r"\]")
-
-
 def _physical(location: Location) -> dict[str, Any]:
+    """Return the file and the range from the first character to after the last; without an end, it is one character."""
     uri = file_uri(location.file)
     base = {} if uri.startswith("file:") else {"uriBaseId": _BASE}
-    return {"artifactLocation": {"uri": uri, **base}, "region": _region(location)}
-
-
-def _region(location: Location) -> dict[str, int]:
-    """Return the range from the first character to after the last; a location without an end is one character."""
     line, column = max(location.line, 1), max(location.column, 1)
     end_line = max(location.end_line, line)
     end_column = max(location.end_column, 1) if end_line > line else max(location.end_column, column + 1)
-    return {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}
-
-
-def _logical(objects: Sequence[Identity]) -> dict[str, Any]:
-    if not objects:
-        return {}
-    return {"logicalLocations": [_object(one) for one in objects[:_MAX_LOCATIONS]]}
-
-
-def _object(one: Identity) -> dict[str, Any]:
-    parts = (one.api_version, one.kind, one.namespace, one.name)
-    return {"name": one.name, "fullyQualifiedName": "/".join(filter(None, parts)), "kind": "resource"}
-
-
-def _properties(entry: ReportEntry) -> dict[str, Any]:
-    return {
-        "category": entry.finding.category,
-        "environments": entry.environments,
-        "pointers": entry.pointers,
-        "fixable": entry.finding.fixable,
-    }
+    region = {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}
+    return {"artifactLocation": {"uri": uri, **base}, "region": region}
