@@ -80,7 +80,7 @@ class _Inbox:
         self._pid = os.getpid()
         self._changed = threading.Condition()
         self._newest: Request | None = None
-        self._is_closed = False
+        self.is_closed = False
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
@@ -92,25 +92,20 @@ class _Inbox:
         except Exception as error:  # noqa: BLE001 -- pickle raises any; no other frame can be found
             log.warning("a request of the server could not be read: %r", error)
         with self._changed:
-            self._is_closed = True
+            self.is_closed = True
             self._changed.notify()
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether the server has ended."""
-        return self._is_closed
 
     def take(self, timeout: float | None = None) -> Request | None:
         """Wait for a request; None if there is none in time, or at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._newest is not None or self._is_closed, timeout)
+            self._changed.wait_for(lambda: self._newest is not None or self.is_closed, timeout)
             request, self._newest = self._newest, None
-            return request if not self._is_closed else None
+            return request if not self.is_closed else None
 
     def check(self, *_: object) -> None:
         """Raise a SupersededError if there is a newer request, or if the server or this process has ended."""
         is_orphan = os.getpid() != self._pid and os.getppid() != self._pid
-        if self._newest is not None or self._is_closed or is_orphan:
+        if self._newest is not None or self.is_closed or is_orphan:
             raise SupersededError
 
 
@@ -128,7 +123,7 @@ def serve(root: Path, reading: BinaryIO, writing: BinaryIO) -> None:
         request = inbox.take(quiet if is_undecided else pause if last and last.watches else None)
         if request is None and last is not None and is_undecided:
             began = time.monotonic()
-            _decide(linter, last, inbox, writing)
+            _answer(linter, last, inbox, writing, is_decision=True)
             quiet = max(_MIN_QUIET, time.monotonic() - began)
             continue
         if request is None:
@@ -145,28 +140,21 @@ def serve(root: Path, reading: BinaryIO, writing: BinaryIO) -> None:
                 gc.freeze()
 
 
-def _answer(linter: WorkspaceLinter, request: Request, inbox: _Inbox, writing: BinaryIO) -> None:
+def _answer(
+    linter: WorkspaceLinter, request: Request, inbox: _Inbox, writing: BinaryIO, *, is_decision: bool = False
+) -> None:
+    answer: Snapshot | DecisionsAnswer
     try:
-        snapshot = linter.lint(request.drafts, inbox.check)
+        if is_decision:
+            answer = DecisionsAnswer(request.number, linter.decide(request.drafts, inbox.check))
+        else:
+            answer = linter.lint(request.drafts, inbox.check)._replace(number=request.number)
     except SupersededError:
         return
     except Exception as error:  # noqa: BLE001 -- the server must live, and say what failed
         reason = f"`{type(error).__name__}`: {error}; please report this bug in jobgen"
-        snapshot = Snapshot(error=reason, has_failed=True)
-    _send(writing, snapshot._replace(number=request.number))
-
-
-def _decide(linter: WorkspaceLinter, request: Request, inbox: _Inbox, writing: BinaryIO) -> None:
-    try:
-        answer = DecisionsAnswer(request.number, linter.decide(request.drafts, inbox.check))
-    except SupersededError:
-        return
-    except Exception as error:  # noqa: BLE001 -- the server must live, and say what failed
-        answer = DecisionsAnswer(error=f"`{type(error).__name__}`: {error}; please report this bug in jobgen")
-    _send(writing, answer)
-
-
-def _send(writing: BinaryIO, answer: Snapshot | DecisionsAnswer) -> None:
+        failed = Snapshot(request.number, error=reason, has_failed=True)
+        answer = DecisionsAnswer(error=reason) if is_decision else failed
     # If the server has ended, the next request says so.
     with suppress(BrokenPipeError):
         writing.write(encode_frame(answer))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from jobgen.features.editor.completion.names import OVERLAY, find_keyed_kind, find_named_kind
@@ -10,8 +9,8 @@ from jobgen.features.editor.cursor import Cursor, Part
 from jobgen.features.editor.decisions import NO_DECISIONS, Decisions
 from jobgen.features.editor.lint_workspace import key_of
 from jobgen.features.editor.workspace import Ready, Workspace, load_ready
-from jobgen.k8s.nodes import as_mapping
-from jobgen.model.data import Location, value_of
+from jobgen.k8s.nodes import as_mapping, as_text
+from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.repo.root import SETTINGS
@@ -37,83 +36,71 @@ class Context(NamedTuple):
     @property
     def kind(self) -> str:
         """The kind of the document; empty without one."""
-        found = value_of(as_mapping(self.cursor.tree).get("kind"))
-        return found if isinstance(found, str) else ""
+        return as_text(as_mapping(self.cursor.tree).get("kind"))
 
     @property
     def name(self) -> str:
         """The name of the document's object; empty without one."""
-        found = value_of(as_mapping(as_mapping(self.cursor.tree).get("metadata")).get("name"))
-        return found if isinstance(found, str) else ""
+        return as_text(as_mapping(as_mapping(self.cursor.tree).get("metadata")).get("name"))
+
+    def find_rule_name(self) -> str:
+        """Return the rule or policy that is named, in a suppression or in the settings; empty without one."""
+        cursor = self.cursor
+        if cursor.part is Part.COMMENT:
+            listed = (found.span(1) for found in _SUPPRESSED.finditer(cursor.text))
+            words = (word for start, end in listed for word in _WORD.finditer(cursor.text, start, end))
+            return next((word[0] for word in words if word.start() <= len(cursor.prefix) <= word.end()), "")
+        if self.file == SETTINGS and len(cursor.path) == 2 and cursor.path[0] in _RULES:
+            is_name = cursor.part is Part.KEY if cursor.path[0] == "rules" else cursor.part is Part.VALUE
+            return cursor.text if is_name else ""
+        match cursor.path:
+            case ("exceptions", int(), "rule"):
+                is_name = self.file == SETTINGS
+            case (*_, "findings", int()):
+                is_name = self.kind == "JobTests"
+            case _:
+                is_name = cursor.path[-1:] == ("policyName",)
+        return cursor.text if is_name and cursor.part is Part.VALUE else ""
+
+    def find_overlay_name(self) -> str:
+        """Return the overlay that is named, in `environments`, in `extends` or as its own name; empty without one."""
+        cursor = self.cursor
+        if self.file != SETTINGS and self.kind not in _NAMING_OVERLAYS:
+            return ""
+        if cursor.part is Part.KEY:
+            return cursor.text if find_keyed_kind(cursor.path[:-1]) == OVERLAY else ""
+        if cursor.part is not Part.VALUE:
+            return ""
+        is_own_name = cursor.path == ("metadata", "name") and self.kind == "Overlay"
+        return cursor.text if is_own_name or find_named_kind(cursor.path, None) == OVERLAY else ""
+
+    def find_framework_name(self) -> str:
+        """Return the framework that is named at a position; empty without one."""
+        cursor = self.cursor
+        if cursor.part is Part.VALUE:
+            match cursor.path:
+                case (*_, "framework") | (*_, "frameworks", int()):
+                    return cursor.text
+                case _:
+                    return ""
+        is_kind_file = self.file.startswith("schemas/") and cursor.path[:1] == ("frameworks",)
+        return cursor.text if is_kind_file and len(cursor.path) == 2 else ""
+
+    def find_kind_name(self) -> str:
+        """Return the kind of objects that is named at a position; empty without one."""
+        cursor = self.cursor
+        if cursor.part is not Part.VALUE or self.file.startswith("schemas/"):
+            return ""
+        match cursor.path:
+            case ("kind",) | (*_, "kinds", int()):
+                return cursor.text
+            case _:
+                return ""
 
 
 def make_context(workspace: Workspace, file: str, cursor: Cursor, decisions: Decisions = NO_DECISIONS) -> Context:
     """Return the context of a position."""
     return Context(workspace, load_ready(workspace), file, cursor, decisions)
-
-
-def find_rule_name(context: Context) -> str:
-    """Return the rule or policy that is named at a position, in a suppression or in the settings; empty without one."""
-    cursor = context.cursor
-    if cursor.part is Part.COMMENT:
-        return _find_suppressed(cursor.text, len(cursor.prefix))
-    if context.file == SETTINGS and len(cursor.path) == 2 and cursor.path[0] in _RULES:
-        is_name = cursor.part is Part.KEY if cursor.path[0] == "rules" else cursor.part is Part.VALUE
-        return cursor.text if is_name else ""
-    match cursor.path:
-        case ("exceptions", int(), "rule"):
-            is_name = context.file == SETTINGS
-        case (*_, "findings", int()):
-            is_name = context.kind == "JobTests"
-        case _:
-            is_name = cursor.path[-1:] == ("policyName",)
-    return cursor.text if is_name and cursor.part is Part.VALUE else ""
-
-
-def _find_suppressed(comment: str, at: int) -> str:
-    for listed in _SUPPRESSED.finditer(comment):
-        for word in _WORD.finditer(comment, listed.start(1), listed.end(1)):
-            if word.start() <= at <= word.end():
-                return word[0]
-    return ""
-
-
-def find_overlay_name(context: Context) -> str:
-    """Return the overlay that is named, in `environments`, in `extends` or as its own name; empty without one."""
-    cursor = context.cursor
-    if context.file != SETTINGS and context.kind not in _NAMING_OVERLAYS:
-        return ""
-    if cursor.part is Part.KEY:
-        return cursor.text if find_keyed_kind(cursor.path[:-1]) == OVERLAY else ""
-    if cursor.part is not Part.VALUE:
-        return ""
-    is_own_name = cursor.path == ("metadata", "name") and context.kind == "Overlay"
-    return cursor.text if is_own_name or find_named_kind(cursor.path, None) == OVERLAY else ""
-
-
-def find_framework_name(context: Context) -> str:
-    """Return the framework that is named at a position; empty without one."""
-    cursor = context.cursor
-    if cursor.part is Part.VALUE:
-        match cursor.path:
-            case (*_, "framework") | (*_, "frameworks", int()):
-                return cursor.text
-            case _:
-                return ""
-    is_kind_file = context.file.startswith("schemas/") and cursor.path[:1] == ("frameworks",)
-    return cursor.text if is_kind_file and len(cursor.path) == 2 else ""
-
-
-def find_kind_name(context: Context) -> str:
-    """Return the kind of objects that is named at a position; empty without one."""
-    cursor = context.cursor
-    if cursor.part is not Part.VALUE or context.file.startswith("schemas/"):
-        return ""
-    match cursor.path:
-        case ("kind",) | (*_, "kinds", int()):
-            return cursor.text
-        case _:
-            return ""
 
 
 _HIDING = frozenset(("yaml", "schema", "spec"))
@@ -134,11 +121,15 @@ def keep_findings(good: GoodText, text: str, found: tuple[Finding, ...]) -> tupl
     """Return the findings of a document with those that a half-typed line hides; None if no line is half typed."""
     if text == good.text:
         return None
-    known_errors = set(map(_name_error, good.findings))
-    if not any(_hides_others(each) and _name_error(each) not in known_errors for each in found):
+    # Whatever line they are on.
+    known_errors = {(each.rule, each.message) for each in good.findings}
+    if not any(_hides_others(each) and (each.rule, each.message) not in known_errors for each in found):
         return None
     before, now = good.text.split("\n"), text.split("\n")
-    start, after = _find_edit(before, now)
+    # How many lines are equal before and after those that differ.
+    most = min(len(before), len(now))
+    start = next((number for number in range(most) if before[number] != now[number]), most)
+    after = next((number for number in range(most - start) if before[-1 - number] != now[-1 - number]), most - start)
     if len(now) - after - start > _MAX_LINES:
         return None
     shift = len(now) - len(before)
@@ -157,19 +148,6 @@ def keep_findings(good: GoodText, text: str, found: tuple[Finding, ...]) -> tupl
 
 def _hides_others(finding: Finding) -> bool:
     return finding.severity is Severity.ERROR and finding.category in _HIDING
-
-
-def _name_error(finding: Finding) -> tuple[str, str]:
-    """What identifies an error, whatever line it is on."""
-    return finding.rule, finding.message
-
-
-def _find_edit(before: Sequence[str], now: Sequence[str]) -> tuple[int, int]:
-    """Return how many lines are equal before and after those that differ."""
-    most = min(len(before), len(now))
-    start = next((number for number in range(most) if before[number] != now[number]), most)
-    after = next((number for number in range(most - start) if before[-1 - number] != now[-1 - number]), most - start)
-    return start, after
 
 
 def _move(finding: Finding, start: int, end: int, shift: int) -> Finding | None:

@@ -14,7 +14,6 @@ from jobgen.features.kueue.cluster_objects import DECIDING_KINDS
 from jobgen.features.kueue.job_workloads import INTEGRATIONS
 from jobgen.features.kueue.queues.report import (
     NO_FINAL_STATE,
-    EnvironmentReport,
     collect_environment,
     decide_environment,
     explain,
@@ -51,6 +50,7 @@ class JobDecision(NamedTuple):
         return _WORDS.get(self.decision, self.decision)
 
 
+FileResults = Sequence[tuple[FileEntry, FileParts]]
 Decisions = Mapping[str, Mapping[ObjectKey, JobDecision]]
 """By environment and object."""
 NO_DECISIONS: Decisions = {}
@@ -64,24 +64,6 @@ class DecisionsAnswer(NamedTuple):
     decisions: Decisions = NO_DECISIONS
     error: str = ""
     """Why there are none: something failed."""
-
-
-def collect_decisions(report: EnvironmentReport) -> dict[ObjectKey, JobDecision]:
-    """Return the decision about each job that Kueue manages; of several workloads of a job, the worst.
-
-    A simulation that was stopped says of jobs that it did not reach that they wait, so it decides nothing.
-    """
-    if not report.decision.is_complete:
-        return {}
-    note = "" if report.decision.settles else f"; {NO_FINAL_STATE}"
-    found: dict[ObjectKey, JobDecision] = {}
-    for answer in report.decision.answers:
-        key = answer.job.kind, answer.job.namespace, answer.job.name
-        known = found.get(key)
-        is_worse = known is None or DECISIONS.index(answer.decision) > DECISIONS.index(known.decision)
-        if answer.decision != UNMANAGED and is_worse:
-            found[key] = JobDecision(answer.decision, _shorten(answer), explain(answer) + note)
-    return found
 
 
 def find_decision(decisions: Decisions, environment: str, objects: Iterable[Identity]) -> JobDecision | None:
@@ -103,7 +85,6 @@ def describe_decisions(found: Iterable[JobDecision]) -> str:
 
 
 def _shorten(answer: Answer) -> str:
-    """Return why a job is not admitted, in a few words."""
     if answer.decision not in (WAITS, NEVER):
         return ""
     reason = answer.reason.partition(", and ")[0].partition(";")[0].replace("`", "").removeprefix("it ")
@@ -113,42 +94,31 @@ def _shorten(answer: Answer) -> str:
 _QUEUE = "ClusterQueue"
 _KINDS = DECIDING_KINDS | {kind for _, kind in INTEGRATIONS}
 
-Check = Callable[[], None]
-"""Raises an exception if the decisions are not wanted any more."""
-
-
-class _FileObjects(NamedTuple):
-    """The objects of a file that take part in decisions."""
-
-    parts: FileParts
-    """The results of the file: if they are other objects, the file or a layer has changed."""
-    packed: bytes
-    """The environment, identity and data of each object, compressed: a large repository has tens of thousands."""
-
 
 class QueueDecider:
     """Decides about the jobs of one workspace, and remembers their objects."""
 
     def __init__(self) -> None:
-        self._files: dict[str, _FileObjects] = {}
+        self._files: dict[str, tuple[FileParts, bytes]] = {}
+        """The results of each file, and its objects: environment, identity and data, compressed.
+
+        If the results are other objects, the file or a layer has changed. A large repository has tens of thousands.
+        """
         self._environments: tuple[str, ...] = ()
         self._is_decided = False
         self.is_due = False
         """Whether there are queues, and jobs that have not been decided about."""
 
-    def note(
-        self,
-        results: Sequence[tuple[FileEntry, FileParts]],
-        runners: Sequence[EnvironmentRunner],
-        project: ProjectConfig,
-    ) -> bool:
+    def note(self, results: FileResults, runners: Sequence[EnvironmentRunner], project: ProjectConfig) -> bool:
         """Note the results of a lint, and return whether the last decisions still hold."""
         made = (each for _, parts in results for part in parts for each in part.made)
         filled = {each.env for each in made if each.identity.kind == _QUEUE}
-        environments = tuple(each.name for each in runners if each.name in filled or _has_state(each, project))
+        states = {each.name: each.expander.environment.cluster.state for each in runners}
+        filled |= {name for name, state in states.items() if state and folder_exists(project.root, state)}
+        environments = tuple(name for name in states if name in filled)
         known = {entry.path: parts for entry, parts in results}
         is_same = known.keys() == self._files.keys() and all(
-            are_same(self._files[path].parts, parts) for path, parts in known.items()
+            are_same(self._files[path][0], parts) for path, parts in known.items()
         )
         self._is_decided = self._is_decided and is_same and environments == self._environments
         if environments != self._environments:
@@ -158,10 +128,10 @@ class QueueDecider:
 
     def decide(
         self,
-        results: Sequence[tuple[FileEntry, FileParts]],
+        results: FileResults,
         runners: Sequence[EnvironmentRunner],
         project: ProjectConfig,
-        check: Check,
+        check: Callable[[], None],
     ) -> Decisions:
         """Decide about the jobs of environments that have queues. What `check` raises ends it."""
         # What fails once is not tried again until a file changes.
@@ -170,23 +140,24 @@ class QueueDecider:
         known, self._files = self._files, {}
         for entry, parts in results:
             before = known.get(entry.path)
-            is_same = before is not None and are_same(before.parts, parts)
-            self._files[entry.path] = before if before and is_same else _FileObjects(parts, b"")
+            self._files[entry.path] = before if before and are_same(before[0], parts) else (parts, b"")
         for entry, parts in results:
-            if not self._files[entry.path].packed:
+            if not self._files[entry.path][1]:
                 check()
-                self._files[entry.path] = _FileObjects(parts, _pack(entry, parts, queued, project))
-        found: Decisions = run_cancellable(lambda: self._decide(queued, project), len(self._files), check)
+                self._files[entry.path] = (parts, _pack(entry, parts, queued, project))
+
+        def decide_all() -> Decisions:
+            return {runner.name: self._decide_environment(runner, project) for runner in queued}
+
+        found: Decisions = run_cancellable(decide_all, len(self._files), check)
         self._is_decided = True
         return found
 
-    def _decide(self, runners: Sequence[EnvironmentRunner], project: ProjectConfig) -> Decisions:
-        return {runner.name: self._decide_environment(runner, project) for runner in runners}
-
     def _decide_environment(self, runner: EnvironmentRunner, project: ProjectConfig) -> Mapping[ObjectKey, JobDecision]:
+        """Return the decision about each job that Kueue manages; of several workloads of a job, the worst."""
         objects: dict[Identity, Any] = {}
-        for file in self._files.values():
-            for env, identity, data in _unpack(file.packed):
+        for _, packed in self._files.values():
+            for env, identity, data in pickle.loads(zlib.decompress(packed)):  # noqa: S301 -- see `_pack`
                 if env == runner.name:
                     objects.setdefault(identity, data)
         findings: list[Finding] = []
@@ -194,12 +165,17 @@ class QueueDecider:
         queued = collect_environment(runner.name, list(objects.values()), project, cluster, findings)
         if not queued.context.queues or any(finding.severity is Severity.ERROR for finding in findings):
             return {}
-        return collect_decisions(decide_environment(runner.name, queued, lambda _: False))
-
-
-def _has_state(runner: EnvironmentRunner, project: ProjectConfig) -> bool:
-    state = runner.expander.environment.cluster.state
-    return bool(state) and folder_exists(project.root, state)
+        decision = decide_environment(runner.name, queued, lambda _: False).decision
+        note = "" if decision.settles else f"; {NO_FINAL_STATE}"
+        found: dict[ObjectKey, JobDecision] = {}
+        # A simulation that was stopped says of jobs that it did not reach that they wait, so it decides nothing.
+        for answer in decision.answers if decision.is_complete else ():
+            key = answer.job.kind, answer.job.namespace, answer.job.name
+            known = found.get(key)
+            is_worse = known is None or DECISIONS.index(answer.decision) > DECISIONS.index(known.decision)
+            if answer.decision != UNMANAGED and is_worse:
+                found[key] = JobDecision(answer.decision, _shorten(answer), explain(answer) + note)
+        return found
 
 
 def _pack(entry: FileEntry, parts: FileParts, runners: Sequence[EnvironmentRunner], project: ProjectConfig) -> bytes:
@@ -213,8 +189,3 @@ def _pack(entry: FileEntry, parts: FileParts, runners: Sequence[EnvironmentRunne
             made = runner.render_job(job, patches, new_overlay_use()) if patches is not None else None
             found += [(each.env, each.identity, each.object) for each in made or () if each.identity.kind in _KINDS]
     return zlib.compress(pickle.dumps(found, protocol=pickle.HIGHEST_PROTOCOL), 1)
-
-
-def _unpack(packed: bytes) -> Iterable[tuple[str, Identity, Any]]:
-    found: list[tuple[str, Identity, Any]] = pickle.loads(zlib.decompress(packed))  # noqa: S301 -- see `_pack`
-    return found

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from jobgen.features.editor import named
-from jobgen.features.editor.context import (
-    Context,
-    find_framework_name,
-    find_kind_name,
-    find_overlay_name,
-    find_rule_name,
-)
+from jobgen.features.editor.context import Context
 from jobgen.features.editor.cursor import Part, get_path, walk
 from jobgen.features.editor.index import IndexedJob, list_jobs
 from jobgen.features.editor.named import find_name, list_definitions, list_uses
 from jobgen.features.editor.symbols import list_policies
-from jobgen.features.editor.values import explain_value, find_winners, to_real_file
+from jobgen.features.editor.values import explain_value, to_real_file
 from jobgen.model.data import Location, location_of, value_of
 from jobgen.rendering.runs import SOURCE_ANNOTATION
 from jobgen.repo import layout
@@ -31,8 +25,8 @@ MAX_LOCATIONS = 1000
 def find_definitions(context: Context) -> list[Location]:
     """Return the locations of what is at a position, without that position itself."""
     with context.workspace.reading():
-        several = (_find_anchor(context), _find_all(context), _find_overridden(context))
-        found = (_select_others(context, places) for places in several)
+        named = (to_real_file(place) for find in _FINDERS for place in find(context))
+        found = (_select_others(context, each) for each in (_find_anchor(context), named, _find_overridden(context)))
         return next(filter(None, found), [])[:MAX_LOCATIONS]
 
 
@@ -42,20 +36,11 @@ def _select_others(context: Context, places: Iterator[Location]) -> list[Locatio
     for place in places:
         # The first is the most exact.
         found.setdefault((place.file, place.line), place)
-    own = {context.cursor.location.line, *_list_lines(context)}
-    return [place for place in found.values() if place.file != context.file or place.line not in own]
-
-
-def _list_lines(context: Context) -> Iterator[int]:
-    """Yield the lines of the mapping or list whose key is at the position."""
+    own = {context.cursor.location.line}
     node = get_path(context.cursor.tree, context.cursor.path)
     if context.cursor.part is Part.KEY and isinstance(node, (dict, list)):
-        places = (location_of(each) for _, each in walk(node))
-        yield from (place.line for place in places if place is not None)
-
-
-def _find_all(context: Context) -> Iterator[Location]:
-    return (to_real_file(place) for find in _FINDERS for place in find(context))
+        own |= {below.line for _, each in walk(node) if (below := location_of(each)) is not None}
+    return [place for place in found.values() if place.file != context.file or place.line not in own]
 
 
 def _find_anchor(context: Context) -> Iterator[Location]:
@@ -74,51 +59,36 @@ def _find_anchor(context: Context) -> Iterator[Location]:
             return
 
 
-def _find_policy(context: Context) -> Iterator[Location]:
-    name = find_rule_name(context)
-    yield from (place for known, place in list_policies(context.workspace.root) if name and known == name)
-
-
-def _find_overlay(context: Context) -> Iterator[Location]:
-    name = find_overlay_name(context)
-    if name:
-        yield from (
-            Location(file.path)
-            for known, file in layout.read_overlays(context.workspace.root)
-            if known == name and file.path != context.file
-        )
-
-
-def _find_kinds(context: Context) -> Iterator[Location]:
-    """Yield the kinds of a framework: those of the job at the position, else all of them."""
-    framework, name = find_framework_name(context), find_kind_name(context)
-    if context.ready is None or not (framework or name):
-        return
-    kinds = [
-        kind
-        for kind in context.ready.prepared.tracer.traced_project().kinds
-        if framework in kind.frameworks or name in (kind.name, *kind.aliases)
-    ]
-    own = _find_kinds_of_job(context) if framework else frozenset()
-    for kind in kinds:
-        place = location_of(kind.kind)
-        if place is not None and (not own or any(kind.describes(*each) for each in own)):
-            yield place
-
-
-def _find_kinds_of_job(context: Context) -> frozenset[tuple[str, str]]:
-    """Return API version and kind of the objects of the job at the position."""
-    job = find_indexed_job(context)
-    return frozenset(each.objects[0][:2] for each in job.environments if each.objects) if job else frozenset()
-
-
-def _find_named(context: Context) -> Iterator[Location]:
-    """Yield the objects and jobs that a name stands for."""
+def _find_meant(context: Context) -> Iterator[Location]:
+    """Yield the policy or overlay that is named, the lines that set the value, and what else has the name."""
+    rule, overlay, root = context.find_rule_name(), context.find_overlay_name(), context.workspace.root
+    yield from (place for known, place in (list_policies(root) if rule else ()) if known == rule)
+    for known, file in layout.read_overlays(root) if overlay else ():
+        if known == overlay and file.path != context.file:
+            yield Location(file.path)
+    if context.ready is not None and context.cursor.text:
+        found = explain_value(context.workspace, context.ready, context.file, context.cursor)
+        places = (field.sources[0].location for field in (found.fields if found else ()))
+        yield from (place for place in places if place is not None)
     name = find_name(context)
     if name is not None:
         is_own = context.cursor.path[-2:] == ("metadata", "name")
         own = [job.location for job in list_indexed_jobs(context) if is_own and job.name == name.text]
         yield from (place for place in list_definitions(context, name) if place not in own)
+
+
+def _find_kinds(context: Context) -> Iterator[Location]:
+    """Yield the kinds of a framework: those of the job at the position, else all of them."""
+    framework, name = context.find_framework_name(), context.find_kind_name()
+    if context.ready is None or not (framework or name):
+        return
+    job = find_indexed_job(context) if framework else None
+    own = {each.objects[0][:2] for each in job.environments if each.objects} if job else ()
+    for kind in context.ready.prepared.tracer.traced_project().kinds:
+        place = location_of(kind.kind)
+        is_meant = framework in kind.frameworks or name in (kind.name, *kind.aliases)
+        if is_meant and place is not None and (not own or any(kind.describes(*each) for each in own)):
+            yield place
 
 
 def _find_source(context: Context) -> Iterator[Location]:
@@ -127,23 +97,17 @@ def _find_source(context: Context) -> Iterator[Location]:
     if cursor.path[-1:] != (SOURCE_ANNOTATION,) or cursor.part is not Part.VALUE:
         return
     known = context.workspace.index.get(cursor.text)
-    jobs = list(known.jobs) if known else []
-    named = [
-        job for job in jobs if any(made.name == context.name for each in job.environments for made in each.objects)
-    ]
-    if jobs:
-        yield (named or jobs)[0].location
+    if known and known.jobs:
+        own = (
+            job
+            for job in known.jobs
+            if any(made.name == context.name for each in job.environments for made in each.objects)
+        )
+        yield next(own, known.jobs[0]).location
         return
     is_inside = cursor.text.startswith("jobs/") and ".." not in cursor.text.split("/")
     if is_inside and (context.workspace.root / cursor.text).is_file():
         yield Location(cursor.text)
-
-
-def _find_winners(context: Context) -> Iterator[Location]:
-    """Yield the lines that set the value in each environment."""
-    if context.ready is not None and context.cursor.text:
-        found = explain_value(context.workspace, context.ready, context.file, context.cursor)
-        yield from find_winners(found.fields if found else ())
 
 
 def _find_overridden(context: Context) -> Iterator[Location]:
@@ -188,15 +152,7 @@ def find_indexed_job(context: Context) -> IndexedJob | None:
     return next(iter(named or jobs), None)
 
 
-_FINDERS: tuple[Callable[[Context], Iterator[Location]], ...] = (
-    _find_policy,
-    _find_overlay,
-    _find_winners,
-    _find_named,
-    _find_kinds,
-    _find_source,
-    _find_rendered,
-)
+_FINDERS = (_find_meant, _find_kinds, _find_source, _find_rendered)
 
 
 def find_references(context: Context) -> list[Location]:
@@ -212,21 +168,23 @@ def find_references(context: Context) -> list[Location]:
 
 
 def _find_uses_of_overlay(context: Context) -> Iterator[Location]:
-    """Yield the settings and overlays that name an overlay."""
-    name = find_overlay_name(context)
+    name = context.find_overlay_name()
     if not name or context.ready is None:
         return
     project = context.ready.prepared.tracer.traced_project()
-    yield from named.list_extending(project, name)
-    listed = project.settings.get("environments", ())
-    yield from (place for each in listed if value_of(each) == name and (place := location_of(each)))
+    extended = [each for other in project.overlays.values() for spec in other.specs for each in spec.get("extends", ())]
+    for each in (*extended, *project.settings.get("environments", ())):
+        place = location_of(each)
+        if value_of(each) == name and place is not None:
+            yield place
     if context.file != SETTINGS and context.cursor.path == ("metadata", "name"):
-        yield from _locate(named.list_jobs_in(context.workspace.index, _list_environments(context, name)))
+        jobs = named.list_jobs_in(context.workspace.index, _list_environments(context, name))
+        yield from (job.location for job in jobs)
 
 
 def _find_uses_of_framework(context: Context) -> Iterator[Location]:
-    name = find_framework_name(context)
-    yield from _locate([job for job in list_jobs(context.workspace.index) if name and job.framework == name])
+    name = context.find_framework_name()
+    yield from (job.location for job in list_jobs(context.workspace.index) if name and job.framework == name)
 
 
 def _find_uses_of_name(context: Context) -> Iterator[Location]:
@@ -236,7 +194,6 @@ def _find_uses_of_name(context: Context) -> Iterator[Location]:
 
 
 def _find_patches_of_job(context: Context) -> Iterator[Location]:
-    """Yield the patches that match the job whose name is at the position."""
     job = find_indexed_job(context) if context.cursor.path == ("metadata", "name") else None
     if job is None or context.ready is None:
         return
@@ -248,10 +205,8 @@ def _find_patches_of_job(context: Context) -> Iterator[Location]:
 
 
 def _find_reached_jobs(context: Context) -> Iterator[Location]:
-    """Yield the jobs that a line of an overlay reaches."""
-    if context.ready is None or not named.find_overlay(context.file) or context.cursor.part is Part.COMMENT:
-        return
-    yield from _locate(list_reached(context))
+    if context.cursor.part is not Part.COMMENT:
+        yield from (job.location for job in list_reached(context))
 
 
 def list_reached(context: Context) -> list[IndexedJob]:
@@ -276,14 +231,7 @@ def _list_environments(context: Context, overlay: str) -> list[str]:
     return named.list_environments(project, list(context.ready.prepared.environments), overlay)
 
 
-def _locate(jobs: list[IndexedJob]) -> Iterator[Location]:
-    return (job.location for job in jobs)
-
-
-_REFERENCE_FINDERS: tuple[Callable[[Context], Iterator[Location]], ...] = (
-    _find_uses_of_overlay,
-    _find_uses_of_framework,
-    _find_uses_of_name,
-    _find_patches_of_job,
-    _find_reached_jobs,
+_REFERENCE_FINDERS = (
+    *(_find_uses_of_overlay, _find_uses_of_framework, _find_uses_of_name),
+    *(_find_patches_of_job, _find_reached_jobs),
 )

@@ -2,48 +2,164 @@
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobgen.api.errors import NotFoundError
 from jobgen.api.explain import explain_rule
 from jobgen.explanation.explain import ExplainedField, ValueSource
 from jobgen.features.editor import named
-from jobgen.features.editor.completion.manifests import describe_deprecation
-from jobgen.features.editor.completion.names import JOB, TEAM
-from jobgen.features.editor.context import (
-    Context,
-    find_framework_name,
-    find_kind_name,
-    find_overlay_name,
-    find_rule_name,
+from jobgen.features.editor.completion.candidates import find_forms, list_known_values, read_document
+from jobgen.features.editor.completion.names import JOB, TEAM, Known
+from jobgen.features.editor.completion.schemas import (
+    Field,
+    SchemaNode,
+    describe_deprecation,
+    describe_framework,
+    describe_kind,
+    list_fields,
+    list_forms,
+    list_types,
+    list_values,
+    walk_path,
 )
-from jobgen.features.editor.cursor import Part, get_path
+from jobgen.features.editor.context import Context
+from jobgen.features.editor.cursor import Part, Path, get_path, read_text
 from jobgen.features.editor.decisions import find_decision
 from jobgen.features.editor.definition import list_indexed_jobs, list_reached
-from jobgen.features.editor.field_docs import describe_field
 from jobgen.features.editor.index import LABEL, IndexedJob
 from jobgen.features.editor.markdown import block, code, escape, escape_text, link, table, value_code
-from jobgen.features.editor.named import count_files, find_name, list_definitions, locate_team
+from jobgen.features.editor.named import find_name, list_definitions, list_files, locate_team
 from jobgen.features.editor.values import ExplainedValue, explain_indexed, explain_value
 from jobgen.k8s.kueue import QUEUE_LABEL
-from jobgen.model.data import Location, value_of
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.model.data import API_VERSION, Location, TracedScalar, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import InvalidPathError, Step, parse_path
-from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering import config
+from jobgen.rendering.build import split_list
 from jobgen.repo import layout
 from jobgen.repo.layout import PACKS, SETTING
 from jobgen.repo.root import SETTINGS
-from jobgen.reports.summary import pluralize
-from jobgen.spec.overlay import list_ancestors
+from jobgen.reports.entries import pluralize
+from jobgen.spec.overlay import Cluster, list_ancestors
 from jobgen.spec.sweeps import MATRIX
-from jobgen.spec.teams import Team
+from jobgen.yamlio.write import to_inline_yaml
+
+# The documentation of a field: its type, its default, its values and what it means, from the schema of its format.
+
+_MAX_LISTED = 12
+_MAX_EXAMPLE = 60
+_TYPE_WORDS = {"array": "list", "object": "mapping"}
+
+
+def describe_field(context: Context) -> Iterator[str]:
+    """Yield the documentation of the field at a position: of a key, or of the key before a value."""
+    cursor = context.cursor
+    is_list = str(value_of(get_path(cursor.tree, ("kind",)))).endswith("List")
+    if is_list and cursor.path[:1] == ("items",) and len(cursor.path) > 1 and isinstance(cursor.path[1], int):
+        # The field is one of the object that it is in.
+        cursor = cursor._replace(path=cursor.path[2:], tree=get_path(cursor.tree, cursor.path[:2]))
+    path = list(cursor.path)
+    while path and isinstance(path[-1], int):
+        path.pop()
+    if not path or cursor.part is Part.COMMENT or path[-1] == "<<":
+        return
+    # While the settings have errors, the kinds and clusters are those of the newest releases.
+    root, ready = pathlib.Path(context.workspace.root), context.ready
+    project = ready.run.project if ready else config.load(root)
+    known = Known(root, project.kinds, project.frameworks, ready.clusters if ready else (Cluster(),))
+    document = read_document(cursor, context.file)
+    fields = list_fields(find_forms(path[:-1], document, known))
+    field = next((each for each in fields if each.name == path[-1]), None)
+    if field is not None:
+        yield from _describe(field, tuple(path))
+    elif forms := find_forms(path, document, known):
+        # A key that users choose, such as the name of a variable.
+        yield _join_facts(str(path[-1]), [_name_types(forms)])
+
+
+def _describe(field: Field, path: Path) -> Iterator[str]:
+    forms = (field.node, *list_forms(field.node))
+    facts = [_name_types(forms), "required" if field.is_required else ""]
+    default = next((form.schema["default"] for form in forms if "default" in form.schema), None)
+    facts.append(f"default {code(to_inline_yaml(default))}" if default is not None else "")
+    if any(form.schema.get("deprecated") is True for form in forms):
+        facts.append("deprecated")
+    yield _join_facts(field.name, facts)
+    if field.description:
+        yield escape_text(" ".join(field.description.split()))
+    values: list[str] = []
+    if field.types != ("boolean",):
+        items = walk_path(forms, (0,))
+        listed = (*list_values(forms), *list_known_values(path, forms))
+        listed += (*list_values(items), *list_known_values((*path, 0), items))
+        # Any field of a job may be `null`, which removes what a lower layer sets.
+        values = [value.text for value in listed if value.text != "null"]
+    if len(values) > 1:
+        more = " …" if len(values) > _MAX_LISTED else ""
+        yield f"One of {', '.join(map(code, values[:_MAX_LISTED]))}{more}"
+    examples: Iterator[Any] = (each for form in forms for each in as_list(form.schema.get("examples")))
+    texts = (to_inline_yaml({field.name: each})[1:-1] for each in examples)
+    example = next((text for text in texts if len(text) <= _MAX_EXAMPLE), "")
+    if example and not values:
+        yield f"Example: {code(example)}"
+
+
+def _name_types(forms: Sequence[SchemaNode]) -> str:
+    """Return the types of forms: `string`, `list of string`."""
+    names = []
+    for name in list_types(forms):
+        items = [item for form in forms for item in walk_path([form], (0,))] if name == "array" else []
+        below = " or ".join(_TYPE_WORDS.get(each, each) for each in list_types(items))
+        names.append(_TYPE_WORDS.get(name, name) + (f" of {below}" if below else ""))
+    return " or ".join(names)
+
+
+def _join_facts(name: str, facts: Sequence[str]) -> str:
+    known = ", ".join(filter(None, facts))
+    return f"**{code(name)}**" + (f": {known}" if known else "")
+
+
+class Deprecation(NamedTuple):
+    """A value that is deprecated."""
+
+    location: Location
+    hint: str
+    """Since when, and what to use instead."""
+
+
+def list_deprecated(text: str, file: str, known: Known) -> Iterator[Deprecation]:
+    """Yield the deprecated values of a file: kinds and versions of manifests, and frameworks of jobs."""
+    documents = [each.data for each in read_text(text, file).documents if isinstance(each.data, dict)]
+    for fields in (as_mapping(each) for data in documents for each in split_list(data)):
+        version, kind = fields.get("apiVersion"), fields.get("kind")
+        if as_text(version) == API_VERSION:
+            node = as_mapping(fields.get("spec")).get("framework")
+            reason = describe_framework(as_text(node), known.kinds, known.clusters)
+        else:
+            reason = describe_kind(as_text(version), as_text(kind), known.kinds, known.clusters)
+            # The version is at fault if another one of the kind is served, which the reason then names.
+            node = version if "use `" in reason else kind
+        if reason and isinstance(node, TracedScalar):
+            yield Deprecation(node.location, reason)
+
 
 _MAX_TEAMS = 8
+_MAX_DECISIONS = 8
+_MAX_JOBS = 5
+_MAX_ROWS = 30
+_MAX_ROWS_OF_FIELDS = 8
+"""Rows of a mapping or list, whose fields are shown one by one, and of a field that differs in the jobs of a sweep."""
+_MAX_VALUES = 3
+"""Values of a field in one row, if the jobs of a sweep have several."""
+_MAX_OVERRIDDEN = 3
+_ITEM = lazy_pattern(r"(.*)\[(\d+)\]")
 
 
-def describe_team(context: Context) -> Iterator[str]:
+def _describe_team(context: Context) -> Iterator[str]:
     """Describe the team that a value names, or list those that a pattern matches."""
     name = find_name(context)
     if name is None or name.kind != TEAM or context.ready is None:
@@ -59,23 +175,17 @@ def describe_team(context: Context) -> Iterator[str]:
     owners = f"; reviewed by {', '.join(map(code, team.owners))}" if team.owners else ""
     where = link(context.workspace.root, locate_team(team, project))
     yield f"**team {code(team.name)}**: owns {', '.join(map(code, team.folders))}{owners}; defined in {where}"
-    rows = _list_limits(team, project, [runner.name for runner in context.ready.prepared.runners])
-    if rows:
-        yield table(("environment", "may use"), rows)
-
-
-def _list_limits(team: Team, project: ProjectConfig, environments: list[str]) -> list[tuple[str, str]]:
-    """Return what a team may use, with the environments where that is the same."""
     rows: dict[str, list[str]] = {}
-    for env in environments:
-        allowed = project.teams.find_scope(team, env).allowed
+    for runner in context.ready.prepared.runners:
+        allowed = project.teams.find_scope(team, runner.name).allowed
         cell = "; ".join(f"{name} {', '.join(map(code, patterns))}" for name, patterns in allowed.items() if patterns)
-        rows.setdefault(cell, []).append(env)
-    return [(", ".join(map(escape, names)) or "all", cell) for cell, names in rows.items() if cell]
+        rows.setdefault(cell, []).append(runner.name)
+    limits = [(", ".join(map(escape, names)) or "all", cell) for cell, names in rows.items() if cell]
+    if limits:
+        yield table(("environment", "may use"), limits)
 
 
-def describe_pack(context: Context) -> Iterator[str]:
-    """Describe the pack of policies that the settings turn on."""
+def _describe_pack(context: Context) -> Iterator[str]:
     cursor = context.cursor
     if context.file != SETTINGS or cursor.path[:1] != (SETTING,) or cursor.part is not Part.VALUE:
         return
@@ -85,37 +195,23 @@ def describe_pack(context: Context) -> Iterator[str]:
             yield f"Policies: {', '.join(map(code, layout.list_pack_policies(pack.name)))}"
 
 
-_MAX_ROWS = 30
-_MAX_ROWS_OF_FIELDS = 8
-"""Rows of a mapping or list, whose fields are shown one by one, and of a field that differs in the jobs of a sweep."""
-_MAX_VALUES = 3
-"""Values of a field in one row, if the jobs of a sweep have several."""
-_MAX_OVERRIDDEN = 3
-_ITEM = lazy_pattern(r"(.*)\[(\d+)\]")
-
-
-class _Table(NamedTuple):
-    """The rows about fields, whether they have a column for the field, and one for the number of jobs."""
-
-    rows: list[tuple[str, ...]]
-    has_fields: bool
-    has_jobs: bool
-
-
-def describe_values(context: Context) -> Iterator[str]:
+def _describe_values(context: Context) -> Iterator[str]:
     """Show the value in every environment, and the layers that set it."""
     if context.ready is None:
         return
     found = explain_value(context.workspace, context.ready, context.file, context.cursor)
-    fields = _join_items(_drop_written(found.fields)) if found else []
-    if not found or not (fields or found.broken):
+    if not found:
         return
+    # Values of a manifest that are what its file says in all environments are left out: nothing is to be explained.
+    changed = {field.field for field in found.fields if [source.layer for source in field.sources] != ["manifest"]}
+    fields = _join_items([field for field in found.fields if field.field in changed])
     if not fields:
-        if {*found.broken} >= {*context.ready.run.project.environments()}:
+        if found.broken and {*found.broken} >= {*context.ready.run.project.environments()}:
             yield "The job cannot be rendered, so its values are not known; see its findings"
         return
     if found.job.document.sweep:
-        yield _describe_sweep(found)
+        first = f"the first {found.explained} of " if found.explained < found.jobs else ""
+        yield f"In {first}the {pluralize(found.jobs, 'job')} of the sweep:"
     rows, has_fields, has_jobs = _list_rows(context, found, fields)
     names = ", ".join(map(escape, found.broken)) or "all"
     broken = [(names, *[""] * has_fields, "cannot be rendered", *[""] * has_jobs, "")] if found.broken else []
@@ -126,12 +222,10 @@ def describe_values(context: Context) -> Iterator[str]:
         yield f"and {len(rows) - shown} more"
 
 
-def _describe_sweep(found: ExplainedValue) -> str:
-    first = f"the first {found.explained} of " if found.explained < found.jobs else ""
-    return f"In {first}the {pluralize(found.jobs, 'job')} of the sweep:"
-
-
-def _list_rows(context: Context, found: ExplainedValue, fields: Sequence[ExplainedField]) -> _Table:
+def _list_rows(
+    context: Context, found: ExplainedValue, fields: Sequence[ExplainedField]
+) -> tuple[list[tuple[str, ...]], bool, bool]:
+    """Return the rows about fields, and whether they have a column for the field, and one for the number of jobs."""
     names = list(dict.fromkeys(field.field for field in fields))
     has_fields = names != [found.field]
     # A mapping of a sweep has one row for all values of a field.
@@ -145,11 +239,13 @@ def _list_rows(context: Context, found: ExplainedValue, fields: Sequence[Explain
     cells: dict[tuple[str, ...], list[str]] = {}
     for (name, value, sources), envs in rows.items():
         for env, values in envs.items():
-            shown = value or _join_values(values)
+            distinct = list(dict.fromkeys(values))
+            more = f" and {len(distinct) - _MAX_VALUES} more" if len(distinct) > _MAX_VALUES else ""
+            shown = value or ", ".join(distinct[:_MAX_VALUES]) + more
             jobs = [str(len(values))] if has_jobs else []
             cells.setdefault((*([name] if has_fields else []), shown, *jobs, sources), []).append(env)
     listed = [(", ".join(map(escape, envs)) or "all", *row) for row, envs in cells.items()]
-    return _Table(listed, has_fields, has_jobs)
+    return listed, has_fields, has_jobs
 
 
 def _shorten(field: str, start: str) -> str:
@@ -160,23 +256,18 @@ def _shorten(field: str, start: str) -> str:
     return rest[1:] if rest[0] == "." else f"{start.rpartition('.')[2]}{rest}"
 
 
-def _join_values(values: Sequence[str]) -> str:
-    """Return the different values of a field in one cell."""
-    distinct = list(dict.fromkeys(values))
-    more = f" and {len(distinct) - _MAX_VALUES} more" if len(distinct) > _MAX_VALUES else ""
-    return ", ".join(distinct[:_MAX_VALUES]) + more
-
-
-def _drop_written(fields: Sequence[ExplainedField]) -> list[ExplainedField]:
-    """Leave out values of a manifest that are what its file says in all environments: nothing is to be explained."""
-    changed = {field.field for field in fields if [source.layer for source in field.sources] != ["manifest"]}
-    return [field for field in fields if field.field in changed]
-
-
 def _join_items(fields: Sequence[ExplainedField]) -> list[ExplainedField]:
     """Return fields with one field for all items of a list of scalars that one layer sets."""
+    lists: list[list[ExplainedField]] = []
+    for field in fields:
+        match, last = _ITEM.fullmatch(field.field), lists[-1] if lists else []
+        is_next = bool(last) and match and last[0].field == f"{match[1]}[0]" and len(last) == int(match[2])
+        if is_next and last[0].environment == field.environment:
+            last.append(field)
+        else:
+            lists.append([field])
     joined: list[ExplainedField] = []
-    for items in _split_lists(fields):
+    for items in lists:
         first = items[0]
         layers = {tuple(source.layer for source in item.sources) for item in items}
         if len(items) > 1 and len(layers) == 1 and len(first.sources) == 1:
@@ -187,28 +278,11 @@ def _join_items(fields: Sequence[ExplainedField]) -> list[ExplainedField]:
     return joined
 
 
-def _split_lists(fields: Sequence[ExplainedField]) -> Iterator[list[ExplainedField]]:
-    """Yield the items of each list together, and every other field by itself."""
-    items: list[ExplainedField] = []
-    for field in fields:
-        match = _ITEM.fullmatch(field.field)
-        is_next = bool(items) and match and items[0].field == f"{match[1]}[0]" and len(items) == int(match[2])
-        if items and not (is_next and items[0].environment == field.environment):
-            yield items
-            items = []
-        items.append(field)
-    if items:
-        yield items
-
-
 def list_reached_values(context: Context, jobs: Sequence[IndexedJob]) -> str:
     """Return a table of the values that jobs get where an overlay has a scalar; empty without values."""
     path = _find_reached_path(context)
-    if (
-        context.ready is None
-        or not path
-        or isinstance(get_path(context.cursor.tree, context.cursor.path), (dict, list))
-    ):
+    is_scalar = not isinstance(get_path(context.cursor.tree, context.cursor.path), (dict, list))
+    if context.ready is None or not path or not is_scalar:
         return ""
     patch = named.find_patch(context.ready, context.file, context.cursor)
     overlay, project = named.find_overlay(context.file), context.ready.run.project
@@ -274,17 +348,11 @@ def _format_source(context: Context, source: ValueSource) -> str:
     return link(context.workspace.root, source.location, source.layer)
 
 
-_MAX_DECISIONS = 8
-_MAX_JOBS = 5
-_PATCHES = ("patches",)
-
-
 class Hover(NamedTuple):
-    """What an editor shows about a position."""
+    """What an editor shows about a range."""
 
     markdown: str
     location: Location
-    """The range that it is about."""
 
 
 def find_hover(context: Context) -> Hover | None:
@@ -293,20 +361,20 @@ def find_hover(context: Context) -> Hover | None:
     if not cursor.text:
         return None
     with context.workspace.reading():
-        page = next(_describe_rule(context), None)
+        page = _describe_rule(context)
         parts = [page] if page else [part for describe in _PARTS for part in describe(context)]
     return Hover("\n\n".join(parts), cursor.location) if parts else None
 
 
-def _describe_rule(context: Context) -> Iterator[str]:
-    """Yield the page of a rule."""
-    name = find_rule_name(context)
+def _describe_rule(context: Context) -> str:
+    """Return the page of the rule that a value names; empty if it names none."""
+    name = context.find_rule_name()
     if not name:
-        return
+        return ""
     try:
         rule = explain_rule(context.workspace.root if context.workspace.is_repository else None, name)
     except NotFoundError:
-        return
+        return ""
     parts = [f"**{escape(rule.name)}**: {rule.severity} ({rule.category})", escape_text(rule.summary)]
     parts += (escape_text(" ".join(paragraph.split())) for paragraph in rule.text.split("\n\n"))
     if rule.bad:
@@ -315,12 +383,11 @@ def _describe_rule(context: Context) -> Iterator[str]:
         parts += ["Not reported:", block("yaml", rule.good)]
     if rule.former_names:
         parts.append(f"Former names: {', '.join(map(code, rule.former_names))}")
-    yield "\n\n".join(filter(None, parts))
+    return "\n\n".join(filter(None, parts))
 
 
 def _describe_environment(context: Context) -> Iterator[str]:
-    """Describe the overlay that a value names."""
-    name, ready = find_overlay_name(context), context.ready
+    name, ready = context.find_overlay_name(), context.ready
     if not name or ready is None or name not in ready.run.project.overlays:
         return
     project = ready.run.project
@@ -334,16 +401,13 @@ def _describe_environment(context: Context) -> Iterator[str]:
     yield ", ".join([f"platform {code(cluster.platform)}", *kubernetes, *versions])
     names = named.list_environments(project, list(ready.prepared.environments), name)
     jobs = named.list_jobs_in(context.workspace.index, names)
-    counts = [
-        pluralize(len(jobs), "job"),
-        f"{len(environment.patches)} patch{'' if len(environment.patches) == 1 else 'es'}",
-    ]
-    yield ", ".join(counts) + (f" in {', '.join(map(code, names))}" if names != [name] else "")
+    patches = f"{len(environment.patches)} patch{'' if len(environment.patches) == 1 else 'es'}"
+    where = f" in {', '.join(map(code, names))}" if names != [name] else ""
+    yield f"{pluralize(len(jobs), 'job')}, {patches}{where}"
 
 
 def _describe_framework(context: Context) -> Iterator[str]:
-    """Describe what a framework is rendered as."""
-    name, ready = find_framework_name(context), context.ready
+    name, ready = context.find_framework_name(), context.ready
     if not name or ready is None:
         return
     rows: dict[tuple[str, str, str], list[str]] = {}
@@ -360,8 +424,7 @@ def _describe_framework(context: Context) -> Iterator[str]:
 
 
 def _describe_kind(context: Context) -> Iterator[str]:
-    """Describe the kind of objects that a value names."""
-    name, ready = find_kind_name(context), context.ready
+    name, ready = context.find_kind_name(), context.ready
     if ready is None:
         return
     for kind in ready.run.project.kinds if name else ():
@@ -377,13 +440,12 @@ def _describe_name(context: Context) -> Iterator[str]:
     if name is None or not context.workspace.index or name.kind == TEAM or name.kind.startswith(LABEL):
         return
     if name.kind == JOB:
-        jobs = [*list_definitions(context, name)]
-        yield f"Matches {pluralize(len(jobs), 'job')}"
+        yield f"Matches {pluralize(len([*list_definitions(context, name)]), 'job')}"
         return
     places = [*dict.fromkeys(list_definitions(context, name))][:_MAX_JOBS]
     defined = ", ".join(link(context.workspace.root, place) for place in places)
     where = f"defined in {defined}" if defined else "not defined in this repository"
-    count = count_files(context, name)
+    count = len(list_files(context, name))
     uses = f"; named in {pluralize(count, 'file')}" if count else ""
     yield f"**{escape(name.kind)} {code(name.text)}**: {where}{uses}"
 
@@ -415,7 +477,8 @@ def _describe_reach(context: Context) -> Iterator[str]:
     is_field = context.cursor.part is not Part.COMMENT and len(context.cursor.path) > 1
     if not is_field or context.cursor.path[0] != "spec" or not named.find_overlay(context.file):
         return
-    if not context.workspace.index or context.cursor.path[1:2] == ("extends",) or context.cursor.path[1:] == _PATCHES:
+    below = context.cursor.path[1:]
+    if not context.workspace.index or below[:1] == ("extends",) or below == ("patches",):
         return
     jobs = list_reached(context)
     values = list_reached_values(context, jobs)
@@ -430,14 +493,6 @@ def _describe_reach(context: Context) -> Iterator[str]:
 
 
 _PARTS: Sequence[Callable[[Context], Iterator[str]]] = (
-    describe_field,
-    _describe_environment,
-    _describe_framework,
-    _describe_kind,
-    _describe_name,
-    describe_team,
-    describe_pack,
-    describe_values,
-    _describe_decisions,
-    _describe_reach,
+    *(describe_field, _describe_environment, _describe_framework, _describe_kind, _describe_name),
+    *(_describe_team, _describe_pack, _describe_values, _describe_decisions, _describe_reach),
 )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.k8s.kueue import QUEUE_LABEL
-from jobgen.k8s.nodes import as_mapping
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Location, value_of
 from jobgen.model.finding import Identity
 from jobgen.rendering.environment import EnvironmentRunner
@@ -56,7 +56,6 @@ class RenderedJob(NamedTuple):
     objects: tuple[Identity, ...]
     """The object of the job, then its companions; none if it has errors or is inactive."""
     patches: tuple[PatchName, ...]
-    """The patches that match it."""
 
 
 class IndexedJob(NamedTuple):
@@ -110,25 +109,22 @@ class IndexBuilder:
     ) -> IndexChange:
         """Return what changed since the last update. `read` reads the jobs of a file."""
         current = {entry.path: (entry, parts) for entry, parts in results}
-        changed = {
-            path: index_file(read(entry), parts, runners)
-            for path, (entry, parts) in current.items()
-            if not are_same(self._results.get(path, ()), parts)
-        }
+        changed: dict[str, FileIndex] = {}
+        for path, (entry, parts) in current.items():
+            if are_same(self._results.get(path, ()), parts):
+                continue
+            jobs = read(entry)
+            made: dict[tuple[int, int, str], list[Identity]] = {}
+            for each in (each for part in parts for each in part.made):
+                made.setdefault((each.position, each.item, each.env), []).append(each.identity)
+            names = {name for job in jobs for name in list_names(job.document.data)}
+            places = zip(jobs, locate_jobs(jobs), strict=True)
+            indexed = tuple(_index_job(job, place, made, runners) for job, place in places)
+            changed[path] = FileIndex(indexed, tuple(sorted(names)))
         removed = tuple(path for path in self._results if path not in current)
         self._results = {path: parts for path, (_, parts) in current.items()}
         is_first, self._is_first = self._is_first, False
         return IndexChange(changed, removed, is_first)
-
-
-def index_file(read: Sequence[Job], parts: FileParts, runners: Sequence[EnvironmentRunner]) -> FileIndex:
-    """Return the index of a file, whose jobs have been read."""
-    made: dict[tuple[int, int, str], list[Identity]] = {}
-    for each in (each for part in parts for each in part.made):
-        made.setdefault((each.position, each.item, each.env), []).append(each.identity)
-    names = {name for job in read for name in list_names(job.document.data)}
-    indexed = (_index_job(job, place, made, runners) for job, place in zip(read, locate_jobs(read), strict=True))
-    return FileIndex(tuple(indexed), tuple(sorted(names)))
 
 
 def _index_job(
@@ -144,18 +140,10 @@ def _index_job(
             objects = tuple(made.get((job.position, job.item, runner.name), ()))
             used = tuple(dict.fromkeys(patch.name for patch in patches))
             environments.append(RenderedJob(runner.name, objects, used))
-    data = job.document.data
-    framework = value_of(as_mapping(data.get("spec")).get("framework"))
-    return IndexedJob(
-        job.document.name,
-        str(value_of(data.get("kind"))),
-        framework if isinstance(framework, str) else "",
-        job.document.sweep,
-        location,
-        job.position,
-        job.item,
-        tuple(environments),
-    )
+    document, data = job.document, job.document.data
+    kind, framework = str(value_of(data.get("kind"))), as_text(as_mapping(data.get("spec")).get("framework"))
+    place = (location, job.position, job.item)
+    return IndexedJob(document.name, kind, framework, document.sweep, *place, tuple(environments))
 
 
 def locate_jobs(jobs: Sequence[Job]) -> list[Location]:
@@ -181,7 +169,6 @@ def list_names(data: Any) -> Iterator[tuple[str, str]]:
 
 
 def _list_named(key: Any, child: Any) -> Iterator[tuple[str, str]]:
-    """Return kind and name of the objects that one field names."""
     if _is_name(child):
         if key in USED_KINDS:
             yield USED_KINDS[key], child

@@ -12,24 +12,17 @@ from jobgen.features.editor import named
 from jobgen.features.editor.decisions import NO_DECISIONS, Decisions, describe_decisions, find_decision
 from jobgen.features.editor.index import IndexedJob, locate_jobs
 from jobgen.features.editor.workspace import Ready, Workspace, load_ready
-from jobgen.features.page.fleet import (
-    ACTIVE,
-    BROKEN,
-    INACTIVE,
-    FleetCell,
-    describe_missing,
-    describe_rendered,
-    measure_object,
-)
+from jobgen.features.page import fleet
 from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.pipeline.environment_checker import EnvironmentChecker
+from jobgen.pipeline.lint_checks import LintChecks
 from jobgen.rendering.environment import new_overlay_use
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.trace import Job
-from jobgen.reports.summary import pluralize
+from jobgen.reports.entries import pluralize
 
 _INACTIVE_REASON = lazy_pattern(r"^it (?:is )?")
 _CONTENT = lazy_pattern(r"\s*[^\s#]")
@@ -38,14 +31,12 @@ MAX_JOBS = 100
 
 
 class Lens(NamedTuple):
-    """A text about a line."""
+    """A text about a line. A click shows the rendered job in an environment, or lists jobs."""
 
     text: str
     location: Location
     environment: str | None = None
-    """The environment in which a click shows the rendered job; None if a click lists jobs."""
     jobs: tuple[Location, ...] = ()
-    """The jobs that a click lists."""
 
 
 def list_lenses(workspace: Workspace, file: str, decisions: Decisions = NO_DECISIONS) -> list[Lens]:
@@ -63,69 +54,59 @@ def _list_job_lenses(workspace: Workspace, ready: Ready, file: str, decisions: D
     findings: list[Finding] = []
     jobs = list(read_jobs([workspace.find_entry(file)], ready.run.project.frameworks, findings))
     errors = [finding.location.line for finding in findings if finding.severity is Severity.ERROR]
-    for line in sorted(set(_find_documents(workspace, file, errors))):
+    text = workspace.read(file).content.decode("utf-8", "replace").split("\n") if errors else []
+    starts = [1, *(number + 1 for number, line in enumerate(text, 1) if line.startswith("---"))]
+    broken: set[int] = set()
+    for line in errors:
+        first = max(start for start in starts if start <= max(line, 1))
+        is_content = (number for number in range(first, line) if _CONTENT.match(text[number - 1]))
+        broken.add(next(is_content, max(line, 1)))
+    for line in sorted(broken):
         yield Lens("the job cannot be rendered; see the findings", Location(file, line, 1))
-    counted = jobs[:MAX_JOBS]
+    checks, counted = ready.prepared.checks, jobs[:MAX_JOBS]
+    assert isinstance(checks, LintChecks)
     for location, group in groupby(zip(locate_jobs(counted), counted, strict=True), key=lambda pair: pair[0]):
         members = [job for _, job in group]
-        for checker in ready.checkers:
+        for checker in checks.environments.values():
             name = checker.runner.name
-            cells = [cell for job in members if (cell := describe_job(job, checker))]
+            cells = [cell for job in members if (cell := _describe_job(job, checker))]
             if cells:
-                text = describe_cells(name, cells) + _describe_queues(name, cells, decisions)
-                yield Lens(text, location, name)
+                objects = ((each.identity for each in cell.objects) for cell in cells)
+                decided = (find_decision(decisions, name, identities) for identities in objects)
+                queues = describe_decisions(filter(None, decided))
+                yield Lens(_describe_cells(name, cells) + (f" ({queues})" if queues else ""), location, name)
     if len(jobs) > MAX_JOBS:
         yield Lens(f"{len(jobs):,} jobs, of which {MAX_JOBS} are counted here", jobs[0].location)
 
 
-def _find_documents(workspace: Workspace, file: str, lines: Sequence[int]) -> Iterator[int]:
-    """Yield the first lines of the documents that some lines belong to."""
-    if not lines:
-        return
-    text = workspace.read(file).content.decode("utf-8", "replace").split("\n")
-    starts = [1, *(number + 1 for number, line in enumerate(text, 1) if line.startswith("---"))]
-    for line in lines:
-        first = max(start for start in starts if start <= max(line, 1))
-        is_content = (number for number in range(first, line) if _CONTENT.match(text[number - 1]))
-        yield next(is_content, max(line, 1))
-
-
-def describe_job(job: Job, checker: EnvironmentChecker) -> FleetCell | None:
+def _describe_job(job: Job, checker: EnvironmentChecker) -> fleet.FleetCell | None:
     """Return what a job requests in an environment; None if it does not belong to it or runs no pods."""
     runner = checker.runner
     patches = runner.patches_for(job)
     made = runner.render_job(job, patches, new_overlay_use()) if patches is not None else None
     if not made:
-        return describe_missing(0, job, runner)
-    measured = [measure_object(checker.checker, each) for each in made]
+        return fleet.describe_missing(0, job, runner)
+    measured = [fleet.measure_object(checker.checker, each) for each in made]
     first = measured[0]
-    return describe_rendered(0, measured) if first.pods or runs_pods(first.manifest) else None
+    return fleet.describe_rendered(0, measured) if first.pods or runs_pods(first.manifest) else None
 
 
-def describe_cells(environment: str, cells: Sequence[FleetCell]) -> str:
-    """Return a text about a job in an environment, or about all jobs of a sweep."""
+def _describe_cells(environment: str, cells: Sequence[fleet.FleetCell]) -> str:
     before = f"{environment}: " if environment else ""
     first = cells[0]
     if len(cells) > 1:
-        idle = sum(cell.state in (BROKEN, INACTIVE) for cell in cells)
+        idle = sum(cell.state in (fleet.BROKEN, fleet.INACTIVE) for cell in cells)
         not_rendered = f", {idle} not rendered" if idle else ""
         return f"{before}{pluralize(len(cells), 'job')}{not_rendered}, {_describe_amounts(cells)}"
-    if first.state == BROKEN:
+    if first.state == fleet.BROKEN:
         return before + first.reason.removeprefix("it ")
-    if first.state == INACTIVE:
+    if first.state == fleet.INACTIVE:
         return before + _INACTIVE_REASON.sub("", first.reason).partition(":")[0].partition(";")[0]
-    held = "" if first.state == ACTIVE else f", {first.reason.removeprefix('it is ')}"
+    held = "" if first.state == fleet.ACTIVE else f", {first.reason.removeprefix('it is ')}"
     return f"{before}{_describe_amounts(cells)}{held}"
 
 
-def _describe_queues(environment: str, cells: Sequence[FleetCell], decisions: Decisions) -> str:
-    """Return what Kueue decides about a job or about all jobs of a sweep, after the text about them."""
-    found = (find_decision(decisions, environment, (each.identity for each in cell.objects)) for cell in cells)
-    text = describe_decisions(filter(None, found))
-    return f" ({text})" if text else ""
-
-
-def _describe_amounts(cells: Sequence[FleetCell]) -> str:
+def _describe_amounts(cells: Sequence[fleet.FleetCell]) -> str:
     total = reduce(add_totals, (cell.resources for cell in cells), ResourceTotals())
     parts = [pluralize(sum(cell.pods for cell in cells), "pod")]
     parts += [pluralize(total.gpus, "GPU")] if total.gpus else []

@@ -118,7 +118,7 @@ class WorkspaceLinter:
 
     @property
     def has_undecided(self) -> bool:
-        """Whether there are queues, and jobs that have not been decided about."""
+        """Return True if there are queues, and jobs that have not been decided about."""
         return self._decider.is_due
 
     def decide(self, drafts: Mapping[str, bytes], check: Callable[[], None]) -> Decisions:
@@ -135,17 +135,14 @@ class WorkspaceLinter:
         entries = (*files.jobs, *(files.standalone or ()))
         known = blake2b(digest_layers(files.root or self._request.directory).encode())
         for entry in entries:
-            known.update(repr((entry.path, _stat_file(entry.full))).encode("utf-8", "surrogatepass"))
+            try:
+                status = os.stat(entry.full)
+                state = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+            except OSError:
+                state = None
+            known.update(repr((entry.path, state)).encode("utf-8", "surrogatepass"))
         before, self._files = self._files, known.digest()
         return self._files != before
-
-
-def _stat_file(full: str) -> tuple[int, int, int, int] | None:
-    try:
-        status = os.stat(full)
-    except OSError:
-        return None
-    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 class _LastLint:
@@ -209,7 +206,6 @@ _NOTHING = new_result()
 
 
 def _list_own(project: ProjectConfig, answers: Mapping[str, Answer], entry: FileEntry) -> frozenset[object]:
-    """Return the keys of the findings that a file has by itself."""
     if entry.finding:
         return frozenset(map(key_of, finish_own(project, [entry.finding], [], File(entry.path))))
     answer = answers.get(name_entry(entry))

@@ -70,7 +70,6 @@ def block(language: str, text: str) -> str:
 
 _LINK = lazy_pattern(r"\[((?:\\.|[^\]\\])*)\]\(file:[^)\s]*\)")
 _CELL_END = lazy_pattern(r"(?<!\\)\|")
-_FENCE = "```"
 
 
 def simplify(markdown: str) -> str:
@@ -79,19 +78,15 @@ def simplify(markdown: str) -> str:
     rows: list[list[str]] = []
     is_code = False
     for line in markdown.split("\n"):
-        is_fence = line.startswith(_FENCE)
+        is_fence = line.startswith("```")
+        text = line if is_code or is_fence else _LINK.sub(r"\1", line)
         if not is_code and not is_fence and line.startswith("| ") and line.endswith(" |"):
-            rows.append([cell.strip() for cell in _CELL_END.split(_drop_targets(line))[1:-1]])
+            rows.append([cell.strip() for cell in _CELL_END.split(text)[1:-1]])
             continue
-        lines += _align(rows)
+        lines += [*_align(rows), text]
         rows = []
-        lines.append(line if is_code or is_fence else _drop_targets(line))
         is_code ^= is_fence
     return "\n".join([*lines, *_align(rows)])
-
-
-def _drop_targets(line: str) -> str:
-    return _LINK.sub(r"\1", line)
 
 
 def _align(rows: Iterable[list[str]]) -> Iterator[str]:

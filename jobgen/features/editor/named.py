@@ -65,7 +65,6 @@ def find_name(context: Context) -> Name | None:
 
 
 def _find_kind(tree: Any, path: Path, *, is_key: bool) -> str:
-    """Return the kind of the name at a path; empty if it is none."""
     if is_key:
         kind = find_keyed_kind(path[:-1])
         return "" if kind == LABEL else kind
@@ -83,9 +82,8 @@ def list_definitions(context: Context, name: Name) -> Iterator[Location]:
     if name.kind == JOB:
         yield from (job.location for job in list_jobs(context.workspace.index) if fnmatchcase(job.name, name.text))
         return
-    yield from (
-        job.location for job in list_jobs(context.workspace.index) if job.name == name.text and job.kind in name.kinds
-    )
+    jobs = list_jobs(context.workspace.index)
+    yield from (job.location for job in jobs if job.name == name.text and job.kind in name.kinds)
     if context.ready is None:
         return
     project = context.ready.prepared.tracer.traced_project()
@@ -112,18 +110,20 @@ def locate_team(team: Team, project: ProjectConfig) -> Location:
     return next(found, Location(team.file))
 
 
+def list_files(context: Context, name: Name) -> list[str]:
+    """Return the files of jobs that use or define a name."""
+    kinds, index = frozenset(name.kinds), context.workspace.index
+    return [
+        file for file, known in index.items() if any(text == name.text and kind in kinds for kind, text in known.names)
+    ]
+
+
 def list_uses(context: Context, name: Name) -> Iterator[Location]:
     """Yield the lines of jobs and overlays with a name."""
     if name.kind == JOB:
         yield from list_definitions(context, name)
         return
-    kinds = frozenset(name.kinds)
-    files = [
-        file
-        for file, known in context.workspace.index.items()
-        if any(each[1] == name.text and each[0] in kinds for each in known.names)
-    ]
-    for file in files[:_MAX_FILES]:
+    for file in list_files(context, name)[:_MAX_FILES]:
         content = read_file(context.workspace.find_entry(file))
         for document in read(content.content, file, traced=True).documents:
             yield from _list_in(document.data, (), name)
@@ -131,13 +131,6 @@ def list_uses(context: Context, name: Name) -> Iterator[Location]:
         for overlay in context.ready.prepared.tracer.traced_project().overlays.values():
             for spec in overlay.specs:
                 yield from _list_in(spec, ("spec",), name)
-
-
-def count_files(context: Context, name: Name) -> int:
-    """Return how many files of jobs use or define a name."""
-    kinds = frozenset(name.kinds)
-    index = context.workspace.index.values()
-    return sum(any(each[1] == name.text and each[0] in kinds for each in known.names) for known in index)
 
 
 def _list_in(tree: Any, start: Path, name: Name) -> Iterator[Location]:
@@ -158,37 +151,24 @@ def find_overlay(file: str) -> str:
 def find_patch(ready: Ready, file: str, cursor: Cursor) -> PatchName | None:
     """Return the patch at a position of an overlay; None if the position is in no patch."""
     match cursor.path:
-        case ("spec", "patches", int() as number, *_):
-            node = get_path(cursor.tree, ("spec", "patches", number))
+        case ("spec", "patches", int(), *_):
+            place = location_of(get_path(cursor.tree, cursor.path[:3]))
         case _:
             return None
-    place = location_of(node)
-    overlay = find_overlay(file)
-    found = (name for name, known in list_patches(ready, overlay) if place is not None and known == place)
-    return next(found, None)
+    patches = list_patches(ready, find_overlay(file))
+    return next((name for name, known in patches if place is not None and known == place), None)
 
 
 def list_patches(ready: Ready, overlay: str) -> Iterator[tuple[PatchName, Location | None]]:
     """Yield the patches of an overlay, and where each begins."""
-    project = ready.prepared.tracer.traced_project()
-    known = project.overlays.get(overlay)
-    patches = (patch for spec in known.specs for patch in spec.get("patches", ())) if known else ()
-    for patch in patches:
-        yield name_patch(patch, overlay), location_of(patch)
+    known = ready.prepared.tracer.traced_project().overlays.get(overlay)
+    for spec in known.specs if known else ():
+        yield from ((name_patch(patch, overlay), location_of(patch)) for patch in spec.get("patches", ()))
 
 
 def list_environments(project: ProjectConfig, environments: list[str], overlay: str) -> list[str]:
     """Return those of some environments that have an overlay, or are it."""
     return [name for name in environments if overlay in list_ancestors(name, project.overlays)]
-
-
-def list_extending(project: ProjectConfig, overlay: str) -> Iterator[Location]:
-    """Yield where other overlays name one in `extends`; the project must have locations."""
-    for other in project.overlays.values():
-        for parent in (parent for spec in other.specs for parent in spec.get("extends", ())):
-            location = location_of(parent)
-            if value_of(parent) == overlay and location is not None:
-                yield location
 
 
 def list_patched_jobs(index: Mapping[str, FileIndex], patch: PatchName) -> list[IndexedJob]:

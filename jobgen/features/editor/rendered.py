@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from difflib import unified_diff
 from pathlib import Path
 from typing import NamedTuple
@@ -71,14 +71,10 @@ def render_document(workspace: Workspace, file: str, document: int, environment:
             ready = workspace.load()
         except JobgenError as error:
             return _comment(f"the settings have errors: {error}")
-        runners = _choose_runners(ready.prepared.runners, environment)
+        runners = [runner for runner in ready.prepared.runners if environment in ("", runner.name)]
         if not runners:
             return _comment(f"`{environment}` is not an environment, or its overlays have errors")
         return render_entry(ready.run.project, runners, workspace.find_entry(file), document, bool(environment))
-
-
-def _choose_runners(runners: Sequence[EnvironmentRunner], environment: str) -> list[EnvironmentRunner]:
-    return [runner for runner in runners if not environment or runner.name == environment]
 
 
 def render_entry(
@@ -112,20 +108,14 @@ def _comment(text: str) -> str:
 
 
 class BaseText(NamedTuple):
-    """A job as it is at the base of the branch."""
+    """The name of the base of the branch, and a job as it is there."""
 
     name: str
-    """The name of the base."""
     text: str
 
 
 def render_base(root: Path, file: str, document: int, environment: str) -> BaseText:
-    """Render a job at the commit that `jobgen diff` compares with; the text is empty if it is not there.
-
-    Raises:
-        GitError: There is no repository of Git, or no base.
-
-    """
+    """Render a job at the commit that `jobgen diff` compares with; the text is empty if it is not there."""
     name, commit = find_default_base(root)
     with open_commit(root, commit) as folder:
         found = read_first((folder,), file)
@@ -144,17 +134,15 @@ def render_base(root: Path, file: str, document: int, environment: str) -> BaseT
 
 def write_diff(base: BaseText, now: str) -> str:
     """Return the difference between a rendered job and the base. As in `jobgen diff`, it has no secrets."""
-    return "".join(_list_diff(base, now)) or f"# the rendered objects are the same as in {base.name}\n"
-
-
-def _list_diff(base: BaseText, now: str) -> Iterator[str]:
     before, after = _split_lines(base.text), _split_lines(now)
     lines = [*before, "---", *after]
     shown, places = redact_lines(lines), {line: place for place, line in enumerate(lines)}
+    diff: list[str] = []
     # The lines are compared with their secrets, so that those with a changed secret are shown.
     for line in unified_diff(before, after, base.name, "work tree", lineterm=""):
         place = places.get(line[1:])
-        yield f"{line}\n" if place is None else f"{line[0]}{shown[place]}\n"
+        diff.append(f"{line}\n" if place is None else f"{line[0]}{shown[place]}\n")
+    return "".join(diff) or f"# the rendered objects are the same as in {base.name}\n"
 
 
 def _split_lines(text: str) -> list[str]:

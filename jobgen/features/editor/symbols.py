@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from jobgen.features.editor.cursor import read_trees
-from jobgen.features.editor.index import FileIndex
 from jobgen.features.editor.values import to_real_file
 from jobgen.features.editor.workspace import Workspace, load_ready
-from jobgen.k8s.nodes import as_mapping
+from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar, location_of, value_of
-from jobgen.rendering.config import ProjectConfig
 from jobgen.repo import layout
 from jobgen.repo.files import File
 from jobgen.yamlio.read import read
@@ -22,33 +20,33 @@ from jobgen.yamlio.read import read
 _MAX_SYMBOLS = 5000
 """An outline with more is not read, and some editors become slow."""
 _MAX_LABEL = 60
+MAX_FOUND = 500
+_POLICIES = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
 
 
 class SymbolKind(Enum):
-    """What a symbol is."""
+    """What a symbol is, with the name of the symbol that an editor shows."""
 
-    DOCUMENT = "document"
-    JOB = "job"
-    ROLE = "role"
-    CONTAINER = "container"
-    OVERLAY = "overlay"
-    PATCH = "patch"
-    KIND = "kind"
-    POLICY = "policy"
-    RULE = "rule"
-    FIELD = "field"
+    DOCUMENT = "Object"
+    JOB = "Class"
+    ROLE = "Method"
+    CONTAINER = "Field"
+    OVERLAY = "Namespace"
+    PATCH = "Event"
+    KIND = "Interface"
+    POLICY = "Function"
+    RULE = "Boolean"
+    FIELD = "Property"
 
 
 class Symbol(NamedTuple):
-    """A part of a document."""
+    """A part of a document: the location of all of it, and that of its name."""
 
     name: str
     kind: SymbolKind
     detail: str
     location: Location
-    """All of it."""
     selection: Location
-    """Its name."""
     children: tuple[Symbol, ...] = ()
 
 
@@ -62,79 +60,64 @@ def list_symbols(text: str, file: str) -> tuple[Symbol, ...]:
 
 
 def _list_document(tree: dict[str, Any], file: str) -> Iterator[Symbol]:
-    kind = _text(tree.get("kind"))
+    kind, spec, place = _text(tree.get("kind")), tree.get("spec"), location_of(tree)
     items = tree.get("items")
     if kind.endswith("List") and isinstance(items, list):
         for item in items[:_MAX_SYMBOLS]:
             yield from _list_document(item, file) if isinstance(item, dict) and item else ()
         return
-    place = location_of(tree)
     if place is None:
         return
-    metadata = tree.get("metadata")
-    named = metadata.get("name") if isinstance(metadata, dict) else None
-    symbol, children = _describe(kind, tree, file)
+    if kind in _PARTS:
+        symbol, list_parts = _PARTS[kind]
+        children = list_parts(spec)
+    elif file.startswith("schemas/"):
+        symbol, children = SymbolKind.KIND, _list_parts_of_kind(tree)
+    else:
+        symbol = SymbolKind.DOCUMENT
+        children = _list_containers(spec) if kind else _list_keys(tree, SymbolKind.FIELD)
+    named = as_mapping(tree.get("metadata")).get("name")
     name = _text(named) or (file.split("/")[1] if symbol is SymbolKind.OVERLAY and file.count("/") > 1 else "")
-    selection = named.location if isinstance(named, TracedScalar) else place
     label = name or kind or file.rpartition("/")[2] or "document"
-    detail = _describe_detail(kind, tree) if name else ""
-    yield _make(label, symbol, detail, place, selection, tree, children)
+    framework = _text(as_mapping(spec).get("framework")) if kind == "TrainingJob" else ""
+    detail = f"{kind} {framework}".strip() if name else ""
+    selection = named.location if isinstance(named, TracedScalar) else place
+    yield _make(label, symbol, detail, place, tree, selection)._replace(children=tuple(children))
 
 
-def _describe(kind: str, tree: dict[str, Any], file: str) -> tuple[SymbolKind, tuple[Symbol, ...]]:
-    spec = tree.get("spec")
-    if kind == "TrainingJob":
-        return SymbolKind.JOB, tuple(_list_parts_of_job(spec))
-    if kind == "Overlay":
-        return SymbolKind.OVERLAY, tuple(_list_parts_of_overlay(spec))
-    if kind == "ValidatingAdmissionPolicy":
-        return SymbolKind.POLICY, tuple(_list_rules(spec))
-    if file.startswith("schemas/"):
-        return SymbolKind.KIND, tuple(_list_fields(tree, ("frameworks", "roles")))
-    if not kind:
-        return SymbolKind.DOCUMENT, tuple(_list_keys(tree, SymbolKind.FIELD))
-    return SymbolKind.DOCUMENT, tuple(_list_containers(spec))
-
-
-def _describe_detail(kind: str, tree: dict[str, Any]) -> str:
-    spec = tree.get("spec")
-    framework = _text(spec.get("framework")) if isinstance(spec, dict) else ""
-    return f"{kind} {framework}".strip() if kind == "TrainingJob" else kind
+def _list_parts_of_kind(tree: Any) -> Iterator[Symbol]:
+    for symbol in _list_keys(tree, SymbolKind.FIELD):
+        if symbol.name in ("frameworks", "roles"):
+            below = SymbolKind.ROLE if symbol.name == "roles" else SymbolKind.FIELD
+            yield symbol._replace(detail="", children=tuple(_list_keys(tree[symbol.name], below)))
 
 
 def _list_parts_of_job(spec: Any) -> Iterator[Symbol]:
-    fields = spec if isinstance(spec, dict) else {}
     for field in ("initContainers", "sidecars"):
-        yield from _list_named(fields.get(field), SymbolKind.CONTAINER, field)
-    roles: Any = fields.get("roles")
+        yield from _list_named(as_mapping(spec).get(field), SymbolKind.CONTAINER, field)
+    # Roles have containers of their own, but no roles.
+    roles = as_mapping(as_mapping(spec).get("roles"))
     for symbol in _list_keys(roles, SymbolKind.ROLE):
-        own = roles[symbol.name]
-        parts = own if isinstance(own, dict) else {}
-        below = (
-            each
-            for field in ("initContainers", "sidecars")
-            for each in _list_named(parts.get(field), SymbolKind.CONTAINER, field)
-        )
-        yield symbol._replace(children=tuple(below))
+        own = {key: value for key, value in as_mapping(roles[symbol.name]).items() if key != "roles"}
+        yield symbol._replace(children=tuple(_list_parts_of_job(own)))
 
 
 def _list_parts_of_overlay(spec: Any) -> Iterator[Symbol]:
-    for key, value in spec.items() if isinstance(spec, dict) else ():
+    for key, value in as_mapping(spec).items():
         if not isinstance(key, TracedKey):
             continue
         if key == "patches" and isinstance(value, list):
             for number, patch in enumerate(value):
                 place = location_of(patch)
                 if place is not None:
-                    yield _make(f"patch {number + 1}", SymbolKind.PATCH, _label_match(patch), place, place, patch)
+                    yield _make(f"patch {number + 1}", SymbolKind.PATCH, _label_match(patch), place, patch)
         else:
-            yield _make(str(key), SymbolKind.FIELD, _text(value), key.location, key.location, value)
+            yield _make(str(key), SymbolKind.FIELD, _text(value), key.location, value)
 
 
 def _label_match(patch: Any) -> str:
-    match = patch.get("match") if isinstance(patch, dict) else None
     parts = []
-    for key, value in match.items() if isinstance(match, dict) else ():
+    for key, value in as_mapping(as_mapping(patch).get("match")).items():
         values = value.items() if isinstance(value, dict) else value if isinstance(value, list) else [value]
         shown = ", ".join(f"{each[0]}={_text(each[1])}" if isinstance(each, tuple) else _text(each) for each in values)
         parts.append(f"{key} {shown}")
@@ -143,14 +126,20 @@ def _label_match(patch: Any) -> str:
 
 
 def _list_rules(spec: Any) -> Iterator[Symbol]:
-    fields = spec if isinstance(spec, dict) else {}
+    fields = as_mapping(spec)
     yield from _list_named(fields.get("variables"), SymbolKind.FIELD, "variable")
-    validations = fields.get("validations")
-    for item in validations if isinstance(validations, list) else ():
-        place = location_of(item)
-        label = _text(item.get("message") or item.get("expression")) if isinstance(item, dict) else ""
+    for item in as_list(fields.get("validations")):
+        place, own = location_of(item), as_mapping(item)
+        label = _text(own.get("message") or own.get("expression"))
         if place is not None and label:
-            yield _make(label.strip()[:_MAX_LABEL], SymbolKind.RULE, "validation", place, place, item)
+            yield _make(label.strip()[:_MAX_LABEL], SymbolKind.RULE, "validation", place, item)
+
+
+_PARTS: dict[str, tuple[SymbolKind, Callable[[Any], Iterator[Symbol]]]] = {
+    "TrainingJob": (SymbolKind.JOB, _list_parts_of_job),
+    "Overlay": (SymbolKind.OVERLAY, _list_parts_of_overlay),
+    "ValidatingAdmissionPolicy": (SymbolKind.POLICY, _list_rules),
+}
 
 
 def _list_containers(spec: Any) -> Iterator[Symbol]:
@@ -158,8 +147,7 @@ def _list_containers(spec: Any) -> Iterator[Symbol]:
     pending: list[Any] = [spec]
     count = 0
     while pending and count < _MAX_SYMBOLS:
-        node = pending.pop(0)
-        for key, value in node.items() if isinstance(node, dict) else ():
+        for key, value in as_mapping(pending.pop(0)).items():
             count += 1
             if key in ("containers", "initContainers"):
                 yield from _list_named(value, SymbolKind.CONTAINER, str(key))
@@ -176,64 +164,42 @@ def _list_named(node: Any, kind: SymbolKind, detail: str) -> Iterator[Symbol]:
     """Yield the items of a list by their names, or the entries of a mapping."""
     if isinstance(node, dict):
         yield from (symbol._replace(detail=detail) for symbol in _list_keys(node, kind))
-    for item in node if isinstance(node, list) else ():
-        named = item.get("name") if isinstance(item, dict) else None
-        place = location_of(item)
+    for item in as_list(node):
+        named, place = as_mapping(item).get("name"), location_of(item)
         if place is not None and isinstance(named, TracedScalar) and _text(named):
-            yield _make(_text(named), kind, detail, place, named.location, item)
-
-
-def _list_fields(tree: dict[str, Any], fields: tuple[str, ...]) -> Iterator[Symbol]:
-    for key, value in tree.items():
-        if key in fields and isinstance(key, TracedKey):
-            children = tuple(_list_keys(value, SymbolKind.ROLE if key == "roles" else SymbolKind.FIELD))
-            yield _make(str(key), SymbolKind.FIELD, "", key.location, key.location, value, children)
+            yield _make(_text(named), kind, detail, place, item, named.location)
 
 
 def _list_keys(node: Any, kind: SymbolKind) -> Iterator[Symbol]:
-    for key, value in node.items() if isinstance(node, dict) else ():
+    for key, value in as_mapping(node).items():
         if isinstance(key, TracedKey) and key:
-            yield _make(str(key), kind, _text(value)[:_MAX_LABEL], key.location, key.location, value)
+            yield _make(str(key), kind, _text(value)[:_MAX_LABEL], key.location, value)
 
 
 def _make(
-    name: str,
-    kind: SymbolKind,
-    detail: str,
-    start: Location,
-    selection: Location,
-    node: Any,
-    children: tuple[Symbol, ...] = (),
+    name: str, kind: SymbolKind, detail: str, start: Location, node: Any, selection: Location | None = None
 ) -> Symbol:
     """Make a symbol that extends from a location to the end of a node."""
-    end = max(_find_end(node), (start.end_line, start.end_column), (selection.end_line, selection.end_column))
-    is_inside = (start.line, start.column) <= (selection.line, selection.column)
-    whole = start._replace(end_line=end[0], end_column=end[1])
-    return Symbol(name, kind, detail, whole, selection if is_inside else start, children)
-
-
-def _find_end(node: Any) -> tuple[int, int]:
-    """Return the line and column at which a node ends. Aliases lead elsewhere, but never beyond their own line."""
-    end = (0, 0)
+    named = selection or start
+    end = max((start.end_line, start.end_column), (named.end_line, named.end_column))
     pending = [node]
     while pending:
         each = pending.pop()
         if isinstance(each, dict):
-            pending += each.keys()
-            pending += each.values()
+            pending += (*each.keys(), *each.values())
         elif isinstance(each, list):
             pending += each
+        # Aliases lead elsewhere, but never beyond their own line.
         if isinstance(each, (TracedScalar, TracedKey, TracedList)):
             end = max(end, (each.location.end_line, each.location.end_column))
-    return end
+    is_inside = (start.line, start.column) <= (named.line, named.column)
+    whole = start._replace(end_line=end[0], end_column=end[1])
+    return Symbol(name, kind, detail, whole, named if is_inside else start)
 
 
 def _text(node: Any) -> str:
     value = value_of(node)
     return value if isinstance(value, str) else str(value) if isinstance(value, int) else ""
-
-
-_POLICIES = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
 
 
 def list_policies(root: Path) -> Iterator[tuple[str, Location]]:
@@ -255,62 +221,38 @@ def _list_policies(file: File) -> tuple[tuple[str, Location], ...]:
     return tuple(found)
 
 
-MAX_FOUND = 500
-_MAX_QUERY = 100
-
-
-class Named(NamedTuple):
-    """Something with a name, and where it is."""
-
-    name: str
-    kind: SymbolKind
-    detail: str
-    location: Location
-
-
-def find_symbols(workspace: Workspace, query: str) -> list[Named]:
+def find_symbols(workspace: Workspace, query: str) -> list[Symbol]:
     """Return what matches a query, the best first: names that start with it, contain it, or have its letters."""
-    found = list(_list_jobs(workspace.index))
-    ready = load_ready(workspace)
-    if ready is not None:
-        with workspace.reading():
-            found += _list_layers(ready.prepared.tracer.traced_project())
-            found += (
-                Named(name, SymbolKind.POLICY, "policy", to_real_file(location))
-                for name, location in list_policies(workspace.root)
-            )
-    return _select(found, query[:_MAX_QUERY])
-
-
-def _list_jobs(index: Mapping[str, FileIndex]) -> Iterator[Named]:
-    for file in index.values():
-        sweeps: set[int] = set()
-        for job in file.jobs:
-            if not job.sweep:
-                detail = f"{job.kind} {job.framework}".strip()
-                yield Named(job.name, SymbolKind.JOB, detail, job.location)
-            elif job.position not in sweeps:
-                sweeps.add(job.position)
-                yield Named(job.sweep, SymbolKind.JOB, "sweep", job.location)
-
-
-def _list_layers(project: ProjectConfig) -> Iterator[Named]:
-    for name, overlay in project.overlays.items():
-        for spec in overlay.specs[:1]:
-            location = location_of(spec)
-            if location is not None:
-                yield Named(name, SymbolKind.OVERLAY, "overlay", Location(location.file))
-    for kind in project.kinds:
-        location = location_of(kind.kind)
-        if location is not None:
-            yield Named(kind.name, SymbolKind.KIND, str(value_of(kind.api_version)), to_real_file(location))
-
-
-def _select(found: Iterable[Named], query: str) -> list[Named]:
-    wanted = query.casefold()
+    found = [Symbol(*each, each[-1]) for each in _list_all(workspace)]
+    wanted = query[:100].casefold()
     ranked = [(rank, each) for each in found if (rank := _rank(each.name.casefold(), wanted)) is not None]
     ranked.sort(key=lambda pair: (pair[0], len(pair[1].name), pair[1].name, pair[1].location))
     return [each for _, each in ranked[:MAX_FOUND]]
+
+
+def _list_all(workspace: Workspace) -> Iterator[tuple[str, SymbolKind, str, Location]]:
+    for file in workspace.index.values():
+        sweeps: set[int] = set()
+        for job in file.jobs:
+            if not job.sweep or job.position not in sweeps:
+                sweeps.add(job.position)
+                detail = "sweep" if job.sweep else f"{job.kind} {job.framework}".strip()
+                yield job.sweep or job.name, SymbolKind.JOB, detail, job.location
+    ready = load_ready(workspace)
+    if ready is None:
+        return
+    with workspace.reading():
+        project = ready.prepared.tracer.traced_project()
+        for name, overlay in project.overlays.items():
+            location = location_of(overlay.specs[0]) if overlay.specs else None
+            if location is not None:
+                yield name, SymbolKind.OVERLAY, "overlay", Location(location.file)
+        for kind in project.kinds:
+            location = location_of(kind.kind)
+            if location is not None:
+                yield kind.name, SymbolKind.KIND, str(value_of(kind.api_version)), to_real_file(location)
+        for name, place in list_policies(workspace.root):
+            yield name, SymbolKind.POLICY, "policy", to_real_file(place)
 
 
 def _rank(name: str, query: str) -> int | None:

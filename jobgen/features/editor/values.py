@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import Step, format_dotted
 from jobgen.pipeline.policies import ClusterMutations
 from jobgen.rendering.build import is_spec
-from jobgen.rendering.environment import EnvironmentRunner, new_overlay_use
+from jobgen.rendering.environment import new_overlay_use
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.trace import Job
 from jobgen.repo.files import FileEntry, read_file, use_draft
@@ -43,7 +43,11 @@ def read_valid_jobs(ready: Ready, entry: FileEntry, document: int) -> list[Job]:
         jobs = [job for job in read_jobs([entry], ready.run.project.frameworks, findings) if job.position == document]
         first = first or jobs
         if jobs:
-            findings = _find_rendering_errors(ready, jobs[0])
+            broken = list_broken(ready, jobs[0])
+            having = [runner for runner in ready.prepared.runners if runner.patches_for(jobs[0]) is not None]
+            # It is enough if one environment can render the job.
+            failed = broken if len(broken) == len(having) else []
+            findings = [found for name in failed for found in ready.prepared.tracer.findings(jobs[0], name)]
             if not findings:
                 return jobs
         errors = [each for each in findings if each.severity is Severity.ERROR and each.location.file == entry.path]
@@ -56,27 +60,12 @@ def read_valid_jobs(ready: Ready, entry: FileEntry, document: int) -> list[Job]:
 
 def list_broken(ready: Ready, job: Job) -> list[str]:
     """Return the environments that have a job, but cannot render it."""
-    return [runner.name for runner in ready.prepared.runners if not _is_rendered(runner, job)]
-
-
-def list_invalid_environments(ready: Ready) -> list[str]:
-    """Return the environments whose overlays have errors, so that nothing is rendered for them."""
-    known = {runner.name for runner in ready.prepared.runners}
-    return [name for name in ready.run.project.environments() if name not in known]
-
-
-def _is_rendered(runner: EnvironmentRunner, job: Job) -> bool:
-    patches = runner.patches_for(job)
-    return patches is None or runner.render_job(job, patches, new_overlay_use()) is not None
-
-
-def _find_rendering_errors(ready: Ready, job: Job) -> list[Finding]:
-    """Return why a job cannot be rendered in any environment; empty if it can in one of them."""
-    names = [runner.name for runner in ready.prepared.runners if runner.patches_for(job) is not None]
-    broken = list_broken(ready, job)
-    if len(broken) < len(names):
-        return []
-    return [finding for name in broken for finding in ready.prepared.tracer.findings(job, name)]
+    return [
+        runner.name
+        for runner in ready.prepared.runners
+        if (patches := runner.patches_for(job)) is not None
+        and runner.render_job(job, patches, new_overlay_use()) is None
+    ]
 
 
 def _blank_fields(
@@ -90,7 +79,7 @@ def _blank_fields(
     tree = documents[document].data if document < len(documents) else None
     places: list[Location] = []
     for rule, message, location in dict.fromkeys((each.rule, each.message, each.location) for each in errors):
-        around = list(_list_keys_around(tree, location))
+        around = _list_keys_around(tree, location)
         if tried[rule, message] < len(around):
             places.append(around[tried[rule, message]])
         tried[rule, message] += 1
@@ -103,10 +92,10 @@ def _blank_fields(
     return None if blanked == content else blanked
 
 
-def _list_keys_around(tree: Any, place: Location, keys: tuple[Location, ...] = ()) -> Iterator[Location]:
-    """Yield the locations of the keys around a location, innermost first; none if nothing is there."""
+def _list_keys_around(tree: Any, place: Location) -> list[Location]:
+    """Return the locations of the keys around a location, innermost first; none if nothing is there."""
     found: tuple[Location, ...] = ()
-    pending: list[tuple[Any, tuple[Location, ...]]] = [(tree, keys)]
+    pending: list[tuple[Any, tuple[Location, ...]]] = [(tree, ())]
     while pending:
         node, above = pending.pop()
         if _is_at(location_of(node), place) and len(above) >= len(found):
@@ -119,7 +108,7 @@ def _list_keys_around(tree: Any, place: Location, keys: tuple[Location, ...] = (
                 pending.append((child, own))
         elif isinstance(node, list):
             pending += ((child, above) for child in node)
-    yield from reversed(found)
+    return list(reversed(found))
 
 
 def _is_at(location: Location | None, place: Location) -> bool:
@@ -154,9 +143,8 @@ class ExplainedValue(NamedTuple):
     broken: Sequence[str] = ()
     """The environments that cannot render the job."""
     explained: int = 1
-    """How many jobs of a sweep are explained."""
     jobs: int = 1
-    """How many jobs the sweep has."""
+    """How many jobs the sweep has; of many, only some are explained."""
 
 
 def explain_value(workspace: Workspace, ready: Ready, file: str, cursor: Cursor) -> ExplainedValue | None:
@@ -179,7 +167,10 @@ def explain_value(workspace: Workspace, ready: Ready, file: str, cursor: Cursor)
         valid = [name for name in environments if name not in broken]
         explained = jobs[: max(1, _MAX_EXPLAINED // max(1, len(valid)))]
         fields = [each for job in explained for each in _explain(ready, job, valid, path)]
-        broken += list_invalid_environments(ready) if workspace.is_job(file) else ()
+        if workspace.is_job(file):
+            # Nothing is rendered for environments whose overlays have errors.
+            known = {runner.name for runner in ready.prepared.runners}
+            broken += (name for name in ready.run.project.environments() if name not in known)
         return ExplainedValue(jobs[0], format_dotted(path), fields, broken, len(explained), len(jobs))
 
 
@@ -228,25 +219,11 @@ def find_jobs(
     if isinstance(cursor.tree.get("items"), list) and str(value_of(cursor.tree.get("kind"))).endswith("List"):
         number = path[1] if len(path) > 1 and path[0] == "items" else None
         own, path = [job for job in own if job.item == number], path[2:]
-    return (own, _to_explained_path(own[0], path)) if own else None
-
-
-def _to_explained_path(job: Job, path: tuple[Step, ...]) -> tuple[Step, ...]:
-    """Return the path as `explain` takes it: without `spec` for the fields of a job spec."""
-    if not is_spec(job.document.data) or path[:1] == ("metadata",):
-        return path
-    is_value = len(path) > 1 and path[0] == "spec" and path[1] != "matrix"
-    return path[1:] if is_value else ()
-
-
-def find_winners(fields: Sequence[ExplainedField]) -> dict[Location, list[str]]:
-    """Return the locations that set a value, each with the environments where it wins."""
-    found: dict[Location, list[str]] = {}
-    for field in fields:
-        location = field.sources[0].location
-        if location is not None and field.environment not in found.setdefault(location, []):
-            found[location].append(field.environment)
-    return found
+    if own and is_spec(own[0].document.data) and path[:1] != ("metadata",):
+        # The fields of a job spec are explained without `spec`.
+        is_value = len(path) > 1 and path[0] == "spec" and path[1] != "matrix"
+        path = path[1:] if is_value else ()
+    return (own, path) if own else None
 
 
 def to_real_file(location: Location) -> Location:

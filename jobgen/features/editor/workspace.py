@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,13 +20,11 @@ from jobgen.features.editor.decisions import DecisionsAnswer
 from jobgen.features.editor.index import FileIndex
 from jobgen.features.editor.lint_workspace import FileFindings, Snapshot, finish_own, list_layer_findings
 from jobgen.model.finding import Finding
-from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.pipeline.lint_checks import LintChecks
 from jobgen.rendering import config
 from jobgen.rendering.file_result import join_parts
-from jobgen.rendering.process_files import process_files
 from jobgen.rendering.read_jobs import read_jobs
-from jobgen.rendering.run import Run
+from jobgen.rendering.run import Run, process_files
 from jobgen.rendering.run_state import Prepared, digest_layers, discard_object, prepare_run
 from jobgen.rendering.trace import Job
 from jobgen.repo import layout
@@ -44,12 +42,6 @@ class Ready(NamedTuple):
     """The digest of all files that they were loaded from."""
     run: Run
     prepared: Prepared
-
-    @property
-    def checkers(self) -> list[EnvironmentChecker]:
-        """The checks of the environments."""
-        assert isinstance(self.prepared.checks, LintChecks)
-        return list(self.prepared.checks.environments.values())
 
     @property
     def clusters(self) -> tuple[Cluster, ...]:
@@ -78,7 +70,7 @@ class Workspace:
 
     @property
     def is_repository(self) -> bool:
-        """Whether it is a jobs repository; otherwise manifests are linted by themselves. An edit may change it."""
+        """Return True if it is a jobs repository, else manifests are linted by themselves. An edit can change it."""
         with self.reading():
             return find_root(self.root) is not None
 
@@ -121,19 +113,16 @@ class Workspace:
         rest = _path_below(full, os.path.realpath(self.folder))
         return full if rest is None else os.path.join(self.folder, rest)
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self) -> AbstractContextManager[None]:
         """Read the contents of open documents instead of their files."""
-        with edited(self.drafts):
-            yield
+        return edited(self.drafts)
 
     @contextmanager
     def trying(self, contents: Mapping[str, bytes]) -> Iterator[None]:
         """Use other contents for some files, by path from the root, to see what an edit leads to."""
         drafts, ready = self.drafts, self._ready
-        self.drafts = drafts | {
-            os.path.realpath(os.path.join(self.root, file)): content for file, content in contents.items()
-        }
+        tried = {os.path.realpath(os.path.join(self.root, file)): content for file, content in contents.items()}
+        self.drafts = drafts | tried
         try:
             yield
         finally:
@@ -153,24 +142,16 @@ class Workspace:
         return file.startswith("jobs/") if self.is_repository else True
 
     def load(self) -> Ready:
-        """Return settings, overlays, kinds and policies as they are now.
-
-        Raises:
-            UsageError: The settings have errors.
-
-        """
+        """Return settings, overlays, kinds and policies as they are now. If the settings have errors, raise them."""
         with self.reading():
             layers = digest_layers(self.root)
             if self._ready is None or self._ready.layers != layers:
-                self._ready = self._prepare(layers)
+                project = config.load(self.root, today=self._today)._replace(as_written=not self.is_repository)
+                environments = select_environments(project, ()) if self.is_repository else [""]
+                entries: list[FileEntry] | None = None if self.is_repository else []
+                run = Run(project, environments, finish=discard_object, checks=LintChecks(), entries=entries)
+                self._ready = Ready(layers, run, prepare_run(run))
             return self._ready
-
-    def _prepare(self, layers: str) -> Ready:
-        project = config.load(self.root, today=self._today)._replace(as_written=not self.is_repository)
-        environments = select_environments(project, ()) if self.is_repository else [""]
-        entries: list[FileEntry] | None = None if self.is_repository else []
-        run = Run(project, environments, finish=discard_object, checks=LintChecks(), entries=entries)
-        return Ready(layers, run, prepare_run(run))
 
     def lint_file(self, file: str) -> FileFindings:
         """Lint a file, by its path from the root, with the results of the last lint of everything."""
@@ -206,17 +187,17 @@ class Workspace:
         There are none in a file that a lint of everything does not read: a hidden one, for example.
         """
         with self.reading():
-            entry = self._find_job(file)
+            if not self.is_repository:
+                entry = find_one(str(self.root), file, MANIFEST_SUFFIXES, any_files=True)
+            elif is_excluded(file, read_patterns(self.root)):
+                return ()
+            else:
+                entry = layout.find_source(self.root, file)
             if entry is None or entry.skipped:
                 return ()
-            [parts] = process_files(ready.run, ready.prepared.runners, ready.prepared.tracer, [entry])
+            [parts] = process_files(ready.run, ready.prepared.runners, [entry])
             part = join_parts(parts)
             return finish_own(ready.run.project, part.findings, part.comments, read_file(entry))
-
-    def _find_job(self, file: str) -> FileEntry | None:
-        if not self.is_repository:
-            return find_one(str(self.root), file, MANIFEST_SUFFIXES, any_files=True)
-        return None if is_excluded(file, read_patterns(self.root)) else layout.find_source(self.root, file)
 
 
 def load_ready(workspace: Workspace) -> Ready | None:

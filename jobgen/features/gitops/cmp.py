@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -19,9 +19,9 @@ from jobgen.spec.overlay import list_ancestors
 from jobgen.spec.teams import Team
 
 DEADLINE = 50.0
-_MAX_DEADLINE = 24 * 60 * 60.0
 """Seconds; Argo CD gives up after 60, with a less helpful message."""
-_WORK_FOLDER = "_cmp_server"
+_MAX_LISTED = 20
+"""Names that fit into the message of an Application."""
 _TYPES = {"env": "string", "team": "string", "jobs": "array"}
 
 
@@ -55,10 +55,13 @@ def parse_parameters(environ: Mapping[str, str]) -> PluginParameters:
             )
         if name in found:
             raise ParametersError(f"the parameter `{name}` is given twice; remove one of them")
-        value = parameter.get(_TYPES[name])
-        others = {"string", "array", "map"} & {key for key, given in parameter.items() if given} - {_TYPES[name]}
-        if others or not _has_type(value, _TYPES[name]):
-            raise ParametersError(f"the parameter `{name}` must be given as `{_TYPES[name]}`")
+        kind = _TYPES[name]
+        value = parameter.get(kind)
+        others = {"string", "array", "map"} & {key for key, given in parameter.items() if given} - {kind}
+        is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        has_type = value is None or (is_list if kind == "array" else isinstance(value, str))
+        if others or not has_type:
+            raise ParametersError(f"the parameter `{name}` must be given as `{kind}`")
         found[name] = value
     return PluginParameters(found.get("env") or "", found.get("team") or "", tuple(found.get("jobs") or ()))
 
@@ -75,44 +78,20 @@ def _parse_list(text: str) -> list[dict[str, Any]]:
     return given
 
 
-def _has_type(value: object, type_: str) -> bool:
-    if type_ == "string":
-        return value is None or isinstance(value, str)
-    return value is None or (isinstance(value, list) and all(isinstance(item, str) for item in value))
-
-
 def describe_parameters(environments: Sequence[str], teams: Sequence[str], selected: str) -> list[dict[str, Any]]:
     """Describe the parameters for Argo CD's user interface; `selected` is the environment without a parameter."""
+
+    def describe(name: str, title: str, tooltip: str, value: object, *, required: bool = False) -> dict[str, Any]:
+        kind = _TYPES[name]
+        about = {"name": name, "title": title, "tooltip": tooltip, "required": required}
+        return {**about, "itemType": "string", "collectionType": kind, kind: value}
+
     choice = f"One of: {', '.join(environments)}" if environments else "This repository has no overlays"
-    team = {
-        "name": "team",
-        "title": "Team",
-        "tooltip": f"One of: {', '.join(teams)}; if empty, all teams",
-        "required": False,
-        "itemType": "string",
-        "collectionType": "string",
-        "string": "",
-    }
+    team = describe("team", "Team", f"One of: {', '.join(teams)}; if empty, all teams", "")
     return [
-        {
-            "name": "env",
-            "title": "Environment",
-            "tooltip": choice,
-            "required": bool(environments) and not selected,
-            "itemType": "string",
-            "collectionType": "string",
-            "string": selected,
-        },
+        describe("env", "Environment", choice, selected, required=bool(environments) and not selected),
         *([team] if teams else []),
-        {
-            "name": "jobs",
-            "title": "Jobs",
-            "tooltip": "Names or shell patterns; if empty, all jobs",
-            "required": False,
-            "itemType": "string",
-            "collectionType": "array",
-            "array": [],
-        },
+        describe("jobs", "Jobs", "Names or shell patterns; if empty, all jobs", []),
     ]
 
 
@@ -124,16 +103,9 @@ def root_candidates(folder: Path, environ: Mapping[str, str]) -> list[Path]:
         return parents
     inside = parents[: len([part for part in PurePosixPath(source).parts if part not in (".", "/")]) + 1]
     work = environ.get("ARGOCD_CMP_WORKDIR")
-    ends = (index for index, one in enumerate(inside) if one.name == _WORK_FOLDER or (work and one == Path(work)))
+    ends = (index for index, one in enumerate(inside) if one.name == "_cmp_server" or (work and one == Path(work)))
     # If only a part of the repository was sent, there are fewer parents than the source path has parts.
     return inside[: next(ends, len(inside))]
-
-
-def lacks_kind(served: str, api_version: str, kind: str) -> bool:
-    """True if a kind is missing in the `group/version/Kind` list of a cluster; a list without kinds proves nothing."""
-    known = {entry.strip() for entry in served.split(",")} - {""}
-    named = {entry for entry in known if entry.rpartition("/")[2][:1].isupper()}
-    return bool(named) and f"{api_version}/{kind}" not in named
 
 
 def read_deadline(environ: Mapping[str, str]) -> float:
@@ -143,11 +115,7 @@ def read_deadline(environ: Mapping[str, str]) -> float:
     except ValueError:
         return DEADLINE
     # The timers of the system have a limit; a day is as good as none.
-    return min(seconds, _MAX_DEADLINE) if seconds > 0 else DEADLINE
-
-
-_MAX_LISTED = 20
-"""Names that fit into the message of an Application."""
+    return min(seconds, 24 * 60 * 60.0) if seconds > 0 else DEADLINE
 
 
 class ApplicationScope(NamedTuple):
@@ -173,12 +141,7 @@ class ApplicationScope(NamedTuple):
         return f"{matching} below {self.folder}{team}{f' in {self.env}' if self.env else ''}"
 
     def list_wanted(self) -> frozenset[str] | None:
-        """Return the names of the jobs and sweeps to render; None for all.
-
-        Raises:
-            UnknownJobError: A pattern matches none.
-
-        """
+        """Return the names of the jobs and sweeps to render; None for all. A pattern that matches none is an error."""
         if self.folder == "jobs/" and not self.team and not self.jobs:
             return None
         entries = (entry for entry in layout.find_jobs(self.project.root) if self.includes(entry.path))
@@ -188,16 +151,13 @@ class ApplicationScope(NamedTuple):
             if not any(fnmatchcase(name, pattern) for name in names):
                 where = self._replace(jobs=()).describe()
                 raise UnknownJobError(f"there is no job `{pattern}`{where}{_show_known(pattern, sorted(names))}")
-        return frozenset(name for name in names if not self.jobs or _matches(name, self.jobs))
+        return frozenset(
+            name for name in names if not self.jobs or any(fnmatchcase(name, pattern) for pattern in self.jobs)
+        )
 
 
 def find_scope(project: ProjectConfig, inside: Sequence[str], parameters: PluginParameters) -> ApplicationScope:
-    """Return the scope of an Application, whose path from the root of the repository is `inside`.
-
-    Raises:
-        ParametersError: The path or a parameter means nothing in this repository.
-
-    """
+    """Return the scope of an Application, whose path from the root of the repository is `inside`."""
     if inside and inside[0] != "jobs" and not (inside[0] == "overlays" and len(inside) == 2):
         path = "/".join(inside)
         raise ParametersError(f"`{path}` must be the root of the repository, a folder in jobs/, or overlays/<env>")
@@ -207,8 +167,15 @@ def find_scope(project: ProjectConfig, inside: Sequence[str], parameters: Plugin
     env = _select_environment(project, parameters.env or overlay)
     folder = "/".join(inside) if inside[:1] == ("jobs",) else "jobs"
     scope = ApplicationScope(project, env, f"{folder}/", parameters.team, parameters.jobs)
-    if parameters.team:
-        _check_team(scope)
+    teams = {team.name: team for team in project.teams.all}
+    if scope.team and scope.team not in teams:
+        hint = "" if teams else f"; does {GENERATE_PATHS} include /teams?"
+        raise ParametersError(f"there is no team `{scope.team}`{hint}{_show_known(scope.team, sorted(teams))}")
+    if scope.team:
+        own = teams[scope.team].folders
+        if not any(f"{each}/".startswith(scope.folder) or scope.folder.startswith(f"{each}/") for each in own):
+            folders = ", ".join(own[:_MAX_LISTED])
+            raise ParametersError(f"team `{scope.team}` owns nothing below {scope.folder} (its folders: {folders})")
     return scope
 
 
@@ -234,29 +201,11 @@ def _select_environment(project: ProjectConfig, named: str) -> str:
     return default[0]
 
 
-def _check_team(scope: ApplicationScope) -> None:
-    teams = {team.name: team for team in scope.project.teams.all}
-    team = teams.get(scope.team)
-    if team is None:
-        hint = "" if teams else f"; does {GENERATE_PATHS} include /teams?"
-        raise ParametersError(f"there is no team `{scope.team}`{hint}{_show_known(scope.team, sorted(teams))}")
-    if not any(_overlaps(f"{folder}/", scope.folder) for folder in team.folders):
-        folders = ", ".join(team.folders[:_MAX_LISTED])
-        raise ParametersError(f"team `{team.name}` owns nothing below {scope.folder} (its folders: {folders})")
-
-
-def _overlaps(one: str, other: str) -> bool:
-    return one.startswith(other) or other.startswith(one)
-
-
 def check_destination(scope: ApplicationScope, namespace: str, used: Collection[str]) -> None:
-    """Check the namespace of the Application's destination; `used` are the namespaces of its objects.
-
-    Raises:
-        ParametersError: The namespace belongs to another environment, or its team may not use it.
-
-    """
-    team = next((each for each in scope.project.teams.all if each.name == _find_team(scope)), None)
+    """Check the namespace of the Application's destination; `used` are the namespaces of its objects."""
+    # The team of all jobs of the Application, by its parameter or by its folder.
+    name = scope.team or scope.project.teams.find_name(scope.folder)
+    team = next((each for each in scope.project.teams.all if each.name == name), None)
     if namespace and team:
         _check_team_namespace(scope, team, namespace)
     elif namespace and namespace not in used:
@@ -267,20 +216,13 @@ def check_destination(scope: ApplicationScope, namespace: str, used: Collection[
             raise ParametersError(f"{message}; `{scope.env}` uses `{own}`; change `env`, or the destination")
 
 
-def _find_team(scope: ApplicationScope) -> str:
-    """Return the team of all jobs of an Application, by its parameter or by its folder; empty if there is none."""
-    return scope.team or scope.project.teams.find_name(scope.folder)
-
-
 def _check_team_namespace(scope: ApplicationScope, team: Team, namespace: str) -> None:
-    teams = scope.project.teams
+    teams, environments = scope.project.teams, list_environments(scope.project)
     limits = teams.find_scope(team, scope.env)
     if limits.allows("namespaces", namespace):
         return
     owner = limits.find_owner("namespaces", namespace)
-    others = [
-        env for env in list_environments(scope.project) if teams.find_scope(team, env).allows("namespaces", namespace)
-    ]
+    others = [env for env in environments if teams.find_scope(team, env).allows("namespaces", namespace)]
     within = f" in `{scope.env}`" if scope.env else ""
     message = f"team `{team.name}` may not use the namespace `{namespace}` of the destination{within}"
     reason = f"; team `{owner}` has it" if owner else f"; it may in {', '.join(others)}" if others else ""
@@ -293,10 +235,6 @@ def _find_namespace(project: ProjectConfig, env: str) -> str:
     specs = [spec for name in list_ancestors(env, project.overlays) for spec in project.overlays[name].specs]
     found = (str(value_of(spec["namespace"])) for spec in reversed(specs) if "namespace" in spec)
     return next(found, "")
-
-
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _show_known(named: str, known: Sequence[str]) -> str:

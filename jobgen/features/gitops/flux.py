@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
-from jobgen.features.gitops.health import build_cel_checks, build_lua_check
-from jobgen.features.gitops.inputs import INJECTED_FIELDS, QUEUE_MANAGER, EngineKind, GitSource, resource_name
-from jobgen.features.gitops.status_rules import list_differences
+from jobgen.features.gitops.engine_kinds import (
+    INJECTED_FIELDS,
+    QUEUE_MANAGER,
+    EngineKind,
+    GitSource,
+    build_cel_checks,
+    build_lua_check,
+    list_differences,
+    resource_name,
+)
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.model.data import Plain
 from jobgen.yamlio.write import to_yaml
+
+GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
+CONFIG_PARTS = ("health", "differences", "types")
+_CORE_TYPES = {"env": "core/v1/EnvVar", "resources": "core/v1/ResourceRequirements"}
 
 
 def build_kustomization(
@@ -54,36 +65,28 @@ def _build_ignore_rule(kind: EngineKind) -> dict[str, Plain]:
     return {"target": target, "paths": suspend + templates + patches}
 
 
-GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
-CONFIG_PARTS = ("health", "differences", "types")
-_CUSTOMIZATIONS = {"health": "health", "differences": "ignoreDifferences", "types": "knownTypeFields"}
-_CORE_TYPES = {"env": "core/v1/EnvVar", "resources": "core/v1/ResourceRequirements"}
-_IN_CLUSTER = "https://kubernetes.default.svc"
-
-
 def build_config_map(kinds: Sequence[EngineKind], parts: Collection[str]) -> dict[str, Plain]:
     """The part of the ConfigMap `argocd-cm` that is about training jobs."""
+    customizations: dict[str, tuple[str, Callable[[EngineKind], str]]] = {
+        "health": ("health", lambda kind: build_lua_check(kind) if kind.has_health else ""),
+        "differences": ("ignoreDifferences", _ignored_differences),
+        "types": ("knownTypeFields", _known_types),
+    }
+    data: dict[str, Plain] = {}
+    for part in parts:
+        name, write = customizations[part]
+        for kind in kinds:
+            if text := write(kind):
+                data[f"resource.customizations.{name}.{kind.key}"] = text
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "argocd-cm", "namespace": "argocd", "labels": {"app.kubernetes.io/part-of": "argocd"}},
-        "data": {
-            f"resource.customizations.{_CUSTOMIZATIONS[part]}.{kind.key}": text
-            for part in parts
-            for kind in kinds
-            if (text := _build_setting(part, kind))
-        },
+        "data": data,
     }
 
 
-def _build_setting(part: str, kind: EngineKind) -> str:
-    if part == "health":
-        return build_lua_check(kind) if kind.has_health else ""
-    settings = _ignored_differences(kind) if part == "differences" else _known_types(kind)
-    return to_yaml(settings) if settings else ""
-
-
-def _ignored_differences(kind: EngineKind) -> dict[str, list[str]]:
+def _ignored_differences(kind: EngineKind) -> str:
     """Fields that are written in the cluster: by Kueue to queued jobs, by webhooks and controllers to all jobs."""
     others = list_differences(kind.workload) if kind.workload else []
     # Jobs without a queue are compared in full, including `suspend` and tolerations.
@@ -91,44 +94,38 @@ def _ignored_differences(kind: EngineKind) -> dict[str, list[str]]:
     queued = [f'select(.metadata.labels["{QUEUE_LABEL}"]) | {path}' for path in fields]
     timestamps = [f".{path}[]?.time" for path, has_manager in kind.patch_paths if has_manager]
     found = queued + (timestamps if kind.is_queued else []) + others
-    return {"jqPathExpressions": found} if found else {}
+    return to_yaml({"jqPathExpressions": found}) if found else ""
 
 
 def _kueue_fields(kind: EngineKind) -> list[str]:
     suspend = ["." + ".".join(kind.suspend_path)] if kind.suspend_path else []
     if kind.workload:
-        templates = [f"{_to_jq(path)}.{field}" for path in kind.pod_paths for field in INJECTED_FIELDS]
-        return [*suspend, *templates, *kind.workload.queued]
+        pods = ["".join("[]?" if step == "*" else f".{step}" for step in path) for path in kind.pod_paths]
+        return [*suspend, *(f"{pod}.{field}" for pod in pods for field in INJECTED_FIELDS), *kind.workload.queued]
     replicas = sorted({".".join(path[: path.index("template") - 1]) for path in kind.pod_paths})
     templates = [f".{path}[]?.template.spec.{field}" for path in replicas for field in INJECTED_FIELDS]
-    return suspend + templates + [_kueue_patch(path, has_manager=has_manager) for path, has_manager in kind.patch_paths]
+    # Kueue adds its own patch; if patches have no `manager`, all of them are ignored.
+    own = f'[]? | select(.manager == "{QUEUE_MANAGER}")'
+    return suspend + templates + [f".{path}{own if has_manager else ''}" for path, has_manager in kind.patch_paths]
 
 
-def _to_jq(path: tuple[str, ...]) -> str:
-    return "".join("[]?" if step == "*" else f".{step}" for step in path)
-
-
-def _kueue_patch(path: str, has_manager: bool) -> str:
-    """Kueue adds its own patch; if patches have no `manager`, all of them are ignored."""
-    return f'.{path}[]? | select(.manager == "{QUEUE_MANAGER}")' if has_manager else f".{path}"
-
-
-def _known_types(kind: EngineKind) -> list[dict[str, str]]:
+def _known_types(kind: EngineKind) -> str:
     """Where a kind contains types of Kubernetes, so that `1000m` and `1` are not a difference."""
-    if kind.is_builtin:
-        return []
+    if kind.group == "batch":
+        return ""
     # Argo CD traverses lists without naming them.
-    pods = [
-        {"field": ".".join(step for step in path if step != "*"), "type": "core/v1/PodSpec"} for path in kind.pod_paths
-    ]
-    return pods + [
-        {"field": path, "type": _CORE_TYPES[name]} for name in _CORE_TYPES if (path := kind.container_path(name))
-    ]
+    fields = [(".".join(step for step in path if step != "*"), "core/v1/PodSpec") for path in kind.pod_paths]
+    for name, type_ in _CORE_TYPES.items():
+        # A kind without pod templates has fields of the main container.
+        containers = (version.template.container for version in kind.versions if version.template)
+        path = next((".".join(map(str, each[name])) for each in containers if name in each), "")
+        fields += [(path, type_)] if path else []
+    return to_yaml([{"field": path, "type": type_} for path, type_ in fields]) if fields else ""
 
 
 def build_application_set(source: GitSource, envs: Sequence[str]) -> dict[str, Plain]:
     """An ApplicationSet with an Application for every namespace of every environment."""
-    env = f"{{{{ index .path.segments {len(source.tree)} }}}}" if any(envs) else ""
+    env = f"{{{{ index .path.segments {len(source.prefix) + 1} }}}}" if any(envs) else ""
     folders = [{"path": f"{source.environment_path(env)}/*"} for env in envs]
     return {
         "apiVersion": "argoproj.io/v1alpha1",
@@ -143,13 +140,9 @@ def build_application_set(source: GitSource, envs: Sequence[str]) -> dict[str, P
                 "metadata": {"name": f"{resource_name(env)}-{{{{ .path.basenameNormalized }}}}"},
                 "spec": {
                     "project": "default",
-                    "source": {
-                        "repoURL": source.url,
-                        "targetRevision": source.revision,
-                        "path": "{{ .path.path }}",
-                    },
+                    "source": {"repoURL": source.url, "targetRevision": source.revision, "path": "{{ .path.path }}"},
                     "destination": {
-                        **({"name": env} if env else {"server": _IN_CLUSTER}),
+                        **({"name": env} if env else {"server": "https://kubernetes.default.svc"}),
                         "namespace": "{{ .path.basename }}",
                     },
                     "syncPolicy": {
@@ -160,8 +153,3 @@ def build_application_set(source: GitSource, envs: Sequence[str]) -> dict[str, P
             },
         },
     }
-
-
-def build_path_annotation(source: GitSource, overlays: tuple[str, ...]) -> dict[str, str]:
-    """The annotation for an Application that runs jobgen as a plugin for an environment with these overlays."""
-    return {GENERATE_PATHS: ";".join(source.input_paths(overlays))}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from jobgen.model.data import API_VERSION, Plain
 from jobgen.model.finding import Finding
-from jobgen.model.path import Step, format_dotted, parse_pointer
+from jobgen.model.path import format_dotted, parse_pointer
 from jobgen.model.quantity import parse_digits
 from jobgen.model.suggest import did_you_mean
 from jobgen.yamlio.read import read
@@ -70,9 +70,7 @@ def parse_resource_list(content: bytes) -> ResourceList:
         raise FunctionError(
             f"`{data.get('apiVersion')}` is not a known apiVersion of ResourceList (known: {', '.join(_VERSIONS)})"
         )
-    items = data.get("items")
-    if items is None:
-        items = []
+    items = [] if data.get("items") is None else data["items"]
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise FunctionError("`items` of the ResourceList must be a list of objects")
     config = data.get("functionConfig")
@@ -99,7 +97,19 @@ def parse_task(config: Mapping[str, Plain] | None, mode: str) -> FunctionTask:
         raise FunctionError(f"`{kind}` is not a functionConfig of jobgen (known: {', '.join(ours)}, ConfigMap)")
     if chosen not in MODES:
         raise FunctionError(f"the mode is missing: use a {', '.join(ours)}, or run `jobgen fn {'|'.join(MODES)}`")
-    return _build_task(chosen, settings)
+    for name in settings:
+        if name not in _FIELDS[chosen]:
+            hint = did_you_mean(name, list(_FIELDS[chosen]))
+            raise FunctionError(f"`{name}` is not a field of a {MODES[chosen]}{hint}")
+    env, jobs = settings.get("env", ""), settings.get("jobs", [])
+    # A ConfigMap holds only strings.
+    patterns = jobs.split() if isinstance(jobs, str) else jobs
+    if not isinstance(env, str):
+        raise FunctionError("`env` must be the name of an environment")
+    names = [name for name in patterns if isinstance(name, str)] if isinstance(patterns, list) else None
+    if names is None or names != patterns:
+        raise FunctionError("`jobs` must be a list of names or patterns")
+    return FunctionTask(chosen, env, tuple(names))
 
 
 def _read_settings(config: Mapping[str, Plain] | None) -> dict[str, Plain]:
@@ -114,22 +124,6 @@ def _read_settings(config: Mapping[str, Plain] | None) -> dict[str, Plain]:
     if settings is not None and not isinstance(settings, dict):
         raise FunctionError(f"`{field}` of the functionConfig must be a mapping")
     return dict(settings or {})
-
-
-def _build_task(mode: str, settings: dict[str, Plain]) -> FunctionTask:
-    known = _FIELDS[mode]
-    for name in settings:
-        if name not in known:
-            raise FunctionError(f"`{name}` is not a field of a {MODES[mode]}{did_you_mean(name, list(known))}")
-    env, jobs = settings.get("env", ""), settings.get("jobs", [])
-    # A ConfigMap holds only strings.
-    patterns = jobs.split() if isinstance(jobs, str) else jobs
-    if not isinstance(env, str):
-        raise FunctionError("`env` must be the name of an environment")
-    names = [name for name in patterns if isinstance(name, str)] if isinstance(patterns, list) else None
-    if names is None or names != patterns:
-        raise FunctionError("`jobs` must be a list of names or patterns")
-    return FunctionTask(mode, env, tuple(names))
 
 
 def is_local(item: Mapping[str, Plain]) -> bool:
@@ -168,31 +162,21 @@ def without_tracking(item: dict[str, Plain]) -> dict[str, Plain]:
 
 def to_results(findings: Iterable[Finding], files: Mapping[str, int]) -> list[Plain]:
     """Findings as results of a KRM function; lines and columns are tags, because results have no such fields."""
-    return [_to_result(finding, files) for finding in findings]
-
-
-def _to_result(finding: Finding, files: Mapping[str, int]) -> Plain:
-    identity, location = finding.object, finding.location
-    tags = {
-        "rule": finding.rule,
-        "category": finding.category,
-        "line": str(location.line),
-        "column": str(location.column),
-    }
-    result: dict[str, Plain] = {"message": finding.message, "severity": finding.severity.value}
-    if identity:
-        namespace = {"namespace": identity.namespace} if identity.namespace else {}
-        result["resourceRef"] = {
-            "apiVersion": identity.api_version,
-            "kind": identity.kind,
-            "name": identity.name,
-            **namespace,
-        }
-    if finding.pointer:
-        steps: list[Step] = [
-            int(step) if isinstance(step, str) and step.isdigit() else step for step in parse_pointer(finding.pointer)
-        ]
-        result["field"] = {"path": format_dotted(steps)}
-    if location.file in files:
-        result["file"] = {"path": location.file, "index": files[location.file]}
-    return {**result, "tags": {**tags, **({"env": finding.env} if finding.env else {})}}
+    results: list[Plain] = []
+    for finding in findings:
+        made, location = finding.object, finding.location
+        result: dict[str, Plain] = {"message": finding.message, "severity": finding.severity.value}
+        if made:
+            namespace = {"namespace": made.namespace} if made.namespace else {}
+            result["resourceRef"] = {"apiVersion": made.api_version, "kind": made.kind, "name": made.name, **namespace}
+        if finding.pointer:
+            pointer = parse_pointer(finding.pointer)
+            steps = [int(step) if isinstance(step, str) and step.isdigit() else step for step in pointer]
+            result["field"] = {"path": format_dotted(steps)}
+        if location.file in files:
+            result["file"] = {"path": location.file, "index": files[location.file]}
+        place = {"line": str(location.line), "column": str(location.column)}
+        env = {"env": finding.env} if finding.env else {}
+        result["tags"] = {"rule": finding.rule, "category": finding.category, **place, **env}
+        results.append(result)
+    return results

@@ -12,14 +12,15 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from jobgen.check.operators.kueue import describe_faults
-from jobgen.features.kueue.assignment import Mode, Topologies
-from jobgen.features.kueue.cluster_objects import MAX_DEPTH, ClusterObjects, Key
-from jobgen.features.kueue.configuration import (
+from jobgen.features.kueue.assignment import MULTIKUEUE, PROVISIONING, Mode, Topologies
+from jobgen.features.kueue.cluster_objects import (
+    MAX_DEPTH,
     NEWEST,
     OLDEST,
+    ClusterObjects,
+    Key,
     Version,
     adapt_cohorts,
-    adapt_queue,
     list_gate_notes,
     list_unknown_annotations,
     parse_gates,
@@ -28,13 +29,14 @@ from jobgen.features.kueue.cycle import Scheduler
 from jobgen.features.kueue.match import matches_selector
 from jobgen.features.kueue.objects import (
     ClusterQueue,
-    Cohort,
     Flavor,
     as_list,
     as_mapping,
+    find_namespace,
     name_of,
     parse_cluster_queue,
     parse_cohort,
+    parse_topologies,
 )
 from jobgen.features.kueue.obstacles import Obstacle, explain_no_fit
 from jobgen.features.kueue.quota import find_cycles
@@ -44,16 +46,7 @@ from jobgen.features.kueue.topology.tree import Node, parse_nodes, read_gates, s
 from jobgen.features.kueue.workloads import Workload
 from jobgen.model.quantity import parse_quantity
 
-READY, STOPPED, FLAVOR_NOT_FOUND, TOPOLOGY_NOT_FOUND = "Ready", "Stopped", "FlavorNotFound", "TopologyNotFound"
-CHECK_NOT_FOUND, CHECK_INACTIVE = "AdmissionCheckNotFound", "AdmissionCheckInactive"
-SEVERAL_MULTIKUEUE = "MultipleMultiKueueAdmissionChecks"
-MULTIKUEUE_PER_FLAVOR = "MultiKueueAdmissionCheckAppliedPerFlavor"
-MULTIKUEUE_WITH_PROVISIONING = "MultiKueueWithProvisioningRequest"
-COHORT_CYCLE = "CohortCycle"
-"""Not a reason of Kueue, which reports `Unknown` for the queues of a cycle."""
-
-_UNKNOWN = "Unknown"
-_MULTIKUEUE, _PROVISIONING = "kueue.x-k8s.io/multikueue", "kueue.x-k8s.io/provisioning-request"
+_STOPPED = "Stopped"
 
 
 class AdmissionCheck(NamedTuple):
@@ -105,66 +98,58 @@ def parse_admission_check(obj: Mapping[str, Any]) -> AdmissionCheck:
 def check_readiness(queue: ClusterQueue, context: QueueContext) -> Readiness:
     """Return whether a queue admits workloads, and why not."""
     if queue.cohort in context.cyclic:
-        # Kueue stops reading a queue when it finds the cycle, so no other cause is known.
-        cause = Cause(COHORT_CYCLE, f"the parents of cohort {queue.cohort} form a cycle")
-        return Readiness(False, _UNKNOWN, "Can't admit new workloads.", (cause,), is_scheduled=False)
+        # Kueue stops reading a queue when it finds the cycle, so no other cause is known. It has no reason for it.
+        cause = Cause("CohortCycle", f"the parents of cohort {queue.cohort} form a cycle")
+        return Readiness(False, "Unknown", "Can't admit new workloads.", (cause,), is_scheduled=False)
     names = sorted({name for name, _ in queue.checks})
     found = [context.checks[name] for name in names if name in context.checks]
-    causes = [*_list_object_causes(queue, found, context), *_list_check_causes(queue, found)]
-    missing = list(_list_topology_causes(queue, context))
+    remote = [check.name for check in found if check.controller == MULTIKUEUE]
+    causes = [*_list_object_causes(queue, found, context), *_list_check_causes(queue, found, remote)]
+    missing: list[Cause] = []
+    for name in dict.fromkeys(name for group in queue.groups for name in group.flavors):
+        topology = context.flavors[name].topology if context.uses_topologies and name in context.flavors else ""
+        if topology and topology not in context.topologies:
+            missing.append(Cause("TopologyNotFound", f'there is no Topology "{topology}" for TAS flavor "{name}"'))
     # With MultiKueue the pods run in another cluster, which has the topology.
-    if causes or (missing and not _select(found, _MULTIKUEUE)):
+    if causes or (missing and not remote):
         causes += missing
         text = ", ".join(cause.message for cause in causes)
         return Readiness(False, causes[0].reason, f"Can't admit new workloads: {text}.", tuple(causes), False)
-    return Readiness(True, READY, "Can admit new workloads", is_scheduled=not missing)
-
-
-def _select(checks: list[AdmissionCheck], controller: str) -> list[str]:
-    return [check.name for check in checks if check.controller == controller]
+    return Readiness(True, "Ready", "Can admit new workloads", is_scheduled=not missing)
 
 
 def _list_object_causes(queue: ClusterQueue, found: list[AdmissionCheck], context: QueueContext) -> Iterator[Cause]:
     """Yield what stops the queue, and the objects that are missing or inactive."""
     if queue.stop_policy != "None":
-        yield Cause(STOPPED, "is stopped")
+        yield Cause(_STOPPED, "is stopped")
     flavors = [name for group in queue.groups for name in group.flavors if name not in context.flavors]
     if flavors:
-        yield Cause(FLAVOR_NOT_FOUND, f"references missing ResourceFlavor(s): {','.join(flavors)}")
+        yield Cause("FlavorNotFound", f"references missing ResourceFlavor(s): {','.join(flavors)}")
     missing = sorted({name for name, _ in queue.checks} - context.checks.keys())
     if missing:
-        yield Cause(CHECK_NOT_FOUND, f"references missing AdmissionCheck(s): {','.join(missing)}")
+        yield Cause("AdmissionCheckNotFound", f"references missing AdmissionCheck(s): {','.join(missing)}")
     inactive = [check.name for check in found if not check.is_active]
     if inactive:
-        yield Cause(CHECK_INACTIVE, f"references inactive AdmissionCheck(s): {','.join(inactive)}")
+        yield Cause("AdmissionCheckInactive", f"references inactive AdmissionCheck(s): {','.join(inactive)}")
 
 
-def _list_check_causes(queue: ClusterQueue, found: list[AdmissionCheck]) -> Iterator[Cause]:
-    """Yield admission checks that do not work together."""
-    remote, provisioning = _select(found, _MULTIKUEUE), _select(found, _PROVISIONING)
+def _list_check_causes(queue: ClusterQueue, found: list[AdmissionCheck], remote: list[str]) -> Iterator[Cause]:
+    """Yield admission checks that do not work together; `remote` are those of MultiKueue."""
     shown = ",".join(remote)
     if len(remote) > 1:
         text = f"Cannot use multiple MultiKueue AdmissionChecks on the same ClusterQueue, found: {shown}"
-        yield Cause(SEVERAL_MULTIKUEUE, text)
+        yield Cause("MultipleMultiKueueAdmissionChecks", text)
     every = {name for group in queue.groups for name in group.flavors}
     limited = {name for name, flavors in dict(queue.checks).items() if flavors and set(flavors) != every}
     partial = [name for name in remote if name in limited]
     if partial:
         text = f"Cannot specify MultiKueue AdmissionCheck per flavor, found: {','.join(partial)}"
-        yield Cause(MULTIKUEUE_PER_FLAVOR, text)
+        yield Cause("MultiKueueAdmissionCheckAppliedPerFlavor", text)
+    provisioning = [check.name for check in found if check.controller == PROVISIONING]
     if remote and provisioning:
         both = f"{shown}, {','.join(provisioning)}"
         text = f"Cannot use both MultiKueue and ProvisioningRequest AdmissionChecks together, found: {both}"
-        yield Cause(MULTIKUEUE_WITH_PROVISIONING, text)
-
-
-def _list_topology_causes(queue: ClusterQueue, context: QueueContext) -> Iterator[Cause]:
-    if not context.uses_topologies:
-        return
-    for name in dict.fromkeys(name for group in queue.groups for name in group.flavors):
-        topology = context.flavors[name].topology if name in context.flavors else ""
-        if topology and topology not in context.topologies:
-            yield Cause(TOPOLOGY_NOT_FOUND, f'there is no Topology "{topology}" for TAS flavor "{name}"')
+        yield Cause("MultiKueueWithProvisioningRequest", text)
 
 
 Object = Mapping[str, Any]
@@ -175,18 +160,8 @@ _WORDS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "LocalQueue": {"stopPolicy": _STOP},
 }
 """Fields of a spec that have one of a few values."""
-_QUOTAS = ("nominalQuota", "borrowingLimit", "lendingLimit")
 _MAX_SHOWN, _MAX_ERROR = 60, 400
 MAX_REMARKS: Final = 20
-
-
-def list_invalid(by_kind: Mapping[str, tuple[Object, ...]]) -> Iterator[str]:
-    """Yield what is wrong with objects, one text for each of them."""
-    for kind, objects in by_kind.items():
-        for obj in objects:
-            found = next(_list_problems(kind, obj), "")
-            if found:
-                yield f"{kind} `{name_of(obj)}` is not valid: {found}"
 
 
 def _list_problems(kind: str, obj: Object) -> Iterator[str]:
@@ -214,18 +189,15 @@ def _list_unreadable(spec: Object) -> Iterator[str]:
         covered = list(map(str, as_list(group.get("coveredResources"))))
         for flavor in map(as_mapping, as_list(group.get("flavors"))):
             quotas = list(map(as_mapping, as_list(flavor.get("resources"))))
-            yield from _list_quotas(quotas)
+            fields = ("nominalQuota", "borrowingLimit", "lendingLimit")
+            for quota, field in ((quota, field) for quota in quotas for field in fields):
+                value = quota.get(field)
+                if value is None and field != "nominalQuota":
+                    continue
+                if value is None or type(value) is bool or parse_quantity(str(value)) is None:
+                    yield f"`{field}` of `{_show(quota.get('name'))}` is `{_show(value)}`, which is not a quantity"
             if missing := sorted(set(covered) - {str(each.get("name")) for each in quotas}):
                 yield f"flavor `{_show(flavor.get('name'))}` has no quota of `{_show(missing[0])}`"
-
-
-def _list_quotas(quotas: list[Object]) -> Iterator[str]:
-    for quota in quotas:
-        for field in _QUOTAS:
-            value = quota.get(field)
-            is_missing = value is None and field == "nominalQuota"
-            if is_missing or (value is not None and (type(value) is bool or parse_quantity(str(value)) is None)):
-                yield f"`{field}` of `{_show(quota.get('name'))}` is `{_show(value)}`, which is not a quantity"
 
 
 def _show(value: Any, most: int = _MAX_SHOWN) -> str:
@@ -268,68 +240,52 @@ def list_version_notes(cluster: ClusterObjects) -> Iterator[str]:
     if version < OLDEST:
         yield f"Kueue {shown} is older than what jobgen knows; it is decided as {show_version(OLDEST)}"
     yield from list_gate_notes(version, configuration.switched)
-    ignored = [*_list_ignored(cluster), *configuration.ignored]
+    written = list(map(parse_cluster_queue, cluster.list_objects("ClusterQueue")))
+    read = cluster.list_queues()
+    ignored = [*_list_ignored(cluster, written, read), *configuration.ignored]
     if ignored:
         yield f"Kueue {shown} ignores {', '.join(ignored)}"
-    if _swaps_preferences(cluster):
+    preferences = [
+        (one.fungibility.preference, other.fungibility.preference) for one, other in zip(written, read, strict=True)
+    ]
+    if any(one and other and one != other for one, other in preferences):
         yield f"Kueue {shown} takes each value of `flavorFungibility.preference` for the other"
-    topics = _find_topics(cluster)
-    differences = [each.text for each in DIFFERENCES if version[:2] < each.until and each.topic in topics]
+    has_parents = any(each.parent for each in cluster.list_cohorts())
+    topics = {
+        PARENTS: has_parents,
+        FAIR: configuration.rules.is_fair,
+        FAIR_PARENTS: configuration.rules.is_fair and has_parents,
+        FLAVORS: any(len(group.flavors) > 1 for each in written for group in each.groups),
+        TOPOLOGY: configuration.gates["TopologyAwareScheduling"]
+        and any(each.topology for each in cluster.list_flavors()),
+    }
+    differences = [each.text for each in DIFFERENCES if version[:2] < each.until and topics[each.topic]]
     if differences:
         yield f"Kueue {shown} decides otherwise, which is not simulated: {'; '.join(differences)}"
 
 
-def _list_ignored(cluster: ClusterObjects) -> Iterator[str]:
+def _list_ignored(
+    cluster: ClusterObjects, written: Sequence[ClusterQueue], read: Sequence[ClusterQueue]
+) -> Iterator[str]:
     """Yield the fields and annotations that stand in the objects, and that the version does not read."""
     version, gates = cluster.configuration.version, cluster.configuration.gates
-    queues = list(map(parse_cluster_queue, cluster.list_objects("ClusterQueue")))
-    if not gates["LendingLimit"] and any(each.lending_limit is not None for q in queues for each in q.quotas.values()):
+    if not gates["LendingLimit"] and any(each.lending_limit is not None for q in written for each in q.quotas.values()):
         yield "`lendingLimit`"
-    adapted = [adapt_queue(each, version, gates).fungibility for each in queues]
-    if any(q.fungibility.preference and not each.preference for q, each in zip(queues, adapted, strict=True)):
+    if any(
+        one.fungibility.preference and not other.fungibility.preference
+        for one, other in zip(written, read, strict=True)
+    ):
         yield "`flavorFungibility.preference`"
-    if not gates["HierarchicalCohorts"] and cluster.list_objects("Cohort"):
+    cohorts = list(map(parse_cohort, cluster.list_objects("Cohort")))
+    if not gates["HierarchicalCohorts"] and cohorts:
         yield "Cohort objects"
-    elif _read_cohorts(cluster) != adapt_cohorts(_read_cohorts(cluster), version, gates):
+    elif cohorts != adapt_cohorts(cohorts, version, gates):
         yield "`fairSharing` of cohorts"
-    yield from _list_ignored_topology(cluster)
-
-
-def _swaps_preferences(cluster: ClusterObjects) -> bool:
-    """Return whether the version reads a preference of some queue as the other one."""
-    written = (parse_cluster_queue(each).fungibility.preference for each in cluster.list_objects("ClusterQueue"))
-    read = (each.fungibility.preference for each in cluster.list_queues())
-    return any(one and other and one != other for one, other in zip(written, read, strict=True))
-
-
-def _list_ignored_topology(cluster: ClusterObjects) -> Iterator[str]:
-    version = cluster.configuration.version
-    if not any(each.topology for each in cluster.list_flavors()):
-        return
-    if not cluster.configuration.gates["TopologyAwareScheduling"]:
-        yield "topologies (feature gate `TopologyAwareScheduling`)"
-        return
-    yield from (f"`{name}`" for name in sorted(list_unknown_annotations(version)))
-
-
-def _find_topics(cluster: ClusterObjects) -> frozenset[str]:
-    """Return which differences can matter for these objects."""
-    is_fair = cluster.configuration.rules.is_fair
-    has_parents = any(each.parent for each in cluster.list_cohorts())
-    queues = map(parse_cluster_queue, cluster.list_objects("ClusterQueue"))
-    found = {
-        PARENTS: has_parents,
-        FAIR: is_fair,
-        FAIR_PARENTS: is_fair and has_parents,
-        FLAVORS: any(len(group.flavors) > 1 for each in queues for group in each.groups),
-        TOPOLOGY: cluster.configuration.gates["TopologyAwareScheduling"]
-        and any(each.topology for each in cluster.list_flavors()),
-    }
-    return frozenset(topic for topic, is_present in found.items() if is_present)
-
-
-def _read_cohorts(cluster: ClusterObjects) -> list[Cohort]:
-    return list(map(parse_cohort, cluster.list_objects("Cohort")))
+    if any(each.topology for each in cluster.list_flavors()):
+        if gates["TopologyAwareScheduling"]:
+            yield from (f"`{name}`" for name in sorted(list_unknown_annotations(version)))
+        else:
+            yield "topologies (feature gate `TopologyAwareScheduling`)"
 
 
 def show_version(version: Version) -> str:
@@ -337,16 +293,22 @@ def show_version(version: Version) -> str:
     return ".".join(map(str, version))
 
 
-_HOLD = "Hold"
-
-
 class AdmissionContext:
     """The queues of a cluster, before any workload; `namespaces` are those of the jobs."""
 
     def __init__(self, cluster: ClusterObjects, namespaces: Sequence[str] = ()) -> None:
         self.cluster = cluster
-        self.local_queues = _index(cluster.list_objects("LocalQueue"))
-        self.flavors = {each.name: each for each in self._list_flavors()}
+        self.local_queues = {
+            (find_namespace(each), name_of(each)): as_mapping(each.get("spec"))
+            for each in cluster.list_objects("LocalQueue")
+        }
+        flavors = cluster.list_flavors()
+        if not flavors:
+            names = {name for each in self.queues.values() for group in each.groups for name in group.flavors}
+            flavors = [Flavor(name, {}, (), (), "") for name in sorted(names)]
+        elif self.ignores_topology or not cluster.configuration.gates["TopologyAwareScheduling"]:
+            flavors = [each._replace(topology="") for each in flavors]
+        self.flavors = {each.name: each for each in flavors}
         known = cluster.list_namespaces()
         self.labels: dict[str, Mapping[str, str] | None] = {**dict.fromkeys(namespaces), **known}
         """The labels of namespaces; None if they are not known."""
@@ -359,11 +321,14 @@ class AdmissionContext:
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
         """What is assumed because the files do not show it."""
-        return tuple(self._list_assumptions())
+        return (*self._list_remarks(), *self._list_missing(), *list_version_notes(self.cluster))
 
     def _list_remarks(self) -> Iterator[str]:
         """Yield what is not simulated as it is written."""
-        found = [*self.cluster.unread, *self.cluster.configuration.remarks, *list_invalid(self.cluster.by_kind)]
+        found = [*self.cluster.unread, *self.cluster.configuration.remarks]
+        for kind, objects in self.cluster.by_kind.items():
+            first_problems = ((name_of(obj), next(_list_problems(kind, obj), "")) for obj in objects)
+            found += (f"{kind} `{name}` is not valid: {problem}" for name, problem in first_problems if problem)
         found += (
             f"Cohort `{name}` is below {MAX_DEPTH - 1} others; its parents are not simulated"
             for name in self.cluster.list_deep_cohorts()
@@ -372,8 +337,7 @@ class AdmissionContext:
         if len(found) > MAX_REMARKS:
             yield f"{len(found) - MAX_REMARKS} more objects are not read, or not valid"
 
-    def _list_assumptions(self) -> Iterator[str]:
-        yield from self._list_remarks()
+    def _list_missing(self) -> Iterator[str]:
         if not self.cluster.list_objects("ResourceFlavor") and self.queues:
             yield "no ResourceFlavor is among the files; every flavor is assumed to exist, without labels and taints"
         unknown = sorted(name for name, labels in self.labels.items() if labels is None)
@@ -386,26 +350,12 @@ class AdmissionContext:
             yield f"admission checks are not simulated; {shown} are assumed to pass"
         if self.ignores_topology:
             yield "no nodes are among the files; every placement in a topology is assumed to be possible"
-        yield from list_version_notes(self.cluster)
 
     @cached_property
     def ignores_topology(self) -> bool:
         """Whether placements are not simulated, because no node is known."""
-        flavors = self.cluster.list_flavors() if self._uses_topologies else ()
-        return any(each.topology for each in flavors) and not self.cluster.list_nodes()
-
-    @property
-    def _uses_topologies(self) -> bool:
-        return self.cluster.configuration.gates["TopologyAwareScheduling"]
-
-    def _list_flavors(self) -> Iterator[Flavor]:
-        flavors = self.cluster.list_flavors()
-        if flavors:
-            is_plain = self.ignores_topology or not self._uses_topologies
-            yield from (each._replace(topology="") if is_plain else each for each in flavors)
-            return
-        names = {name for each in self.queues.values() for group in each.groups for name in group.flavors}
-        yield from (Flavor(name, {}, (), (), "") for name in sorted(names))
+        is_on = self.cluster.configuration.gates["TopologyAwareScheduling"]
+        return is_on and any(each.topology for each in self.cluster.list_flavors()) and not self.cluster.list_nodes()
 
     @cached_property
     def readiness(self) -> dict[str, Readiness]:
@@ -429,14 +379,17 @@ class AdmissionContext:
 
     def build_scheduler(self) -> Scheduler:
         """Return a scheduler in which no workload is admitted."""
-        configuration = self.cluster.configuration
-        snapshot = Snapshot(self.queues.values(), self.cluster.list_cohorts(), self.flavors.values())
-        levels = {} if self.ignores_topology else self.cluster.list_levels()
-        if any(each.topology for each in self.flavors.values()):
-            snapshot.topologies = self._build_topologies(levels)
+        cluster, gates = self.cluster, self.cluster.configuration.gates
+        snapshot = Snapshot(self.queues.values(), cluster.list_cohorts(), self.flavors.values())
+        levels = {} if self.ignores_topology else parse_topologies(cluster.list_objects("Topology"))
+        flavors = self.flavors.values()
+        if any(each.topology for each in flavors):
+            pods = sum_other_pods(cluster.list_objects("Pod"))
+            topologies = build_snapshots(flavors, levels, self._nodes, other_pods=pods, gates=read_gates(gates))
+            snapshot.topologies = Topologies(topologies)
         return Scheduler(
             snapshot,
-            configuration.rules,
+            cluster.configuration.rules,
             levels,
             self.labels,
             local_queues={key: queue for key in self.local_queues if (queue := self._find_active_queue(key))},
@@ -444,13 +397,8 @@ class AdmissionContext:
                 name for name, each in self.readiness.items() if not each.is_scheduled or not each.is_active
             ),
             controllers={each.name: each.controller for each in self._list_checks()},
-            gates=parse_gates(configuration.gates),
+            gates=parse_gates(gates),
         )
-
-    def _build_topologies(self, levels: Mapping[str, Sequence[str]]) -> Topologies:
-        pods = sum_other_pods(self.cluster.list_objects("Pod"))
-        gates = read_gates(self.cluster.configuration.gates)
-        return Topologies(build_snapshots(self.flavors.values(), levels, self._nodes, other_pods=pods, gates=gates))
 
     @cached_property
     def _nodes(self) -> list[Node]:
@@ -459,7 +407,7 @@ class AdmissionContext:
     @cached_property
     def held_local_queues(self) -> dict[Key, str]:
         """The LocalQueues that admit nothing, but do not stop what runs, and the ClusterQueue of each."""
-        held = ((key, spec) for key, spec in self.local_queues.items() if spec.get("stopPolicy") == _HOLD)
+        held = ((key, spec) for key, spec in self.local_queues.items() if spec.get("stopPolicy") == "Hold")
         return {key: str(spec.get("clusterQueue") or "") for key, spec in held}
 
     @cached_property
@@ -468,7 +416,7 @@ class AdmissionContext:
         return frozenset(
             name
             for name, each in self.readiness.items()
-            if self.queues[name].stop_policy == _HOLD and {cause.reason for cause in each.causes} == {STOPPED}
+            if self.queues[name].stop_policy == "Hold" and {cause.reason for cause in each.causes} == {_STOPPED}
         )
 
     def _find_active_queue(self, key: Key) -> str:
@@ -506,7 +454,10 @@ class AdmissionContext:
         key = (workload.namespace, workload.queue)
         if key not in self.local_queues:
             message = f"there is no LocalQueue `{workload.queue}` in namespace `{workload.namespace}`"
-            return Obstacle("queue", message, _suggest_queue(workload, list(self.local_queues)))
+            names = sorted(name for namespace, name in self.local_queues if namespace == workload.namespace)
+            if not names:
+                return Obstacle("queue", message, "create the LocalQueue, or use a namespace that has one")
+            return Obstacle("queue", message, f"use one of {', '.join(f'`{name}`' for name in names[:5])}")
         name = self.find_cluster_queue(workload)
         if not self._find_active_queue(key):
             message = f"LocalQueue `{workload.queue}` is stopped"
@@ -517,26 +468,9 @@ class AdmissionContext:
         readiness = self.readiness[name]
         if readiness.is_active and readiness.is_scheduled:
             return None
-        if any(cause.reason == STOPPED for cause in readiness.causes):
+        if any(cause.reason == _STOPPED for cause in readiness.causes):
             message = f"ClusterQueue `{name}` is stopped (`stopPolicy: {self.queues[name].stop_policy}`)"
             return Obstacle("queue", message, "set its `stopPolicy` to `None`, or use another queue")
         causes = "; ".join(cause.message for cause in readiness.causes)
-        return Obstacle(
-            "queue", f"ClusterQueue `{name}` admits nothing: {causes}", "correct the queue, or use another one"
-        )
-
-
-def _index(objects: Sequence[Mapping[str, Any]]) -> dict[Key, Mapping[str, Any]]:
-    return {
-        (str(as_mapping(each.get("metadata")).get("namespace") or "default"), name_of(each)): as_mapping(
-            each.get("spec")
-        )
-        for each in objects
-    }
-
-
-def _suggest_queue(workload: Workload, known: Sequence[Key]) -> str:
-    names = sorted(name for namespace, name in known if namespace == workload.namespace)
-    if names:
-        return f"use one of {', '.join(f'`{name}`' for name in names[:5])}"
-    return "create the LocalQueue, or use a namespace that has one"
+        message = f"ClusterQueue `{name}` admits nothing: {causes}"
+        return Obstacle("queue", message, "correct the queue, or use another one")

@@ -7,7 +7,7 @@ an evicted workload leaves its quota before the next cycle.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
@@ -37,49 +37,6 @@ class Eviction(NamedTuple):
     """The rule that allowed it, as in the condition of the workload."""
 
 
-class Run(NamedTuple):
-    """The end of a simulation."""
-
-    scheduler: Scheduler
-    evictions: tuple[Eviction, ...]
-    assumed: frozenset[str]
-    """The workloads that run from the start."""
-    held: Mapping[str, str]
-    """Workloads that are evicted without end, and by which. They were kept back, so that the others could go on."""
-    is_complete: bool = True
-    """False if the simulation stopped before everything was tried, because it took too long."""
-
-
-def order_arrivals(workloads: Sequence[Workload], later: frozenset[str] = frozenset()) -> list[Workload]:
-    """Return workloads in the order of arrival: those in `later` last, then by priority, by queue and by name."""
-    ordered = sorted(
-        workloads, key=lambda each: (each.key in later, -each.priority, each.namespace, each.queue, each.key)
-    )
-    return [each._replace(created=f"{place:08}", uid=f"{place:08}") for place, each in enumerate(ordered)]
-
-
-def run_cycles(
-    context: AdmissionContext,
-    workloads: Sequence[Workload],
-    running: frozenset[str],
-    later: frozenset[str] = frozenset(),
-) -> Run:
-    """Let the workloads in `running` run as far as there is quota, then let the others arrive.
-
-    A workload in `running` that has an admission keeps it, even above the quota.
-    """
-    scheduler = context.build_scheduler()
-    arrivals = order_arrivals(workloads, later)
-    _admit_running(scheduler, [each for each in arrivals if each.key in running], context)
-    assumed = frozenset(key for several in scheduler.snapshot.workloads.values() for key in several)
-    for each in arrivals:
-        if each.key not in running:
-            scheduler.add(each)
-    recorder = _Recorder()
-    is_complete = _run_until_settled(scheduler, recorder, _MOST_STEPS + _MOST_STEPS_PER_WORKLOAD * len(arrivals))
-    return Run(scheduler, tuple(recorder.evictions), assumed, recorder.held, is_complete)
-
-
 def _admit_running(scheduler: Scheduler, workloads: Sequence[Workload], context: AdmissionContext) -> None:
     """Admit workloads that are said to run, also in queues that are held now. None of them evicts another."""
     queues, inactive, local_queues = scheduler.snapshot.queues, scheduler.inactive, scheduler.local_queues
@@ -88,7 +45,7 @@ def _admit_running(scheduler: Scheduler, workloads: Sequence[Workload], context:
     scheduler.snapshot.queues = {name: each._replace(preemption=Preemption()) for name, each in queues.items()}
     for each in workloads:
         scheduler.add(each)
-    _run_until_settled(scheduler, _Recorder(), _MOST_STEPS + _MOST_STEPS_PER_WORKLOAD * len(workloads))
+    _run_until_settled(scheduler, len(workloads))
     scheduler.snapshot.queues = queues
     scheduler.inactive, scheduler.local_queues = inactive, local_queues
     for several in scheduler.parked.values() if context.held_local_queues else ():
@@ -101,49 +58,41 @@ def _admit_running(scheduler: Scheduler, workloads: Sequence[Workload], context:
     scheduler.retry_parked(scheduler.snapshot.queues)
 
 
-class _Recorder:
-    """Records evictions, and which workloads are evicted without end."""
+def _run_until_settled(scheduler: Scheduler, workloads: int) -> tuple[list[Eviction], dict[str, str], bool]:
+    """Run cycles until several in a row change nothing.
 
-    def __init__(self) -> None:
-        self.evictions: list[Eviction] = []
-        self.held: dict[str, str] = {}
-        self._repeats: Counter[tuple[str, str]] = Counter()
-
-    def record(self, evictions: Iterable[Eviction]) -> None:
-        """Record the evictions of a cycle."""
-        for each in evictions:
-            pair = each.workload, each.preemptor
-            self.evictions.append(each)
-            self._repeats[pair] += 1
-            if self._repeats[pair] > _MOST_REPEATS:
-                self.held[each.workload] = each.preemptor
-
-
-def _run_until_settled(scheduler: Scheduler, recorder: _Recorder, most_steps: int) -> bool:
-    """Run cycles until several in a row change nothing; return False if that takes too many steps."""
+    Return the evictions, the workloads that are evicted without end and by which, and False if it takes too long.
+    Those that are evicted without end are kept back, so that the others can go on.
+    """
+    snapshot = scheduler.snapshot
     # A workload that stopped before the last flavor goes on there in its next cycle.
-    groups = [group for each in scheduler.snapshot.queues.values() for group in each.groups]
-    flavors = max((len(group.flavors) for group in groups), default=0)
+    flavors = max((len(group.flavors) for each in snapshot.queues.values() for group in each.groups), default=0)
+    most_steps = snapshot.steps + _MOST_STEPS + _MOST_STEPS_PER_WORKLOAD * workloads
+    evictions: list[Eviction] = []
+    repeats = Counter[tuple[str, str]]()
+    held: dict[str, str] = {}
     idle = 0
-    before = _measure(scheduler)
-    most_steps += scheduler.snapshot.steps
+
+    def measure() -> tuple[int, int]:
+        """Numbers that change if a cycle changes anything: of admitted workloads, and of those that wait."""
+        return sum(map(len, snapshot.workloads.values())), sum(map(len, scheduler.parked.values()))
+
+    before = measure()
     while idle <= flavors and scheduler.run_cycle():
         if scheduler.evicted:
-            evictions = scheduler.evictions.items()
-            recorder.record(Eviction(key, each.preemptor.key, each.target.reason) for key, each in evictions)
-            scheduler.release_evicted(recorder.held.keys())
-        now = _measure(scheduler)
+            for key, each in scheduler.evictions.items():
+                preemptor = each.preemptor.key
+                evictions.append(Eviction(key, preemptor, each.target.reason))
+                repeats[key, preemptor] += 1
+                if repeats[key, preemptor] > _MOST_REPEATS:
+                    held[key] = preemptor
+            scheduler.release_evicted(held.keys())
+        now = measure()
         idle = idle + 1 if now == before else 0
         before = now
-        if scheduler.snapshot.steps > most_steps:
-            return False
-    return True
-
-
-def _measure(scheduler: Scheduler) -> tuple[int, ...]:
-    """Numbers that change if a cycle changes anything."""
-    admitted = sum(map(len, scheduler.snapshot.workloads.values()))
-    return admitted, sum(map(len, scheduler.parked.values()))
+        if snapshot.steps > most_steps:
+            return evictions, held, False
+    return evictions, held, True
 
 
 class Loan(NamedTuple):
@@ -159,35 +108,26 @@ class Loan(NamedTuple):
 
 def list_loans(snapshot: Snapshot) -> list[Loan]:
     """List what every queue borrows, and from whom."""
+    loans: list[Loan] = []
     free: dict[tuple[int, FlavorResource], int] = {}
     members = snapshot.list_members()
-    return [loan for _, node in sorted(snapshot.nodes.items()) for loan in _list_loans_of(node, members, free)]
-
-
-def _list_loans_of(
-    node: QuotaNode, members: Mapping[str, Sequence[QuotaNode]], free: dict[tuple[int, FlavorResource], int]
-) -> Iterator[Loan]:
-    if node.parent is None:
-        return
-    for pair, used in node.usage.items():
-        missing = used - node.find_quota(pair).nominal
-        for cohort in node.list_ancestors():
-            if missing <= 0:
-                break
-            for lender in (cohort, *members[cohort.name]):
-                amount = min(missing, free.setdefault((id(lender), pair), _count_unused(lender, pair)))
+    for _, node in sorted(snapshot.nodes.items()):
+        cohorts = list(node.list_ancestors())
+        for pair, used in node.usage.items() if cohorts else ():
+            missing = used - node.find_quota(pair).nominal
+            for cohort, lender in ((above, each) for above in cohorts for each in (above, *members[above.name])):
+                if missing <= 0:
+                    break
+                if (id(lender), pair) not in free:
+                    # What it has of its own, does not use, and may lend.
+                    kept = max(lender.usage.get(pair, 0), lender.local_quota(pair)) if lender.is_queue else 0
+                    free[id(lender), pair] = lender.find_quota(pair).nominal - kept
+                amount = min(missing, free[id(lender), pair])
                 if lender is not node and amount > 0:
                     free[id(lender), pair] -= amount
                     missing -= amount
-                    yield Loan(node.name, lender.name, pair, amount, lender is cohort)
-
-
-def _count_unused(node: QuotaNode, pair: FlavorResource) -> int:
-    """Return how much a node has of its own, does not use, and may lend."""
-    nominal = node.find_quota(pair).nominal
-    if not node.is_queue:
-        return nominal
-    return nominal - max(node.usage.get(pair, 0), node.local_quota(pair))
+                    loans.append(Loan(node.name, lender.name, pair, amount, lender is cohort))
+    return loans
 
 
 class Total(NamedTuple):
@@ -218,72 +158,52 @@ def list_totals(snapshot: Snapshot, loans: Iterable[Loan], waiting: Iterable[tup
         lent[loan.lender, not loan.is_from_cohort, loan.pair] += loan.amount
     requested: dict[str, Amounts] = {}
     for queue, usage in waiting:
-        _add_amounts(requested.setdefault(queue, Amounts()), usage)
+        requested.setdefault(queue, Amounts()).update(usage)
     queues = [node for _, node in sorted(snapshot.nodes.items())]
     cohorts = [node for _, node in sorted(snapshot.cohorts.items())]
     sums = _sum_by_node(queues, cohorts, requested)
     trees: dict[int, int] = {}
     return [
-        total._replace(tree=trees.setdefault(id(node.tree), len(trees)))
-        for node in (*queues, *cohorts)
-        for total in _list_totals_of(node, sums[id(node)], lent)
-    ]
-
-
-def select_trees(totals: Sequence[Total], queues: Container[str]) -> list[Total]:
-    """Select the totals of queues, and of all queues and cohorts that they share quota with."""
-    trees = {each.tree for each in totals if each.kind == "ClusterQueue" and each.name in queues}
-    return [each for each in totals if each.tree in trees]
-
-
-class _Sums(NamedTuple):
-    """What a node and all below it have, use and wait for."""
-
-    nominal: Amounts
-    used: Amounts
-    waiting: Amounts
-
-
-def _sum_by_node(
-    queues: Sequence[QuotaNode], cohorts: Sequence[QuotaNode], requested: Mapping[str, Amounts]
-) -> dict[int, _Sums]:
-    """Sum amounts from the queues up, one step for each node. Stopped queues count, although no cohort lists them."""
-    sums = {
-        id(node): _Sums(Amounts({pair: quota.nominal for pair, quota in node.quotas.items()}), Amounts(), Amounts())
-        for node in (*queues, *cohorts)
-    }
-    for node in queues:
-        _add_amounts(sums[id(node)].used, node.usage)
-        _add_amounts(sums[id(node)].waiting, requested.get(node.name, {}))
-    below = [each for node in cohorts if node.parent is None for each in node.list_below() if not each.is_queue]
-    for node in (*queues, *reversed(below)):
-        if node.parent is not None:
-            for total, amounts in zip(sums[id(node.parent)], sums[id(node)], strict=True):
-                _add_amounts(total, amounts)
-    return sums
-
-
-def _add_amounts(total: Amounts, more: Mapping[FlavorResource, int]) -> None:
-    for pair, amount in more.items():
-        total[pair] += amount
-
-
-def _list_totals_of(node: QuotaNode, sums: _Sums, lent: Counter[tuple[str, bool, FlavorResource]]) -> Iterator[Total]:
-    """Yield the totals of a queue, or of a cohort and all queues below it."""
-    for pair in sorted({*node.quotas, *node.subtree, *node.usage} if not node.is_queue else node.quotas):
-        nominal, used = sums.nominal[pair], sums.used[pair]
-        yield Total(
+        Total(
             "ClusterQueue" if node.is_queue else "Cohort",
             node.name,
             pair.flavor,
             pair.resource,
-            nominal=nominal,
-            used=used,
+            nominal=nominal[pair],
+            used=used[pair],
             # Without a parent there is nothing to borrow from: the quota was lowered while workloads ran.
-            borrowed=max(0, used - nominal) if node.parent is not None else 0,
+            borrowed=max(0, used[pair] - nominal[pair]) if node.parent is not None else 0,
             lent=lent[node.name, node.is_queue, pair],
-            waiting=sums.waiting[pair],
+            waiting=waits[pair],
+            tree=trees.setdefault(id(node.tree), len(trees)),
         )
+        for node in (*queues, *cohorts)
+        for nominal, used, waits in (sums[id(node)],)
+        for pair in sorted(node.quotas if node.is_queue else {*node.quotas, *node.subtree, *node.usage})
+    ]
+
+
+def _sum_by_node(
+    queues: Sequence[QuotaNode], cohorts: Sequence[QuotaNode], requested: Mapping[str, Amounts]
+) -> dict[int, tuple[Amounts, Amounts, Amounts]]:
+    """Sum what each node and all below it have, use and wait for.
+
+    It takes one step for each node, from the queues up. Stopped queues count, although no cohort lists them.
+    """
+    sums = {
+        id(node): (Amounts({pair: quota.nominal for pair, quota in node.quotas.items()}), Amounts(), Amounts())
+        for node in (*queues, *cohorts)
+    }
+    for node in queues:
+        _, used, waiting = sums[id(node)]
+        used.update(node.usage)
+        waiting.update(requested.get(node.name, {}))
+    below = [each for node in cohorts if node.parent is None for each in node.list_below() if not each.is_queue]
+    for node in (*queues, *reversed(below)):
+        if node.parent is not None:
+            for total, amounts in zip(sums[id(node.parent)], sums[id(node)], strict=True):
+                total.update(amounts)
+    return sums
 
 
 RUNNING, ADMITTED, BORROWS, PREEMPTS = "running", "admitted", "borrows", "preempts"
@@ -324,7 +244,6 @@ class Answer(NamedTuple):
     """Namespace and name of the workload; those of the job if it has only one."""
     decision: str
     reason: str
-    """Why, in one sentence."""
     cluster_queue: str = ""
     workload: Workload | None = None
     """The workload, with its admission if it has one."""
@@ -335,7 +254,6 @@ class Answer(NamedTuple):
     blockers: tuple[str, ...] = ()
     """The workloads that it waits behind, or that use what it lacks."""
     evictions: tuple[Eviction, ...] = ()
-    """The workloads that it evicts."""
     evicted_by: str = ""
 
 
@@ -360,33 +278,60 @@ def decide(
     running: frozenset[str] = frozenset(),
     later: frozenset[str] = frozenset(),
 ) -> Decision:
-    """Decide about all jobs; those in `running`, by key, run from the start, and those in `later` arrive last."""
-    workloads = [each for job in jobs for each in job.workloads]
-    run = run_cycles(context, workloads, running, later)
-    loans = list_loans(run.scheduler.snapshot)
-    reporter = _Reporter(context, run, loans)
-    answers = [answer for job in jobs for answer in reporter.answer_job(job)]
+    """Decide about all jobs; those in `running`, by key, run from the start, and those in `later` arrive last.
+
+    A workload in `running` that has an admission keeps it, even above the quota. The others arrive by priority, by
+    queue and by name.
+    """
+    scheduler = context.build_scheduler()
+    ordered = sorted(
+        (each for job in jobs for each in job.workloads),
+        key=lambda each: (each.key in later, -each.priority, each.namespace, each.queue, each.key),
+    )
+    arrivals = [each._replace(created=f"{place:08}", uid=f"{place:08}") for place, each in enumerate(ordered)]
+    _admit_running(scheduler, [each for each in arrivals if each.key in running], context)
+    assumed = frozenset(key for several in scheduler.snapshot.workloads.values() for key in several)
+    for each in arrivals:
+        if each.key not in running:
+            scheduler.add(each)
+    evictions, held, is_complete = _run_until_settled(scheduler, len(arrivals))
+    loans = list_loans(scheduler.snapshot)
+    reporter = _Reporter(context, scheduler, evictions, held, assumed, loans)
+    answers = tuple(answer for job in jobs for answer in reporter.answer_job(job))
     waiting = [(each.cluster_queue, reporter.requested(each)) for each in answers if each.decision == WAITS]
-    totals = list_totals(run.scheduler.snapshot, loans, waiting)
-    return Decision(tuple(answers), tuple(totals), not run.held, context.assumptions, run.evictions, run.is_complete)
+    totals = tuple(list_totals(scheduler.snapshot, loans, waiting))
+    return Decision(answers, totals, not held, context.assumptions, tuple(evictions), is_complete)
 
 
 class _Reporter:
     """Turns the end of a simulation into answers."""
 
-    def __init__(self, context: AdmissionContext, run: Run, loans: Sequence[Loan]) -> None:
+    def __init__(
+        self,
+        context: AdmissionContext,
+        scheduler: Scheduler,
+        evictions: Sequence[Eviction],
+        held: Mapping[str, str],
+        assumed: frozenset[str],
+        loans: Sequence[Loan],
+    ) -> None:
+        """`held` are evicted without end by others, `assumed` are those that run from the start."""
         self._context = context
-        self._run = run
-        self._snapshot = run.scheduler.snapshot
+        self._scheduler = scheduler
+        self._snapshot = scheduler.snapshot
+        self._held = held
+        self._assumed = assumed
         self._loans: dict[str, list[Loan]] = {}
         for loan in loans:
             self._loans.setdefault(loan.borrower, []).append(loan)
-        self._users = _UserIndex(self._snapshot)
+        self._members = self._snapshot.list_members()
+        self._users: dict[str, dict[FlavorResource, list[str]]] = {}
+        self._users_of_tree: dict[tuple[Tree, frozenset[FlavorResource]], list[tuple[str, str]]] = {}
         self._shortages: dict[str, tuple[Assignment, tuple[Shortage, ...]]] = {}
         self._admissible: dict[str, bool] = {}
         self._by_preemptor: dict[str, list[Eviction]] = {}
         self._last_eviction: dict[str, Eviction] = {}
-        for eviction in run.evictions:
+        for eviction in evictions:
             self._by_preemptor.setdefault(eviction.preemptor, []).append(eviction)
             self._last_eviction[eviction.workload] = eviction
 
@@ -396,25 +341,24 @@ class _Reporter:
             decision = UNMANAGED if job.obstacle.code == "unmanaged" and not job.queue else NEVER
             yield Answer(job, f"{job.namespace}/{job.name}", decision, job.obstacle.message, obstacle=job.obstacle)
         for workload in job.workloads:
-            yield self._answer(job, workload)
-
-    def _answer(self, job: Job, workload: Workload) -> Answer:
-        queue = self._context.find_cluster_queue(workload)
-        admitted = self._snapshot.workloads.get(queue, {}).get(workload.key)
-        answer = Answer(job, workload.key, NEVER, "", queue, admitted or workload)
-        if admitted is not None:
-            return self._answer_admitted(answer, admitted)
-        obstacle = None if self._is_possible(workload, queue) else self._context.find_obstacle(workload)
-        if obstacle is not None:
-            return answer._replace(reason=obstacle.message, obstacle=obstacle)
-        return self._answer_waiting(answer, workload)
+            queue = self._context.find_cluster_queue(workload)
+            admitted = self._snapshot.workloads.get(queue, {}).get(workload.key)
+            answer = Answer(job, workload.key, NEVER, "", queue, admitted or workload)
+            if admitted is not None:
+                yield self._answer_admitted(answer, admitted)
+                continue
+            obstacle = None if self._is_possible(workload, queue) else self._context.find_obstacle(workload)
+            if obstacle is not None:
+                yield answer._replace(reason=obstacle.message, obstacle=obstacle)
+            else:
+                yield self._answer_waiting(answer, workload)
 
     def _is_possible(self, workload: Workload, queue: str) -> bool:
         """Return True if the last try shows that a workload fits in an empty cluster.
 
         A try ends at the first pod set or resource group that does not fit, so it shows this only if there is one.
         """
-        outcome = self._run.scheduler.outcomes.get(workload.key)
+        outcome = self._scheduler.outcomes.get(workload.key)
         is_waiting = outcome is not None and outcome.reason == WAITING_FOR_QUOTA
         return is_waiting and len(workload.pod_sets) == 1 and len(self._snapshot.queues[queue].groups) == 1
 
@@ -431,26 +375,30 @@ class _Reporter:
         evictions = tuple(self._by_preemptor.get(workload.key, ()))
         evicted = self._last_eviction.get(workload.key)
         found = answer._replace(loans=loans, evictions=evictions)
-        if workload.key in self._run.assumed and evicted is None:
+        if workload.key in self._assumed and evicted is None:
             return found._replace(decision=RUNNING, reason="it is assumed to run")
         if evictions:
             names = ", ".join(f"`{each.workload}` ({each.reason})" for each in evictions)
             return found._replace(decision=PREEMPTS, reason=f"it evicts {names}")
-        outcome = self._run.scheduler.outcomes.get(workload.key)
+        outcome = self._scheduler.outcomes.get(workload.key)
         if loans and outcome is not None and outcome.level:
-            return found._replace(decision=BORROWS, reason=f"its queue borrows {', '.join(map(_show_loan, loans))}")
+            shown = ", ".join(
+                f"`{show_amount(loan.pair.resource, loan.amount)}` of `{loan.pair.resource}` from "
+                f"{'cohort ' if loan.is_from_cohort else ''}`{loan.lender}`"
+                for loan in loans
+            )
+            return found._replace(decision=BORROWS, reason=f"its queue borrows {shown}")
         return found._replace(decision=ADMITTED, reason=f"ClusterQueue `{answer.cluster_queue}` has quota for it")
 
     def _answer_waiting(self, answer: Answer, workload: Workload) -> Answer:
         queue = self._snapshot.queues[answer.cluster_queue]
         evicted = self._last_eviction.get(workload.key)
         found = answer._replace(decision=WAITS, evicted_by=evicted.preemptor if evicted else "")
-        if workload.key in self._run.held:
-            preemptor = self._run.held[workload.key]
-            return found._replace(
-                reason=f"`{preemptor}` evicts it each time that it is admitted", blockers=(preemptor,)
-            )
-        head = self._run.scheduler.find_head(queue.name) if queue.strategy == STRICT_FIFO else None
+        if workload.key in self._held:
+            preemptor = self._held[workload.key]
+            reason = f"`{preemptor}` evicts it each time that it is admitted"
+            return found._replace(reason=reason, blockers=(preemptor,))
+        head = self._scheduler.find_head(queue.name) if queue.strategy == STRICT_FIFO else None
         if head is not None and head.key != workload.key:
             state = "waits before it" if self._can_be_admitted(head, queue.name) else "is before it and never admitted"
             reason = f"`{head.key}` {state}, and ClusterQueue `{queue.name}` admits in strict order"
@@ -459,7 +407,7 @@ class _Reporter:
             return found._replace(reason=f"its annotation `{GATED_BY}` holds it back until it is removed")
         assignment, shortages = self._explain_shortage(workload, queue.name)
         pairs = frozenset(FlavorResource(each.flavor, each.resource) for each in shortages)
-        blockers = tuple(islice(self._users.list_users(pairs, queue.name), _MAX_BLOCKERS))
+        blockers = tuple(islice(self._list_users(pairs, queue.name), _MAX_BLOCKERS))
         if not shortages:
             return found._replace(reason=assignment.message or "it is not its turn", blockers=blockers)
         lacks = ", ".join(
@@ -474,22 +422,30 @@ class _Reporter:
         A workload that had tried some flavors before goes on with the next one. If that explains nothing, the
         assignment is one that begins with the first flavor. A workload that can run with fewer pods waits for these.
         """
-        scheduler = self._run.scheduler
-        tried = scheduler.assignments
+        scheduler, tried = self._scheduler, self._scheduler.assignments
         key = workload.key if workload.key in tried else scheduler.parked_with.get(workload.key, workload.key)
         if key not in self._shortages:
-            reduced = _reduce(workload)
-            assignment = tried.get(key) if reduced is workload else None
+            is_partial = any(each.min_count is not None for each in workload.pod_sets)
+            assignment = None if is_partial else tried.get(key)
             shortages = tuple(self._list_shortages(assignment, queue)) if assignment is not None else ()
             if assignment is None or not shortages:
-                assignment = scheduler.assign(reduced, queue, is_resumed=False)[0]
+                least = tuple(replace(each, count=count_least(each)) for each in workload.pod_sets)
+                assignment = scheduler.assign(workload._replace(pod_sets=least), queue, is_resumed=False)[0]
                 shortages = tuple(self._list_shortages(assignment, queue))
             self._shortages[key] = assignment, shortages
         return self._shortages[key]
 
     def _list_shortages(self, assignment: Assignment, queue: str) -> Iterator[Shortage]:
+        """Yield what is missing in the flavors that were chosen, or else in the first that had too little left."""
+        wanted: dict[FlavorResource, int] = dict(assignment.usage)
+        for each in assignment.pod_sets:
+            chosen = next((attempt.flavor for attempt in each.attempts if attempt.no_fit == WAITING_FOR_QUOTA), None)
+            if chosen is not None and not each.flavors:
+                for resource, amount in each.requests.items():
+                    pair = FlavorResource(chosen, resource)
+                    wanted[pair] = wanted.get(pair, 0) + amount
         node = self._snapshot.nodes[queue]
-        for pair, amount in _list_wanted(assignment).items():
+        for pair, amount in wanted.items():
             missing = amount - max(0, node.available(pair))
             if missing > 0:
                 yield Shortage(pair.resource, pair.flavor, missing)
@@ -509,60 +465,22 @@ class _Reporter:
                     found[pair] = found.get(pair, 0) + amount
         return found
 
-
-def _reduce(workload: Workload) -> Workload:
-    """Return a workload with the fewest pods that it can be admitted with."""
-    if all(each.min_count is None for each in workload.pod_sets):
-        return workload
-    return workload._replace(pod_sets=tuple(replace(each, count=count_least(each)) for each in workload.pod_sets))
-
-
-class _UserIndex:
-    """Finds the workloads that use a resource in a flavor."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        self._users: dict[str, dict[FlavorResource, list[str]]] = {}
-        self._members = snapshot.list_members()
-        self._found: dict[tuple[Tree, frozenset[FlavorResource]], list[tuple[str, str]]] = {}
-
-    def list_users(self, pairs: frozenset[FlavorResource], queue: str) -> Iterator[str]:
+    def _list_users(self, pairs: frozenset[FlavorResource], queue: str) -> Iterator[str]:
         """Yield the workloads that use any of these: first those of the queue itself, then those of its cohort."""
         node = self._snapshot.nodes[queue]
-        if (node.tree, pairs) not in self._found:
+        if (node.tree, pairs) not in self._users_of_tree:
             root = node.root
             names = [] if root.is_queue else [each.name for each in self._members[root.name]]
-            self._found[node.tree, pairs] = [(name, key) for name in names for key in self._list_users_of(name, pairs)]
+            users = [(name, key) for name in names for key in self._list_users_of(name, pairs)]
+            self._users_of_tree[node.tree, pairs] = users
         yield from self._list_users_of(queue, pairs)
-        yield from (key for name, key in self._found[node.tree, pairs] if name != queue)
+        yield from (key for name, key in self._users_of_tree[node.tree, pairs] if name != queue)
 
     def _list_users_of(self, queue: str, pairs: frozenset[FlavorResource]) -> list[str]:
-        users = self._users.get(queue)
-        if users is None:
-            users = self._users[queue] = self._read_users(queue)
-        return sorted({key for pair in pairs for key in users.get(pair, ())})
-
-    def _read_users(self, queue: str) -> dict[FlavorResource, list[str]]:
-        users: dict[FlavorResource, list[str]] = {}
-        for key, workload in self._snapshot.workloads[queue].items():
-            for pair, amount in workload.usage.items():
-                if amount:
-                    users.setdefault(pair, []).append(key)
-        return users
-
-
-def _list_wanted(assignment: Assignment) -> Mapping[FlavorResource, int]:
-    """What a workload would use: of the flavors that were chosen, or else of the first that had too little left."""
-    wanted: dict[FlavorResource, int] = dict(assignment.usage)
-    for each in assignment.pod_sets:
-        chosen = next((attempt.flavor for attempt in each.attempts if attempt.no_fit == WAITING_FOR_QUOTA), None)
-        if chosen is not None and not each.flavors:
-            for resource, amount in each.requests.items():
-                pair = FlavorResource(chosen, resource)
-                wanted[pair] = wanted.get(pair, 0) + amount
-    return wanted
-
-
-def _show_loan(loan: Loan) -> str:
-    lender = f"{'cohort ' if loan.is_from_cohort else ''}`{loan.lender}`"
-    return f"`{show_amount(loan.pair.resource, loan.amount)}` of `{loan.pair.resource}` from {lender}"
+        if queue not in self._users:
+            users = self._users[queue] = {}
+            for key, workload in self._snapshot.workloads[queue].items():
+                for pair, amount in workload.usage.items():
+                    if amount:
+                        users.setdefault(pair, []).append(key)
+        return sorted({key for pair in pairs for key in self._users[queue].get(pair, ())})

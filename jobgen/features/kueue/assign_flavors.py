@@ -88,51 +88,35 @@ class _Member(NamedTuple):
 def assign_flavors(pod_sets: Sequence[PodSet], facts: QueueFacts, counts: Sequence[int] | None = None) -> Assignment:
     """Assign flavors to the pod sets of a workload; with `counts`, to fewer pods of each."""
     sizes = [pod_set.count for pod_set in pod_sets] if counts is None else list(counts)
-    members = [
-        _Member(index, pod_set, size, _list_requests(pod_set, size, facts))
-        for index, (pod_set, size) in enumerate(zip(pod_sets, sizes, strict=True))
-    ]
+    counts_pods = facts.queue.find_group(PODS) is not None
+    # Pod sets of a group get their flavors together. A number is the key of a pod set without a group, as in Kueue.
+    groups: dict[str, list[_Member]] = {}
+    for number, (pod_set, size) in enumerate(zip(pod_sets, sizes, strict=True)):
+        total = multiply(pod_set.requests, size)
+        if counts_pods:
+            total[PODS] = size
+        key = (pod_set.topology.group if pod_set.topology else "") or str(number)
+        groups.setdefault(key, []).append(_Member(number, pod_set, size, total))
     done: list[PodSetAssignment] = []
     usage: Usage = {}
     level = 0
-    for group in _group(members):
+    for group in groups.values():
         assigned = _assign_group(group, usage, facts)
         done += assigned
         for member, each in zip(group, assigned, strict=True):
             level = max(level, max((choice.level for choice in each.flavors.values()), default=0))
-            _add_usage(usage, member, each, facts)
+            # Without what the workload that it replaces uses already.
+            before = next((old.usage for old in facts.replaced if old.name == member.pod_set.name), {})
+            for resource, choice in each.flavors.items():
+                pair = FlavorResource(choice.flavor, resource)
+                usage[pair] = add(usage.get(pair, 0), subtract(member.total.get(resource, 0), before.get(resource, 0)))
         if any(each.requests and not each.flavors for each in assigned):
             break
     found = Assignment(tuple(done), usage, level)
-    if facts.place is not None and len(done) == len(members) and found.mode is not Mode.NO_FIT:
+    if facts.place is not None and len(done) == len(pod_sets) and found.mode is not Mode.NO_FIT:
         found = facts.place(found)
     reason = find_no_fit_reason(found, facts.queue)
     return found._replace(no_fit=reason) if reason else found
-
-
-def _list_requests(pod_set: PodSet, count: int, facts: QueueFacts) -> Amounts:
-    total = multiply(pod_set.requests, count)
-    if facts.queue.find_group(PODS) is not None:
-        total[PODS] = count
-    return total
-
-
-def _group(members: Sequence[_Member]) -> list[list[_Member]]:
-    """Group pod sets that get their flavors together."""
-    groups: dict[str, list[_Member]] = {}
-    for member in members:
-        topology = member.pod_set.topology
-        # A number is the key of a pod set without a group, as in Kueue.
-        groups.setdefault((topology.group if topology else "") or str(member.number), []).append(member)
-    return list(groups.values())
-
-
-def _add_usage(usage: Usage, member: _Member, assigned: PodSetAssignment, facts: QueueFacts) -> None:
-    """Add what a pod set uses, without what the workload that it replaces uses already."""
-    before = next((each.usage for each in facts.replaced if each.name == member.pod_set.name), {})
-    for resource, choice in assigned.flavors.items():
-        pair = FlavorResource(choice.flavor, resource)
-        usage[pair] = add(usage.get(pair, 0), subtract(member.total.get(resource, 0), before.get(resource, 0)))
 
 
 def _assign_group(members: list[_Member], used: Usage, facts: QueueFacts) -> list[PodSetAssignment]:
@@ -151,18 +135,16 @@ def _assign_group(members: list[_Member], used: Usage, facts: QueueFacts) -> lis
         if group is None:
             chosen, reasons = {}, [f"resource {resource} unavailable in ClusterQueue"]
             break
-        search = _search_group(group, resource, ordered, members, used, facts)
-        merge_attempts(attempts, search.attempts, resource, group)
-        if not search.choices:
-            chosen, reasons = {}, search.reasons
+        choices, more, tried = _search_group(group, resource, ordered, members, used, facts)
+        merge_attempts(attempts, tried, resource, group)
+        if not choices:
+            chosen, reasons = {}, more
             break
-        chosen |= search.choices
-        reasons += search.reasons
-    tried = tuple(attempts[name] for name in sorted(attempts))
+        chosen |= choices
+        reasons += more
+    why, every = tuple(reasons), tuple(attempts[name] for name in sorted(attempts))
     return [
-        PodSetAssignment(
-            member.pod_set.name, member.size, member.total, _select(member, chosen, facts), tuple(reasons), tried
-        )
+        PodSetAssignment(member.pod_set.name, member.size, member.total, _select(member, chosen, facts), why, every)
         for member in members
     ]
 
@@ -189,14 +171,6 @@ def _hash_name(name: str) -> tuple[int, str]:
     return value, name
 
 
-class _Search(NamedTuple):
-    """What a search in the flavors of a group found."""
-
-    choices: dict[str, Choice]
-    reasons: list[str]
-    attempts: list[Attempt]
-
-
 class _Trial(NamedTuple):
     """How well one flavor suits the resources of a group."""
 
@@ -210,14 +184,18 @@ class _Trial(NamedTuple):
 
 def _search_group(
     group: ResourceGroup, resource: str, requests: Amounts, members: list[_Member], used: Usage, facts: QueueFacts
-) -> _Search:
-    """Find the flavor for the resources of a group: the first that ends the search, or the preferred of those tried."""
+) -> tuple[dict[str, Choice], list[str], list[Attempt]]:
+    """Find the flavor for the resources of a group: the first that ends the search, or the preferred of those tried.
+
+    Return the choices, why they are not better, and what was tried.
+    """
     wanted = {name: amount for name, amount in requests.items() if name in group.resources}
     attempts: list[Attempt] = []
     reasons: list[str] = []
     best: _Trial | None = None
+    start = facts.progress.get((members[0].pod_set.name, resource), -1) + 1 if facts.is_fungible else 0
     last = -1
-    for last in range(_find_start(resource, members, facts), len(group.flavors)):
+    for last in range(start, len(group.flavors)):
         name = group.flavors[last]
         skipped = _find_skip(name, resource, members, facts)
         if skipped:
@@ -227,24 +205,23 @@ def _search_group(
         attempts.append(trial.attempt)
         reasons += trial.reasons
         is_last = _ends_search(trial, facts)
-        if is_last or _is_better(trial, best, facts):
+        if best is None:
+            is_better = trial.mode is not Mode.NO_FIT
+        elif facts.is_fungible:
+            is_better = is_preferred(trial.mode, trial.level, best.mode, best.level, facts.queue.fungibility)
+        else:
+            is_better = trial.mode > best.mode
+        if is_last or is_better:
             best = trial
         if is_last:
             break
     if best is None or best.mode is Mode.NO_FIT:
-        return _Search({}, reasons, attempts)
-    tried = -1 if last == len(group.flavors) - 1 else last
-    tried = tried if facts.is_fungible else 0
+        return {}, reasons, attempts
     choices = best.choices
-    if tried != -1:
-        choices = {name: choice._replace(tried=tried) for name, choice in choices.items()}
-    return _Search(choices, [] if best.mode is Mode.FIT else reasons, attempts)
-
-
-def _find_start(resource: str, members: list[_Member], facts: QueueFacts) -> int:
-    if not facts.is_fungible:
-        return 0
-    return facts.progress.get((members[0].pod_set.name, resource), -1) + 1
+    if not facts.is_fungible or last != len(group.flavors) - 1:
+        index = last if facts.is_fungible else 0
+        choices = {name: choice._replace(tried=index) for name, choice in choices.items()}
+    return choices, [] if best.mode is Mode.FIT else reasons, attempts
 
 
 def _find_skip(name: str, resource: str, members: list[_Member], facts: QueueFacts) -> str:
@@ -255,14 +232,6 @@ def _find_skip(name: str, resource: str, members: list[_Member], facts: QueueFac
     if facts.allowed is not None and name not in facts.allowed:
         return f"skipping flavor {name} due to WorkloadAllowedResourceFlavorAnnotation annotation"
     return ""
-
-
-def _is_better(trial: _Trial, best: _Trial | None, facts: QueueFacts) -> bool:
-    if best is None:
-        return trial.mode is not Mode.NO_FIT
-    if not facts.is_fungible:
-        return trial.mode > best.mode
-    return is_preferred(trial.mode, trial.level, best.mode, best.level, facts.queue.fungibility)
 
 
 def _ends_search(trial: _Trial, facts: QueueFacts) -> bool:
@@ -282,7 +251,8 @@ def _try_flavor(
     """Try a flavor for the resources of a group. It suits as well as it does for the resource that suits worst."""
     mismatch = find_flavor_mismatch(name, group, (member.pod_set for member in members), facts)
     if mismatch:
-        return _Trial(Mode.NO_FIT, 0, {}, [mismatch], Attempt(name, Mode.NO_FIT, 0, (mismatch,), NO_MATCHING_FLAVOR))
+        attempt = Attempt(name, Mode.NO_FIT, 0, (mismatch,), NO_MATCHING_FLAVOR)
+        return _Trial(Mode.NO_FIT, 0, {}, [mismatch], attempt)
     mode, level, highest, no_fit = Mode.FIT, 0, 0, ""
     choices: dict[str, Choice] = {}
     reasons: list[str] = []
@@ -292,15 +262,15 @@ def _try_flavor(
             reasons.append(f"could not assign {name} flavor since the original workload is assigned: {other}")
             mode, no_fit = Mode.NO_FIT, NO_MATCHING_FLAVOR
         pair = FlavorResource(name, resource)
-        found = _check_quota(pair, used.get(pair, 0), amount, facts)
-        if found.reason:
-            reasons.append(found.reason)
-            no_fit = most_severe(no_fit, found.no_fit)
-        highest = max(highest, found.level)
-        if is_preferred(mode, level, found.mode, found.level, facts.queue.fungibility):
-            mode, level = found.mode, found.level
+        own_mode, own_level, reason, why = _check_quota(pair, used.get(pair, 0), amount, facts)
+        if reason:
+            reasons.append(reason)
+            no_fit = most_severe(no_fit, why)
+        highest = max(highest, own_level)
+        if is_preferred(mode, level, own_mode, own_level, facts.queue.fungibility):
+            mode, level = own_mode, own_level
         if mode is not Mode.NO_FIT:
-            choices[resource] = Choice(name, found.mode, found.level, -1)
+            choices[resource] = Choice(name, own_mode, own_level, -1)
     possibility = mode if mode not in (Mode.NO_FIT, Mode.FIT) else None
     attempt = Attempt(name, mode, highest, tuple(sorted(reasons)), no_fit, possibility)
     return _Trial(mode, level, choices, reasons, attempt)
@@ -320,16 +290,8 @@ def _subtract_replaced(
     return amount, None
 
 
-class _QuotaCheck(NamedTuple):
-    """How well one resource fits in one flavor, and why it does not."""
-
-    mode: Mode
-    level: int
-    reason: str = ""
-    no_fit: str = ""
-
-
-def _check_quota(pair: FlavorResource, used: int, wanted: int, facts: QueueFacts) -> _QuotaCheck:
+def _check_quota(pair: FlavorResource, used: int, wanted: int, facts: QueueFacts) -> tuple[Mode, int, str, str]:
+    """Return how well a resource fits in a flavor, the borrowing level, and why it does not: message and reason."""
     node, value = facts.node, add(used, wanted)
     potential = node.potential(pair)
     if value > potential:
@@ -339,18 +301,18 @@ def _check_quota(pair: FlavorResource, used: int, wanted: int, facts: QueueFacts
             f"previously considered podsets requests ({before}) + "
             f"current podset request ({show_number(pair.resource, wanted)}) > maximum capacity ({most})"
         )
-        return _QuotaCheck(Mode.NO_FIT, 0, message, EXCEEDS_MAX_QUOTA)
+        return Mode.NO_FIT, 0, message, EXCEEDS_MAX_QUOTA
     level, may_reclaim = find_borrowing_level(node, pair, value)
     available = max(0, node.available(pair))
     if value <= available:
-        return _QuotaCheck(Mode.FIT, level)
+        return Mode.FIT, level, "", ""
     missing = show_amount(pair.resource, subtract(value, available))
     message = f"insufficient unused quota for {pair.resource} in flavor {pair.flavor}, {missing} more needed"
     policies = facts.queue.preemption
     borrows = policies.borrow != "Never" or (facts.is_fair and policies.reclaim != "Never")
     if node.find_quota(pair).nominal >= value or may_reclaim or borrows:
-        return _QuotaCheck(*facts.oracle(pair, value), message)
-    return _QuotaCheck(Mode.NO_FIT, level, message, WAITING_FOR_QUOTA)
+        return *facts.oracle(pair, value), message, ""
+    return Mode.NO_FIT, level, message, WAITING_FOR_QUOTA
 
 
 def find_flavor_mismatch(name: str, group: ResourceGroup, pod_sets: Iterable[PodSet], facts: QueueFacts) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 from jobgen.features.kueue.assignment import Assignment
-from jobgen.features.kueue.configuration import DEFAULT_GATES, Gates
+from jobgen.features.kueue.cluster_objects import DEFAULT_GATES, Gates
 from jobgen.features.kueue.match import matches_selector
 from jobgen.features.kueue.nominate import (
     ADMITTED,
@@ -29,53 +28,12 @@ from jobgen.features.kueue.queue_order import Entry, FairOrder, PendingQueue, Sh
 from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.features.kueue.workloads import Workload
 
-
-class SecondPass:
-    """Workloads that need a place, beside the queues of those that need quota."""
-
-    def __init__(self) -> None:
-        self.ready: dict[str, Workload] = {}
-        """Workloads that are tried in the next cycle, by key."""
-        self.failed: dict[str, Workload] = {}
-        """Workloads that found no place, and wait for a change."""
-
-    def add(self, workload: Workload) -> None:
-        """Add a workload if its pods need a place."""
-        if workload.needs_second_pass:
-            self.ready[workload.key] = workload
-
-    def take(self, busy: AbstractSet[str] = frozenset()) -> list[tuple[Workload, str]]:
-        """Take the workloads of a cycle, with their queues; those of queues that are busy wait for the next cycle."""
-        taken = [(each, each.cluster_queue) for each in self.ready.values() if each.cluster_queue not in busy]
-        for workload, _ in taken:
-            del self.ready[workload.key]
-        return taken
-
-    def put_aside(self, workload: Workload) -> None:
-        """Keep a workload that found no place."""
-        self.failed[workload.key] = workload
-
-    def retry(self) -> None:
-        """Try again what found no place."""
-        self.ready |= self.failed
-        self.failed.clear()
-
-    def forget(self, key: str) -> None:
-        """Remove a workload."""
-        self.ready.pop(key, None)
-        self.failed.pop(key, None)
-
-
 _STEPS_TO_ASSIGN = 30
 """An assignment takes as long as this many changes of usage."""
 
-_PARENT = "kueue.x-k8s.io/concurrent-admission-parent"
 
 _Nomination = tuple[Workload, tuple[int, str, Mapping[tuple[str, str], int]], tuple[Assignment, list[Target]]]
 """A workload, the state in which it was tried, and what it would get."""
-
-Check = Callable[[Workload], str]
-"""Says what is wrong with the requests of a workload, in an empty text if nothing."""
 
 
 class LocalUsage(Protocol):
@@ -103,7 +61,7 @@ class Scheduler:
         suspended: frozenset[str] = frozenset(),
         gates: Gates = DEFAULT_GATES,
         local_usage: LocalUsage | None = None,
-        check: Check | None = None,
+        check: Callable[[Workload], str] | None = None,
         now: str = "",
         controllers: Mapping[str, str] | None = None,
     ) -> None:
@@ -111,6 +69,7 @@ class Scheduler:
 
         Nothing of the queues in `inactive` is tried. What waits in those in `suspended` is tried and refused: they are
         active, but their topology is missing. `controllers` are those of admission checks, by the name of the check.
+        `check` says what is wrong with the requests of a workload.
         """
         self.snapshot = snapshot
         if local_usage:
@@ -145,7 +104,10 @@ class Scheduler:
         self.gated: set[str] = set()
         """Workloads that would preempt, but have a closed gate."""
         self.skipped_preemptions: dict[str, int] = {}
-        self.second_pass = SecondPass()
+        self.second_pass: dict[str, Workload] = {}
+        """Workloads that have quota and need a place, by key: they are tried in the next cycle."""
+        self.unplaced: dict[str, Workload] = {}
+        """Workloads of the second pass that found no place, and wait for a change."""
         self.progress: dict[str, dict[tuple[str, str], int]] = {}
         self._check = check
         self._now = now
@@ -160,11 +122,16 @@ class Scheduler:
         """Add a workload: an admitted one uses quota, any other waits in its queue."""
         if workload.cluster_queue and workload.reserved:
             self.snapshot.admit(workload)
-            if workload.cluster_queue in self.pending:
-                self.second_pass.add(workload)
+            if workload.cluster_queue in self.pending and workload.needs_second_pass:
+                self.second_pass[workload.key] = workload
             return
         queue = self.local_queues.get((workload.namespace, workload.queue), "")
-        if queue not in self.pending or not workload.is_active or workload.is_held or self._is_parent(workload):
+        # Only the variants of a parent are queued.
+        is_parent = (
+            self.gates.concurrent_admission
+            and workload.labels.get("kueue.x-k8s.io/concurrent-admission-parent") == "true"
+        )
+        if queue not in self.pending or not workload.is_active or workload.is_held or is_parent:
             return
         if workload.waits_until > self._now > "":
             self.parked[queue].append(workload)
@@ -175,10 +142,6 @@ class Scheduler:
             return
         self.pending[queue].push(workload)
 
-    def _is_parent(self, workload: Workload) -> bool:
-        """Return True if only the variants of a workload are queued."""
-        return self.gates.concurrent_admission and workload.labels.get(_PARENT) == "true"
-
     def run_cycle(self) -> bool:
         """Try the head of each queue; return whether there was any."""
         heads = [
@@ -187,7 +150,10 @@ class Scheduler:
             if queue not in self.inactive and (head := self.pending[queue].pop()) is not None
         ]
         # With fair sharing, a queue has one head only.
-        heads += self.second_pass.take({queue for _, queue in heads} if self.rules.is_fair else frozenset())
+        busy = {queue for _, queue in heads} if self.rules.is_fair else frozenset()
+        for workload in [each for each in self.second_pass.values() if each.cluster_queue not in busy]:
+            del self.second_pass[workload.key]
+            heads.append((workload, workload.cluster_queue))
         if not heads:
             return False
         self._cycle += 1
@@ -197,10 +163,13 @@ class Scheduler:
         for workload, queue in heads:
             outcome = self._find_obstacle(workload, queue)
             if outcome is None:
-                entries.append(self._nominate(workload, queue))
+                is_preemptor = self.pending[queue].preemptor == workload.key
+                entries.append(Entry(workload, queue, *self._nominate(workload, queue), is_preemptor=is_preemptor))
             else:
                 self._requeue(workload, queue, Decision(outcome))
-        decided = [(entry, processing.process(entry)) for entry in self._order(entries)]
+        is_fair = self.rules.is_fair
+        ordered = FairOrder(entries, self.snapshot, self.gates) if is_fair else order_classically(entries, self.gates)
+        decided = [(entry, processing.process(entry)) for entry in ordered]
         processing.release()
         self.skipped_preemptions.update(processing.skipped)
         self.gated |= processing.gated
@@ -221,7 +190,7 @@ class Scheduler:
         if workload is None:
             return
         self.snapshot.release(workload)
-        self.second_pass.forget(key)
+        self._leave_second_pass(key)
         self._retry_around({workload.cluster_queue})
 
     def release_evicted(self, held: Collection[str] = ()) -> list[Target]:
@@ -240,7 +209,8 @@ class Scheduler:
             self.snapshot.release(workload)
             queues.add(workload.cluster_queue)
             if key not in self.replaced and key not in held:
-                self.add(_clear_admission(workload))
+                queued = workload._replace(cluster_queue="", admission=(), reserved="", unhealthy_nodes=())
+                self.add(queued._replace(is_evicted=False, is_admitted=False))
         self._retry_around(queues)
         return released
 
@@ -259,7 +229,8 @@ class Scheduler:
 
     def retry_parked(self, queues: Iterable[str]) -> None:
         """Queue again what was parked in these queues, and try again what found no place."""
-        self.second_pass.retry()
+        self.second_pass |= self.unplaced
+        self.unplaced.clear()
         for queue in queues:
             parked, self.parked[queue] = self.parked[queue], []
             self._bulk_parked[queue].clear()
@@ -281,11 +252,7 @@ class Scheduler:
         problem = self._check(workload) if self._check else ""
         return Outcome(INADMISSIBLE, MISCONFIGURED, problem) if problem else None
 
-    def _nominate(self, workload: Workload, queue: str) -> Entry:
-        is_preemptor = self.pending[queue].preemptor == workload.key
-        return Entry(workload, queue, *self._assign_once(workload, queue), is_preemptor=is_preemptor)
-
-    def _assign_once(self, workload: Workload, queue: str) -> tuple[Assignment, list[Target]]:
+    def _nominate(self, workload: Workload, queue: str) -> tuple[Assignment, list[Target]]:
         """Assign flavors to a workload; in a state in which it was tried before, they are known."""
         if self.snapshot.topologies or self.local_usage:
             return self.assign(workload, queue)
@@ -310,11 +277,6 @@ class Scheduler:
             return {}
         return self.progress.get(key, {})
 
-    def _order(self, entries: list[Entry]) -> Iterable[Entry]:
-        if self.rules.is_fair:
-            return FairOrder(entries, self.snapshot, self.gates)
-        return order_classically(entries, self.gates)
-
     # The end of a cycle: what is not admitted goes back to its queue, or is parked until something changes.
 
     def _finish(self, entry: Entry, decision: Decision) -> None:
@@ -327,7 +289,14 @@ class Scheduler:
             self.assignments[workload.key] = entry.assignment
             for target in outcome.targets:
                 self._evict(target, entry)
-            self._note_progress(entry, keeps=decision.keeps_progress)
+            # Which flavors were tried, if others are left.
+            self._tried[workload.key], self._seen[workload.key] = self._cycle, self._generation
+            self.progress[workload.key] = {
+                (each.name, resource): choice.tried
+                for each in entry.assignment.pod_sets
+                for resource, choice in each.flavors.items()
+                if decision.keeps_progress and choice.tried >= 0
+            }
             self._requeue(workload, entry.queue, decision)
             return
         self.outcomes[workload.key] = outcome
@@ -353,15 +322,19 @@ class Scheduler:
         key = target.workload.key
         if target.workload.is_evicted or key in self.evicted:
             return
-        self.second_pass.forget(key)
+        self._leave_second_pass(key)
         self.evicted[key] = target
         self.evictions[key] = Eviction(target, entry.workload, entry.queue)
         self.snapshot.replace_workload(target.workload._replace(is_evicted=True))
 
+    def _leave_second_pass(self, key: str) -> None:
+        self.second_pass.pop(key, None)
+        self.unplaced.pop(key, None)
+
     def _requeue(self, workload: Workload, queue: str, decision: Decision) -> None:
         if workload.reserved:
             self.outcomes[workload.key] = decision.outcome
-            self.second_pass.put_aside(workload)
+            self.unplaced[workload.key] = workload
             return
         key, pending = workload.key, self.pending[queue]
         is_strict = self.snapshot.queues[queue].strategy == STRICT_FIFO
@@ -384,21 +357,3 @@ class Scheduler:
             self.parked[queue].append(workload)
             self.parked_with[workload.key] = key
             self.outcomes.setdefault(workload.key, self.outcomes[key])
-
-    def _note_progress(self, entry: Entry, *, keeps: bool) -> None:
-        """Remember which flavors were tried, if others are left."""
-        key = entry.workload.key
-        self._tried[key], self._seen[key] = self._cycle, self._generation
-        self.progress[key] = {
-            (each.name, resource): choice.tried
-            for each in entry.assignment.pod_sets
-            for resource, choice in each.flavors.items()
-            if keeps and choice.tried >= 0
-        }
-
-
-def _clear_admission(workload: Workload) -> Workload:
-    """Return a workload as it is queued after an eviction."""
-    return workload._replace(
-        cluster_queue="", admission=(), reserved="", is_evicted=False, is_admitted=False, unhealthy_nodes=()
-    )

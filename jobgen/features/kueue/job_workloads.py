@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from jobgen.features.kueue.cluster_objects import ClusterObjects
-from jobgen.features.kueue.configuration import (
+from jobgen.features.kueue.admission_context import AdmissionContext
+from jobgen.features.kueue.answers import Job
+from jobgen.features.kueue.cluster_objects import (
     CHARGED,
     REJECTED,
+    ClusterObjects,
     Configuration,
+    get_group,
+    group_objects,
     list_unknown_annotations,
-    renames_resources,
+    parse_configuration,
     treat_claims,
 )
 from jobgen.features.kueue.match import matches_selector
-from jobgen.features.kueue.objects import as_list, as_mapping, name_of
-from jobgen.features.kueue.pod_sets import ALL_GATES, count_workloads, fill_defaults, list_pod_sets
-from jobgen.features.kueue.raw_pod_set import Gates, RawPodSet, parse_gates
+from jobgen.features.kueue.objects import as_list, as_mapping, find_namespace, name_of
+from jobgen.features.kueue.obstacles import Obstacle
+from jobgen.features.kueue.pod_sets import (
+    ALL_GATES,
+    Gates,
+    count_workloads,
+    fill_defaults,
+    get_group_name,
+    list_pod_sets,
+    parse_gates,
+)
 from jobgen.features.kueue.requests import (
     NO_SETTINGS,
     ResourceSettings,
     Summary,
     adjust_pod_sets,
     charge_claims,
+    find_invalid_requests,
     find_renamed,
     read_overhead,
     read_templates,
@@ -34,42 +48,15 @@ from jobgen.features.kueue.requests import (
 )
 from jobgen.features.kueue.workloads import PodSet, Workload, parse_workload
 from jobgen.k8s.nodes import get_path
+from jobgen.model.features import find_part
 from jobgen.model.quantity import parse_quantity
+from jobgen.spec.overlay import Cluster
 
 PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"
-_DEFAULT_CLASS = "default"
 # Kubernetes creates these.
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 # Kinds whose scheduling policy can name a PriorityClass.
 _WITH_POLICY = frozenset(("JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob"))
-
-
-class PriorityClasses(NamedTuple):
-    """The values of the classes of a cluster, by name."""
-
-    workload: Mapping[str, int] = {}
-    pod: Mapping[str, int] = _SYSTEM_CLASSES
-    default: int = 0
-
-
-class Priority(NamedTuple):
-    """The priority of a workload, and why it has it."""
-
-    value: int
-    class_name: str = ""
-    missing: str = ""
-    """What does not exist, such as ``WorkloadPriorityClass `high` ``; Kueue creates no workload then."""
-
-
-def read_classes(workload: Iterable[Mapping[str, Any]], pod: Iterable[Mapping[str, Any]]) -> PriorityClasses:
-    """Read WorkloadPriorityClasses and PriorityClasses. Of several default classes, the lowest value counts."""
-    pod_classes = [*pod]
-    defaults = [_read_value(each) for each in pod_classes if each.get("globalDefault") is True]
-    return PriorityClasses(
-        {name_of(each): _read_value(each) for each in workload},
-        {**_SYSTEM_CLASSES, **{name_of(each): _read_value(each) for each in pod_classes}},
-        min(defaults, default=0),
-    )
 
 
 def _read_value(obj: Mapping[str, Any]) -> int:
@@ -78,34 +65,22 @@ def _read_value(obj: Mapping[str, Any]) -> int:
 
 
 def find_priority(
-    obj: Mapping[str, Any],
-    pod_sets: Iterable[Mapping[str, Any]],
-    classes: PriorityClasses,
-    *,
-    has_default_class: bool = False,
-) -> Priority:
-    """Find the priority of a job; `has_default_class` is the gate WorkloadPriorityClassDefaulting."""
-    label = as_mapping(as_mapping(obj.get("metadata")).get("labels")).get(PRIORITY_LABEL)
-    if not label and has_default_class and _DEFAULT_CLASS in classes.workload:
-        label = _DEFAULT_CLASS
-    if label:
-        return _look_up(str(label), classes.workload, "WorkloadPriorityClass")
-    of_pods = (get_path(each, "template", "spec", "priorityClassName") for each in pod_sets)
-    name = _find_policy_class(obj) or next((str(each) for each in of_pods if each), "")
-    return _look_up(name, classes.pod, "PriorityClass") if name else Priority(classes.default)
-
-
-def _look_up(name: str, values: Mapping[str, int], kind: str) -> Priority:
-    if name not in values:
-        return Priority(0, name, f"{kind} `{name}`")
-    return Priority(values[name], name)
-
-
-def _find_policy_class(obj: Mapping[str, Any]) -> str:
-    if obj.get("kind") not in _WITH_POLICY:
-        return ""
-    policy = as_mapping(as_mapping(as_mapping(obj.get("spec")).get("runPolicy")).get("schedulingPolicy"))
-    return str(policy.get("priorityClass") or "")
+    obj: Mapping[str, Any], pod_sets: Iterable[Mapping[str, Any]], context: JobContext
+) -> tuple[int, str]:
+    """Return the priority of a job, and which class does not exist, such as ``WorkloadPriorityClass `high` ``."""
+    name: Any = get_path(obj, "metadata", "labels", PRIORITY_LABEL)
+    values = context.workload_classes
+    if not name and context.has_default_class and "default" in values:
+        name = "default"
+    kind = "WorkloadPriorityClass"
+    if not name:
+        policy = get_path(obj, "spec", "runPolicy", "schedulingPolicy", "priorityClass")
+        of_pods = (get_path(each, "template", "spec", "priorityClassName") for each in pod_sets)
+        names = (policy if obj.get("kind") in _WITH_POLICY else None, *of_pods)
+        name, values, kind = next(filter(None, names), None), context.pod_classes, "PriorityClass"
+    if not name:
+        return context.default_priority, ""
+    return values.get(str(name), 0), "" if str(name) in values else f"{kind} `{name}`"
 
 
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
@@ -123,7 +98,9 @@ class JobContext(NamedTuple):
     ranges: Mapping[str, Summary] = {}
     """What the LimitRanges of each namespace say."""
     overheads: Mapping[str, Mapping[str, Any]] = {}
-    classes: PriorityClasses = PriorityClasses()
+    workload_classes: Mapping[str, int] = {}
+    pod_classes: Mapping[str, int] = _SYSTEM_CLASSES
+    default_priority: int = 0
     default_queues: frozenset[str] = frozenset()
     """The namespaces that have a LocalQueue `default`."""
     templates: Mapping[tuple[str, str], Mapping[str, Any]] = {}
@@ -143,7 +120,8 @@ class BuiltWorkload(NamedTuple):
     """The workload of a job."""
 
     workload: Workload
-    priority: Priority
+    missing: str
+    """The priority class that does not exist; Kueue creates no workload then."""
     error: str = ""
     """Why Kueue creates no workload, or never admits it; empty if it can."""
 
@@ -153,20 +131,28 @@ def read_context(cluster: ClusterObjects) -> JobContext:
     by_namespace: dict[str, list[Mapping[str, Any]]] = {}
     for each in cluster.list_objects("LimitRange"):
         by_namespace.setdefault(find_namespace(each), []).append(each)
+    pod_classes = cluster.list_objects("PriorityClass")
     gates, settings = cluster.configuration.gates, cluster.configuration.resources
     unknown = list_unknown_annotations(cluster.configuration.version)
     return JobContext(
         settings=settings,
         ranges={namespace: summarize(several) for namespace, several in by_namespace.items()},
         overheads=dict(map(read_overhead, cluster.list_objects("RuntimeClass"))),
-        classes=read_classes(cluster.list_objects("WorkloadPriorityClass"), cluster.list_objects("PriorityClass")),
+        workload_classes={name_of(each): _read_value(each) for each in cluster.list_objects("WorkloadPriorityClass")},
+        pod_classes={**_SYSTEM_CLASSES, **{name_of(each): _read_value(each) for each in pod_classes}},
+        # Of several default classes, the lowest value counts.
+        default_priority=min(
+            (_read_value(each) for each in pod_classes if each.get("globalDefault") is True), default=0
+        ),
         default_queues=frozenset(
             find_namespace(each)
             for each in cluster.list_objects("LocalQueue")
             if name_of(each) == DEFAULT_QUEUE and gates["LocalQueueDefaulting"]
         ),
         templates=read_templates(cluster.list_objects("ResourceClaimTemplate")),
-        renamed=find_renamed(cluster.list_objects("DeviceClass"), settings.devices) if renames_resources(gates) else {},
+        renamed=find_renamed(cluster.list_objects("DeviceClass"), settings.devices)
+        if gates["KueueDRAIntegration"] and gates["KueueDRAIntegrationExtendedResource"]
+        else {},
         known_kinds=frozenset(kind for kind in _CLASS_KINDS if cluster.list_objects(kind)),
         max_pod_sets=next(most for since, most in _MAX_POD_SETS if cluster.configuration.version >= since),
         gates=parse_gates(gates)._replace(unknown=unknown),
@@ -208,24 +194,30 @@ def build_workload(
     raw = list_pod_sets(fill_defaults(obj), job_set=job_set, members=members, gates=context.gates)
     if raw is None:
         return None
-    namespace = find_namespace(obj)
-    pod_sets = adjust_pod_sets(raw, context.overheads, context.ranges.get(namespace, {}))
-    priority = find_priority(obj, raw, context.classes, has_default_class=context.has_default_class)
-    workload = parse_workload(_make_object(obj, pod_sets, find_queue(obj, context), priority), context.settings)
-    charged, error = _charge_devices(workload, context)
-    is_known = priority.missing.partition(" ")[0] in context.known_kinds
-    missing = f"{priority.missing} does not exist" if is_known else ""
-    return BuiltWorkload(charged, priority, missing or _check_size(obj, raw, context) or error)
-
-
-def _check_size(obj: Mapping[str, Any], pod_sets: Sequence[RawPodSet], context: JobContext) -> str:
-    """Return why a workload cannot have these pod sets; empty if it can."""
-    if not pod_sets:
+    namespace, metadata = find_namespace(obj), as_mapping(obj.get("metadata"))
+    priority, missing = find_priority(obj, raw, context)
+    made = {
+        "metadata": {
+            "name": get_job_name(obj),
+            "namespace": namespace,
+            "annotations": as_mapping(metadata.get("annotations")),
+            "labels": as_mapping(metadata.get("labels")),
+        },
+        "spec": {
+            "queueName": find_queue(obj, context),
+            "podSets": adjust_pod_sets(raw, context.overheads, context.ranges.get(namespace, {})),
+            "priority": priority,
+        },
+    }
+    workload, error = _charge_devices(parse_workload(made, context.settings), context)
+    if missing.partition(" ")[0] in context.known_kinds:
+        error = f"{missing} does not exist"
+    elif not raw:
         is_expanded = obj.get("kind") == "TrainJob"
-        return "the runtime of the TrainJob is not among the files" if is_expanded else "it has no pods"
-    if len(pod_sets) > context.max_pod_sets:
-        return f"it has {len(pod_sets)} pod sets, but a workload can have at most {context.max_pod_sets}"
-    return ""
+        error = "the runtime of the TrainJob is not among the files" if is_expanded else "it has no pods"
+    elif len(raw) > context.max_pod_sets:
+        error = f"it has {len(raw)} pod sets, but a workload can have at most {context.max_pod_sets}"
+    return BuiltWorkload(workload, missing, error)
 
 
 def find_queue(obj: Mapping[str, Any], context: JobContext) -> str:
@@ -236,36 +228,23 @@ def find_queue(obj: Mapping[str, Any], context: JobContext) -> str:
     return DEFAULT_QUEUE if find_namespace(obj) in context.default_queues else ""
 
 
-def _make_object(obj: Mapping[str, Any], pod_sets: list[RawPodSet], queue: str, priority: Priority) -> dict[str, Any]:
-    metadata = as_mapping(obj.get("metadata"))
-    return {
-        "metadata": {
-            "name": get_job_name(obj),
-            "namespace": find_namespace(obj),
-            "annotations": as_mapping(metadata.get("annotations")),
-            "labels": as_mapping(metadata.get("labels")),
-        },
-        "spec": {"queueName": queue, "podSets": pod_sets, "priority": priority.value},
-    }
-
-
 def _charge_devices(workload: Workload, context: JobContext) -> tuple[Workload, str]:
-    """Charge the devices that pods claim; return why this is not possible, too."""
+    """Charge the devices that pods claim; also return why this is not possible."""
     if context.claims == REJECTED and any(each.spec.get("resourceClaims") for each in workload.pod_sets):
         return workload, "it claims devices, but the feature gate `KueueDRAIntegration` is off"
     changed: list[PodSet] = []
     for each in workload.pod_sets:
         claiming = each.spec if context.claims == CHARGED else {}
-        charge = charge_claims(claiming, workload.namespace, context.templates, context.settings.devices)
-        if charge.error:
-            return workload, charge.error
+        charged = charge_claims(claiming, workload.namespace, context.templates, context.settings.devices)
+        if isinstance(charged, str):
+            return workload, charged
         requests = each.requests
         for extended in requests.keys() & context.renamed.keys():
             amount = requests[extended]
             rest = {name: value for name, value in requests.items() if name != extended}
             requests = sum_amounts(rest, {context.renamed[extended]: amount})
-        if charge.amounts:
-            requests = sum_amounts(requests, charge.amounts)
+        if charged:
+            requests = sum_amounts(requests, charged)
         changed.append(each if requests is each.requests else replace(each, requests=requests))
     return workload._replace(pod_sets=tuple(changed)), ""
 
@@ -276,13 +255,7 @@ def get_job_name(obj: Mapping[str, Any]) -> str:
     return str(metadata.get("name") or metadata.get("generateName") or "")
 
 
-def find_namespace(obj: Mapping[str, Any]) -> str:
-    """Return the namespace of an object; `default` if it names none."""
-    return str(as_mapping(obj.get("metadata")).get("namespace") or "default")
-
-
 _COUNTS: Final = frozenset(("completions", "instances", "numNodes", "numOfHosts", "parallelism", "replicas", "size"))
-_MAX_SHOWN = 60
 
 
 def find_unreadable(obj: Mapping[str, Any], pod_sets: Iterable[PodSet]) -> str:
@@ -305,33 +278,27 @@ def _list_counts(node: Any) -> Iterator[str]:
 
 
 def _list_requests(pod_sets: Iterable[PodSet]) -> Iterator[str]:
+    """Yield requests and limits that are negative, or no quantities."""
     for pod_set in pod_sets:
-        for field in ("containers", "initContainers"):
-            for container in map(as_mapping, as_list(pod_set.spec.get(field))):
-                resources = as_mapping(container.get("resources"))
-                for several in ("requests", "limits"):
-                    yield from _list_quantities(as_mapping(resources.get(several)))
-
-
-def _list_quantities(quantities: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in quantities.items():
-        nanos = to_nanos(value)
-        if nanos < 0:
-            yield f"`{_show_value(name)}` is `{_show_value(value)}`, and must not be negative"
-        elif not nanos and value is not None and (type(value) is bool or parse_quantity(str(value)) is None):
-            yield f"`{_show_value(name)}` is `{_show_value(value)}`, which is not a quantity"
+        containers = [*as_list(pod_set.spec.get("containers")), *as_list(pod_set.spec.get("initContainers"))]
+        for resources in (as_mapping(as_mapping(each).get("resources")) for each in containers):
+            requests, limits = (as_mapping(resources.get(name)) for name in ("requests", "limits"))
+            for name, value in (*requests.items(), *limits.items()):
+                nanos = to_nanos(value)
+                if nanos < 0:
+                    yield f"`{_show_value(name)}` is `{_show_value(value)}`, and must not be negative"
+                elif not nanos and value is not None and (type(value) is bool or parse_quantity(str(value)) is None):
+                    yield f"`{_show_value(name)}` is `{_show_value(value)}`, which is not a quantity"
 
 
 def _show_value(value: Any) -> str:
     text = str(value)
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 Version = tuple[int, ...]
 
 _NEVER: Final = (10**6,)
-_SYSTEM_NAMESPACES = ("kube-system", "kueue-system")
-_SELECTOR_SINCE = (0, 10)
 
 
 class Integration(NamedTuple):
@@ -343,10 +310,6 @@ class Integration(NamedTuple):
     """The first release whose configuration enables it."""
     off_since: Version = _NEVER
     """The first release whose configuration no longer enables it."""
-
-    def is_on_by_default(self, version: Version) -> bool:
-        """Return whether the configuration of a release enables it."""
-        return self.on_since <= version < self.off_since
 
 
 INTEGRATIONS: Final[Mapping[tuple[str, str], Integration]] = {
@@ -373,88 +336,222 @@ INTEGRATIONS: Final[Mapping[tuple[str, str], Integration]] = {
         "workload.codeflare.dev/appwrapper", (0, 11), (0, 11)
     ),
 }
-"""The integrations by API version and kind."""
-
-
-class Unmanaged(NamedTuple):
-    """Why Kueue does not manage a job."""
-
-    reason: str
-    change: str = ""
-    """What would make Kueue manage it; empty if nothing does."""
-
-
-def find_integration(obj: Mapping[str, Any]) -> Integration | None:
-    """Return the integration for an object; None if no version of Kueue has one."""
-    return INTEGRATIONS.get((str(obj.get("apiVersion")), str(obj.get("kind"))))
 
 
 def explain_unmanaged(
     obj: Mapping[str, Any], queue: str, configuration: Configuration, labels: Mapping[str, str] | None = None
-) -> Unmanaged | None:
+) -> Obstacle | None:
     """Explain why Kueue does not manage a job; None if it does.
 
     `queue` is the queue of the job, and `labels` are those of its namespace, None if they are not known.
     """
-    kind, integration = str(obj.get("kind", "")), find_integration(obj)
+    kind = str(obj.get("kind", ""))
+    integration = INTEGRATIONS.get((str(obj.get("apiVersion")), kind))
     if integration is None:
         named = f"{kind} of `{obj.get('apiVersion')}`"
         group = str(obj.get("apiVersion")).rpartition("/")[0]
         others = [api for api, known in INTEGRATIONS if known == kind and api.rpartition("/")[0] == group]
         change = f"use `{others[0]}`" if others else ""
-        return Unmanaged(f"Kueue has no integration for {named}, so it starts at once", change)
+        return Obstacle("unmanaged", f"Kueue has no integration for {named}, so it starts at once", change)
     spec = as_mapping(obj.get("spec"))
     if kind == "RayJob" and not isinstance(spec.get("rayClusterSpec"), dict):
-        return Unmanaged("it runs in an existing RayCluster, so it starts at once", "queue the RayCluster instead")
+        return Obstacle(
+            "unmanaged", "it runs in an existing RayCluster, so it starts at once", "queue the RayCluster instead"
+        )
     found = _explain_version(kind, integration, configuration)
     if found is not None:
         return found
     if not queue and not configuration.manages_unqueued:
         start = "only `suspend` keeps it from starting" if spec.get("suspend") is True else "it starts at once"
-        return Unmanaged(f"it names no queue, so {start}", "add the label `kueue.x-k8s.io/queue-name`")
+        return Obstacle("unmanaged", f"it names no queue, so {start}", "add the label `kueue.x-k8s.io/queue-name`")
     return _explain_namespace(obj, queue, configuration, labels)
 
 
-def _explain_version(kind: str, integration: Integration, configuration: Configuration) -> Unmanaged | None:
+def _explain_version(kind: str, integration: Integration, configuration: Configuration) -> Obstacle | None:
     """Explain that an integration does not exist or is off."""
     version, name = configuration.version, integration.framework
     if version < integration.since:
         reason = f"Kueue {_show_version(version)} has no integration for {kind}, so it starts at once"
-        return Unmanaged(reason, f"update Kueue to {_show_version(integration.since)}")
+        return Obstacle("unmanaged", reason, f"update Kueue to {_show_version(integration.since)}")
     if configuration.frameworks is not None:
         if name in configuration.frameworks:
             return None
         reason = f"the integration `{name}` is not among the `frameworks` of Kueue, so it starts at once"
-        return Unmanaged(reason, f"add `{name}` to `frameworks`")
-    if integration.is_on_by_default(version):
+        return Obstacle("unmanaged", reason, f"add `{name}` to `frameworks`")
+    if integration.on_since <= version < integration.off_since:
         return None
     since = f" since {_show_version(integration.off_since)}" if version >= integration.off_since else ""
-    kueue = f"Kueue {_show_version(version)}"
-    reason = f"{kueue} does not enable its integration `{name}` by default{since}, so it starts at once"
-    return Unmanaged(
-        reason, f"enable `{name}` in the configuration of Kueue, and list it in `cluster.kueue.frameworks`"
-    )
+    default = f"Kueue {_show_version(version)} does not enable its integration `{name}` by default"
+    change = f"enable `{name}` in the configuration of Kueue, and list it in `cluster.kueue.frameworks`"
+    return Obstacle("unmanaged", f"{default}{since}, so it starts at once", change)
 
 
 def _explain_namespace(
     obj: Mapping[str, Any], queue: str, configuration: Configuration, labels: Mapping[str, str] | None
-) -> Unmanaged | None:
+) -> Obstacle | None:
     """Explain that Kueue does not manage the jobs of a namespace."""
-    if configuration.version < _SELECTOR_SINCE:
+    if configuration.version < (0, 10):
         return None
     if queue and not configuration.gates["ManagedJobsNamespaceSelectorAlwaysRespected"]:
         return None
-    namespace = str(as_mapping(obj.get("metadata")).get("namespace") or "default")
+    namespace = find_namespace(obj)
     selector = configuration.namespace_selector
     if selector is None:
-        if namespace not in _SYSTEM_NAMESPACES:
+        if namespace not in ("kube-system", "kueue-system"):
             return None
-        return Unmanaged(f"Kueue does not manage jobs in `{namespace}`, so it starts at once", "use another namespace")
+        return Obstacle(
+            "unmanaged", f"Kueue does not manage jobs in `{namespace}`, so it starts at once", "use another namespace"
+        )
     if matches_selector(selector, labels):
         return None
     reason = f"`managedJobsNamespaceSelector` of Kueue does not select namespace `{namespace}`, so it starts at once"
-    return Unmanaged(reason, "change the labels of the namespace, or the selector")
+    return Obstacle("unmanaged", reason, "change the labels of the namespace, or the selector")
 
 
 def _show_version(version: Version) -> str:
     return ".".join(map(str, version[:2]))
+
+
+# The jobs of a cluster as Kueue sees them: which ones it manages, and the workloads that it makes of them.
+
+_KINDS = frozenset(kind for _, kind in INTEGRATIONS)
+
+Object = Mapping[str, Any]
+
+
+class QueuedJobs(NamedTuple):
+    """The jobs of a cluster, and the queues that they are admitted by."""
+
+    context: AdmissionContext
+    jobs: tuple[Job, ...]
+
+
+def collect_jobs(objects: Sequence[Object], exported: Sequence[Object], cluster: Cluster) -> QueuedJobs:
+    """Collect jobs and queues from plain objects. Jobs are only taken from `objects`, the rest from both."""
+    configuration = parse_configuration(cluster.kueue, cluster.find_version("kueue"), cluster.feature_gates)
+    known = group_objects((*objects, *exported), configuration)
+    reader = JobReader(known, cluster)
+    jobs = name_apart([job for obj, members in _group_pods(objects) for job in reader.read(obj, members)])
+    if reader.remarks:
+        known = known._replace(unread=(*dict.fromkeys(reader.remarks), *known.unread))
+    context = AdmissionContext(known, sorted({job.namespace for job in jobs}))
+    return QueuedJobs(context, tuple(map(remove_placements, jobs)) if context.ignores_topology else jobs)
+
+
+def _group_pods(objects: Sequence[Object]) -> Iterator[tuple[Object, Sequence[Object]]]:
+    """Yield objects, each with the pods of its group. The pods of a group are one object with the name of the group."""
+    groups: dict[tuple[str, str], list[Object]] = {}
+    names = [get_group_name(obj) if obj.get("kind") == "Pod" else "" for obj in objects]
+    for obj, name in zip(objects, names, strict=True):
+        if name:
+            groups.setdefault((find_namespace(obj), name), []).append(obj)
+    for obj, name in zip(objects, names, strict=True):
+        if not name:
+            yield obj, ()
+        elif members := groups.pop((find_namespace(obj), name), None):
+            yield {**obj, "metadata": {**obj["metadata"], "name": name}}, members
+
+
+def name_apart(jobs: Sequence[Job]) -> tuple[Job, ...]:
+    """Return jobs whose workloads have different keys, also if jobs of several kinds have the same name."""
+    shared = {
+        key for key, several in Counter(each.key for job in jobs for each in job.workloads).items() if several > 1
+    }
+    numbers = Counter[str]()
+
+    def rename(workload: Workload, kind: str) -> Workload:
+        if workload.key not in shared:
+            return workload
+        key = f"{workload.key} ({kind})"
+        numbers[key] += 1
+        return workload._replace(key=f"{key} {numbers[key]}" if numbers[key] > 1 else key)
+
+    return tuple(
+        job._replace(workloads=tuple(rename(each, job.kind) for each in job.workloads)) if shared else job
+        for job in jobs
+    )
+
+
+def remove_placements(job: Job) -> Job:
+    """Return a job that asks for no placement."""
+    workloads = (
+        each._replace(pod_sets=tuple(replace(pod_set, topology=None) for pod_set in each.pod_sets))
+        for each in job.workloads
+    )
+    return job._replace(workloads=tuple(workloads))
+
+
+class JobReader:
+    """Reads job objects, with the objects that their workloads depend on."""
+
+    def __init__(self, known: ClusterObjects, cluster: Cluster) -> None:
+        self._known = known
+        self._cluster = cluster
+        context = read_context(known)
+        self._context = context._replace(known_kinds=context.known_kinds | {*cluster.complete})
+        self._labels = known.list_namespaces()
+        self.remarks: list[str] = []
+        """What is not simulated."""
+        self._configuration = known.configuration
+        if not cluster.find_version("kueue") and self._configuration.frameworks is None:
+            # Which integrations are on is not known.
+            frameworks = frozenset(each.framework for each in INTEGRATIONS.values())
+            self._configuration = self._configuration._replace(frameworks=frameworks)
+
+    def read(self, obj: Object, members: Sequence[Object] = ()) -> Iterator[Job]:
+        """Yield the job of an object; none if it is of a kind that Kueue does not know.
+
+        `members` are the pods of the group of a pod.
+        """
+        built = build_workloads(obj, self._context, job_set=self._expand(obj), members=members)
+        if not built:
+            yield from self._read_unmanaged(obj)
+            return
+        first = built[0].workload
+        job = Job(str(obj.get("kind", "")), first.namespace, get_job_name(obj), first.queue)
+        unmanaged = explain_unmanaged(obj, first.queue, self._configuration, self._labels.get(first.namespace))
+        if unmanaged is not None:
+            yield job._replace(obstacle=unmanaged)
+            return
+        if not first.queue:
+            message = "it names no queue, and Kueue keeps such jobs suspended"
+            yield job._replace(obstacle=Obstacle("queue", message, "add the label `kueue.x-k8s.io/queue-name`"))
+            return
+        pod_sets = [{"template": {"spec": each.spec}} for each in first.pod_sets]
+        ranges = self._context.ranges.get(first.namespace, {})
+        error = built[0].error or find_unreadable(obj, first.pod_sets) or find_invalid_requests(pod_sets, ranges)
+        missing = built[0].missing
+        if error:
+            invalid = Obstacle("invalid", error, "correct the job, or what it refers to")
+            unknown = Obstacle("priority", error, "create the class, or name one that exists")
+            yield job._replace(obstacle=unknown if missing else invalid)
+            return
+        remark = f"{missing} is not among the files; its value is assumed to be 0"
+        if missing and remark not in self.remarks:
+            self.remarks.append(remark)
+        total = count_workloads(obj)
+        if total > len(built):
+            where = f"{job.kind} `{job.namespace}/{job.name}`"
+            self.remarks.append(f"{where} has {total} workloads, of which only the first {len(built)} are simulated")
+        yield job._replace(workloads=tuple(each.workload for each in built))
+
+    def _read_unmanaged(self, obj: Object) -> Iterator[Job]:
+        """Yield a job that has a queue, but is of a version or a form that Kueue does not know."""
+        kind, queue, namespace = str(obj.get("kind", "")), find_queue(obj, self._context), find_namespace(obj)
+        if not queue or kind not in _KINDS:
+            return
+        unmanaged = explain_unmanaged(obj, queue, self._configuration, self._labels.get(namespace))
+        if unmanaged is not None:
+            yield Job(kind, namespace, get_job_name(obj), queue, obstacle=unmanaged)
+
+    def _expand(self, obj: Object) -> Object | None:
+        if (get_group(obj), obj.get("kind")) != ("trainer.kubeflow.org", "TrainJob"):
+            return None
+        expand_train_job = find_part("operators.train_job")
+        if expand_train_job is None:
+            return None
+        runtimes = [
+            each for kind in ("ClusterTrainingRuntime", "TrainingRuntime") for each in self._known.list_objects(kind)
+        ]
+        job_set: Object = expand_train_job(obj, runtimes, self._cluster)
+        return job_set or None

@@ -7,8 +7,7 @@ from typing import Any
 
 from jobgen.features.kueue.objects import Flavor, as_list, as_mapping
 from jobgen.features.kueue.workloads import PodSet
-
-_BLOCKING = ("NoSchedule", "NoExecute")
+from jobgen.k8s.nodes import get_path
 
 
 def find_node_mismatch(flavor: Flavor, pod_set: PodSet) -> str:
@@ -52,7 +51,7 @@ def list_untolerated_taints(flavor: Flavor, spec: Mapping[str, Any]) -> Iterator
 
 def is_blocking(taint: Mapping[str, Any]) -> bool:
     """Return whether a taint keeps pods away; one that is only preferred does not."""
-    return taint.get("effect") in _BLOCKING
+    return taint.get("effect") in ("NoSchedule", "NoExecute")
 
 
 def is_tolerated(taint: Mapping[str, Any], tolerations: Iterable[Mapping[str, Any]]) -> bool:
@@ -83,7 +82,8 @@ def matches_affinity(labels: Mapping[str, str], spec: Mapping[str, Any]) -> bool
     selector = as_mapping(spec.get("nodeSelector"))
     if any(labels[key] != value for key, value in selector.items() if key in labels):
         return False
-    terms = _list_terms(spec)
+    required = get_path(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    terms = [as_mapping(term) for term in as_list(as_mapping(required).get("nodeSelectorTerms"))]
     if not terms:
         return True
     kept = [
@@ -91,14 +91,6 @@ def matches_affinity(labels: Mapping[str, str], spec: Mapping[str, Any]) -> bool
         for term in terms
     ]
     return any(all(matches_expression(labels, each) for each in term) for term in kept)
-
-
-def _list_terms(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    if "affinity" not in spec:
-        return []
-    node = as_mapping(as_mapping(spec.get("affinity")).get("nodeAffinity"))
-    required = as_mapping(node.get("requiredDuringSchedulingIgnoredDuringExecution"))
-    return [as_mapping(term) for term in as_list(required.get("nodeSelectorTerms"))]
 
 
 def matches_expression(labels: Mapping[str, str], expression: Mapping[str, Any]) -> bool:

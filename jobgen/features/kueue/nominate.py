@@ -6,23 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.features.kueue.assign_flavors import PODS, Oracle, QueueFacts, assign_flavors, search_counts
-from jobgen.features.kueue.assignment import Assignment, Mode, PlacedUsage
-from jobgen.features.kueue.configuration import DEFAULT_GATES, Gates
-from jobgen.features.kueue.objects import as_mapping
-from jobgen.features.kueue.placement import Placements, Placer, reuse_admission
+from jobgen.features.kueue.assignment import Assignment, Mode, PlacedUsage, Placements, Placer, reuse_admission
+from jobgen.features.kueue.cluster_objects import DEFAULT_GATES, Gates
 from jobgen.features.kueue.preemption import Preemptor, Rules, Target, find_targets
 from jobgen.features.kueue.queue_order import Entry
 from jobgen.features.kueue.quota import FlavorResource, Tree, Usage, find_borrowing_level, reserve_for_blocked
 from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.features.kueue.workloads import PodSetAdmission, Workload
+from jobgen.k8s.nodes import get_path
 
 NO_LONGER_FITS = "Workload no longer fits after processing another workload"
 OVERLAPPING = "Workload has overlapping preemption targets with another workload"
 FITS_LATER = f"{OVERLAPPING}, but will fit after these preemptions complete"
 GATED = "Workload requires preemption, but it's gated"
-MORE_FAVORABLE = "A more favorable variant is already admitted"
-BELOW_LAST_ACCEPTABLE = "Target flavor is below LastAcceptableFlavorName"
-NOT_REPLACED = "Workload was evicted as there was no replacement for unhealthy node(s)"
 NOT_SELECTED = "workload namespace doesn't match ClusterQueue selector"
 WAITING_FOR_PREEMPTED, MISCONFIGURED, WAITING = "WaitingForPreemptedWorkloads", "Misconfigured", "WaitingForQuota"
 PENDING_EVALUATION, ADMISSION_GATED, SUSPENDED = "PendingEvaluation", "AdmissionGated", "Suspended"
@@ -32,10 +28,6 @@ EVICTED = "evicted"
 
 MIGRATION = "FlavorMigration"
 """Why a variant of a workload is evicted: another one gets a better flavor."""
-
-
-NODE_FAILURES = "NodeFailures"
-"""Why a workload is evicted for which no node replaces one that failed."""
 
 
 class Outcome(NamedTuple):
@@ -68,30 +60,14 @@ class Decision(NamedTuple):
     parks_shape: bool = False
     """Whether workloads of the same shape cannot be admitted either."""
     becomes_head: bool = False
-    """Whether it stays the head of its queue."""
     keeps_progress: bool = True
     """Whether the next cycle goes on with the next flavor."""
 
 
-Flavors = Mapping[str, Mapping[str, str]]
-"""Flavors by pod set and resource."""
-
-_ALLOWED = "kueue.x-k8s.io/workload-allowed-resource-flavors"
-_REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
-
-
 def list_allowed(workload: Workload) -> tuple[str, ...] | None:
     """Return the flavors to which an annotation limits a workload, None if it has none."""
-    text = workload.annotations.get(_ALLOWED)
+    text = workload.annotations.get("kueue.x-k8s.io/workload-allowed-resource-flavors")
     return None if text is None else tuple(name.strip() for name in str(text).split(",") if name.strip())
-
-
-def read_flavors(assignment: Assignment) -> Flavors:
-    """Return the flavors of an assignment."""
-    return {
-        each.name: {resource: choice.flavor for resource, choice in each.flavors.items()}
-        for each in assignment.pod_sets
-    }
 
 
 class Nominator:
@@ -117,13 +93,27 @@ class Nominator:
         workload: Workload,
         queue: str,
         progress: Mapping[tuple[str, str], int] | None = None,
-        nominated: Flavors | None = None,
+        nominated: Mapping[str, Mapping[str, str]] | None = None,
     ) -> tuple[Assignment, list[Target]]:
         """Return the flavors and the placement of a workload, and its targets."""
         replaced = self.find_replaced(workload, queue)
         placer = self._placements.make_placer(workload, queue, replaced)
-        facts = self._build_facts(workload, queue, replaced)
-        facts = facts._replace(progress=progress or {}, nominated=nominated, place=placer.place if placer else None)
+        allowed = list_allowed(workload) if self.gates.concurrent_admission else None
+        facts = QueueFacts(
+            queue=self.snapshot.queues[queue],
+            node=self.snapshot.nodes[queue],
+            flavors=self.snapshot.flavors,
+            topologies=self.topologies,
+            oracle=self._build_oracle(workload, queue),
+            is_fair=self.rules.is_fair,
+            allowed=None if allowed is None else frozenset(allowed),
+            replaced=replaced.admission if replaced else (),
+            progress=progress or {},
+            ignores_undeclared=self.rules.ignores_undeclared,
+            nominated=nominated,
+            place=placer.place if placer else None,
+            is_fungible=self.gates.is_fungible,
+        )
         assignment, targets = self._assign(workload, facts, placer, replaced)
         if placer is None:
             return assignment, targets
@@ -169,21 +159,19 @@ class Nominator:
             return (partial, found) if found else None
 
         result = search_counts(workload.pod_sets, fits)
-        if result is None:
-            return None
-        found: tuple[Assignment, list[Target]] = result[1]
-        return found
+        return None if result is None else result[1]
 
     def find_replaced(self, workload: Workload, queue: str) -> Workload | None:
         """Return the admitted workload that an elastic job replaces with this one."""
-        key = workload.annotations.get(_REPLACES) if self.gates.elastic_jobs else None
+        slices = workload.annotations if self.gates.elastic_jobs else {}
+        key = slices.get("kueue.x-k8s.io/workload-slice-replacement-for")
         found = self.snapshot.workloads[queue].get(str(key)) if key else None
         return found if found is not None and found.namespace == workload.namespace else None
 
     def _find_targets(
         self, workload: Workload, queue: str, assignment: Assignment, placer: Placer | None
     ) -> list[Target]:
-        if assignment.mode in (Mode.FIT, Mode.NO_FIT) or not self._may_preempt(queue):
+        if assignment.mode in (Mode.FIT, Mode.NO_FIT):
             return []
         needed = frozenset(
             FlavorResource(choice.flavor, resource)
@@ -194,28 +182,13 @@ class Nominator:
         # Kueue searches room for what the pods request; the number of pods, which may have a quota, is not part of it.
         usage = {pair: amount for pair, amount in assignment.usage.items() if amount and pair.resource != PODS}
         preemptor = Preemptor(workload, queue, usage, needed)
-        if placer is None:
-            return find_targets(preemptor, self.snapshot, self.rules)
-        return find_targets(preemptor, self.snapshot, self.rules, placer.make_check(assignment))
+        return self._search_targets(preemptor, placer.make_check(assignment) if placer else lambda: True)
 
-    def _may_preempt(self, queue: str) -> bool:
-        preemption = self.snapshot.queues[queue].preemption
-        return preemption.within_queue != "Never" or preemption.reclaim != "Never"
-
-    def _build_facts(self, workload: Workload, queue: str, replaced: Workload | None) -> QueueFacts:
-        allowed = list_allowed(workload) if self.gates.concurrent_admission else None
-        return QueueFacts(
-            queue=self.snapshot.queues[queue],
-            node=self.snapshot.nodes[queue],
-            flavors=self.snapshot.flavors,
-            topologies=self.topologies,
-            oracle=self._build_oracle(workload, queue),
-            is_fair=self.rules.is_fair,
-            allowed=None if allowed is None else frozenset(allowed),
-            replaced=replaced.admission if replaced else (),
-            ignores_undeclared=self.rules.ignores_undeclared,
-            is_fungible=self.gates.is_fungible,
-        )
+    def _search_targets(self, preemptor: Preemptor, can_place: Callable[[], bool] = lambda: True) -> list[Target]:
+        preemption = self.snapshot.queues[preemptor.queue].preemption
+        if preemption.within_queue == "Never" and preemption.reclaim == "Never":
+            return []
+        return find_targets(preemptor, self.snapshot, self.rules, can_place)
 
     def _build_oracle(self, workload: Workload, queue: str) -> Oracle:
         """Return a function that simulates preemption for one resource in one flavor."""
@@ -223,7 +196,7 @@ class Nominator:
 
         def simulate(pair: FlavorResource, amount: int) -> tuple[Mode, int]:
             preemptor = Preemptor(workload, queue, {pair: amount}, frozenset((pair,)))
-            targets = find_targets(preemptor, self.snapshot, self.rules) if self._may_preempt(queue) else []
+            targets = self._search_targets(preemptor)
             if not targets:
                 return Mode.NO_CANDIDATES, find_borrowing_level(node, pair, amount)[0]
             with self.snapshot.without([target.workload for target in targets]):
@@ -261,13 +234,14 @@ class Processing:
     def process(self, entry: Entry) -> Decision:
         """Decide about an entry."""
         if self._find_sibling(entry, lambda other, own: other < own) is not None:
-            outcome = Outcome(WAITS, PENDING_EVALUATION, MORE_FAVORABLE)
+            outcome = Outcome(WAITS, PENDING_EVALUATION, "A more favorable variant is already admitted")
             return Decision(outcome, requeue=True, keeps_progress=self._gates.preserves_progress)
         fits, fits_later = self._update(entry)
         is_fit = entry.mode is Mode.FIT
         if self._gates.evicts_without_replacement and entry.workload.has_unhealthy_placement and not is_fit:
             nodes = ",".join(entry.workload.unhealthy_nodes)
-            return Decision(Outcome(EVICTED, NODE_FAILURES, f"{NOT_REPLACED}: {nodes}"))
+            message = f"Workload was evicted as there was no replacement for unhealthy node(s): {nodes}"
+            return Decision(Outcome(EVICTED, "NodeFailures", message))
         return self._refuse(entry, fits=fits, fits_later=fits_later) or self._take(entry)
 
     def _update(self, entry: Entry) -> tuple[bool, bool]:
@@ -285,7 +259,10 @@ class Processing:
             victims = [target.workload for target in self._taken.values()]
         elif fits_places or not fits_quota or not self._gates.recomputes_placement:
             return fits_quota and fits_places, False
-        flavors = read_flavors(entry.assignment)
+        flavors = {
+            each.name: {resource: choice.flavor for resource, choice in each.flavors.items()}
+            for each in entry.assignment.pod_sets
+        }
         with self._snapshot.keep_version(each.cluster_queue for each in victims):
             for workload in victims:
                 self._snapshot.remove_workload(workload)
@@ -311,9 +288,15 @@ class Processing:
             outcome = Outcome(WAITS, assignment.no_fit, assignment.message)
             return Decision(outcome, parks_shape=True)
         if entry.mode is not Mode.FIT and not entry.targets:
-            self._block(entry)
+            # It takes from others what it needs, unless its queue can always reclaim its quota.
+            always_reclaims = self._snapshot.queues[entry.queue].preemption.reclaim == "Any"
+            if not always_reclaims or (self._gates.prefers_preemptors and entry.is_preemptor):
+                node = self._snapshot.nodes[entry.queue]
+                usage = reserve_for_blocked(node, entry.usage, assignment.level)
+                self._reserve(entry.queue, usage, assignment.placed)
             return Decision(Outcome(WAITS, WAITING, assignment.message), parks_shape=True)
-        if entry.mode is not Mode.FIT and self._is_gated(entry.workload):
+        has_gates = self._gates.concurrent_admission or self._gates.orchestrated_preemption
+        if entry.mode is not Mode.FIT and has_gates and entry.workload.has_closed_gate:
             self.gated.add(entry.workload.key)
             return Decision(Outcome(WAITS, ADMISSION_GATED, GATED), keeps_progress=False)
         if fits_later:
@@ -327,14 +310,6 @@ class Processing:
         outcome = Outcome(WAITS, WAITING, OVERLAPPING if self._overlaps(entry) else NO_LONGER_FITS)
         return Decision(outcome, requeue=True, keeps_progress=self._gates.preserves_progress)
 
-    def _block(self, entry: Entry) -> None:
-        """Take from others what a workload without targets needs, unless its queue can always reclaim its quota."""
-        always_reclaims = self._snapshot.queues[entry.queue].preemption.reclaim == "Any"
-        if not always_reclaims or (self._gates.prefers_preemptors and entry.is_preemptor):
-            node = self._snapshot.nodes[entry.queue]
-            usage = reserve_for_blocked(node, entry.usage, entry.assignment.level)
-            self._reserve(entry.queue, usage, entry.assignment.placed)
-
     def _reserve(self, queue: str, usage: Usage, placed: PlacedUsage) -> None:
         tree = self._snapshot.nodes[queue].tree
         self._versions.setdefault(tree, tree.version)
@@ -342,41 +317,44 @@ class Processing:
         self._snapshot.topologies.add(placed)
         self._reserved.append((queue, usage, placed))
 
-    def _is_gated(self, workload: Workload) -> bool:
-        are_used = self._gates.concurrent_admission or self._gates.orchestrated_preemption
-        return are_used and workload.has_closed_gate
-
     def _take(self, entry: Entry) -> Decision:
         """Admit an entry, or let it preempt."""
         assignment = entry.assignment
         self._taken.update((target.workload.key, target) for target in entry.targets)
         self._reserve(entry.queue, entry.usage, assignment.placed)
         if entry.mode is not Mode.FIT:
-            return self._preempt(entry)
+            # What the workload replaces is not preempted, it ends when the workload is admitted.
+            replaced = self._nominator.find_replaced(entry.workload, entry.queue)
+            targets = tuple(each for each in entry.targets if replaced is None or each.workload.key != replaced.key)
+            pending = f". Pending the preemption of {len(targets)} workload(s)" if targets else ""
+            outcome = Outcome(PREEMPTING, WAITING_FOR_PREEMPTED, f"{assignment.message}{pending}", targets=targets)
+            return Decision(outcome, requeue=bool(targets), becomes_head=bool(targets), keeps_progress=False)
         sibling = self._find_sibling(entry, lambda other, own: other > own)
         if sibling is not None:
             return self._migrate(entry, sibling)
-        return Decision(Outcome(ADMITTED, admission=build_admission(assignment), level=assignment.level))
-
-    def _preempt(self, entry: Entry) -> Decision:
-        # What the workload replaces is not preempted, it ends when the workload is admitted.
-        replaced = self._nominator.find_replaced(entry.workload, entry.queue)
-        targets = tuple(target for target in entry.targets if replaced is None or target.workload.key != replaced.key)
-        message = entry.assignment.message
-        if targets:
-            message += f". Pending the preemption of {len(targets)} workload(s)"
-        outcome = Outcome(PREEMPTING, WAITING_FOR_PREEMPTED, message, targets=targets)
-        return Decision(outcome, requeue=bool(targets), becomes_head=bool(targets), keeps_progress=False)
+        admission = tuple(
+            PodSetAdmission(
+                each.name,
+                each.count,
+                {resource: choice.flavor for resource, choice in each.flavors.items()},
+                {resource: each.requests.get(resource, 0) for resource in each.flavors},
+                each.placement.domains if each.placement else (),
+                each.placement.levels if each.placement else (),
+                each.delayed,
+            )
+            for each in assignment.pod_sets
+        )
+        return Decision(Outcome(ADMITTED, admission=admission, level=assignment.level))
 
     def _migrate(self, entry: Entry, sibling: Workload) -> Decision:
         """Evict the variant of a workload that has a less favorable flavor."""
         queue = self._snapshot.queues[entry.queue]
-        migration = as_mapping(as_mapping(as_mapping(queue.spec).get("concurrentAdmissionPolicy")).get("migration"))
-        last = as_mapping(migration.get("constraints")).get("lastAcceptableFlavorName")
+        path = ("concurrentAdmissionPolicy", "migration", "constraints", "lastAcceptableFlavorName")
+        last = get_path(queue.spec, *path)
         flavors = queue.groups[0].flavors
         own = _find_flavor_index(entry.workload, flavors)
         if last is not None and (own is None or own > (flavors.index(last) if last in flavors else -1)):
-            message = BELOW_LAST_ACCEPTABLE if own is not None else ""
+            message = "Target flavor is below LastAcceptableFlavorName" if own is not None else ""
             return Decision(Outcome(WAITS, PENDING_EVALUATION, message))
         message = f"{entry.assignment.message}. Pending the migration of 1 workload(s)"
         outcome = Outcome(PREEMPTING, WAITING_FOR_PREEMPTED, message, targets=(Target(sibling, MIGRATION),))
@@ -401,19 +379,3 @@ class Processing:
 def _find_flavor_index(workload: Workload, flavors: Sequence[str]) -> int | None:
     allowed = list_allowed(workload)
     return flavors.index(allowed[0]) if allowed and allowed[0] in flavors else None
-
-
-def build_admission(assignment: Assignment) -> tuple[PodSetAdmission, ...]:
-    """Return the admission of an assignment."""
-    return tuple(
-        PodSetAdmission(
-            each.name,
-            each.count,
-            {resource: choice.flavor for resource, choice in each.flavors.items()},
-            {resource: each.requests.get(resource, 0) for resource in each.flavors},
-            each.placement.domains if each.placement else (),
-            each.placement.levels if each.placement else (),
-            each.delayed,
-        )
-        for each in assignment.pod_sets
-    )

@@ -9,7 +9,6 @@ from jobgen.features.kueue.quota import UNLIMITED, FlavorResource, Quota, to_amo
 from jobgen.model.quantity import parse_quantity
 
 STRICT_FIFO = "StrictFIFO"
-_NANO = 10**9
 
 
 class Preemption(NamedTuple):
@@ -94,15 +93,34 @@ def name_of(obj: Mapping[str, Any]) -> str:
     return str(as_mapping(obj.get("metadata")).get("name") or "")
 
 
+def find_namespace(obj: Mapping[str, Any]) -> str:
+    """Return the namespace of an object; `default` if it names none."""
+    return str(as_mapping(obj.get("metadata")).get("namespace") or "default")
+
+
 def parse_cluster_queue(obj: Mapping[str, Any]) -> ClusterQueue:
     """Parse a ClusterQueue of v1beta1 or v1beta2."""
     spec = as_mapping(obj.get("spec"))
+    preemption = as_mapping(spec.get("preemption"))
+    borrow = as_mapping(preemption.get("borrowWithinCohort"))
+    threshold = borrow.get("maxPriorityThreshold")
     return ClusterQueue(
         name=name_of(obj),
         cohort=str(spec.get("cohortName") or spec.get("cohort") or ""),
-        groups=tuple(_parse_group(group) for group in map(as_mapping, as_list(spec.get("resourceGroups")))),
+        groups=tuple(
+            ResourceGroup(
+                tuple(map(str, as_list(group.get("coveredResources")))),
+                tuple(str(flavor.get("name", "")) for flavor in map(as_mapping, as_list(group.get("flavors")))),
+            )
+            for group in map(as_mapping, as_list(spec.get("resourceGroups")))
+        ),
         quotas=dict(_list_quotas(spec.get("resourceGroups"))),
-        preemption=_parse_preemption(as_mapping(spec.get("preemption"))),
+        preemption=Preemption(
+            str(preemption.get("withinClusterQueue") or "Never"),
+            str(preemption.get("reclaimWithinCohort") or "Never"),
+            str(borrow.get("policy") or "Never"),
+            threshold if type(threshold) is int else None,
+        ),
         fungibility=parse_fungibility(as_mapping(spec.get("flavorFungibility"))),
         strategy=str(spec.get("queueingStrategy") or "BestEffortFIFO"),
         namespace_selector=spec.get("namespaceSelector"),
@@ -133,12 +151,6 @@ def parse_flavor(obj: Mapping[str, Any]) -> Flavor:
     )
 
 
-def _parse_group(group: Mapping[str, Any]) -> ResourceGroup:
-    flavors = map(as_mapping, as_list(group.get("flavors")))
-    covered = tuple(str(name) for name in as_list(group.get("coveredResources")))
-    return ResourceGroup(covered, tuple(str(flavor.get("name", "")) for flavor in flavors))
-
-
 def _list_quotas(groups: Any) -> Iterable[tuple[FlavorResource, Quota]]:
     for group in map(as_mapping, as_list(groups)):
         for flavor in map(as_mapping, as_list(group.get("flavors"))):
@@ -152,27 +164,12 @@ def _list_quotas(groups: Any) -> Iterable[tuple[FlavorResource, Quota]]:
                 yield FlavorResource(str(flavor.get("name", "")), resource), quota
 
 
-def _parse_preemption(spec: Mapping[str, Any]) -> Preemption:
-    borrow = as_mapping(spec.get("borrowWithinCohort"))
-    threshold = borrow.get("maxPriorityThreshold")
-    return Preemption(
-        str(spec.get("withinClusterQueue") or "Never"),
-        str(spec.get("reclaimWithinCohort") or "Never"),
-        str(borrow.get("policy") or "Never"),
-        threshold if type(threshold) is int else None,
-    )
-
-
-_OLD_WORDS = {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}
-
-
 def parse_fungibility(spec: Mapping[str, Any]) -> Fungibility:
     """Parse `flavorFungibility`."""
-    borrow = str(spec.get("whenCanBorrow") or "MayStopSearch")
-    preempt = str(spec.get("whenCanPreempt") or "TryNextFlavor")
-    return Fungibility(
-        _OLD_WORDS.get(borrow, borrow), _OLD_WORDS.get(preempt, preempt), str(spec.get("preference") or "")
-    )
+    words = (spec.get("whenCanBorrow") or "MayStopSearch", spec.get("whenCanPreempt") or "TryNextFlavor")
+    # Older versions of the API have other words for it.
+    borrow, preempt = ("MayStopSearch" if word in ("Borrow", "Preempt") else str(word) for word in words)
+    return Fungibility(borrow, preempt, str(spec.get("preference") or ""))
 
 
 def _parse_weight(spec: Mapping[str, Any]) -> float:
@@ -180,8 +177,8 @@ def _parse_weight(spec: Mapping[str, Any]) -> float:
     found = None if weight is None else parse_quantity(str(weight))
     if found is None:
         return 1.0
-    most = UNLIMITED * _NANO
-    return max(-most, min(to_multiples(found, -9), most)) / _NANO
+    most = UNLIMITED * 10**9
+    return max(-most, min(to_multiples(found, -9), most)) / 10**9
 
 
 def _list_checks(spec: Mapping[str, Any]) -> Iterable[tuple[str, tuple[str, ...]]]:

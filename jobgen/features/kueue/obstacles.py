@@ -16,34 +16,32 @@ from jobgen.model.lazy_re import lazy_pattern
 PODS = "pods"
 
 
-class Limit(NamedTuple):
-    """What limits how much a queue can ever use of a resource in a flavor."""
-
-    amount: int
-    node: QuotaNode
-    is_borrowing: bool
-    """Whether it is the borrowing limit of the node, rather than the quota of the whole tree."""
-
-
 class Shortfall(NamedTuple):
     """A resource of which a workload requests more than its queue can ever have in a flavor."""
 
     resource: str
     requested: int
-    limit: Limit
+    allowed: int
+    node: QuotaNode
+    """What limits it: a node by its borrowing limit, or the top of the tree by all of its quota."""
     pod_set: str
     """The pod set that requests most of it."""
 
+    @property
+    def is_borrowing(self) -> bool:
+        """Whether a borrowing limit limits it."""
+        return self.node.parent is not None
 
-def find_limit(node: QuotaNode, pair: FlavorResource) -> Limit:
-    """Find the term that limits what a node can use if the tree is empty."""
+
+def find_limit(node: QuotaNode, pair: FlavorResource) -> tuple[int, QuotaNode]:
+    """Find how much a node can use if the tree is empty, and the node that limits it."""
     kept, current = 0, node
     while True:
         limit = current.find_quota(pair).borrowing_limit
         if current.parent is None or (
             limit is not None and current.subtree_quota(pair) + limit <= _potential_with_parent(current, pair)
         ):
-            return Limit(kept + current.potential(pair), current, current.parent is not None)
+            return kept + current.potential(pair), current
         kept += current.local_quota(pair)
         current = current.parent
 
@@ -63,63 +61,52 @@ def find_shortfalls(
     """Find the resources of which less than `requested` can ever be used in a flavor."""
     found = []
     for resource, amount in requested.items():
-        limit = find_limit(node, FlavorResource(flavor, resource))
-        if amount > limit.amount:
+        allowed, limiting = find_limit(node, FlavorResource(flavor, resource))
+        if amount > allowed:
             largest = max(pod_sets, key=lambda each: count_least(each) * _count_each(each, resource))
-            found.append(Shortfall(resource, amount, limit, largest.name))
+            found.append(Shortfall(resource, amount, allowed, limiting, largest.name))
     return found
 
 
 def describe_shortfall(lack: Shortfall, flavor: str, node: QuotaNode, *, is_least: bool) -> str:
     """Return what a workload lacks; `is_least` if it can be admitted with fewer pods."""
-    requested, allowed = (show_amount(lack.resource, each) for each in (lack.requested, lack.limit.amount))
+    requested, allowed = (show_amount(lack.resource, each) for each in (lack.requested, lack.allowed))
     least = "at least " if is_least else ""
-    limit = _describe_limit(lack.limit, node)
+    limit = f"the whole quota of cohort `{lack.node.name}`"
+    if lack.is_borrowing:
+        kind = "ClusterQueue" if lack.node.is_queue else "Cohort"
+        limit = f"the quota with the `borrowingLimit` of {kind} `{lack.node.name}`"
+    elif lack.node is node:
+        limit = f"the quota of ClusterQueue `{node.name}`, which has no cohort,"
     return f"it requests {least}`{requested}` of `{lack.resource}`, but {limit} allows `{allowed}` in flavor `{flavor}`"
-
-
-def _describe_limit(limit: Limit, node: QuotaNode) -> str:
-    if limit.is_borrowing:
-        kind = "ClusterQueue" if limit.node.is_queue else "Cohort"
-        return f"the quota with the `borrowingLimit` of {kind} `{limit.node.name}`"
-    if limit.node is node:
-        return f"the quota of ClusterQueue `{node.name}`, which has no cohort,"
-    return f"the whole quota of cohort `{limit.node.name}`"
 
 
 def suggest_change(lacking: Sequence[Shortfall], pod_sets: Sequence[PodSet], flavor: str, node: QuotaNode) -> str:
     """Return the smallest changes of the job or of the quota, each of which is enough for all that is lacking."""
     quota = _suggest_quota(lacking, flavor, node)
     pod_set, pods = find_fitting(lacking, pod_sets)
+    noun = "pod" if pods == 1 else "pods"
+    if pods and pod_set.min_count is not None:
+        reduced = f"admit `{pod_set.name}` with {pods} {noun} instead of {count_least(pod_set)}"
+        return f"{reduced} (`kueue.x-k8s.io/job-min-parallelism`), or {quota}"
     if pods:
-        return f"{_suggest_pods(pod_set, pods)}, or {quota}"
+        return f"reduce `{pod_set.name}` from {pod_set.count} to {pods} {noun}, or {quota}"
     less = _join([_show_missing(each, is_named=len(lacking) > 1) for each in lacking])
     return f"request {less} less, or {quota}"
 
 
 def find_fitting(lacking: Sequence[Shortfall], pod_sets: Sequence[PodSet]) -> tuple[PodSet, int]:
     """Find the pod set of which the most pods fit if only that is reduced; 0 if no reduction is enough."""
+
+    def count_fitting(pod_set: PodSet, lack: Shortfall) -> int:
+        each = _count_each(pod_set, lack.resource)
+        others = lack.requested - each * count_least(pod_set)
+        return (lack.allowed - others) // each if each else 0
+
     by_name = {each.name: each for each in pod_sets}
-    reduced = (by_name[name] for name in dict.fromkeys(each.pod_set for each in lacking))
-    return max(
-        ((each, max(0, min(_count_fitting(each, lack) for lack in lacking))) for each in reduced),
-        key=lambda found: found[1],
-    )
-
-
-def _suggest_pods(pod_set: PodSet, pods: int) -> str:
-    noun = "pod" if pods == 1 else "pods"
-    if pod_set.min_count is not None:
-        least = count_least(pod_set)
-        return f"admit `{pod_set.name}` with {pods} {noun} instead of {least} (`kueue.x-k8s.io/job-min-parallelism`)"
-    return f"reduce `{pod_set.name}` from {pod_set.count} to {pods} {noun}"
-
-
-def _count_fitting(pod_set: PodSet, lack: Shortfall) -> int:
-    """Return with how many pods of a pod set the workload would fit."""
-    each = _count_each(pod_set, lack.resource)
-    others = lack.requested - each * count_least(pod_set)
-    return (lack.limit.amount - others) // each if each else 0
+    reduced = [by_name[name] for name in dict.fromkeys(each.pod_set for each in lacking)]
+    fitting = [(each, max(0, min(count_fitting(each, lack) for lack in lacking))) for each in reduced]
+    return max(fitting, key=lambda found: found[1])
 
 
 def _count_each(pod_set: PodSet, resource: str) -> int:
@@ -132,39 +119,27 @@ def _suggest_quota(lacking: Sequence[Shortfall], flavor: str, node: QuotaNode) -
     for lack in lacking:
         shown = _show_missing(lack, is_named=len(lacking) > 1)
         where = f"`nominalQuota` of ClusterQueue `{node.name}`"
-        if lack.limit.is_borrowing and _is_enough(lack, flavor, node):
-            kind = "ClusterQueue" if lack.limit.node.is_queue else "cohort"
-            where = f"`borrowingLimit` of {kind} `{lack.limit.node.name}`"
+        if lack.is_borrowing and _is_enough(lack, flavor, node):
+            kind = "ClusterQueue" if lack.node.is_queue else "cohort"
+            where = f"`borrowingLimit` of {kind} `{lack.node.name}`"
         raised.setdefault(where, []).append(shown)
     return "raise " + " and ".join(f"{where} by {_join(amounts)}" for where, amounts in raised.items())
 
 
 def _is_enough(lack: Shortfall, flavor: str, node: QuotaNode) -> bool:
-    """Return True if it is enough to raise the borrowing limit that limits a queue; other nodes could limit it, too."""
-    pair, limited = FlavorResource(flavor, lack.resource), lack.limit.node
-    return add(_sum_kept(node, limited, pair), _potential_with_parent(limited, pair)) >= lack.requested and all(
-        add(each.subtree_quota(pair), limit) >= subtract(lack.requested, _sum_kept(node, each, pair))
-        for each in _list_below(node, limited)
-        if (limit := each.find_quota(pair).borrowing_limit) is not None
-    )
-
-
-def _list_below(node: QuotaNode, top: QuotaNode) -> list[QuotaNode]:
-    """List the nodes from one up to another, without the latter."""
-    found: list[QuotaNode] = []
-    current: QuotaNode | None = node
-    while current is not None and current is not top:
-        found.append(current)
+    """Return True if it is enough to raise the borrowing limit that limits a queue; other nodes can also limit it."""
+    pair, kept, current = FlavorResource(flavor, lack.resource), 0, node
+    while current is not lack.node and current.parent is not None:
+        limit = current.find_quota(pair).borrowing_limit
+        if limit is not None and add(current.subtree_quota(pair), limit) < subtract(lack.requested, kept):
+            return False
+        kept += current.local_quota(pair)
         current = current.parent
-    return found
-
-
-def _sum_kept(node: QuotaNode, top: QuotaNode, pair: FlavorResource) -> int:
-    return sum(each.local_quota(pair) for each in _list_below(node, top))
+    return add(kept, _potential_with_parent(current, pair)) >= lack.requested
 
 
 def _show_missing(lack: Shortfall, *, is_named: bool) -> str:
-    shown = f"`{show_amount(lack.resource, subtract(lack.requested, lack.limit.amount))}`"
+    shown = f"`{show_amount(lack.resource, subtract(lack.requested, lack.allowed))}`"
     return f"{shown} of `{lack.resource}`" if is_named else shown
 
 
@@ -206,29 +181,10 @@ def explain_no_fit(
         is_quota = assignment.no_fit == EXCEEDS_MAX_QUOTA or not queue.groups
         change = "request less, or raise the quota" if is_quota else "request a placement that the topology allows"
         return Obstacle("quota" if is_quota else "topology", assignment.message, change)
-    different = list({each.message: each for each in found}.values())
-    changes = dict.fromkeys(each.change for each in different)
-    messages = "; ".join(each.message for each in different)
-    return different[0]._replace(message=messages, change="; also ".join(changes))
-
-
-class _Trial(NamedTuple):
-    """What stands in the way of a pod set in a flavor."""
-
-    obstacles: tuple[Obstacle, ...]
-    mismatches: int
-    """How many of them are not about quota."""
-    fitting: int = 0
-    """With how many pods it would fit."""
-
-    @property
-    def rank(self) -> tuple[bool, int, int, int]:
-        """The least needs the smallest change: a flavor that only lacks quota, then that in which the most pods fit.
-
-        Pods that select nodes do so on purpose, so a flavor of other nodes comes last.
-        """
-        is_other = any(each.code == "selector" for each in self.obstacles)
-        return is_other, self.mismatches, len(self.obstacles), -self.fitting
+    different = {each.message: each for each in found}
+    changes = dict.fromkeys(each.change for each in different.values())
+    first = next(iter(different.values()))
+    return first._replace(message="; ".join(different), change="; also ".join(changes))
 
 
 class _Explainer:
@@ -244,57 +200,55 @@ class _Explainer:
 
     def list_uncovered(self) -> Iterator[Obstacle]:
         """Yield the resources that have no quota at all."""
-        uncovered: dict[str, str] = {}
+        seen: set[str] = set()
         for pod_set in self._pod_sets:
             for resource, amount in pod_set.total(count_least(pod_set)).items():
-                if amount and self._queue.find_group(resource) is None:
-                    uncovered.setdefault(resource, pod_set.name)
-        for resource, pod_set_name in uncovered.items():
-            message = f"no resource group of ClusterQueue `{self._queue.name}` covers `{resource}`"
-            change = f"add `{resource}` to `coveredResources` of the queue, or request none of it"
-            yield Obstacle("resource", message, change, pod_set_name, resource)
+                if amount and resource not in seen and self._queue.find_group(resource) is None:
+                    seen.add(resource)
+                    message = f"no resource group of ClusterQueue `{self._queue.name}` covers `{resource}`"
+                    change = f"add `{resource}` to `coveredResources` of the queue, or request none of it"
+                    yield Obstacle("resource", message, change, pod_set.name, resource)
 
     def list_mismatches(self) -> Iterator[Obstacle]:
         """Yield what stands in the way of each pod set in each resource group, in the flavor that suits best."""
         for pod_set in self._pod_sets:
+            # If pods cannot be placed in a flavor that has quota, Kueue tries no later one.
+            assigned = self._assigned.get(pod_set.name) if self._is_placed else None
+            tried = {attempt.flavor for attempt in assigned.attempts} if assigned else None
             for group in self._queue.groups:
-                requested = self._sum_requests((pod_set,), group)
-                if any(requested.values()):
-                    tried = [self._try_flavor(pod_set, group, name) for name in self._list_flavors(pod_set, group)]
-                    yield from min(tried, key=lambda each: each.rank).obstacles if tried else ()
+                names = [name for name in group.flavors if tried is None or name in tried]
+                if names and any(self._sum_requests((pod_set,), group).values()):
+                    trials = [self._try_flavor(pod_set, group, name) for name in names]
+                    yield from min(trials, key=lambda trial: trial[0])[1]
 
-    def _list_flavors(self, pod_set: PodSet, group: ResourceGroup) -> Sequence[str]:
-        """List the flavors of a group. If pods cannot be placed in one that has quota, Kueue tries no later one."""
-        assigned = self._assigned.get(pod_set.name)
-        tried = {attempt.flavor for attempt in assigned.attempts} if self._is_placed and assigned else group.flavors
-        return [name for name in group.flavors if name in tried]
+    def _try_flavor(self, pod_set: PodSet, group: ResourceGroup, name: str) -> tuple[tuple[int, ...], list[Obstacle]]:
+        """Find what stands in the way of a pod set in a flavor, and how large a change it needs.
 
-    def _try_flavor(self, pod_set: PodSet, group: ResourceGroup, name: str) -> _Trial:
-        """Find what stands in the way of a pod set in a flavor."""
+        The least needs a flavor that only lacks quota, then that in which the most pods fit. Pods that select nodes do
+        so on purpose, so a flavor of other nodes comes last.
+        """
         flavor, assigned = self._flavors.get(name), self._assigned.get(pod_set.name)
         found = list(_list_selections(pod_set, flavor)) if flavor else []
         if flavor is not None and assigned is not None:
             found += _list_placements(pod_set, assigned, flavor)
+        is_other, mismatches = any(each.code == "selector" for each in found), len(found)
         # With one flavor all pod sets need it. With several, each pod set has that in which it fits.
-        together = self._pod_sets if len(group.flavors) == 1 else (*self._list_before(pod_set, name, group), pod_set)
+        together = self._pod_sets
+        if len(group.flavors) > 1:
+            before = self._pod_sets[: self._pod_sets.index(pod_set)]
+            together = (*(each for each in before if self._has_flavor(each, name, group)), pod_set)
         lacking = find_shortfalls(together, self._sum_requests(together, group), name, self._node)
         if not lacking:
-            return _Trial(tuple(found), len(found))
-        fitting = find_fitting(lacking, together)[1]
-        return _Trial((*found, self._explain_quota(lacking, together, name)), len(found), fitting)
+            return (is_other, mismatches, mismatches, 0), found
+        is_least = any(each.min_count is not None for each in together)
+        text = "; ".join(describe_shortfall(each, name, self._node, is_least=is_least) for each in lacking)
+        change = suggest_change(lacking, together, name, self._node)
+        found.append(Obstacle("quota", text, change, lacking[0].pod_set, lacking[0].resource, name))
+        return (is_other, mismatches, len(found), -find_fitting(lacking, together)[1]), found
 
-    def _explain_quota(self, lacking: Sequence[Shortfall], pod_sets: Sequence[PodSet], flavor: str) -> Obstacle:
-        is_least = any(each.min_count is not None for each in pod_sets)
-        texts = [describe_shortfall(each, flavor, self._node, is_least=is_least) for each in lacking]
-        change = suggest_change(lacking, pod_sets, flavor, self._node)
-        return Obstacle("quota", "; ".join(texts), change, lacking[0].pod_set, lacking[0].resource, flavor)
-
-    def _list_before(self, pod_set: PodSet, flavor: str, group: ResourceGroup) -> Iterator[PodSet]:
-        """Yield the pod sets that have got a flavor before."""
-        for each in self._pod_sets[: self._pod_sets.index(pod_set)]:
-            chosen = self._assigned[each.name].flavors if each.name in self._assigned else {}
-            if any(name in group.resources and choice.flavor == flavor for name, choice in chosen.items()):
-                yield each
+    def _has_flavor(self, pod_set: PodSet, flavor: str, group: ResourceGroup) -> bool:
+        chosen = self._assigned[pod_set.name].flavors if pod_set.name in self._assigned else {}
+        return any(name in group.resources and choice.flavor == flavor for name, choice in chosen.items())
 
     def _sum_requests(self, pod_sets: Sequence[PodSet], group: ResourceGroup) -> Mapping[str, int]:
         """Sum what pod sets request of the resources of a group, with as few pods as possible."""
@@ -326,18 +280,13 @@ def _list_placements(pod_set: PodSet, assigned: PodSetAssignment, flavor: Flavor
             continue
         if attempt.no_fit == TOPOLOGY_FAILED:
             reason = "; ".join(assigned.reasons)
-            yield Obstacle("topology", reason, _suggest_placement(pod_set, reason), pod_set.name, "", flavor.name)
+            change = f"request less for each pod of `{pod_set.name}`, or add nodes that have room for one"
+            if fitting := _FITTING.search(reason):
+                reduced = f"from {pod_set.count} to {fitting[1]} {'pod' if fitting[1] == '1' else 'pods'}"
+                change = f"reduce `{pod_set.name}` {reduced}, allow them a higher level, or add nodes"
+            yield Obstacle("topology", reason, change, pod_set.name, "", flavor.name)
         elif not any(_list_selections(pod_set, flavor)):
             change = "remove the topology annotations, or use a queue whose flavors have a topology"
             if flavor.topology:
                 change = "request a level that the topology has, or use a queue without it"
             yield Obstacle("topology", "; ".join(attempt.reasons), change, pod_set.name, "", flavor.name)
-
-
-def _suggest_placement(pod_set: PodSet, reason: str) -> str:
-    found = _FITTING.search(reason)
-    if found is not None:
-        noun = "pod" if found[1] == "1" else "pods"
-        reduced = f"reduce `{pod_set.name}` from {pod_set.count} to {found[1]} {noun}"
-        return f"{reduced}, allow them a higher level, or add nodes"
-    return f"request less for each pod of `{pod_set.name}`, or add nodes that have room for one"

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from functools import cmp_to_key
 from typing import NamedTuple
 
-from jobgen.features.kueue.objects import Preemption
 from jobgen.features.kueue.quota import FlavorResource, QuotaNode, Share, Usage, compare_shares, compute_share, subtract
 from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.features.kueue.workloads import Workload
@@ -18,7 +17,6 @@ WHILE_BORROWING, FAIR_SHARING = "InCohortReclaimWhileBorrowing", "InCohortFairSh
 FINAL_SHARE, INITIAL_SHARE = "LessThanOrEqualToFinalShare", "LessThanInitialShare"
 DEFAULT_STRATEGIES = (FINAL_SHARE, INITIAL_SHARE)
 
-_BUFFER = timedelta(minutes=5)
 _LATEST = "~"
 """Later than all times. A workload without a time has reserved its quota just now."""
 
@@ -74,12 +72,11 @@ def satisfies(policy: str, preemptor: Workload, candidate: Workload, *, has_buff
         return False
     is_newer = candidate.timestamp > preemptor.timestamp
     if is_newer and has_buffer:
-        return _parse_time(candidate.timestamp) - _parse_time(preemptor.timestamp) > _BUFFER
+        newer, older = (
+            datetime.fromisoformat(each.timestamp or "0001-01-01T00:00:00Z") for each in (candidate, preemptor)
+        )
+        return newer - older > timedelta(minutes=5)
     return is_newer
-
-
-def _parse_time(text: str) -> datetime:
-    return datetime.fromisoformat(text or "0001-01-01T00:00:00Z")
 
 
 def order_candidates(candidates: Iterable[Workload], queue: str, measure: Measure | None = None) -> list[Workload]:
@@ -98,54 +95,18 @@ def order_candidates(candidates: Iterable[Workload], queue: str, measure: Measur
         first, second = _rank(one, queue), _rank(other, queue)
         if first != second:
             return -1 if first < second else 1
-        return _compare_queues(one, other, measure) or one.priority - other.priority
+        if one.cluster_queue == other.cluster_queue and one.queue != other.queue:
+            # Of two LocalQueues of the same ClusterQueue, the one that used more comes first.
+            used, less = measure(one), measure(other)
+            if used is not None and less is not None and used != less:
+                return -1 if used > less else 1
+        return one.priority - other.priority
 
     return sorted(ordered, key=cmp_to_key(compare))
 
 
 def _rank(candidate: Workload, queue: str) -> tuple[bool, bool]:
     return not candidate.is_evicted, candidate.cluster_queue == queue
-
-
-def _compare_queues(one: Workload, other: Workload, measure: Measure) -> int:
-    """Of two LocalQueues of the same ClusterQueue, the one that used more comes first."""
-    if one.cluster_queue != other.cluster_queue or one.queue == other.queue:
-        return 0
-    first, second = measure(one), measure(other)
-    if first is None or second is None:
-        return 0
-    return (first < second) - (first > second)
-
-
-def list_candidates(
-    policy: str, preemptor: Preemptor, queue: str, snapshot: Snapshot, rules: Rules
-) -> Sequence[Workload]:
-    """Return the workloads of a queue that a policy allows to evict, and that use what is needed."""
-    if policy == "Never":
-        return []
-    users = snapshot.list_users(queue, preemptor.needed)
-    if policy == "Any" or not users or users[0].priority > preemptor.workload.priority:
-        return users if policy == "Any" else []
-    return [each for each in users if satisfies(policy, preemptor.workload, each, has_buffer=rules.has_buffer)]
-
-
-def fits(node: QuotaNode, usage: Usage, *, may_borrow: bool) -> bool:
-    """Return whether there is room for a usage; without borrowing, in the quota of the queue itself."""
-    if not may_borrow and any(node.is_borrowing(pair, amount) for pair, amount in usage.items()):
-        return False
-    return node.fits(usage)
-
-
-def put_back(targets: list[Target], snapshot: Snapshot, has_room: Callable[[], bool]) -> list[Target]:
-    """Keep targets that are not needed after all, the last ones first; the one that made it fit is needed."""
-    kept = list(targets)
-    for target in reversed(targets[:-1]):
-        snapshot.charge_usage(target.workload)
-        if has_room():
-            kept.remove(target)
-        else:
-            snapshot.free_usage(target.workload)
-    return kept
 
 
 class _Candidate(NamedTuple):
@@ -164,64 +125,121 @@ class _Candidate(NamedTuple):
         return RECLAIM if self.is_hierarchical or self.without_borrowing else WHILE_BORROWING
 
 
-def find_classical_targets(
-    preemptor: Preemptor, snapshot: Snapshot, rules: Rules, can_place: Placement
-) -> list[Target]:
-    """Return the workloads to evict, none if no allowed set of them makes enough room."""
-    own, others = _collect_classical_candidates(preemptor, snapshot, rules)
-    hierarchical = [each for each in others if each.is_hierarchical]
-    by_priority = [each for each in others if not each.is_hierarchical]
-    groups = [_order(group, preemptor.queue, rules) for group in (hierarchical, by_priority, own)]
-    ordered = [each for group in groups for each in group if each.workload.is_evicted]
-    ordered += [each for group in groups for each in group if not each.workload.is_evicted]
-    for may_borrow in _list_attempts(preemptor, snapshot, others, hierarchical):
-        found = _attempt(ordered, preemptor, snapshot, can_place, may_borrow=may_borrow)
-        if found:
-            return found
-    return []
+class _Search:
+    """A search for workloads to evict. What it frees in the snapshot, it charges again."""
+
+    def __init__(self, preemptor: Preemptor, snapshot: Snapshot, rules: Rules, can_place: Placement) -> None:
+        self._preemptor = preemptor
+        self._snapshot = snapshot
+        self._rules = rules
+        self._can_place = can_place
+        self._node = snapshot.nodes[preemptor.queue]
+        self._policies = snapshot.queues[preemptor.queue].preemption
+
+    def _list_candidates(self, policy: str, queue: str) -> Sequence[Workload]:
+        """Return the workloads of a queue that a policy allows to evict, and that use what is needed."""
+        if policy == "Never":
+            return []
+        preemptor, has_buffer = self._preemptor.workload, self._rules.has_buffer
+        users = self._snapshot.list_users(queue, self._preemptor.needed)
+        if policy == "Any" or not users or users[0].priority > preemptor.priority:
+            return users if policy == "Any" else []
+        return [each for each in users if satisfies(policy, preemptor, each, has_buffer=has_buffer)]
+
+    def _has_room(self, *, may_borrow: bool = True) -> bool:
+        """Return True if the workload fits; without borrowing, in the quota of its queue itself."""
+        node, usage = self._node, self._preemptor.usage
+        if not may_borrow and any(node.is_borrowing(pair, amount) for pair, amount in usage.items()):
+            return False
+        return node.fits(usage) and self._can_place()
+
+    def _put_back(self, targets: list[Target], *, may_borrow: bool = True) -> list[Target]:
+        """Keep targets that are not needed after all, the last ones first; the one that made it fit is needed."""
+        kept = list(targets)
+        for target in reversed(targets[:-1]):
+            self._snapshot.charge_usage(target.workload)
+            if self._has_room(may_borrow=may_borrow):
+                kept.remove(target)
+            else:
+                self._snapshot.free_usage(target.workload)
+        return kept
 
 
-def _list_attempts(
-    preemptor: Preemptor, snapshot: Snapshot, others: list[_Candidate], hierarchical: list[_Candidate]
-) -> list[bool]:
-    """Return True if the workload may borrow, for each attempt. Without borrowing there are more candidates."""
-    node = snapshot.nodes[preemptor.queue]
-    is_below = all(node.usage.get(pair, 0) < node.find_quota(pair).nominal for pair in preemptor.needed)
-    is_never = snapshot.queues[preemptor.queue].preemption.borrow == "Never"
-    if not others or (is_never and not is_below):
-        return [True]
-    return [False, True] if is_never and not hierarchical else [True, False]
+class _ClassicalSearch(_Search):
+    """The search without fair sharing: by priority, and of what others borrow."""
 
+    def find_targets(self) -> list[Target]:
+        """Return the workloads to evict, none if no allowed set of them makes enough room."""
+        policies, node, queue = self._policies, self._node, self._preemptor.queue
+        own = [_Candidate(each, None) for each in self._list_candidates(policies.within_queue, queue)]
+        others = list(self._list_others()) if policies.reclaim != "Never" else []
+        hierarchical = [each for each in others if each.is_hierarchical]
+        ordered: list[_Candidate] = []
+        for group in (hierarchical, [each for each in others if not each.is_hierarchical], own):
+            by_key = {each.workload.key: each for each in group}
+            workloads = order_candidates((each.workload for each in group), queue, self._rules.measure)
+            ordered += (by_key[each.key] for each in workloads)
+        ordered.sort(key=lambda each: not each.workload.is_evicted)
+        # Whether the workload may borrow, for each attempt. Without borrowing there are more candidates.
+        is_below = all(node.usage.get(pair, 0) < node.find_quota(pair).nominal for pair in self._preemptor.needed)
+        is_never = policies.borrow == "Never"
+        attempts = [False, True] if is_never and not hierarchical else [True, False]
+        for may_borrow in [True] if not others or (is_never and not is_below) else attempts:
+            found = self._attempt(ordered, may_borrow=may_borrow)
+            if found:
+                return found
+        return []
 
-def _order(candidates: list[_Candidate], queue: str, rules: Rules) -> list[_Candidate]:
-    by_key = {each.workload.key: each for each in candidates}
-    ordered = order_candidates((each.workload for each in candidates), queue, rules.measure)
-    return [by_key[each.key] for each in ordered]
+    def _list_others(self) -> Iterator[_Candidate]:
+        """Yield candidates of other queues: from each cohort above, those below it that exceed their quota."""
+        node = done = self._node
+        policies, priority, needed = self._policies, self._preemptor.workload.priority, self._preemptor.needed
+        # The greatest priority of workloads that are evicted for one that borrows.
+        most = priority - 1 if policies.max_priority is None else min(priority - 1, policies.max_priority)
+        has_advantage, left = _fit_quota(node, self._preemptor.usage)
+        for ancestor in node.list_ancestors():
+            exceeding = [child for child in node.tree.list_exceeding(ancestor, needed) if child is not done]
+            exceeding.reverse()
+            while exceeding:
+                child = exceeding.pop()
+                if not child.is_queue:
+                    exceeding += reversed(child.tree.list_exceeding(child, needed))
+                    continue
+                for workload in self._list_candidates(policies.reclaim, child.name):
+                    without = not has_advantage and (policies.borrow == "Never" or workload.priority > most)
+                    yield _Candidate(workload, ancestor, has_advantage, without)
+            fits_here, left = _fit_quota(ancestor, left)
+            has_advantage = has_advantage or fits_here
+            done = ancestor
 
+    def _attempt(self, candidates: Sequence[_Candidate], *, may_borrow: bool) -> list[Target]:
+        """Evict candidates until there is room, then put back those that were not needed."""
+        targets: list[Target] = []
+        found: list[Target] = []
+        for each in candidates:
+            if not self._is_valid(each, may_borrow=may_borrow):
+                continue
+            self._snapshot.free_usage(each.workload)
+            targets.append(Target(each.workload, each.reason))
+            if self._has_room(may_borrow=may_borrow):
+                targets = found = self._put_back(targets, may_borrow=may_borrow)
+                break
+        for target in targets:
+            self._snapshot.charge_usage(target.workload)
+        return found
 
-def _collect_classical_candidates(
-    preemptor: Preemptor, snapshot: Snapshot, rules: Rules
-) -> tuple[list[_Candidate], list[_Candidate]]:
-    """The candidates of the queue itself, and those of other queues."""
-    policies = snapshot.queues[preemptor.queue].preemption
-    own = list_candidates(policies.within_queue, preemptor, preemptor.queue, snapshot, rules)
-    others = list(_list_others(preemptor, snapshot, rules)) if policies.reclaim != "Never" else []
-    return [_Candidate(each, None) for each in own], others
-
-
-def _list_others(preemptor: Preemptor, snapshot: Snapshot, rules: Rules) -> Iterator[_Candidate]:
-    """Yield candidates of other queues: from each cohort above, those below it that exceed their quota."""
-    node = done = snapshot.nodes[preemptor.queue]
-    policies = snapshot.queues[preemptor.queue].preemption
-    has_advantage, left = _fit_quota(node, preemptor.usage)
-    for ancestor in node.list_ancestors():
-        for queue in _list_exceeding(ancestor, done, preemptor.needed):
-            for workload in list_candidates(policies.reclaim, preemptor, queue.name, snapshot, rules):
-                without = not has_advantage and _is_without_borrowing(policies, preemptor.workload, workload)
-                yield _Candidate(workload, ancestor, has_advantage, without)
-        fits_here, left = _fit_quota(ancestor, left)
-        has_advantage = has_advantage or fits_here
-        done = ancestor
+    def _is_valid(self, candidate: _Candidate, *, may_borrow: bool) -> bool:
+        """Return True if a candidate may be evicted in an attempt; evicting others can change that."""
+        if candidate.ancestor is None:
+            return True
+        if candidate.without_borrowing and may_borrow:
+            return False
+        node: QuotaNode | None = self._snapshot.nodes[candidate.workload.cluster_queue]
+        while node is not None and node is not candidate.ancestor:
+            if not any(node.is_borrowing(pair) for pair in self._preemptor.needed):
+                return False
+            node = node.parent
+        return True
 
 
 def _fit_quota(node: QuotaNode, requests: Mapping[FlavorResource, int]) -> tuple[bool, Usage]:
@@ -229,98 +247,6 @@ def _fit_quota(node: QuotaNode, requests: Mapping[FlavorResource, int]) -> tuple
     is_fitting = all(not node.is_borrowing(pair, amount) for pair, amount in requests.items())
     left = {pair: max(0, subtract(amount, node.local_available(pair))) for pair, amount in requests.items()}
     return is_fitting, left
-
-
-def _list_exceeding(node: QuotaNode, done: QuotaNode, needed: frozenset[FlavorResource]) -> Iterator[QuotaNode]:
-    left = [child for child in node.tree.list_exceeding(node, needed) if child is not done]
-    left.reverse()
-    while left:
-        child = left.pop()
-        if child.is_queue:
-            yield child
-        else:
-            left += reversed(child.tree.list_exceeding(child, needed))
-
-
-def _is_without_borrowing(policies: Preemption, preemptor: Workload, candidate: Workload) -> bool:
-    if policies.borrow == "Never":
-        return True
-    threshold = policies.max_priority
-    return candidate.priority >= preemptor.priority or (threshold is not None and candidate.priority > threshold)
-
-
-def _attempt(
-    candidates: Sequence[_Candidate],
-    preemptor: Preemptor,
-    snapshot: Snapshot,
-    can_place: Placement,
-    *,
-    may_borrow: bool,
-) -> list[Target]:
-    """Evict candidates until there is room, then put back those that were not needed."""
-    node = snapshot.nodes[preemptor.queue]
-
-    def has_room() -> bool:
-        return fits(node, preemptor.usage, may_borrow=may_borrow) and can_place()
-
-    targets: list[Target] = []
-    found: list[Target] = []
-    for each in candidates:
-        if not _is_valid(each, preemptor, snapshot, may_borrow=may_borrow):
-            continue
-        snapshot.free_usage(each.workload)
-        targets.append(Target(each.workload, each.reason))
-        if has_room():
-            targets = found = put_back(targets, snapshot, has_room)
-            break
-    for target in targets:
-        snapshot.charge_usage(target.workload)
-    return found
-
-
-def _is_valid(candidate: _Candidate, preemptor: Preemptor, snapshot: Snapshot, *, may_borrow: bool) -> bool:
-    """Return True if a candidate may be evicted in an attempt; evicting others can change that."""
-    if candidate.ancestor is None:
-        return True
-    if candidate.without_borrowing and may_borrow:
-        return False
-    node: QuotaNode | None = snapshot.nodes[candidate.workload.cluster_queue]
-    while node is not None and node is not candidate.ancestor:
-        if not any(node.is_borrowing(pair) for pair in preemptor.needed):
-            return False
-        node = node.parent
-    return True
-
-
-def find_fair_targets(preemptor: Preemptor, snapshot: Snapshot, rules: Rules, can_place: Placement) -> list[Target]:
-    """Return the workloads to evict, none if no allowed set of them makes enough room."""
-    candidates = _collect_fair_candidates(preemptor, snapshot, rules)
-    if not candidates:
-        return []
-    # Shares include the workload that needs room.
-    snapshot.add_usage(preemptor.queue, preemptor.usage)
-    search = _FairSearch(preemptor, snapshot, rules, can_place)
-    is_fitting, retries = search.run_first(candidates)
-    if not is_fitting and len(rules.strategies) > 1:
-        is_fitting = search.run_second(retries)
-    snapshot.remove_usage(preemptor.queue, preemptor.usage)
-    targets = search.targets
-    if is_fitting:
-        targets = put_back(targets, snapshot, search.has_room)
-    for target in targets:
-        snapshot.charge_usage(target.workload)
-    return targets if is_fitting else []
-
-
-def _collect_fair_candidates(preemptor: Preemptor, snapshot: Snapshot, rules: Rules) -> list[Workload]:
-    """The candidates in order: those of the queue itself, and of all queues of the tree that borrow what is needed."""
-    policies, node = snapshot.queues[preemptor.queue].preemption, snapshot.nodes[preemptor.queue]
-    found = [*list_candidates(policies.within_queue, preemptor, preemptor.queue, snapshot, rules)]
-    if node.parent is not None and policies.reclaim != "Never":
-        for queue in node.root.list_queues():
-            if queue is not node and any(queue.is_borrowing(pair) for pair in preemptor.needed):
-                found += list_candidates(policies.reclaim, preemptor, queue.name, snapshot, rules)
-    return order_candidates(found, preemptor.queue, rules.measure)
 
 
 class QueueOrder:
@@ -366,7 +292,12 @@ class QueueOrder:
         best_cohort: tuple[QuotaNode, Share] | None = None
         for child, share in self._list_children(cohort):
             if child.is_queue:
-                if best_queue is None or self._is_first(child, share, *best_queue):
+                order = 1 if best_queue is None else compare_shares(share, best_queue[1])
+                if not order and best_queue is not None:
+                    # Of equal shares, the queue whose candidate is evicted first.
+                    pair = [self._left[best_queue[0].name][-1], self._left[child.name][-1]]
+                    order = 1 if order_candidates(pair, self._node.name)[0] is pair[1] else 0
+                if order > 0:
                     best_queue = child, share
             elif best_cohort is None or compare_shares(share, best_cohort[1]) >= 0:
                 best_cohort = child, share
@@ -389,50 +320,49 @@ class QueueOrder:
             else:
                 yield child, share
 
-    def _is_first(self, child: QuotaNode, share: Share, other: QuotaNode, other_share: Share) -> bool:
-        order = compare_shares(share, other_share)
-        if order:
-            return order > 0
-        pair = [self._left[other.name][-1], self._left[child.name][-1]]
-        return order_candidates(pair, self._node.name)[0] is pair[1]
 
+class _FairSearch(_Search):
+    """The search with fair sharing, in which the workload that needs room counts as usage of its queue."""
 
-class _FairSearch:
-    """The search for targets, with the workload that needs room counted as usage of its queue."""
-
-    def __init__(self, preemptor: Preemptor, snapshot: Snapshot, rules: Rules, can_place: Placement) -> None:
-        self._preemptor = preemptor
-        self._snapshot = snapshot
-        self._rules = rules
-        self._can_place = can_place
-        self._node = snapshot.nodes[preemptor.queue]
-        self.targets: list[Target] = []
-
-    def has_room(self) -> bool:
-        """Return whether the workload fits; its own usage may not be counted at the moment."""
-        return fits(self._node, self._preemptor.usage, may_borrow=True) and self._can_place()
+    def find_targets(self) -> list[Target]:
+        """Return the workloads to evict, none if no allowed set of them makes enough room."""
+        queue, usage = self._preemptor.queue, self._preemptor.usage
+        candidates = [*self._list_candidates(self._policies.within_queue, queue)]
+        if self._node.parent is not None and self._policies.reclaim != "Never":
+            for other in self._node.root.list_queues():
+                if other is not self._node and any(other.is_borrowing(pair) for pair in self._preemptor.needed):
+                    candidates += self._list_candidates(self._policies.reclaim, other.name)
+        if not candidates:
+            return []
+        self._targets: list[Target] = []
+        self._snapshot.add_usage(queue, usage)
+        is_fitting, retries = self._run_first(order_candidates(candidates, queue, self._rules.measure))
+        if not is_fitting and len(self._rules.strategies) > 1:
+            is_fitting = self._run_second(retries)
+        self._snapshot.remove_usage(queue, usage)
+        targets = self._put_back(self._targets) if is_fitting else self._targets
+        for target in targets:
+            self._snapshot.charge_usage(target.workload)
+        return targets if is_fitting else []
 
     def _evict(self, workload: Workload, reason: str) -> bool:
-        """Evict a workload; return whether there is room then."""
+        """Evict a workload; return True if there is room then."""
         self._snapshot.free_usage(workload)
-        self.targets.append(Target(workload, reason))
+        self._targets.append(Target(workload, reason))
         self._snapshot.remove_usage(self._preemptor.queue, self._preemptor.usage)
-        has_room = self.has_room()
+        has_room = self._has_room()
         self._snapshot.add_usage(self._preemptor.queue, self._preemptor.usage)
         return has_room
 
-    def run_first(self, candidates: Iterable[Workload]) -> tuple[bool, list[Workload]]:
-        """Apply the first strategy; return whether there is room then, and the candidates that it did not allow."""
+    def _run_first(self, candidates: Iterable[Workload]) -> tuple[bool, list[Workload]]:
+        """Apply the first strategy; return True if there is room then, and the candidates that it did not allow."""
         order = QueueOrder(self._node, candidates)
         retries: list[Workload] = []
-        is_within = self._rules.within_nominal and not any(
-            self._node.is_borrowing(pair) for pair in self._preemptor.needed
-        )
+        is_borrowing = any(self._node.is_borrowing(pair) for pair in self._preemptor.needed)
+        is_within = self._rules.within_nominal and not is_borrowing
         for queue in order.iterate():
-            if queue is self._node:
-                has_room = self._evict(order.take(queue), IN_QUEUE)
-            elif is_within:
-                has_room = self._evict(order.take(queue), RECLAIM)
+            if queue is self._node or is_within:
+                has_room = self._evict(order.take(queue), IN_QUEUE if queue is self._node else RECLAIM)
             else:
                 has_room = self._evict_fairly(queue, order, retries)
             if has_room:
@@ -440,57 +370,49 @@ class _FairSearch:
         return False, retries
 
     def _evict_fairly(self, queue: QuotaNode, order: QueueOrder, retries: list[Workload]) -> bool:
-        """Evict the first workload of a queue that the shares allow to evict; return whether there is room then."""
-        own, before = self._compute_shares(queue)
+        """Evict the first workload of a queue that the shares allow to evict; return True if there is room then."""
+        own, other = self._split(queue)
+        share, before = compute_share(own), compute_share(other)
         while order.has_candidate(queue):
             candidate = order.take(queue)
-            if self._is_allowed(own, before, self._share_without(queue, candidate)):
+            self._snapshot.remove_usage(queue.name, candidate.usage)
+            after = compute_share(other)
+            self._snapshot.add_usage(queue.name, candidate.usage)
+            if self._rules.strategies[0] == FINAL_SHARE:
+                is_allowed = compare_shares(share, after) <= 0
+            else:
+                is_allowed = self._rules.strategies[0] == INITIAL_SHARE and compare_shares(share, before) < 0
+            if is_allowed:
                 return self._evict(candidate, FAIR_SHARING)
             retries.append(candidate)
         return False
 
-    def run_second(self, retries: Iterable[Workload]) -> bool:
+    def _run_second(self, retries: Iterable[Workload]) -> bool:
         """Apply the second strategy to what the first did not allow, once for each queue."""
         order = QueueOrder(self._node, retries)
         for queue in order.iterate():
-            own, before = self._compute_shares(queue)
+            own, other = self._split(queue)
             candidate = order.take(queue)
-            if compare_shares(own, before) < 0 and self._evict(candidate, FAIR_SHARING):
+            if compare_shares(compute_share(own), compute_share(other)) < 0 and self._evict(candidate, FAIR_SHARING):
                 return True
             order.drop(queue)
         return False
 
-    def _is_allowed(self, own: Share, before: Share, after: Share) -> bool:
-        if self._rules.strategies[0] == FINAL_SHARE:
-            return compare_shares(own, after) <= 0
-        return self._rules.strategies[0] == INITIAL_SHARE and compare_shares(own, before) < 0
-
-    def _compute_shares(self, queue: QuotaNode) -> tuple[Share, Share]:
-        """The shares of both sides below the cohort that is above both."""
-        own, other = self._split(queue)
-        return compute_share(own), compute_share(other)
-
     def _split(self, queue: QuotaNode) -> tuple[QuotaNode, QuotaNode]:
+        """Return the nodes of both sides below the cohort that is above both."""
         above = [queue, *queue.list_ancestors()]
         ids = {id(node) for node in above}
         own = self._node
         while own.parent is not None and id(own.parent) not in ids:
             own = own.parent
-        other = next(node for node in above if node.parent is own.parent)
-        return own, other
-
-    def _share_without(self, queue: QuotaNode, workload: Workload) -> Share:
-        _, other = self._split(queue)
-        self._snapshot.remove_usage(queue.name, workload.usage)
-        share = compute_share(other)
-        self._snapshot.add_usage(queue.name, workload.usage)
-        return share
+        return own, next(node for node in above if node.parent is own.parent)
 
 
 def find_targets(
     preemptor: Preemptor, snapshot: Snapshot, rules: Rules, can_place: Placement = lambda: True
 ) -> list[Target]:
     """Return the workloads to evict, none if no allowed set of them makes enough room. The snapshot is unchanged."""
-    find = find_fair_targets if rules.is_fair else find_classical_targets
     with snapshot.keep_version((preemptor.queue,)):
-        return find(preemptor, snapshot, rules, can_place)
+        if rules.is_fair:
+            return _FairSearch(preemptor, snapshot, rules, can_place).find_targets()
+        return _ClassicalSearch(preemptor, snapshot, rules, can_place).find_targets()

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names
 from jobgen.api.project import ProjectPath, open_project, select_environments
-from jobgen.features.kueue.answers import Answer, Job, select_trees
-from jobgen.features.kueue.queue_jobs import QueuedJobs
+from jobgen.features.kueue.answers import Job
+from jobgen.features.kueue.job_workloads import QueuedJobs
 from jobgen.features.kueue.queues.formats import FORMATS
 from jobgen.features.kueue.queues.report import ALL, NONE, EnvironmentReport, collect_environment, decide_environment
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.suggest import did_you_mean
-from jobgen.pipeline.exported_state import report_missing_folder
+from jobgen.pipeline.environment_checker import report_missing_folder
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.config import load as load_config
 from jobgen.rendering.run import Run
@@ -99,15 +100,14 @@ def queue(
         message = f"there is no ClusterQueue{f' in {within}' if within else ''} among the files"
         raise UsageError(f"{message}; export the queues of the cluster to the folder that `cluster.state` names")
     _check_patterns((*jobs, *(each for each in running if each not in (ALL, NONE))), collected.values())
-    reports = tuple(
-        _select(
-            decide_environment(env, queued, lambda job: ALL in running or _matches(job, running), ", ".join(running)),
-            jobs,
-        )
-        for env, queued in collected.items()
-    )
+    is_running = partial(_matches, patterns=("*",) if ALL in running else running)
+    decided = (decide_environment(env, each, is_running, ", ".join(running)) for env, each in collected.items())
+    reports = tuple(_select(report, jobs) for report in decided)
     workloads = tuple(
-        _to_workload(report.environment, answer) for report in reports for answer in report.decision.answers
+        QueuedWorkload(report.environment, *each.job[:4], each.cluster_queue, each.decision, each.reason, change)
+        for report in reports
+        for each in report.decision.answers
+        for change in (each.obstacle.change if each.obstacle else "",)
     )
     return QueueResult(workloads, FORMATS.render(format, reports), tuple(findings), reports)
 
@@ -129,21 +129,6 @@ def _collect(config: ProjectConfig, environments: Sequence[str], findings: list[
     }
 
 
-def _to_workload(environment: str, answer: Answer) -> QueuedWorkload:
-    job, change = answer.job, answer.obstacle.change if answer.obstacle else ""
-    return QueuedWorkload(
-        environment,
-        job.kind,
-        job.namespace,
-        job.name,
-        job.queue,
-        answer.cluster_queue,
-        answer.decision,
-        answer.reason,
-        change,
-    )
-
-
 def _matches(job: Job, patterns: Sequence[str]) -> bool:
     names = (job.name, f"{job.namespace}/{job.name}", *job.aliases)
     return any(fnmatchcase(name, each) for each in patterns for name in names)
@@ -154,7 +139,11 @@ def _select(report: EnvironmentReport, jobs: Sequence[str]) -> EnvironmentReport
     if not jobs:
         return report
     answers = tuple(answer for answer in report.decision.answers if _matches(answer.job, jobs))
-    totals = tuple(select_trees(report.decision.totals, {answer.cluster_queue for answer in answers}))
+    queues = {answer.cluster_queue for answer in answers}
+    # The totals of their queues, and of all queues and cohorts that they share quota with.
+    totals = report.decision.totals
+    trees = {each.tree for each in totals if each.kind == "ClusterQueue" and each.name in queues}
+    totals = tuple(each for each in totals if each.tree in trees)
     return report._replace(decision=report.decision._replace(answers=answers, totals=totals))
 
 

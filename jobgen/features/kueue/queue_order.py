@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from jobgen.features.kueue.assignment import Assignment
-from jobgen.features.kueue.configuration import DEFAULT_GATES, Gates
+from jobgen.features.kueue.cluster_objects import DEFAULT_GATES, Gates
 from jobgen.features.kueue.preemption import Target
 from jobgen.features.kueue.quota import QuotaNode, Usage, compute_share
 from jobgen.features.kueue.snapshot import Snapshot
-from jobgen.features.kueue.workloads import PodSet, Workload
+from jobgen.features.kueue.workloads import Workload
 
 Measure = Callable[[Workload], float]
 """How much the LocalQueue of a workload has used, for admission fair sharing."""
@@ -28,18 +28,17 @@ Shape = tuple[Any, ...]
 
 def find_shape(workload: Workload) -> Shape:
     """Return the shape of a workload."""
-    return (workload.priority, *map(_describe_pods, workload.pod_sets))
+    shape: list[Any] = [workload.priority]
+    for each in workload.pod_sets:
+        spec = each.spec
+        placement = repr([spec.get(name) for name in _PLACEMENT]) if any(name in spec for name in _PLACEMENT) else ""
+        exact = frozenset(each.exact.items()) if each.exact else None
+        requests = frozenset(each.requests.items())
+        shape.append((each.name, each.count, each.min_count, requests, exact, each.topology, placement))
+    return tuple(shape)
 
 
 _PLACEMENT = ("nodeSelector", "affinity", "tolerations", "runtimeClassName", "priority", "topologySpreadConstraints")
-
-
-def _describe_pods(pod_set: PodSet) -> tuple[Any, ...]:
-    spec = pod_set.spec
-    placement = repr([spec.get(name) for name in _PLACEMENT]) if any(name in spec for name in _PLACEMENT) else ""
-    exact = frozenset(pod_set.exact.items()) if pod_set.exact else None
-    requests = frozenset(pod_set.requests.items())
-    return (pod_set.name, pod_set.count, pod_set.min_count, requests, exact, pod_set.topology, placement)
 
 
 class PendingQueue:
@@ -83,25 +82,20 @@ class PendingQueue:
 
     def peek(self) -> Workload | None:
         """Return the head, without removing it."""
-        best: tuple[Any, ...] | None = None
-        head: Workload | None = None
-        for workload in self._list_heads():
-            usage = self._measure(workload) if self._measure else 0.0
-            key = (usage, workload.key != self.preemptor, order_in_queue(workload))
-            if best is None or key < best:
-                best, head = key, workload
-        return head
-
-    def _list_heads(self) -> Iterator[Workload]:
-        """Yield what may be the head: the workload that preempts, and the first of each heap."""
-        if self.preemptor in self._members:
-            yield self._members[self.preemptor][0]
+        # The workload that preempts, and the first of each heap.
+        heads = [self._members[self.preemptor][0]] if self.preemptor in self._members else []
         for heap in self._heaps.values():
             # What was removed stays in its heap until it comes to the front.
             while heap and self._members.get(heap[0][2], (None, 0))[1] != heap[0][1]:
                 heapq.heappop(heap)
             if heap:
-                yield self._members[heap[0][2]][0]
+                heads.append(self._members[heap[0][2]][0])
+
+        def order(workload: Workload) -> tuple[Any, ...]:
+            usage = self._measure(workload) if self._measure else 0.0
+            return usage, workload.key != self.preemptor, order_in_queue(workload)
+
+        return min(heads, key=order, default=None)
 
     def pop(self) -> Workload | None:
         """Remove the head and return it."""
@@ -191,23 +185,20 @@ class FairOrder:
         self._cohorts: dict[int, list[QuotaNode]] = {}
         self._first: dict[int, _Measured | None] = {}
         for entry in entries:
-            self._insert(entry)
+            node = snapshot.nodes[entry.queue]
+            if node.parent is None:
+                self._alone.append(entry)
+                continue
+            self._roots[id(node.root)] = node.root
+            self._sorted.setdefault(id(node.parent), []).append((self._measure(node, entry), entry))
+            for cohort in node.list_ancestors():
+                self._sorted.setdefault(id(cohort), [])
+                if id(cohort) not in self._cohorts:
+                    self._cohorts[id(cohort)] = [child for child in cohort.children if not child.is_queue]
         for several in self._sorted.values():
             # The first is taken from the end.
             several.sort(key=lambda pair: pair[0])
             several.reverse()
-
-    def _insert(self, entry: Entry) -> None:
-        node = self._snapshot.nodes[entry.queue]
-        if node.parent is None:
-            self._alone.append(entry)
-            return
-        self._roots[id(node.root)] = node.root
-        self._sorted.setdefault(id(node.parent), []).append((self._measure(node, entry), entry))
-        for cohort in node.list_ancestors():
-            self._sorted.setdefault(id(cohort), [])
-            if id(cohort) not in self._cohorts:
-                self._cohorts[id(cohort)] = [child for child in cohort.children if not child.is_queue]
 
     def __iter__(self) -> Iterator[Entry]:
         """Yield entries; the caller adds the usage of each before it asks for the next."""
@@ -215,20 +206,20 @@ class FairOrder:
         for root in self._roots.values():
             cohorts = [each for each in root.list_below() if id(each) in self._cohorts]
             cohorts.reverse()
-            while (best := self._find_best(root, cohorts)) is not None:
+            while True:
+                # The cohorts to compare again, from below.
+                for cohort in cohorts:
+                    if cohort is not root:
+                        self._find_first(cohort)
+                best = self._run(root)
+                if best is None:
+                    break
                 _, entry = best
                 cohorts = list(self._snapshot.nodes[entry.queue].list_ancestors())
                 self._sorted[id(cohorts[0])].pop()
                 for cohort in cohorts:
                     self._first.pop(id(cohort), None)
                 yield entry
-
-    def _find_best(self, root: QuotaNode, changed: Sequence[QuotaNode]) -> _Measured | None:
-        """Return the entry of a tree that comes first; `changed` are the cohorts to compare again, from below."""
-        for cohort in changed:
-            if cohort is not root:
-                self._find_first(cohort)
-        return self._run(root)
 
     def _run(self, cohort: QuotaNode) -> _Measured | None:
         """Return the entry of a cohort that comes first, as it compares to the others of the cohort."""
@@ -257,9 +248,7 @@ class FairOrder:
         return (
             not (self._gates.prefers_preemptors and entry.is_preemptor),
             self._gates.prefers_non_borrowing and share.borrows_any(entry.usage),
-            # Infinite shares come last, and compare by their ratio.
-            share.is_infinite,
-            share.ratio if share.is_infinite else share.precise,
+            share.order,
             -entry.workload.priority if self._gates.sorts_by_priority else 0,
             entry.workload.timestamp,
         )

@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.cluster.state import Name, name_object, replace_exported
 from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.answers import Job
-from jobgen.features.kueue.cluster_objects import DECIDING_KINDS, ClusterObjects, group_objects
-from jobgen.features.kueue.configuration import parse_configuration
-from jobgen.features.kueue.job_workloads import PRIORITY_LABEL
+from jobgen.features.kueue.cluster_objects import DECIDING_KINDS, ClusterObjects, group_objects, parse_configuration
+from jobgen.features.kueue.job_workloads import PRIORITY_LABEL, JobReader, remove_placements
 from jobgen.features.kueue.obstacles import Obstacle
 from jobgen.features.kueue.pod_sets import list_pod_sets
-from jobgen.features.kueue.queue_jobs import JobReader, remove_placements
 from jobgen.features.kueue.quota import FlavorResource, QuotaNode, get_parent, list_cycles
 from jobgen.features.kueue.requests import Transformation
 from jobgen.features.kueue.snapshot import Snapshot
-from jobgen.features.kueue.workloads import PodSet
 from jobgen.k8s.kueue import DOMAIN, QUEUE_LABEL
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, locatable, untraced, value_of
@@ -28,11 +25,6 @@ from jobgen.model.path import Step, find_path
 from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import did_you_mean, find_key
 from jobgen.spec.overlay import Cluster
-
-CHECKED_KINDS = ("ClusterQueue", "Cohort", "ResourceFlavor")
-"""Kinds of exported objects that are checked."""
-
-_PLACING_FIELDS = ("affinity", "nodeSelector", "runtimeClassName", "tolerations")
 
 
 class QueueState:
@@ -96,7 +88,8 @@ class QueueState:
 
     def list_exported(self) -> list[Mapping[str, Node]]:
         """Return the queues, cohorts and flavors that are not objects of the repository."""
-        return [obj for name, obj in self.objects.items() if name[0] in CHECKED_KINDS and self.is_exported(obj)]
+        checked = ("ClusterQueue", "Cohort", "ResourceFlavor")
+        return [obj for name, obj in self.objects.items() if name[0] in checked and self.is_exported(obj)]
 
     def is_exported(self, obj: Mapping[str, Node]) -> bool:
         """Return whether an object is one of the exported state."""
@@ -128,10 +121,15 @@ class QueueState:
             return job.obstacle if is_unmanaged or job.obstacle.code in ("queue", "priority") else None
         kept = remove_placements(job) if self.context.ignores_topology else job
         workload = kept.workloads[0]
-        key = workload.namespace, workload.queue, tuple(map(_describe_pod_set, workload.pod_sets))
-        if key not in self._obstacles:
-            self._obstacles[key] = self.context.find_obstacle(workload)
-        return self._obstacles[key]
+        key: list[Any] = [workload.namespace, workload.queue]
+        for each in workload.pod_sets:
+            placing = [each.spec.get(name) for name in ("affinity", "nodeSelector", "runtimeClassName", "tolerations")]
+            requests = tuple(sorted(each.requests.items()))
+            key += each.name, each.count, each.min_count, requests, each.topology, repr((placing, each.exact))
+        shape = tuple(key)
+        if shape not in self._obstacles:
+            self._obstacles[shape] = self.context.find_obstacle(workload)
+        return self._obstacles[shape]
 
     def _knows_queue(self, job: Job, obj: Mapping[str, Any]) -> bool:
         """Return True if files can tell if the queue of a job exists.
@@ -145,80 +143,57 @@ class QueueState:
         return bool(known) and (has_namespace or all(name != job.queue for _, name in known))
 
 
-def _describe_pod_set(pod_set: PodSet) -> object:
-    placing = [pod_set.spec.get(field) for field in _PLACING_FIELDS]
-    requests = tuple(sorted(pod_set.requests.items()))
-    return pod_set.name, pod_set.count, pod_set.min_count, requests, pod_set.topology, repr((placing, pod_set.exact))
-
-
-_MAX_NAMED = 3
-
-
-class Unreachable(NamedTuple):
-    """Quota that is of no use: the node to change, and why."""
-
-    node: Node
-    message: str
-
-
-def find_unreachable(obj: Mapping[str, Node], queues: QueueState) -> Iterator[Unreachable]:
-    """Find the quota of a ClusterQueue or Cohort that no workload can use."""
+def find_unreachable(obj: Mapping[str, Node], queues: QueueState) -> Iterator[tuple[Node, str]]:
+    """Find the quota of a ClusterQueue or Cohort that no workload can use: the node to change, and why."""
     name = as_text(as_mapping(obj.get("metadata")).get("name"))
-    if as_text(obj.get("kind")) == "Cohort":
-        cohort = queues.quotas.cohorts.get(name)
-        # In a cycle nothing is admitted at all, which another rule reports.
-        if cohort is not None and queues.context.queues and name not in queues.quotas.cyclic:
-            yield from _find_unlisted(obj, cohort)
+    if as_text(obj.get("kind")) != "Cohort":
+        missing = list(_find_missing_flavors(obj, queues))
+        yield from missing
+        queue = queues.quotas.nodes.get(name)
+        if queue is not None and not missing:
+            yield from _find_unused(obj, queue, queues)
         return
-    missing = list(_find_missing_flavors(obj, queues))
-    yield from missing
-    queue = queues.quotas.nodes.get(name)
-    if queue is not None and not missing:
-        yield from _find_unused(obj, queue, queues)
-
-
-def _find_missing_flavors(obj: Mapping[str, Node], queues: QueueState) -> Iterator[Unreachable]:
-    """Find flavors that do not exist, if some are known: Kueue keeps the queue inactive."""
-    known = [key[2] for key in queues.objects if key[0] == "ResourceFlavor"]
-    for flavor in _iter_flavors(obj) if known else ():
-        name = as_text(flavor.get("name"))
-        if name and name not in known:
-            message = f"there is no ResourceFlavor `{name}`, so the queue is inactive and admits nothing"
-            yield Unreachable(flavor["name"], message + (did_you_mean(name, known) or "; add the flavor"))
-
-
-def _find_unlisted(obj: Mapping[str, Node], cohort: QuotaNode) -> Iterator[Unreachable]:
-    """Find quota of a cohort for a flavor and resource that no queue of its tree lists."""
+    cohort = queues.quotas.cohorts.get(name)
+    # In a cycle nothing is admitted at all, which another rule reports.
+    if cohort is None or not queues.context.queues or name in queues.quotas.cyclic:
+        return
     listed = {pair for queue in cohort.root.list_queues() for pair in queue.quotas}
     unlisted = {pair for pair, quota in cohort.quotas.items() if quota.nominal and pair not in listed}
     for pair, node in iter_quotas(obj):
         if pair in unlisted:
             unlisted.remove(pair)
             message = f"no ClusterQueue below or beside the cohort lists `{pair.resource}` in flavor `{pair.flavor}`"
-            yield Unreachable(node, f"{message}, so the quota is never used; list it in a queue, or remove it here")
+            yield node, f"{message}, so the quota is never used; list it in a queue, or remove it here"
 
 
-def _find_unused(obj: Mapping[str, Node], queue: QuotaNode, queues: QueueState) -> Iterator[Unreachable]:
+def _find_missing_flavors(obj: Mapping[str, Node], queues: QueueState) -> Iterator[tuple[Node, str]]:
+    """Find flavors that do not exist, if some are known: Kueue keeps the queue inactive."""
+    known = [key[2] for key in queues.objects if key[0] == "ResourceFlavor"]
+    for flavor in _iter_flavors(obj) if known else ():
+        name = as_text(flavor.get("name"))
+        if name and name not in known:
+            message = f"there is no ResourceFlavor `{name}`, so the queue is inactive and admits nothing"
+            yield flavor["name"], message + (did_you_mean(name, known) or "; add the flavor")
+
+
+def _find_unused(obj: Mapping[str, Node], queue: QuotaNode, queues: QueueState) -> Iterator[tuple[Node, str]]:
     """Find quota of a queue that gets no workloads, as far as no other queue can borrow it."""
     used = queues.used_queues
     if not used or queue.name in used:
         return
     others = [each for each in queue.root.list_queues() if each.name in used]
-    kept = [(pair, node) for pair, node in iter_quotas(obj) if not _is_lent(queue, pair, others)]
-    found = [(pair, node) for pair, node in kept if queue.find_quota(pair).nominal]
-    if not found:
-        return
-    shown = ", ".join(f"`{pair.resource}` in `{pair.flavor}`" for pair, _ in found[:_MAX_NAMED])
-    more = f" and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
-    message = f"no LocalQueue refers to ClusterQueue `{queue.name}`, and no other queue can borrow its quota of {shown}"
-    yield Unreachable(found[0][1], f"{message}{more}; add a LocalQueue, or lend it to a queue that is used")
 
+    def is_lent(pair: FlavorResource) -> bool:
+        return queue.find_quota(pair).lending_limit != 0 and any(
+            pair in other.quotas and other.find_quota(pair).borrowing_limit != 0 for other in others
+        )
 
-def _is_lent(queue: QuotaNode, pair: FlavorResource, others: list[QuotaNode]) -> bool:
-    """Return True if one of the other queues lists a flavor and resource, and may borrow it."""
-    return queue.find_quota(pair).lending_limit != 0 and any(
-        pair in other.quotas and other.find_quota(pair).borrowing_limit != 0 for other in others
-    )
+    kept = [(pair, node) for pair, node in iter_quotas(obj) if queue.find_quota(pair).nominal and not is_lent(pair)]
+    if kept:
+        shown = ", ".join(f"`{pair.resource}` in `{pair.flavor}`" for pair, _ in kept[:3])
+        more = f" and {len(kept) - 3} more" if len(kept) > 3 else ""
+        unused = f"no LocalQueue refers to ClusterQueue `{queue.name}`, and no other queue can borrow its quota of"
+        yield kept[0][1], f"{unused} {shown}{more}; add a LocalQueue, or lend it to a queue that is used"
 
 
 def _iter_flavors(obj: Mapping[str, Node]) -> Iterator[Mapping[str, Node]]:
@@ -233,32 +208,31 @@ def iter_quotas(obj: Mapping[str, Node]) -> Iterator[tuple[FlavorResource, Node]
             yield FlavorResource(as_text(flavor.get("name")), as_text(each.get("name"))), each.get("nominalQuota")
 
 
-_COUNTS = ("replicas", "parallelism", "size", "numNodes")
-"""Fields that say how many pods a template has."""
-
-_PODS = "pods"
-
-
-class ObstacleNode(NamedTuple):
-    """The node to change first, and others with what they are."""
-
-    node: Node
-    related: tuple[tuple[Node, str], ...] = ()
+Related = tuple[tuple[Node, str], ...]
+"""Other nodes, and what each of them is."""
 
 
 def find_obstacle_node(
     obj: Mapping[str, Node], plain: Mapping[str, Any], obstacle: Obstacle, transformations: Sequence[Transformation]
-) -> ObstacleNode:
-    """Find where a job is to be changed; `plain` is the same object without locations."""
-    path = _find_template(plain, obstacle.pod_set)
+) -> tuple[Node, Related]:
+    """Find where a job is to be changed first, and related nodes; `plain` is the same object without locations."""
+    # Kueue may not use the template as it is written; then there is no path.
+    templates = [each["template"] for each in list_pod_sets(plain) or () if each["name"] == obstacle.pod_set]
+    path = find_path(templates[0], plain) if templates else ()
     template = as_mapping(_follow(obj, path)) if path else {}
-    label = find_queue_node(obj)
+    # The queue label; the name of the job if it gets its queue by default.
+    metadata = as_mapping(obj.get("metadata"))
+    label = as_mapping(metadata.get("labels")).get(QUEUE_LABEL)
+    label = label if as_text(label) else metadata.get("name", metadata.get("generateName"))
     if obstacle.code in ("quota", "resource"):
-        return _find_request(template or obj, obj, path, obstacle, transformations) or ObstacleNode(label)
+        return _find_request(template or obj, obj, path, obstacle, transformations) or (label, ())
     spec = as_mapping(template.get("spec"))
     found: Node = None
     if obstacle.code == "priority":
-        return ObstacleNode(_find_priority_class(obj) or label)
+        # In the order in which Kueue looks for a class.
+        fields = ("priorityClass", "priorityClassName")
+        classes = (each for field in fields for each in _list_values(obj.get("spec"), field))
+        return get_path(obj, "metadata", "labels", PRIORITY_LABEL) or next(classes, None) or label, ()
     if obstacle.code == "selector":
         affinity = as_mapping(as_mapping(spec.get("affinity")).get("nodeAffinity"))
         found = next(iter(as_mapping(spec.get("nodeSelector")).values()), affinity or None)
@@ -267,21 +241,7 @@ def find_obstacle_node(
     elif obstacle.code == "topology":
         annotations = as_mapping(as_mapping(template.get("metadata")).get("annotations"))
         found = next((value for key, value in annotations.items() if key.startswith(f"{DOMAIN}podset-")), None)
-    return ObstacleNode(label if found is None else locatable(found, spec.get("tolerations"), label))
-
-
-def find_queue_node(obj: Mapping[str, Node]) -> Node:
-    """Return the queue label of a job; its name if it gets its queue by default."""
-    metadata = as_mapping(obj.get("metadata"))
-    label = as_mapping(metadata.get("labels")).get(QUEUE_LABEL)
-    return label if as_text(label) else metadata.get("name", metadata.get("generateName"))
-
-
-def _find_priority_class(obj: Mapping[str, Node]) -> Node:
-    """Return the first name of a priority class in a job, in the order in which Kueue looks for it."""
-    label = as_mapping(as_mapping(obj.get("metadata")).get("labels")).get(PRIORITY_LABEL)
-    fields = ("priorityClass", "priorityClassName")
-    return label or next((found for field in fields for found in _list_values(obj.get("spec"), field)), None)
+    return label if found is None else locatable(found, spec.get("tolerations"), label), ()
 
 
 def _list_values(tree: Node, field: str) -> Iterator[Node]:
@@ -293,14 +253,6 @@ def _list_values(tree: Node, field: str) -> Iterator[Node]:
         children = list(tree.values())
     for child in children:
         yield from _list_values(child, field)
-
-
-def _find_template(plain: Mapping[str, Any], name: str) -> tuple[Step, ...]:
-    """Return the path to the pod template of a pod set; empty if Kueue does not use the template as it is written."""
-    for each in list_pod_sets(plain) or ():
-        if each["name"] == name:
-            return find_path(each["template"], plain)
-    return ()
 
 
 def _follow(tree: Any, path: Sequence[Step]) -> Any:
@@ -315,18 +267,17 @@ def _find_request(
     path: Sequence[Step],
     obstacle: Obstacle,
     transformations: Sequence[Transformation],
-) -> ObstacleNode | None:
+) -> tuple[Node, Related] | None:
     """Find the largest request of a resource, or of those that Kueue charges as this one."""
     count = _find_count(obj, path)
-    if obstacle.resource == _PODS:
-        return ObstacleNode(count) if count is not None else None
+    if obstacle.resource == "pods":
+        return None if count is None else (count, ())
     sources = [each.source for each in transformations if obstacle.resource in each.outputs]
     for resource in (obstacle.resource, *sources):
         found = list(_list_requests(template, resource))
         if found:
             _, node = max(found, key=lambda pair: pair[0])
-            related = () if count is None else ((count, f"the number of pods of `{obstacle.pod_set}`"),)
-            return ObstacleNode(node, related)
+            return node, () if count is None else ((count, f"the number of pods of `{obstacle.pod_set}`"),)
     return None
 
 
@@ -349,14 +300,14 @@ def _find_count(obj: Mapping[str, Node], path: Sequence[Step]) -> Node:
     """Return the number of pods of a template: in the nearest mapping around it that has one."""
     for end in range(len(path) - 1, 0, -1):
         around = _follow(obj, path[:end])
-        for name in _COUNTS if isinstance(around, dict) else ():
+        for name in ("replicas", "parallelism", "size", "numNodes") if isinstance(around, dict) else ():
             if type(value_of(around.get(name))) is int:
                 return around[name]  # type: ignore[no-any-return]
     # A TrainJob, whose templates are those of its runtime.
     return get_path(obj, "spec", "trainer", "numNodes")
 
 
-def find_cause(obstacle: Obstacle, queue: Mapping[str, Node], queues: QueueState) -> tuple[tuple[Node, str], ...]:
+def find_cause(obstacle: Obstacle, queue: Mapping[str, Node], queues: QueueState) -> Related:
     """Return what of the queue or flavor stands in the way, for a related location."""
     name = as_text(get_path(queue, "metadata", "name"))
     if obstacle.code == "quota":

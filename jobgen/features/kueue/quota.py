@@ -38,9 +38,6 @@ def to_multiples(quantity: Quantity, power: int) -> int:
     return int(quantity.amount * 10**shift) if shift >= 0 else int(-(-quantity.amount // 10**-shift))
 
 
-_BINARY = ("memory", "ephemeral-storage")
-
-
 def show_amount(resource: str, amount: int) -> str:
     """Return an amount as Kueue prints it."""
     return "<unlimited>" if amount >= UNLIMITED else show_number(resource, amount)
@@ -48,7 +45,7 @@ def show_amount(resource: str, amount: int) -> str:
 
 def show_number(resource: str, amount: int) -> str:
     """Return an amount as Kubernetes prints it: memory in the greatest binary unit without a rest."""
-    is_binary = resource in _BINARY or resource.startswith("hugepages-")
+    is_binary = resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
     return str(Quantity(amount, -3 if resource == CPU else 0, is_binary))
 
 
@@ -126,20 +123,8 @@ class Tree:
 class QuotaNode:
     """A ClusterQueue or cohort in the tree, with its current usage."""
 
-    __slots__ = (
-        "_lendable",
-        "children",
-        "height",
-        "is_queue",
-        "local",
-        "name",
-        "parent",
-        "potentials",
-        "quotas",
-        "subtree",
-        "tree",
-        "usage",
-        "weight",
+    __slots__ = tuple(
+        """_lendable children height is_queue local name parent potentials quotas subtree tree usage weight""".split()
     )
 
     def __init__(
@@ -149,7 +134,6 @@ class QuotaNode:
         self.quotas = dict(quotas)
         self.is_queue = is_queue
         self.weight = weight
-        """The weight for fair sharing."""
         self.parent: QuotaNode | None = None
         self.tree = Tree()
         self.children: list[QuotaNode] = []
@@ -170,21 +154,17 @@ class QuotaNode:
         # A node stands before all nodes below it. A loop has no limit of depth, recursion has.
         for node in reversed(list(self.list_below())):
             node.tree = self.tree
-            node.sum_own_quota()
-
-    def sum_own_quota(self) -> None:
-        """Sum the quota of the node and of its children, whose sums are known."""
-        if not self.is_queue:
-            self.height = max((child.height + 1 for child in self.children), default=0)
-        self.subtree = {pair: quota.nominal for pair, quota in self.quotas.items()}
-        for child in self.children:
-            for pair, amount in child.subtree.items():
-                self.subtree[pair] = add(self.subtree.get(pair, 0), subtract(amount, child.local_quota(pair)))
-        self.local = {
-            pair: max(0, subtract(self.subtree_quota(pair), quota.lending_limit))
-            for pair, quota in self.quotas.items()
-            if quota.lending_limit is not None
-        }
+            if not node.is_queue:
+                node.height = max((child.height + 1 for child in node.children), default=0)
+            node.subtree = {pair: quota.nominal for pair, quota in node.quotas.items()}
+            for child in node.children:
+                for pair, amount in child.subtree.items():
+                    node.subtree[pair] = add(node.subtree.get(pair, 0), subtract(amount, child.local_quota(pair)))
+            node.local = {
+                pair: max(0, subtract(node.subtree_quota(pair), quota.lending_limit))
+                for pair, quota in node.quotas.items()
+                if quota.lending_limit is not None
+            }
 
     def list_ancestors(self) -> Iterator[QuotaNode]:
         """Yield the cohorts above, the nearest first."""
@@ -241,18 +221,14 @@ class QuotaNode:
             node = node.parent
         found = subtract(node.subtree.get(pair, 0), node.usage.get(pair, 0))
         for node in reversed(below):
-            found = node.limit_available(pair, found)
+            limit = node.find_quota(pair).borrowing_limit
+            if limit is not None:
+                local = node.local_quota(pair)
+                shared = subtract(node.subtree_quota(pair), local)
+                used_shared = max(0, subtract(node.usage.get(pair, 0), local))
+                found = min(found, add(subtract(shared, used_shared), limit))
+            found = add(node.local_available(pair), found)
         return found
-
-    def limit_available(self, pair: FlavorResource, from_parent: int) -> int:
-        """Return how much more the node can use, if this much is available above it."""
-        limit = self.find_quota(pair).borrowing_limit
-        if limit is not None:
-            local = self.local_quota(pair)
-            shared = subtract(self.subtree_quota(pair), local)
-            used_shared = max(0, subtract(self.usage.get(pair, 0), local))
-            from_parent = min(from_parent, add(subtract(shared, used_shared), limit))
-        return add(self.local_available(pair), from_parent)
 
     def potential(self, pair: FlavorResource) -> int:
         """Return how much the node could use if the tree were empty."""
@@ -358,16 +334,16 @@ class Share(NamedTuple):
     """What the node borrows."""
 
     @property
-    def is_infinite(self) -> bool:
-        """Whether the node borrows although its weight is 0."""
-        return self.weight == 0 and self.ratio != 0
-
-    @property
     def precise(self) -> float:
-        """The ratio by weight."""
+        """The ratio by weight; infinite if the node borrows although its weight is 0."""
         if self.ratio == 0:
             return 0.0
         return inf if self.weight == 0 else self.ratio / self.weight
+
+    @property
+    def order(self) -> tuple[float, float]:
+        """The key that orders shares. Infinite ones come last, by their ratio."""
+        return self.precise, self.ratio if self.precise == inf else 0.0
 
     def borrows_any(self, requested: Mapping[FlavorResource, int]) -> bool:
         """Return whether the node borrows something that is requested."""
@@ -376,9 +352,7 @@ class Share(NamedTuple):
 
 def compare_shares(one: Share, other: Share) -> int:
     """Return -1, 0 or 1 as the first share is less than, equal to or greater than the second."""
-    if one.is_infinite != other.is_infinite:
-        return 1 if one.is_infinite else -1
-    left, right = (one.ratio, other.ratio) if one.is_infinite else (one.precise, other.precise)
+    left, right = one.order, other.order
     return (left > right) - (left < right)
 
 
@@ -426,12 +400,10 @@ def build_tree(
         if name and name not in found:
             found[name] = QuotaNode(name, {}, is_queue=False)
     cycles = find_cycles(parents)
-    for name, parent in parents.items():
-        if parent and name not in cycles:
-            _connect(found[name], found[parent])
-    for node, parent in pairs:
-        if parent:
-            _connect(node, found[parent])
+    for node, above in [*((found[name], each) for name, each in parents.items() if name not in cycles), *pairs]:
+        if above:
+            node.parent = found[above]
+            node.parent.children.append(node)
     for node in [*found.values(), *(node for node, _ in pairs)]:
         if node.parent is None:
             node.sum_quota()
@@ -469,11 +441,6 @@ def list_cycles(parents: Mapping[str, str]) -> list[tuple[str, ...]]:
             first = cycle.index(min(cycle))
             found.append((*cycle[first:], *cycle[:first]))
     return found
-
-
-def _connect(node: QuotaNode, parent: QuotaNode) -> None:
-    node.parent = parent
-    parent.children.append(node)
 
 
 _PARENTS = {"Cohort": ("parentName", "parent"), "ClusterQueue": ("cohortName", "cohort")}

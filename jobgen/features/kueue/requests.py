@@ -9,15 +9,13 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from jobgen.features.kueue.objects import as_list, as_mapping, name_of
+from jobgen.features.kueue.objects import as_list, as_mapping, find_namespace, name_of
 from jobgen.features.kueue.quota import UNLIMITED, add, to_amount, to_multiples
 from jobgen.model.quantity import parse_quantity
 
 Amounts = dict[str, int]
-"""Amounts by resource."""
 
 _NANO = 10**9
-_POD_LEVEL = frozenset(("cpu", "memory"))
 
 
 class Transformation(NamedTuple):
@@ -52,30 +50,25 @@ NO_SETTINGS = ResourceSettings()
 
 def parse_settings(config: Mapping[str, Any]) -> ResourceSettings:
     """Parse `excludeResourcePrefixes`, `transformations` and `deviceClassMappings`."""
-    return ResourceSettings(
-        tuple(map(str, as_list(config.get("excludeResourcePrefixes")))),
-        tuple(_parse_transformation(each) for each in map(as_mapping, as_list(config.get("transformations")))),
-        _parse_devices(config.get("deviceClassMappings")),
+    transformations = tuple(
+        Transformation(
+            str(raw.get("input", "")),
+            str(raw.get("strategy") or "Retain"),
+            {str(name): to_nanos(factor) for name, factor in as_mapping(raw.get("outputs")).items()},
+            str(raw.get("multiplyBy") or ""),
+        )
+        for raw in map(as_mapping, as_list(config.get("transformations")))
     )
-
-
-def _parse_devices(raw: Any) -> DeviceMappings:
-    """Parse `deviceClassMappings`. Of several resources of a device class, the first counts."""
     resources: dict[str, str] = {}
     measured = set()
-    for mapping in map(as_mapping, as_list(raw)):
+    for mapping in map(as_mapping, as_list(config.get("deviceClassMappings"))):
         for name in map(str, as_list(mapping.get("deviceClassNames"))):
+            # Of several resources of a device class, the first counts.
             resources.setdefault(name, str(mapping.get("name", "")))
             if mapping.get("sources"):
                 measured.add(name)
-    return DeviceMappings(resources, frozenset(measured))
-
-
-def _parse_transformation(raw: Mapping[str, Any]) -> Transformation:
-    outputs = {str(name): to_nanos(factor) for name, factor in as_mapping(raw.get("outputs")).items()}
-    return Transformation(
-        str(raw.get("input", "")), str(raw.get("strategy") or "Retain"), outputs, str(raw.get("multiplyBy") or "")
-    )
+    prefixes = tuple(map(str, as_list(config.get("excludeResourcePrefixes"))))
+    return ResourceSettings(prefixes, transformations, DeviceMappings(resources, frozenset(measured)))
 
 
 def to_nanos(quantity: Any) -> int:
@@ -117,7 +110,7 @@ def sum_pod_requests(spec: Mapping[str, Any]) -> Exact:
     _keep_largest(total, largest)
     for name, amount in _read_requests(spec).items():
         # Requests of the whole pod replace those of its containers. Pods cannot request other resources as a whole.
-        if name in _POD_LEVEL or name.startswith("hugepages-"):
+        if name in ("cpu", "memory") or name.startswith("hugepages-"):
             total[name] = amount
     _add_all(total, {str(name): to_nanos(value) for name, value in as_mapping(spec.get("overhead")).items()})
     return total
@@ -139,12 +132,15 @@ def _keep_largest(total: Exact, other: Mapping[str, int]) -> None:
 
 
 def charge_pod(requests: Exact, settings: ResourceSettings = NO_SETTINGS) -> Amounts:
-    """Convert the requests of a pod to the amounts that Kueue charges for it."""
+    """Convert the requests of a pod to the amounts that Kueue charges for it, rounded up."""
     kept = {
         name: amount for name, amount in requests.items() if not name.startswith(settings.excluded_prefixes or ("\0",))
     }
-    transformed = _transform(kept, settings.transformations)
-    return {name: _round_up(name, amount) for name, amount in transformed.items()}
+    amounts: Amounts = {}
+    for name, nanos in _transform(kept, settings.transformations).items():
+        unit = _NANO // 1000 if name == "cpu" else _NANO
+        amounts[name] = min(max(-(-nanos // unit), 0), UNLIMITED)
+    return amounts
 
 
 def _transform(requests: Exact, transformations: Iterable[Transformation]) -> Mapping[str, int | Fraction]:
@@ -169,11 +165,6 @@ def _transform(requests: Exact, transformations: Iterable[Transformation]) -> Ma
     return retained
 
 
-def _round_up(resource: str, nanos: int | Fraction) -> int:
-    unit = _NANO // 1000 if resource == "cpu" else _NANO
-    return min(max(-(-nanos // unit), 0), UNLIMITED)
-
-
 def multiply(amounts: Mapping[str, int], count: int) -> Amounts:
     """Multiply amounts by a number of pods."""
     return {name: min(amount * count, UNLIMITED) for name, amount in amounts.items()}
@@ -192,23 +183,19 @@ def sum_amounts(one: Mapping[str, int], other: Mapping[str, int]) -> Amounts:
 CONTAINER: Final = "Container"
 POD: Final = "Pod"
 
-Quantities = Mapping[str, Any]
-"""Quantities by resource, as they are written."""
-
 
 class Bounds(NamedTuple):
     """What all LimitRanges of a namespace say about containers, or about pods."""
 
-    greatest: Quantities = MappingProxyType({})
-    least: Quantities = MappingProxyType({})
-    limits: Quantities = MappingProxyType({})
+    greatest: Mapping[str, Any] = MappingProxyType({})
+    least: Mapping[str, Any] = MappingProxyType({})
+    limits: Mapping[str, Any] = MappingProxyType({})
     """The limits of containers that have none."""
-    requests: Quantities = MappingProxyType({})
+    requests: Mapping[str, Any] = MappingProxyType({})
     """The requests of containers that have none."""
 
 
 Summary = Mapping[str, Bounds]
-"""Bounds by type."""
 
 
 def summarize(limit_ranges: Iterable[Mapping[str, Any]]) -> Summary:
@@ -271,10 +258,11 @@ def find_invalid_requests(pod_sets: Sequence[Any], summary: Summary) -> str:
 def list_above_limits(pod_sets: Sequence[Any]) -> Iterator[InvalidValue]:
     """List the containers and pods whose requests exceed their limits."""
     for path, spec in _list_specs(pod_sets):
-        for field in ("initContainers", "containers"):
-            for index, container in enumerate(map(as_mapping, as_list(spec.get(field)))):
-                yield from _compare(f"{path}.{field}[{index}]", container)
-        yield from _compare(f"{path}.resources", spec)
+        for where, holder in (*_list_containers(path, spec), (f"{path}.resources", spec)):
+            resources = as_mapping(holder.get("resources"))
+            requests, limits = (read_amounts(as_mapping(resources.get(name))) for name in ("requests", "limits"))
+            if names := _find_greater_amounts(requests, limits):
+                yield InvalidValue(where, "requests must not exceed its limits", names)
 
 
 def _list_specs(pod_sets: Sequence[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -282,11 +270,10 @@ def _list_specs(pod_sets: Sequence[Any]) -> Iterator[tuple[str, Mapping[str, Any
         yield f"spec.podSets[{index}].template.spec", as_mapping(as_mapping(pod_set.get("template")).get("spec"))
 
 
-def _compare(path: str, holder: Mapping[str, Any]) -> Iterator[InvalidValue]:
-    resources = as_mapping(holder.get("resources"))
-    requests, limits = (read_amounts(as_mapping(resources.get(name))) for name in ("requests", "limits"))
-    if names := _find_greater_amounts(requests, limits):
-        yield InvalidValue(path, "requests must not exceed its limits", names)
+def _list_containers(path: str, spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for field in ("initContainers", "containers"):
+        for index, container in enumerate(map(as_mapping, as_list(spec.get(field)))):
+            yield f"{path}.{field}[{index}]", container
 
 
 def _find_greater_amounts(one: Mapping[str, int], other: Mapping[str, int]) -> list[str]:
@@ -296,13 +283,11 @@ def _find_greater_amounts(one: Mapping[str, int], other: Mapping[str, int]) -> l
 def list_outside_bounds(pod_sets: Sequence[Any], summary: Summary) -> Iterator[InvalidValue]:
     """List the containers and pods that are outside of the bounds of LimitRanges."""
     for path, spec in _list_specs(pod_sets):
-        for field in ("initContainers", "containers") if CONTAINER in summary else ():
-            for index, container in enumerate(map(as_mapping, as_list(spec.get(field)))):
-                resources = as_mapping(container.get("resources"))
-                requests, limits = (as_mapping(resources.get(name)) for name in ("requests", "limits"))
-                most, least = _merge(requests, limits, max), _merge(requests, limits, min)
-                amounts = (read_amounts(most), read_amounts(least))
-                yield from _find_outside(f"{path}.{field}[{index}]", *amounts, summary[CONTAINER])
+        for where, container in _list_containers(path, spec) if CONTAINER in summary else ():
+            resources = as_mapping(container.get("resources"))
+            requests, limits = (as_mapping(resources.get(name)) for name in ("requests", "limits"))
+            most, least = _merge(requests, limits, max), _merge(requests, limits, min)
+            yield from _find_outside(where, read_amounts(most), read_amounts(least), summary[CONTAINER])
         if POD in summary:
             total = charge_pod(sum_pod_requests(spec))
             yield from _find_outside(path, total, total, summary[POD])
@@ -317,37 +302,30 @@ def _find_outside(
         yield InvalidValue(path, "requests must not be below the limitRange min", names)
 
 
-Overheads = Mapping[str, Mapping[str, Any]]
-"""The overhead of the pods of each RuntimeClass."""
-
-
 def read_overhead(runtime_class: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     """Return the name of a RuntimeClass and the overhead of its pods."""
     return name_of(runtime_class), as_mapping(as_mapping(runtime_class.get("overhead")).get("podFixed"))
 
 
-def adjust_pod_sets(pod_sets: Any, overheads: Overheads, summary: Summary) -> list[dict[str, Any]]:
-    """Return pod sets with adjusted pods."""
+def adjust_pod_sets(
+    pod_sets: Any, overheads: Mapping[str, Mapping[str, Any]], summary: Summary
+) -> list[dict[str, Any]]:
+    """Return pod sets whose pods have overhead, by their RuntimeClass, defaults, and limits as requests."""
     found = []
     for pod_set in map(as_mapping, as_list(pod_sets)):
         template = as_mapping(pod_set.get("template"))
-        spec = adjust_pod(as_mapping(template.get("spec")), overheads, summary)
-        found.append({**pod_set, "template": {**template, "spec": spec}})
+        spec = as_mapping(template.get("spec"))
+        changed: dict[str, Any] = {}
+        if not as_mapping(spec.get("overhead")) and (overhead := overheads.get(str(spec.get("runtimeClassName")))):
+            changed["overhead"] = overhead
+        bounds = summary.get(CONTAINER, Bounds())
+        for field in ("initContainers", "containers"):
+            if isinstance(containers := spec.get(field), list):
+                changed[field] = [_adjust_resources(as_mapping(each), bounds) for each in containers]
+        if isinstance(spec.get("resources"), dict):
+            changed["resources"] = _adjust_resources(spec, summary.get(POD, Bounds()))["resources"]
+        found.append({**pod_set, "template": {**template, "spec": {**spec, **changed}}})
     return found
-
-
-def adjust_pod(spec: Mapping[str, Any], overheads: Overheads, summary: Summary) -> Mapping[str, Any]:
-    """Return a pod spec with overhead, defaults, and limits as requests."""
-    changed: dict[str, Any] = {}
-    if not as_mapping(spec.get("overhead")) and (overhead := overheads.get(str(spec.get("runtimeClassName")))):
-        changed["overhead"] = overhead
-    bounds = summary.get(CONTAINER, Bounds())
-    for field in ("initContainers", "containers"):
-        if isinstance(containers := spec.get(field), list):
-            changed[field] = [_adjust_resources(as_mapping(each), bounds) for each in containers]
-    if isinstance(spec.get("resources"), dict):
-        changed["resources"] = _adjust_resources(spec, summary.get(POD, Bounds()))["resources"]
-    return {**spec, **changed}
 
 
 def _adjust_resources(holder: Mapping[str, Any], bounds: Bounds) -> Mapping[str, Any]:
@@ -364,42 +342,30 @@ Templates = Mapping[tuple[str, str], Mapping[str, Any]]
 """The spec of the claim of each ResourceClaimTemplate, by namespace and name."""
 
 
-class DeviceCharge(NamedTuple):
-    """What the claims of a pod are charged."""
-
-    amounts: Amounts
-    error: str = ""
-    """Why Kueue cannot admit the workload."""
-
-
 def read_templates(objects: Iterable[Mapping[str, Any]]) -> Templates:
     """Read ResourceClaimTemplates."""
-    found = {}
-    for obj in objects:
-        namespace = str(as_mapping(obj.get("metadata")).get("namespace") or "default")
-        found[namespace, name_of(obj)] = as_mapping(as_mapping(obj.get("spec")).get("spec"))
-    return found
+    return {(find_namespace(obj), name_of(obj)): as_mapping(as_mapping(obj.get("spec")).get("spec")) for obj in objects}
 
 
 def charge_claims(
     spec: Mapping[str, Any], namespace: str, templates: Templates, mappings: DeviceMappings
-) -> DeviceCharge:
-    """Count the devices that a pod claims by templates, as resources."""
+) -> Amounts | str:
+    """Count the devices that a pod claims by templates, as resources; return why Kueue cannot admit it otherwise."""
     amounts: Amounts = {}
     for claim in map(as_mapping, as_list(spec.get("resourceClaims"))):
         name = claim.get("resourceClaimTemplateName")
         if name is None:
             if claim.get("resourceClaimName") is not None:
-                return DeviceCharge({}, f"Kueue does not support the ResourceClaim `{claim['resourceClaimName']}`")
+                return f"Kueue does not support the ResourceClaim `{claim['resourceClaimName']}`"
             continue
         template = templates.get((namespace, str(name)))
         if template is None:
-            return DeviceCharge({}, f"ResourceClaimTemplate `{name}` does not exist")
+            return f"ResourceClaimTemplate `{name}` does not exist"
         for request in map(as_mapping, as_list(as_mapping(template.get("devices")).get("requests"))):
             error = _add_request(request, amounts, mappings)
             if error:
-                return DeviceCharge({}, f"ResourceClaimTemplate `{name}`: {error}")
-    return DeviceCharge(amounts)
+                return f"ResourceClaimTemplate `{name}`: {error}"
+    return amounts
 
 
 def _add_request(request: Mapping[str, Any], amounts: Amounts, mappings: DeviceMappings) -> str:

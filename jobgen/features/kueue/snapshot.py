@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from jobgen.features.kueue.assignment import NO_TOPOLOGIES, Topologies, find_placed_usage
-from jobgen.features.kueue.objects import ClusterQueue, Cohort, Flavor, parse_cluster_queue, parse_cohort, parse_flavor
+from jobgen.features.kueue.objects import ClusterQueue, Cohort, Flavor
 from jobgen.features.kueue.quota import FlavorResource, QuotaNode, build_tree, find_cycles
 from jobgen.features.kueue.workloads import Workload
 
@@ -17,7 +16,7 @@ class Snapshot:
 
     def __init__(self, queues: Iterable[ClusterQueue], cohorts: Iterable[Cohort], flavors: Iterable[Flavor]) -> None:
         self.queues = {queue.name: queue for queue in queues}
-        self.cohort_objects = {cohort.name: cohort for cohort in cohorts}
+        named = {cohort.name: cohort for cohort in cohorts}
         self.flavors = {flavor.name: flavor for flavor in flavors}
         self.nodes = {
             name: QuotaNode(name, queue.quotas, is_queue=True, weight=queue.weight)
@@ -25,10 +24,10 @@ class Snapshot:
         }
         tree = [
             (QuotaNode(name, cohort.quotas, is_queue=False, weight=cohort.weight), cohort.parent)
-            for name, cohort in self.cohort_objects.items()
+            for name, cohort in named.items()
         ]
         self.cohorts = build_tree(((self.nodes[name], queue.cohort) for name, queue in self.queues.items()), tree)
-        self.cyclic = find_cycles({cohort.name: cohort.parent for cohort in self.cohort_objects.values()})
+        self.cyclic = find_cycles({name: cohort.parent for name, cohort in named.items()})
         self.workloads: dict[str, dict[str, Workload]] = {name: {} for name in self.queues}
         """Workloads with reserved quota, by queue and key."""
         self.steps = 0
@@ -142,12 +141,3 @@ class Snapshot:
         self.steps += 1
         for pair, amount in usage.items():
             node.remove_usage(pair, amount)
-
-
-def read_snapshot(given: Mapping[str, Any]) -> Snapshot:
-    """Read queues, cohorts and flavors from plain objects."""
-    return Snapshot(
-        map(parse_cluster_queue, given.get("clusterQueues", ())),
-        map(parse_cohort, given.get("cohorts", ())),
-        map(parse_flavor, given.get("resourceFlavors", ())),
-    )

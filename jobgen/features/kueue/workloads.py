@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -32,31 +32,27 @@ def parse_domains(assignment: Mapping[str, Any]) -> Domains:
     slices = as_list(assignment.get("slices"))
     if slices:
         return tuple(domain for each in slices for domain in _expand_slice(as_mapping(each)))
-    domains = [as_mapping(each) for each in as_list(assignment.get("domains"))]
-    return tuple(
-        (tuple(map(str, each["values"])), _as_count(each.get("count")))
-        for each in domains
-        if as_list(each.get("values"))
-    )
+    domains = map(as_mapping, as_list(assignment.get("domains")))
+    parts = ((tuple(map(str, as_list(each.get("values")))), _as_count(each.get("count"))) for each in domains)
+    return tuple(part for part in parts if part[0])
 
 
 def _expand_slice(part: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], int]]:
     levels = list(map(as_mapping, as_list(part.get("valuesPerLevel"))))
     counts = as_mapping(part.get("podCounts"))
     for index in range(min(_as_count(part.get("domainCount")), _MOST_DOMAINS)):
-        values = [_find_value(level, index) for level in levels]
+        values: list[str] = []
+        for level in levels:
+            individual = as_mapping(level.get("individual"))
+            root = _get(individual.get("roots"), index)
+            if "universal" in level:
+                values.append(str(level["universal"]))
+            elif root is not None:
+                values.append(f"{individual.get('prefix') or ''}{root}{individual.get('suffix') or ''}")
         count = counts.get("universal", _get(counts.get("individual"), index))
-        if None in values or not isinstance(count, int):
+        if len(values) < len(levels) or not isinstance(count, int):
             return
-        yield tuple(str(value) for value in values), count
-
-
-def _find_value(level: Mapping[str, Any], index: int) -> str | None:
-    if "universal" in level:
-        return str(level["universal"])
-    individual = as_mapping(level.get("individual"))
-    root = _get(individual.get("roots"), index)
-    return None if root is None else f"{individual.get('prefix') or ''}{root}{individual.get('suffix') or ''}"
+        yield tuple(values), count
 
 
 def _get(items: Any, index: int) -> Any:
@@ -68,10 +64,7 @@ def _as_count(value: Any) -> int:
     return value if isinstance(value, int) else 0
 
 
-_EVICTED, _RESERVED, _ADMITTED = "Evicted", "QuotaReserved", "Admitted"
 GATED_BY = "kueue.x-k8s.io/admission-gated-by"
-_NO_TIME = "~"
-"""Later than any time."""
 
 
 class TopologyRequest(NamedTuple):
@@ -128,7 +121,7 @@ class PodSetAdmission:
     count: int
     flavors: Mapping[str, str]
     usage: Amounts
-    domains: tuple[tuple[tuple[str, ...], int], ...] = ()
+    domains: Domains = ()
     """Where its pods are: values of the levels, and the number of pods."""
     levels: tuple[str, ...] = ()
     """The levels of a placement; none if its pods have no placement."""
@@ -185,15 +178,10 @@ class Workload(_WorkloadFields):
     @property
     def has_unhealthy_placement(self) -> bool:
         """Whether it runs on a node that has failed."""
-        return (
-            bool(self.unhealthy_nodes)
-            and self.is_admitted
-            and any(
-                values[-1:] and values[-1] in self.unhealthy_nodes
-                for each in self.admission
-                for values, _ in each.domains
-            )
-        )
+        if not self.unhealthy_nodes or not self.is_admitted:
+            return False
+        hosts = {value for each in self.admission for values, _ in each.domains for value in values[-1:]}
+        return not hosts.isdisjoint(self.unhealthy_nodes)
 
     @property
     def needs_second_pass(self) -> bool:
@@ -241,7 +229,12 @@ def parse_workload(
     conditions = {str(each.get("type")): each for each in map(as_mapping, as_list(status.get("conditions")))}
     admission = as_mapping(status.get("admission"))
     checks = list(map(as_mapping, as_list(status.get("admissionChecks"))))
-    reserved = _find_true(conditions, _RESERVED)
+    reserved = _find_true(conditions, "QuotaReserved")
+    owners = list(map(as_mapping, as_list(metadata.get("ownerReferences"))))
+    annotations = as_mapping(metadata.get("annotations"))
+    requeued = as_mapping(status.get("requeueState")).get("requeueAt")
+    gates, states = (map(as_mapping, as_list(part.get("preemptionGates"))) for part in (spec, status))
+    positions = {each.get("name"): each.get("position") for each in states}
     return Workload(
         key=f"{namespace}/{metadata.get('name', '')}",
         queue=str(spec.get("queueName", "")),
@@ -255,17 +248,19 @@ def parse_workload(
             _parse_admission(each, sizes, left) for each in map(as_mapping, as_list(admission.get("podSetAssignments")))
         ),
         reserved=str(reserved.get("lastTransitionTime", "")) if reserved else "",
-        is_evicted=_find_true(conditions, _EVICTED) is not None,
+        is_evicted=_find_true(conditions, "Evicted") is not None,
         is_active=spec.get("active") is not False,
         queued=find_queue_time(conditions),
-        annotations=as_mapping(metadata.get("annotations")),
+        annotations=annotations,
         labels=as_mapping(metadata.get("labels")),
         checks=tuple((str(each.get("name", "")), str(each.get("state", ""))) for each in checks),
-        has_closed_gate=_has_closed_gate(spec, status),
-        parent=_find_parent(metadata),
-        is_held=_is_held(as_mapping(metadata.get("annotations")), conditions),
-        waits_until=_find_wait(status, conditions),
-        is_admitted=_find_true(conditions, _ADMITTED) is not None,
+        # A gate without a position is closed.
+        has_closed_gate=any(positions.get(each.get("name"), "Closed") == "Closed" for each in gates),
+        parent=next((str(each.get("uid", "")) for each in owners if _is_workload(each)), ""),
+        is_held=_is_held(annotations, conditions),
+        # What is not requeued waits longer than any time.
+        waits_until="~" if conditions.get("Requeued", {}).get("status") == "False" else str(requeued or ""),
+        is_admitted=_find_true(conditions, "Admitted") is not None,
         updates=tuple(
             (str(update.get("name", "")), update)
             for check in checks
@@ -273,46 +268,27 @@ def parse_workload(
             for update in map(as_mapping, as_list(check.get("podSetUpdates")))
         ),
         unhealthy_nodes=tuple(str(as_mapping(each).get("name", "")) for each in as_list(status.get("unhealthyNodes"))),
-        is_single_pod=_is_single_pod(metadata),
+        is_single_pod=_is_single_pod(annotations, owners),
     )
 
 
-def _is_single_pod(metadata: Mapping[str, Any]) -> bool:
-    owners = [as_mapping(each) for each in as_list(metadata.get("ownerReferences"))]
-    is_group = as_mapping(metadata.get("annotations")).get("kueue.x-k8s.io/is-group-workload") == "true"
+def _is_workload(owner: Mapping[str, Any]) -> bool:
+    return owner.get("kind") == "Workload" and str(owner.get("apiVersion", "")).startswith("kueue.x-k8s.io/")
+
+
+def _is_single_pod(annotations: Mapping[str, Any], owners: Sequence[Mapping[str, Any]]) -> bool:
+    is_group = annotations.get("kueue.x-k8s.io/is-group-workload") == "true"
     return not is_group and [(each.get("apiVersion"), each.get("kind")) for each in owners] == [("v1", "Pod")]
 
 
-def _has_closed_gate(spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
-    """Return True if a preemption gate is closed; one without a position is."""
-    positions = {
-        each.get("name"): each.get("position") for each in map(as_mapping, as_list(status.get("preemptionGates")))
-    }
-    gates = map(as_mapping, as_list(spec.get("preemptionGates")))
-    return any(positions.get(gate.get("name"), "Closed") == "Closed" for gate in gates)
-
-
-def _find_parent(metadata: Mapping[str, Any]) -> str:
-    for owner in map(as_mapping, as_list(metadata.get("ownerReferences"))):
-        if owner.get("kind") == "Workload" and str(owner.get("apiVersion", "")).startswith("kueue.x-k8s.io/"):
-            return str(owner.get("uid", ""))
-    return ""
-
-
 def _is_held(annotations: Mapping[str, Any], conditions: Mapping[str, Mapping[str, Any]]) -> bool:
-    reserved = conditions.get(_RESERVED, {})
+    reserved = conditions.get("QuotaReserved", {})
     return bool(
         annotations.get(GATED_BY)
         or _find_true(conditions, "Finished")
         or _find_true(conditions, "WaitingForReplacementPods")
         or (reserved.get("status") == "False" and reserved.get("reason") == "OnHold")
     )
-
-
-def _find_wait(status: Mapping[str, Any], conditions: Mapping[str, Mapping[str, Any]]) -> str:
-    if conditions.get("Requeued", {}).get("status") == "False":
-        return _NO_TIME
-    return str(as_mapping(status.get("requeueState")).get("requeueAt") or "")
 
 
 def _find_true(conditions: Mapping[str, Mapping[str, Any]], name: str) -> Mapping[str, Any] | None:
@@ -328,7 +304,7 @@ def find_queue_time(
     That is when a check failed; when its pods were not ready in time, unless the strategy is `Creation`; and without
     the gate PrioritySortingWithinCohort, just after it was preempted by a workload that borrows.
     """
-    evicted = _find_true(conditions, _EVICTED) or {}
+    evicted = _find_true(conditions, "Evicted") or {}
     reasons = ("PodsReadyTimeout", "AdmissionCheck") if strategy == "Eviction" else ("AdmissionCheck",)
     if evicted.get("reason") in reasons:
         return str(evicted.get("lastTransitionTime", ""))
@@ -395,28 +371,25 @@ def _parse_admission(raw: Mapping[str, Any], sizes: Mapping[str, int], left: Map
     return PodSetAdmission(name, count, flavors, usage, domains, levels, delayed)
 
 
-Update = Mapping[str, Any]
-
-
-def list_updates(workload: Workload, pod_set: PodSet) -> list[Update]:
+def list_updates(workload: Workload, pod_set: PodSet) -> list[Mapping[str, Any]]:
     """List what the ready checks of a workload add to a pod set."""
     return [update for name, update in workload.updates if name == pod_set.name]
 
 
-def merge_updates(pod_set: PodSet, updates: Iterable[Update]) -> Mapping[str, Any]:
-    """Return the pod spec with all updates."""
+def merge_updates(workload: Workload, pod_set: PodSet) -> Mapping[str, Any]:
+    """Return the pod spec with all that ready checks add to it."""
     spec = pod_set.spec
-    for update in updates:
+    for update in list_updates(workload, pod_set):
         selector = {**as_mapping(spec.get("nodeSelector")), **as_mapping(update.get("nodeSelector"))}
         tolerations = [*as_list(spec.get("tolerations")), *as_list(update.get("tolerations"))]
         spec = {**spec, "nodeSelector": selector, "tolerations": tolerations}
     return spec
 
 
-def find_conflict(pod_set: PodSet, updates: Iterable[Update]) -> str:
+def find_conflict(workload: Workload, pod_set: PodSet) -> str:
     """Say which update changes a node selector instead of adding to it; empty if none does."""
     selector = dict(as_mapping(pod_set.spec.get("nodeSelector")))
-    for update in updates:
+    for update in list_updates(workload, pod_set):
         for key, value in as_mapping(update.get("nodeSelector")).items():
             if selector.setdefault(key, value) != value:
                 return (

@@ -6,15 +6,144 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from jobgen import __version__
-from jobgen.features.model_context.tools import TOOLS, InvalidArgumentError, build_command
+
+# The tools: each is a command that only reads, with the same JSON as on the command line.
+
+Arguments = Mapping[str, Any]
+
+
+class InvalidArgumentError(ValueError):
+    """An argument of a tool is wrong."""
+
+
+class Tool(NamedTuple):
+    """A tool: what it does, its arguments as JSON Schema, and the command that it stands for."""
+
+    name: str
+    description: str
+    properties: Mapping[str, Any]
+    """In the order of the command line, except for options."""
+    command: str
+    required: tuple[str, ...] = ()
+
+
+_OPTIONS = {"environments": "-e", "since": "--since"}
+"""The arguments that are options of the command line."""
+_MAX_ITEMS = 100
+_MAX_LENGTH = 1000
+
+
+def _list(description: str) -> dict[str, Any]:
+    item = {"type": "string", "maxLength": _MAX_LENGTH}
+    return {"type": "array", "items": item, "maxItems": _MAX_ITEMS, "description": description}
+
+
+def _text(description: str) -> dict[str, Any]:
+    return {"type": "string", "maxLength": _MAX_LENGTH, "description": description}
+
+
+_ENVIRONMENTS = _list("Names of environments; by default all.")
+
+
+def _check(text: Any, name: str) -> str:
+    if not isinstance(text, str):
+        raise InvalidArgumentError(f"`{name}` must be text; it is `{str(text)[:_MAX_LENGTH]}`")
+    if len(text) > _MAX_LENGTH or not text.isprintable():
+        raise InvalidArgumentError(f"`{name}` must be printable text of at most {_MAX_LENGTH} characters")
+    if text.startswith("-"):
+        raise InvalidArgumentError(f"`{text}` is not a value of `{name}`; remove the dash at its start")
+    is_outside = text.startswith(("/", "~")) or ":" in text[:2] or ".." in text.replace("\\", "/").split("/")
+    if name == "paths" and is_outside:
+        raise InvalidArgumentError(f"`{text}` is outside of the repository; write a path from its root")
+    return text
+
+
+TOOLS = (
+    Tool(
+        "lint",
+        "Check jobs, overlays and manifests for what the cluster would reject. Each finding has its file and line.",
+        {
+            "paths": _list("Files or folders of the repository; by default all of it."),
+            "environments": _ENVIRONMENTS,
+            "since": _text("A Git revision: report only findings that are new since then."),
+        },
+        "lint",
+    ),
+    Tool(
+        "explain",
+        "Say which layers set a value of a job in each environment, with file and line.",
+        {
+            "job": _text("The name of the job."),
+            "path": _text("The path of a field in the object or in the job; by default all fields."),
+            "environments": _ENVIRONMENTS,
+        },
+        "explain",
+        ("job",),
+    ),
+    Tool(
+        "render",
+        "Return the manifests of jobs in each environment.",
+        {"jobs": _list("Names of jobs; by default all."), "environments": _ENVIRONMENTS},
+        "render",
+    ),
+    Tool(
+        "diff",
+        "Say what the changes since a revision do to running jobs, when they are merged.",
+        {"revision": _text("A Git revision; by default the base of the branch."), "environments": _ENVIRONMENTS},
+        "diff",
+    ),
+    Tool("rule", "Return the page of a rule or policy.", {"rule": _text("Its name.")}, "explain", ("rule",)),
+    Tool(
+        "queue",
+        "Say which jobs Kueue admits, which wait and for what, and which can never be admitted.",
+        {"jobs": _list("Names of jobs; by default all."), "environments": _ENVIRONMENTS},
+        "queue",
+    ),
+    Tool(
+        "teams",
+        "Say who owns what, and what is used of each budget.",
+        {"teams": _list("Names of teams; by default all."), "environments": _ENVIRONMENTS},
+        "teams",
+    ),
+)
+
+
+def build_command(tool: Tool, arguments: Arguments) -> list[str]:
+    """Return the command line of a call. If an argument is missing, unknown or wrong, raise an InvalidArgumentError."""
+    for name in tool.required:
+        if not arguments.get(name):
+            raise InvalidArgumentError(f"`{tool.name}` requires `{name}`; add it")
+    unknown = [name for name in arguments if name not in tool.properties]
+    if unknown:
+        raise InvalidArgumentError(f"`{tool.name}` has no argument `{unknown[0]}`; remove it")
+    for name, schema in tool.properties.items():
+        found = arguments.get(name, []) if schema["type"] == "array" else []
+        if not isinstance(found, list):
+            raise InvalidArgumentError(f"`{name}` must be a list; it is `{str(found)[:_MAX_LENGTH]}`")
+        if len(found) > _MAX_ITEMS:
+            raise InvalidArgumentError(f"`{name}` has {len(found):,} items; name at most {_MAX_ITEMS}")
+    options: list[str] = []
+    names: list[str] = []
+    for name, schema in tool.properties.items():
+        given = arguments.get(name, ())
+        if schema["type"] == "string":
+            given = [given] if given not in ("", ()) else []
+        texts = [_check(text, name) for text in given]
+        if name in _OPTIONS:
+            options += [part for text in texts for part in (_OPTIONS[name], text)]
+        else:
+            names += texts
+    return [tool.command, "--format", "json", *options, *names]
+
 
 _MAX_SECONDS = 300
 _MAX_BYTES = 4_000_000
@@ -41,7 +170,12 @@ async def _serve(directory: Path) -> None:
                 types.Tool(
                     name=tool.name,
                     description=tool.description,
-                    input_schema=tool.describe_input(),
+                    input_schema={
+                        "type": "object",
+                        "properties": dict(tool.properties),
+                        "required": list(tool.required),
+                        "additionalProperties": False,
+                    },
                     annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=False),
                 )
                 for tool in TOOLS

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.lint_files import LintRequest
@@ -12,25 +12,28 @@ from jobgen.api.lint_run import find_findings
 from jobgen.api.since import Side, find_new
 from jobgen.compare.changes import ChangeSet
 from jobgen.compare.snapshot import Snapshot
-from jobgen.features.page.encode import Table, encode
-from jobgen.features.page.page import assemble_page, describe_repository, make_title
-from jobgen.features.page.pull_request import PullRequest, describe_changes, list_failure_tables, list_tables
+from jobgen.features.page.page import Table, assemble_page, describe_repository, encode, make_title
+from jobgen.features.page.pull_request import describe_changes, list_failure_tables, list_tables
 from jobgen.model.finding import Finding, Severity
 from jobgen.repo import git
 from jobgen.repo.changed_files import find_uncommitted
-from jobgen.repo.commit import CommitPath, Folder
+from jobgen.repo.commit import CommitPath
 from jobgen.reports.duplicates import merge_duplicates
 
 
 def render_page(changes: ChangeSet, directory: Path, environments: Sequence[str], repo_url: str | None = None) -> str:
     """Return the page of a comparison, with the findings that are new and fixed."""
     sides = changes.old, changes.new
+    found: Sequence[Finding] = ()
+    fixed: Sequence[Finding] = ()
+    notes: list[str] = []
     try:
         old, new = (Side(_lint_side(side, directory, environments), (side.folder,)) for side in sides)
-        request = PullRequest(changes, find_new(new, old), find_new(old, new))
+        found, fixed = find_new(new, old), find_new(old, new)
     except JobgenError as error:
-        request = PullRequest(changes, (), (), [f"The findings of the two sides are not compared: {error}"])
-    return _assemble(sides, directory, repo_url, describe_changes(changes), list_tables(request))
+        notes.append(f"The findings of the two sides are not compared: {error}")
+    tables = list_tables(changes, found, fixed, notes)
+    return _assemble(sides, directory, repo_url, describe_changes(changes), tables)
 
 
 def render_failure(old: Snapshot, new: Snapshot, directory: Path, repo_url: str | None = None) -> str:
@@ -52,43 +55,27 @@ def _assemble(
         # The new side is not the work tree, but a commit or a folder.
         repository["revision"] = new.commit.name if isinstance(new, CommitPath) else ""
     head: dict[str, str | int] = {**repository}
+    columns = [(table, at) for table in tables for at, name in enumerate(table.columns) if name.endswith(":files")]
+    files = sorted({str(row[at]) for table, at in columns for row in table.rows} - {""})
     unlinked: list[tuple[int, str]] = []
     for is_old, side in ((1, sides[0]), (0, sides[1])):
-        name = "base" if is_old else "head"
-        place = _find_place(side.folder)
-        head |= {name: side.name, f"{name}Revision": place.revision, f"{name}Prefix": place.prefix}
-        if repository["link"] and place.revision:
-            files = find_uncommitted(side.folder, place.revision, _list_files(tables))
-            unlinked += ((is_old, file) for file in files)
+        name, folder = "base" if is_old else "head", side.folder
+        revision = prefix = ""
+        if isinstance(folder, CommitPath):
+            revision, prefix = folder.commit.name, folder.path
+        else:
+            # The files of a work tree are in its last commit, if it has them; outside of Git there is none.
+            with suppress(git.GitError):
+                revision, prefix = git.resolve_commit(folder, "HEAD"), git.find_prefix(folder)
+        head |= {name: side.name, f"{name}Revision": revision, f"{name}Prefix": prefix}
+        if repository["link"] and revision:
+            unlinked += ((is_old, file) for file in find_uncommitted(folder, revision, files))
     tables = [*tables, changed, Table("unlinked", ("old", "file:files"), unlinked)]
     title = f"{sides[0].name} → {sides[1].name}, {make_title(repository, changed)}"
     return assemble_page(title, encode("changes", {**head, **facts}, tables))
 
 
-class _Place(NamedTuple):
-    """A commit, and the path in it that files are relative to; empty outside of Git."""
-
-    revision: str
-    prefix: str
-
-
-def _find_place(folder: Folder) -> _Place:
-    """Find where the files of a folder are in Git; those of a work tree are in its last commit, if it has them."""
-    if isinstance(folder, CommitPath):
-        return _Place(folder.commit.name, folder.path)
-    try:
-        return _Place(git.resolve_commit(folder, "HEAD"), git.find_prefix(folder))
-    except git.GitError:
-        return _Place("", "")
-
-
-def _list_files(tables: Sequence[Table]) -> list[str]:
-    columns = [(table, at) for table in tables for at, name in enumerate(table.columns) if name.endswith(":files")]
-    return sorted({str(row[at]) for table, at in columns for row in table.rows} - {""})
-
-
 def _lint_side(side: Snapshot, directory: Path, environments: Sequence[str]) -> list[Finding]:
-    """Lint the environments that one side has."""
     envs = [] if side.is_tree else [env for env in environments if env in side.project.overlays]
     if environments and not envs and not side.is_tree:
         return []

@@ -25,7 +25,6 @@ from jobgen.rendering.trace import Job
 ACTIVE, SUSPENDED, INACTIVE, BROKEN = "active", "suspended", "inactive", "broken"
 """States of a job in an environment: rendered; suspended in Git; paused, done or expired; with errors."""
 
-_OWNER = "owner"
 
 JobPlace = tuple[str, int, int]
 """A job in its file: path, number of the document, number of the item."""
@@ -58,11 +57,11 @@ class FleetCell(NamedTuple):
     namespace: str
     name: str
     """The name of its object."""
-    queue: str
-    team: str
-    owner: str
-    pods: int
-    resources: ResourceTotals
+    queue: str = ""
+    team: str = ""
+    owner: str = ""
+    pods: int = 0
+    resources: ResourceTotals = ResourceTotals()
     objects: tuple[Rendered, ...] = ()
     """Its object, and the companions of it."""
 
@@ -116,48 +115,34 @@ class Measured(NamedTuple):
 def measure_object(checker: Checker, made: Rendered) -> Measured:
     """Return an object with what it requests."""
     manifest = checker.manifest(made.object)
-    return Measured(made, manifest, sum_object(checker, made.object, manifest), _count_pods(checker, made, manifest))
-
-
-def _count_pods(checker: Checker, made: Rendered, manifest: Manifest) -> int:
-    """Count the pods of an object; those of an AppWrapper are the pods of the objects in it."""
-    manifests = [manifest]
+    counted = [manifest]
     if is_app_wrapper(made.object):
+        # Its pods are those of the objects in it.
         wrapped = () if is_suspended(manifest) else list_wrapped_objects(made.object)
-        manifests = [checker.manifest(each) for _, each in wrapped]
-    return sum(count for each in manifests for _, count in list_counted_pods(each))
+        counted = [checker.manifest(each) for _, each in wrapped]
+    pods = sum(count for each in counted for _, count in list_counted_pods(each))
+    return Measured(made, manifest, sum_object(checker, made.object, manifest), pods)
 
 
 def describe_rendered(number: int, objects: Sequence[Measured]) -> FleetCell:
     """Describe a job of an environment by the objects that it is rendered as."""
     first, manifest, _, _ = objects[0]
-    is_held = stays_suspended(manifest)
-    return FleetCell(
-        number,
-        first.env,
-        SUSPENDED if is_held else ACTIVE,
-        "it is suspended in Git" if is_held else "",
-        first.identity.kind,
-        first.identity.namespace,
-        first.identity.name,
-        get_queue_name(manifest),
-        as_text(manifest.labels.get("team")),
-        find_owner(manifest),
-        sum(each.pods for each in objects),
-        reduce(add_totals, (each.resources for each in objects)),
-        tuple(each.rendered for each in objects),
+    state, reason = (SUSPENDED, "it is suspended in Git") if stays_suspended(manifest) else (ACTIVE, "")
+    return FleetCell(number, first.env, state, reason, *first.identity[1:])._replace(
+        queue=get_queue_name(manifest),
+        team=as_text(manifest.labels.get("team")),
+        owner=_read_owner(manifest.labels, manifest.annotations),
+        pods=sum(each.pods for each in objects),
+        resources=reduce(add_totals, (each.resources for each in objects)),
+        objects=tuple(each.rendered for each in objects),
     )
 
 
-def find_owner(manifest: Manifest) -> str:
-    """Return the owner that a job names: the label or annotation `owner`, with or without a prefix."""
-    return _read_owner(manifest.labels, manifest.annotations)
-
-
 def _read_owner(*metadata: Mapping[str, Node]) -> str:
+    """Return the owner that a job names: the label or annotation `owner`, with or without a prefix."""
     for values in metadata:
         for key in values:
-            if str(key).rpartition("/")[2] == _OWNER:
+            if str(key).rpartition("/")[2] == "owner":
                 return as_text(values[key])
     return ""
 
@@ -169,20 +154,9 @@ def describe_missing(number: int, job: Job, runner: EnvironmentRunner) -> FleetC
     attributes = runner.attributes(job)
     reason = runner.explain_inactive(job)
     labels: Mapping[str, Node] = attributes.labels
-    return FleetCell(
-        number,
-        runner.name,
-        INACTIVE if reason else BROKEN,
-        f"it {reason}" if reason else "it cannot be rendered; see its findings",
-        attributes.kind,
-        attributes.namespace,
-        job.document.name,
-        "",
-        as_text(labels.get("team")),
-        _read_owner(labels),
-        0,
-        ResourceTotals(),
-    )
+    state, text = (INACTIVE, f"it {reason}") if reason else (BROKEN, "it cannot be rendered; see its findings")
+    cell = FleetCell(number, runner.name, state, text, attributes.kind, attributes.namespace, job.document.name)
+    return cell._replace(team=as_text(labels.get("team")), owner=_read_owner(labels))
 
 
 NEW, KNOWN = "new", "known"
@@ -202,43 +176,27 @@ class FleetFinding(NamedTuple):
 def place_findings(
     fleet: Fleet, findings: Sequence[Finding], new: Collection[Finding] | None = None
 ) -> Iterator[FleetFinding]:
-    """Find the job of each finding; `new` are those that a revision did not have."""
-    index = _JobIndex(fleet)
+    """Find the job of each finding, by its object, else by its line; `new` are those that a revision did not have."""
+    objects: dict[tuple[str, Identity | None], int] = {}
+    lines: dict[str, list[tuple[int, int]]] = {}
+    teams: dict[tuple[int, str], str] = {}
+    for cell in fleet.cells:
+        teams[cell.job, cell.environment] = cell.team
+        if cell.team:
+            teams.setdefault((cell.job, ""), cell.team)
+        for made in cell.objects:
+            objects[cell.environment, made.identity] = cell.job
+    for number, each in enumerate(fleet.jobs):
+        lines.setdefault(each.file, []).append((each.line, number))
     for finding in findings:
-        job = index.find(finding)
-        status = "" if new is None else NEW if finding in new else KNOWN
-        yield FleetFinding(finding, job, index.find_team(job, finding.env), status)
-
-
-class _JobIndex:
-    """Finds jobs by their objects, else by their lines."""
-
-    def __init__(self, fleet: Fleet) -> None:
-        self._objects: dict[tuple[str, Identity], int] = {}
-        self._lines: dict[str, list[tuple[int, int]]] = {}
-        self._teams: dict[tuple[int, str], str] = {}
-        for cell in fleet.cells:
-            self._teams[cell.job, cell.environment] = cell.team
-            if cell.team:
-                self._teams.setdefault((cell.job, ""), cell.team)
-            for made in cell.objects:
-                self._objects[cell.environment, made.identity] = cell.job
-        for number, job in enumerate(fleet.jobs):
-            self._lines.setdefault(job.file, []).append((job.line, number))
-
-    def find(self, finding: Finding) -> int:
-        """Return the number of the job; that of the first one if several jobs of a sweep have the same lines.
-
-        The lines decide if they are those of another job than the one of the object: both may have the same name.
-        """
-        known = self._objects.get((finding.env, finding.object), -1) if finding.object is not None else -1
-        jobs = self._lines.get(finding.location.file, [])
+        job = objects.get((finding.env, finding.object), -1)
+        jobs = lines.get(finding.location.file, [])
         place = bisect_right([line for line, _ in jobs], finding.location.line)
-        if not place:
-            return known
-        numbers = [number for line, number in jobs if line == jobs[place - 1][0]]
-        return known if known in numbers else numbers[0]
-
-    def find_team(self, job: int, env: str) -> str:
-        """Return the team of a job in an environment, or in any."""
-        return self._teams.get((job, env)) or self._teams.get((job, ""), "")
+        if place:
+            # The lines decide if they are those of another job than the one of the object: both may have the same name.
+            # Of several jobs of a sweep, which have the same lines, it is the first one.
+            numbers = [number for line, number in jobs if line == jobs[place - 1][0]]
+            job = job if job in numbers else numbers[0]
+        team = teams.get((job, finding.env)) or teams.get((job, ""), "")
+        status = "" if new is None else NEW if finding in new else KNOWN
+        yield FleetFinding(finding, job, team, status)

@@ -7,12 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.check.rule_docs import RuleDoc
-from jobgen.features.kueue.answers import Answer
-from jobgen.features.page.capacity import Capacity, QueueState
-from jobgen.features.page.costs import LongestRun
-from jobgen.features.page.encode import NONE, Table
-from jobgen.features.page.fleet import Fleet, FleetCell, FleetFinding
+from jobgen.features.page.capacity import Capacity
+from jobgen.features.page.fleet import Fleet, FleetFinding
 from jobgen.features.page.job_pages import JobPages
+from jobgen.features.page.page import NONE, Table
 from jobgen.model.finding import Finding, Severity
 
 _ERROR, _NOTE = "error", "note"
@@ -38,10 +36,18 @@ def list_capacity(capacity: Capacity, fleet: Fleet) -> Iterator[Table]:
     notes: list[Row] = [(environments[env], _ERROR, message) for env, message in capacity.errors]
     for state in capacity.queues:
         env = state.report.environment
-        quotas += ((environments[env], *row) for row in _list_quotas(state))
+        for total in state.report.decision.totals:
+            cohort, quota = state.find_owner(total)
+            names = (total.kind, total.name, cohort, total.flavor, total.resource)
+            amounts = (total.nominal, total.used, total.borrowed, total.lent, total.waiting)
+            limits = (NONE if limit is None else limit for limit in (quota.borrowing_limit, quota.lending_limit))
+            quotas.append((environments[env], *names, *amounts, *limits))
         for answer in state.report.decision.answers:
-            cell = cells.get((env, answer.job.kind, answer.job.namespace, answer.job.name), NONE)
-            workloads.append((environments[env], cell, *_describe_answer(answer)))
+            job = (answer.job.kind, answer.job.namespace, answer.job.name)
+            obstacle, change = (answer.obstacle.code, answer.obstacle.change) if answer.obstacle else ("", "")
+            behind = (", ".join(answer.blockers), answer.evicted_by, obstacle)
+            row = (*job, answer.job.queue, answer.cluster_queue, answer.decision, answer.reason, change, *behind)
+            workloads.append((environments[env], cells.get((env, *job), NONE), *row))
         notes += ((environments[env], _NOTE, note) for note in state.report.list_notes())
     yield Table("quotas", QUOTA, quotas)
     yield Table("workloads", WORKLOAD, workloads)
@@ -50,21 +56,6 @@ def list_capacity(capacity: Capacity, fleet: Fleet) -> Iterator[Table]:
     yield Table("costs", _COST, [(environments[each.environment], *each[1:]) for each in capacity.costs])
     counted = ((number, run) for number, run in enumerate(capacity.runs) if run.is_counted)
     yield Table("runs", ("cell:cells", "scheduled"), [(number, int(run.is_scheduled)) for number, run in counted])
-
-
-def _list_quotas(state: QueueState) -> Iterator[Row]:
-    for total in state.report.decision.totals:
-        cohort, quota = state.find_owner(total)
-        limits = (NONE if limit is None else limit for limit in (quota.borrowing_limit, quota.lending_limit))
-        amounts = (total.nominal, total.used, total.borrowed, total.lent, total.waiting)
-        yield (total.kind, total.name, cohort, total.flavor, total.resource, *amounts, *limits)
-
-
-def _describe_answer(answer: Answer) -> Row:
-    job = answer.job
-    obstacle, change = (answer.obstacle.code, answer.obstacle.change) if answer.obstacle else ("", "")
-    names = (job.kind, job.namespace, job.name, job.queue, answer.cluster_queue)
-    return (*names, answer.decision, answer.reason, change, ", ".join(answer.blockers), answer.evicted_by, obstacle)
 
 
 Row = tuple[str | int, ...]
@@ -96,22 +87,23 @@ def list_tables(data: FleetData) -> list[Table]:
     """List all tables."""
     fleet = data.fleet
     environments = {env: number for number, env in enumerate(fleet.environments)}
+    specs = {file: number for number, file in enumerate(data.pages.specs)}
+    jobs = [(*job[:3], int(job.is_job), job.file, job.line, specs.get(job.file, NONE)) for job in fleet.jobs]
+    totals = [
+        (environments[total.env], total.by, total.name, *list_amounts(total.after.amounts)) for total in fleet.totals
+    ]
+    names = sorted({each.finding.rule for each in (*data.findings, *data.fixed)})
+    docs = [(name, data.rules[name]) for name in names if name in data.rules]
+    rules = [(name, doc.category, doc.severity.value, doc.summary) for name, doc in docs]
     return [
         Table("environments", ("name:text",), [(env,) for env in fleet.environments]),
-        _list_jobs(fleet, data.pages.specs),
+        Table("jobs", ("name:text", "sweep:text", "framework:text", "isJob", "file:files", "line", "spec:specs"), jobs),
         _list_cells(data, environments),
-        Table(
-            "totals",
-            ("environment:environments", "by:text", "name:text", "gpus", "cpu", "memory"),
-            [
-                (environments[total.env], total.by, total.name, *list_amounts(total.after.amounts))
-                for total in fleet.totals
-            ],
-        ),
+        Table("totals", (_ENVIRONMENT, "by:text", "name:text", "gpus", "cpu", "memory"), totals),
         Table("findings", _FINDING, [_list_finding(each, environments) for each in data.findings]),
         Table("fixed", _FINDING, [_list_finding(each, environments) for each in data.fixed]),
         Table("errors", ERROR, list_errors(data.errors, environments)),
-        _list_rules(data),
+        Table("rules", ("name:text", "category:text", "severity:text", "summary:text"), rules),
         *list_capacity(data.capacity, fleet),
         Table("omitted", ("what:text", "shown", "total"), data.pages.omitted),
         Table("specs", ("file:files",), [(file,) for file in data.pages.specs], list(data.pages.specs.values())),
@@ -124,13 +116,6 @@ def list_tables(data: FleetData) -> list[Table]:
     ]
 
 
-def _list_jobs(fleet: Fleet, specs: Mapping[str, object]) -> Table:
-    columns = ("name:text", "sweep:text", "framework:text", "isJob", "file:files", "line", "spec:specs")
-    numbers = {file: number for number, file in enumerate(specs)}
-    rows = [(*job[:3], int(job.is_job), job.file, job.line, numbers.get(job.file, NONE)) for job in fleet.jobs]
-    return Table("jobs", columns, rows)
-
-
 def _list_cells(data: FleetData, environments: Mapping[str, int]) -> Table:
     columns = (
         *("job:jobs", "environment:environments", "state:text", "reason:text", "kind:text", "namespace:text"),
@@ -138,75 +123,43 @@ def _list_cells(data: FleetData, environments: Mapping[str, int]) -> Table:
         *("errors", "warnings", "infos", "decision:text", "deadline", "gpuSeconds", "cost", "manifest:manifests"),
     )
     counts = Counter((each.job, each.finding.env, each.finding.severity) for each in data.findings)
-    decisions = _find_decisions(data)
-    manifests = {each.cell: number for number, each in enumerate(data.pages.manifests)}
-
-    def list_cell(number: int, cell: FleetCell, run: LongestRun) -> Row:
-        found = [sum(counts[cell.job, env, severity] for env in {cell.environment, ""}) for severity in Severity]
-        return (
-            cell.job,
-            environments[cell.environment],
-            *cell[2:10],
-            cell.pods,
-            *list_amounts(cell.resources.amounts),
-            *found,
-            decisions.get(_name_cell(cell), ""),
-            *(run.deadline, run.gpu_seconds, run.cost),
-            manifests.get(number, NONE),
-        )
-
-    pairs = zip(data.fleet.cells, data.capacity.runs, strict=True)
-    return Table("cells", columns, [list_cell(number, *pair) for number, pair in enumerate(pairs)])
-
-
-def _name_cell(cell: FleetCell) -> tuple[str, ...]:
-    return cell.environment, cell.kind, cell.namespace, cell.name
-
-
-def _find_decisions(data: FleetData) -> dict[tuple[str, ...], str]:
-    """Find the decision about each job; that about its first workload if it has several."""
-    found: dict[tuple[str, ...], str] = {}
+    # The decision about its first workload, if a job has several.
+    decisions: dict[tuple[str, ...], str] = {}
     for state in data.capacity.queues:
         for answer in state.report.decision.answers:
-            job = answer.job
-            found.setdefault((state.report.environment, job.kind, job.namespace, job.name), answer.decision)
-    return found
+            key = (state.report.environment, answer.job.kind, answer.job.namespace, answer.job.name)
+            decisions.setdefault(key, answer.decision)
+    manifests = {each.cell: number for number, each in enumerate(data.pages.manifests)}
+    rows: list[Row] = []
+    for number, (cell, run) in enumerate(zip(data.fleet.cells, data.capacity.runs, strict=True)):
+        found = [sum(counts[cell.job, env, severity] for env in {cell.environment, ""}) for severity in Severity]
+        decision = decisions.get((cell.environment, cell.kind, cell.namespace, cell.name), "")
+        amounts = (cell.pods, *list_amounts(cell.resources.amounts), *found)
+        longest = (run.deadline, run.gpu_seconds, run.cost, manifests.get(number, NONE))
+        rows.append((cell.job, environments[cell.environment], *cell[2:10], *amounts, decision, *longest))
+    return Table("cells", columns, rows)
 
 
 def _list_finding(each: FleetFinding, environments: Mapping[str, int]) -> Row:
     finding = each.finding
-    return (
-        finding.rule,
-        finding.category,
-        finding.severity.value,
-        finding.message,
-        each.job,
-        environments.get(finding.env, NONE),
-        each.team,
-        each.status,
-        finding.location.file,
-        finding.location.line,
-        finding.location.column,
-    )
+    fault = (finding.rule, finding.category, finding.severity.value, finding.message)
+    place = (each.job, environments.get(finding.env, NONE), each.team, each.status)
+    return (*fault, *place, *finding.location[:3])
 
 
 def list_errors(findings: Iterable[Finding], environments: Mapping[str, int]) -> list[Row]:
     """Return the rows of findings that no job is known for."""
     return [
         (
-            *(each.rule, each.category, each.severity.value, each.message),
-            *(each.location.file, each.location.line, each.location.column),
+            each.rule,
+            each.category,
+            each.severity.value,
+            each.message,
+            *each.location[:3],
             environments.get(each.env, NONE),
         )
         for each in findings
     ]
-
-
-def _list_rules(data: FleetData) -> Table:
-    names = sorted({each.finding.rule for each in (*data.findings, *data.fixed)})
-    docs = [(name, data.rules[name]) for name in names if name in data.rules]
-    rows = [(name, doc.category, doc.severity.value, doc.summary) for name, doc in docs]
-    return Table("rules", ("name:text", "category:text", "severity:text", "summary:text"), rows)
 
 
 def list_amounts(amounts: Sequence[int]) -> tuple[int, int, int]:

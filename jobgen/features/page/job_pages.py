@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from jobgen.compare.snapshot import Snapshot
 from jobgen.engine.workers import parallel_map
-from jobgen.features.page.encode import Change, Line, LineSource, find_changes
 from jobgen.features.page.fleet import Fleet, FleetCell
+from jobgen.features.page.page import Change, Line, LineSource, find_changes
 from jobgen.k8s.secrets import MASK, find_secrets, order_secrets
 from jobgen.model.data import Node, Plain, TracedKey, TracedList, TracedScalar, untraced, value_of
 from jobgen.rendering.config import read_traced_source
 from jobgen.rendering.environment import Rendered
-from jobgen.rendering.provenance import Assignment, list_assignments
+from jobgen.rendering.provenance import list_assignments
 from jobgen.rendering.redact import find_file_secrets, redact_source
 from jobgen.rendering.trace import Job, Tracer
 from jobgen.repo import layout
@@ -40,7 +40,8 @@ class JobPages(NamedTuple):
     specs: Mapping[str, tuple[Change, ...]]
     """By path."""
     manifests: tuple[Manifest, ...]
-    omitted: tuple[Omission, ...]
+    omitted: tuple[tuple[str, int, int], ...]
+    """What is not in the page because it would be too large: how many are shown, of how many."""
 
 
 class Manifest(NamedTuple):
@@ -49,14 +50,6 @@ class Manifest(NamedTuple):
     cell: int
     base: int
     changes: tuple[Change, ...]
-
-
-class Omission(NamedTuple):
-    """What is not in the page because it would be too large."""
-
-    what: str
-    shown: int
-    total: int
 
 
 class _Page(NamedTuple):
@@ -70,9 +63,19 @@ class _Page(NamedTuple):
 
 def build_pages(snapshot: Snapshot, fleet: Fleet, jobs: Sequence[Job]) -> JobPages:
     """Build the pages of jobs, in several processes if there are many."""
-    pages = _list_pages(fleet, jobs)
-    chosen = _choose_pages(pages)
-    secrets = list_overlay_secrets(snapshot)
+    cells: dict[int, list[tuple[int, FleetCell]]] = {}
+    for number, cell in enumerate(fleet.cells):
+        if cell.objects:
+            cells.setdefault(cell.job, []).append((number, cell))
+    first_of = {job.file.path: number for number, job in reversed([*enumerate(jobs)])}
+    pages = [
+        _Page(job, tuple(cells.get(number, ())), first_of[job.file.path] == number) for number, job in enumerate(jobs)
+    ]
+    counts = accumulate(len(page.cells) for page in pages)
+    chosen = [page for page, count in zip(pages, counts, strict=True) if count <= MAX_MANIFESTS]
+    # No secret of any overlay may be shown.
+    overlays = layout.read_overlays(snapshot.project.root)
+    secrets = frozenset[str]().union(*(find_file_secrets(file.content) for _, file in overlays))
     snapshot.tracer.traced_project()
     found = parallel_map(chosen, lambda share: [_list_changes(snapshot.tracer, page, secrets) for page in share])
     specs: dict[str, tuple[Change, ...]] = {}
@@ -88,27 +91,8 @@ def build_pages(snapshot: Snapshot, fleet: Fleet, jobs: Sequence[Job]) -> JobPag
         for place, ((number, _), change) in enumerate(zip(page.cells, changes, strict=True)):
             manifests.append(Manifest(number, first if place else -1, change))
     total, files = sum(len(page.cells) for page in pages), sum(page.has_file for page in pages)
-    omitted = [Omission("manifests", len(manifests), total), Omission("files", len(specs), files)]
-    return JobPages(specs, tuple(manifests), tuple(each for each in omitted if each.shown < each.total))
-
-
-def _list_pages(fleet: Fleet, jobs: Sequence[Job]) -> list[_Page]:
-    cells: dict[int, list[tuple[int, FleetCell]]] = {}
-    for number, cell in enumerate(fleet.cells):
-        if cell.objects:
-            cells.setdefault(cell.job, []).append((number, cell))
-    pages: list[_Page] = []
-    files: set[str] = set()
-    for number, job in enumerate(jobs):
-        pages.append(_Page(job, tuple(cells.get(number, ())), job.file.path not in files))
-        files.add(job.file.path)
-    return pages
-
-
-def _choose_pages(pages: Sequence[_Page]) -> list[_Page]:
-    """Choose the first pages whose manifests are not too many."""
-    counts = accumulate(len(page.cells) for page in pages)
-    return [page for page, count in zip(pages, counts, strict=True) if count <= MAX_MANIFESTS]
+    omitted = (("manifests", len(manifests), total), ("files", len(specs), files))
+    return JobPages(specs, tuple(manifests), tuple(each for each in omitted if each[1] < each[2]))
 
 
 def _count_added(changes: Sequence[Change]) -> int:
@@ -131,17 +115,15 @@ def _redact_file(file: File) -> tuple[Sequence[str], frozenset[str]]:
     return redact_source(file.content, read_traced_source(file))
 
 
-def list_overlay_secrets(snapshot: Snapshot) -> frozenset[str]:
-    """List the secrets of all overlays, of which none may be shown."""
-    found = [find_file_secrets(file.content) for _, file in layout.read_overlays(snapshot.project.root)]
-    return frozenset[str]().union(*found)
-
-
 def list_manifest_lines(
     tracer: Tracer, job: Job, cells: Sequence[Sequence[Rendered]], secrets: frozenset[str]
 ) -> list[list[Line]]:
     """List the lines of the objects of a job in each of its environments, without secrets."""
-    whole = secrets | _find_object_secrets(cells)
+    whole, seen = secrets, dict[int, Mapping[str, Plain]]()
+    for made in (made for objects in cells for made in objects):
+        # Most of an object is equal in all environments.
+        whole |= find_secrets(made.object, seen.get(made.companion))
+        seen.setdefault(made.companion, made.object)
     ordered = order_secrets(whole)
     # All trees stay alive here, because lines are known by the `id` of their nodes.
     traces = list(tracer.trace_each(job, [objects[0].env for objects in cells]))
@@ -164,16 +146,6 @@ def list_manifest_lines(
     return manifests
 
 
-def _find_object_secrets(cells: Sequence[Sequence[Rendered]]) -> frozenset[str]:
-    """Find the secrets of the objects of a job. Most of an object is equal in all environments."""
-    found = frozenset[str]()
-    first: dict[int, Mapping[str, Plain]] = {}
-    for made in (made for objects in cells for made in objects):
-        found |= find_secrets(made.object, first.get(made.companion))
-        first.setdefault(made.companion, made.object)
-    return found
-
-
 def _describe_line(text: str, sources: tuple[LineSource, ...], secrets: Sequence[str]) -> Line:
     for secret in secrets:
         if secret in text or any(secret in value for *_, value in sources):
@@ -187,16 +159,13 @@ def _list_sources(key: Node, value: Node, items: Node) -> tuple[LineSource, ...]
         replaced = items.overridden if type(items) is TracedList else None
         if value.overridden is None and replaced is None:
             return ((value.layer or RENDERER, value.location.file, value.location.line, ""),)
-        found = list_assignments(value, replaced)
-        return tuple([_to_source(assignment, is_first=not place) for place, assignment in enumerate(found)])
+        found: list[LineSource] = []
+        for place, assignment in enumerate(list_assignments(value, replaced)):
+            at, layer = assignment.location, assignment.layer or RENDERER
+            text = to_inline_yaml(untraced(assignment.value)) if place else ""
+            found.append((layer, "", 0, text) if at is None else (layer, at.file, at.line, text))
+        return tuple(found)
     if type(key) is TracedKey and isinstance(value, (dict, list)):
         return ((key.layer or RENDERER, key.location.file, key.location.line, ""),)
     opens_block = isinstance(value, (dict, list)) and value
     return () if opens_block else _BY_RENDERER
-
-
-def _to_source(assignment: Assignment, *, is_first: bool) -> LineSource:
-    location, value = assignment.location, "" if is_first else to_inline_yaml(untraced(assignment.value))
-    if location is None:
-        return assignment.layer or RENDERER, "", 0, value
-    return assignment.layer or RENDERER, location.file, location.line, value

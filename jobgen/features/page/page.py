@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from base64 import b64encode
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -13,12 +16,241 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 from jobgen import __version__
 from jobgen.api.errors import UsageError
-from jobgen.features.page.encode import Table
 from jobgen.k8s.secrets import hide_credentials
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.repo import git
 from jobgen.repo.changed_files import list_changed_files
 from jobgen.reports.escape import visible
+
+# Encode the data of a page as compact JSON: one list of texts, and tables whose columns are numbers.
+
+VERSION = 1
+NONE = -1
+"""A reference to no row."""
+_MAX_SKIPPED = 12
+"""How many lines of the base are dropped to go on copying; a line that is equal by chance may be far away."""
+_TEXT = ":text"
+_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+# What an added line says about its sources.
+_NO_SOURCE, _NEXT_LINE, _OTHER_LINE, _ALL_SOURCES = range(4)
+
+
+# A page has hundreds of thousands of these. Tuples are sent to another process in a tenth of the time of named ones.
+LineSource = tuple[str, str, int, str]
+"""A layer that sets the value of a line, its file, which is empty if no file does, the line there, and the value.
+
+The value is the one that another layer overrides; it is empty for the layer that wins.
+"""
+
+Line = tuple[str, tuple[LineSource, ...]]
+"""The text of a line, and its sources: the first one wins, and the others are overridden."""
+
+
+class Change(NamedTuple):
+    """How many lines of the base are skipped, how many are then copied, and the lines that are then added."""
+
+    skipped: int
+    copied: int
+    added: tuple[Line, ...]
+
+
+def find_changes(lines: Sequence[Line], base: Sequence[Line] = ()) -> tuple[Change, ...]:
+    """Find the changes that turn the lines of the base into other lines.
+
+    One pass: a line is copied from the next place of the base that has it, if that is near.
+    """
+    if not base:
+        return (Change(0, 0, tuple(lines)),)
+    places: dict[Line, list[int]] = {}
+    changes: list[Change] = []
+    at, skipped, copied, added = 0, 0, 0, list[Line]()
+    end = len(base)
+    for line in lines:
+        if at < end and base[at] == line:
+            found = at
+        else:
+            if not places:
+                for place, each in enumerate(base):
+                    places.setdefault(each, []).append(place)
+            found = next((place for place in places.get(line, ()) if place >= at), end)
+            if found - at > _MAX_SKIPPED or found == end:
+                added.append(line)
+                continue
+        if found > at or added:
+            changes.append(Change(skipped, copied, tuple(added)))
+            skipped, copied, added = found - at, 0, []
+        copied += 1
+        at = found + 1
+    changes.append(Change(skipped, copied, tuple(added)))
+    return tuple(change for change in changes if any(change))
+
+
+class Table(NamedTuple):
+    """Rows of a table. A column `a:text` has texts, `a:jobs` the numbers of rows of `jobs`, `a` plain numbers."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[str | int]]
+    lines: Sequence[Sequence[Change]] = ()
+    """The lines of each row, as changes to those of its `base`."""
+
+
+def encode(view: str, head: Mapping[str, str | int], tables: Sequence[Table]) -> str:
+    """Return the JSON of a page, which is safe inside of a `script` element.
+
+    The tables `files` and `origins` are added: the files that tables refer to by `:files`, which have their paths here,
+    and the layers in files that set values.
+    """
+    writer = _Writer(tables)
+    written = {table.name: writer.write_table(table) for table in tables if table.rows}
+    shown = {
+        name: visible(hide_credentials(value)) if isinstance(value, str) else value for name, value in head.items()
+    }
+    document = {
+        "version": VERSION,
+        "view": view,
+        "head": shown,
+        "tables": {**written, **{table.name: writer.write_table(table) for table in writer.list_places()}},
+        "texts": [visible(hide_credentials(text)) for text in writer.texts],
+    }
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+class _Writer:
+    """Writes tables. A text that is used often has a small number, which is short."""
+
+    def __init__(self, tables: Sequence[Table]) -> None:
+        self._parts: dict[str, tuple[int, str]] = {}
+        self._origins = {("", ""): 0}
+        self._files = {"": NONE}
+        counts = Counter[str]()
+        for table in tables:
+            counts.update(self._list_texts(table))
+        counts.update(part for origin in self._origins for part in origin)
+        counts.update(self._files)
+        self.texts = ["", *(text for text, _ in counts.most_common() if text)]
+        self._numbers = {text: number for number, text in enumerate(self.texts)}
+        self._lines = {line: (level, self._numbers[text]) for line, (level, text) in self._parts.items()}
+
+    def _list_texts(self, table: Table) -> Iterator[str]:
+        """List every text each time that it is used; note lines, files and origins on the way."""
+        for place, column in enumerate(table.columns):
+            if column.endswith(_TEXT):
+                yield from (str(row[place]) for row in table.rows)
+            elif column.endswith(":files"):
+                self._note_files(str(row[place]) for row in table.rows)
+        for changes in table.lines:
+            for change in changes:
+                yield from self._list_line_texts(change.added)
+
+    def _list_line_texts(self, lines: Iterable[Line]) -> list[str]:
+        parts, origins, texts = self._parts, self._origins, list[str]()
+        for text, sources in lines:
+            split = parts.get(text)
+            if split is None:
+                # The level of indentation, two spaces each, and the text.
+                rest = text.lstrip(" ")
+                level, odd = divmod(len(text) - len(rest), 2)
+                split = parts[text] = (level, " " * odd + rest) if rest else (0, "")
+            texts.append(split[1])
+            for place, (layer, file, _, value) in enumerate(sources):
+                if (layer, file) not in origins:
+                    self._note_files((file,))
+                    origins[layer, file] = len(origins)
+                if place:
+                    texts.append(value)
+        return texts
+
+    def _note_files(self, files: Iterable[str]) -> None:
+        for file in files:
+            self._files.setdefault(file, len(self._files) - 1)
+
+    def list_places(self) -> list[Table]:
+        """List the tables of files and origins."""
+        return [
+            Table("files", ("path:text",), [(file,) for file in self._files if file]),
+            Table("origins", ("layer:text", "file:files"), list(self._origins)),
+        ]
+
+    def write_table(self, table: Table) -> dict[str, object]:
+        """Return a table by columns, each as the distances of its numbers, and its lines."""
+        columns: dict[str, str] = {}
+        for place, column in enumerate(table.columns):
+            values = (row[place] for row in table.rows)
+            if column.endswith(_TEXT):
+                columns[column] = encode_distances(self._numbers[str(value)] for value in values)
+            elif column.endswith(":files"):
+                columns[column] = encode_distances(self._files[str(value)] for value in values)
+            else:
+                columns[column] = encode_distances(map(int, values))
+        written: dict[str, object] = {"rows": len(table.rows), "columns": columns}
+        if table.lines:
+            written["lines"] = [encode_numbers(self._write_changes(changes)) for changes in table.lines]
+        return written
+
+    def _write_changes(self, changes: Sequence[Change]) -> list[int]:
+        """Return the numbers of changes. Each line is relative to the one before it: its level, origin and number."""
+        numbers: list[int] = []
+        level = origin = at = 0
+        for skipped, copied, added in changes:
+            numbers += (skipped, copied, len(added))
+            for text, sources in added:
+                depth, number = self._lines[text]
+                step = _to_unsigned(depth - level) << 2
+                level = depth
+                if not sources:
+                    numbers += (number, step | _NO_SOURCE)
+                    continue
+                layer, file, line, _ = sources[0]
+                first = self._origins[layer, file]
+                if len(sources) > 1 or first != origin:
+                    numbers += (number, step | _ALL_SOURCES, len(sources))
+                    self._write_sources(sources, at, numbers)
+                elif line == at + 1:
+                    numbers += (number, step | _NEXT_LINE)
+                else:
+                    numbers += (number, step | _OTHER_LINE, _to_unsigned(line - at))
+                origin, at = first, line
+        return numbers
+
+    def _write_sources(self, sources: Sequence[LineSource], at: int, numbers: list[int]) -> None:
+        for place, (layer, file, line, value) in enumerate(sources):
+            numbers += (self._origins[layer, file], _to_unsigned(line - at))
+            numbers += (self._numbers[value],) if place else ()
+            at = line
+
+
+def _to_unsigned(number: int) -> int:
+    """Return an integer with its sign in the lowest bit."""
+    return number << 1 if number >= 0 else (-number << 1) | 1
+
+
+def encode_distances(numbers: Iterable[int]) -> str:
+    """Encode integers, each as the distance to the one before it."""
+    last, distances = 0, list[int]()
+    for number in numbers:
+        distances.append(_to_unsigned(number - last))
+        last = number
+    return encode_numbers(distances)
+
+
+def encode_numbers(numbers: Iterable[int]) -> str:
+    """Encode integers that are not negative in base 64: five bits in each digit, 32 in all digits but the last."""
+    return "".join([_SHORT[number] if number < _LONG else _encode_number(number) for number in numbers])
+
+
+def _encode_number(number: int) -> str:
+    digits = ""
+    while number > 31:
+        digits += _DIGITS[32 | number & 31]
+        number >>= 5
+    return digits + _DIGITS[number]
+
+
+_LONG = 2**15
+_SHORT = list(map(_encode_number, range(_LONG)))
+
 
 _TOKEN = lazy_pattern(r"\{\{(\w+)((?: [\w.-]+)*)\}\}")
 _ELEMENT = lazy_pattern(r"<(style|script)>(.*?)</\1>", re.DOTALL)
@@ -34,12 +266,7 @@ def assemble_page(title: str, data: str) -> str:
 
     shell = read_assets("page.html")
     fixed = _TOKEN.sub(lambda token: read_assets(token[2]) if token[1] == "files" else token[0], shell)
-    values = {
-        "policy": _make_policy(fixed),
-        "title": escape(title),
-        "favicon": _make_favicon(title),
-        "data": data,
-    }
+    values = {"policy": _make_policy(fixed), "title": escape(title), "favicon": _make_favicon(title), "data": data}
     # One pass, so that nothing in a value is replaced.
     head, found, tail = fixed.partition("{{data}}")
     parts = [_TOKEN.sub(lambda token: values.get(token[1], token[0]), part) for part in (head, tail)]
@@ -103,12 +330,8 @@ class Links(NamedTuple):
 NO_LINKS = Links("", "")
 
 
-class InvalidRepoUrlError(ValueError):
-    """A value of `--repo-url` is wrong; the message is for the user."""
-
-
 def parse_repo_url(text: str) -> Links:
-    """Parse the value of `--repo-url`: an address, or a template.
+    """Parse the value of `--repo-url`: an address, or a template; raise a UsageError if no page may link to it.
 
     Credentials are removed. The form of links of an unknown host is that of GitHub, which GitLab accepts too.
     """
@@ -116,14 +339,20 @@ def parse_repo_url(text: str) -> Links:
         return NO_LINKS
     parts = _split(text)
     if parts is None or parts.scheme not in _WEB or "{" in parts.netloc or any(map(str.isspace, text)):
-        raise InvalidRepoUrlError(
+        raise UsageError(
             f"`{_hide_credentials(text)}` is not the address of a repository; write it as `https://example.com/jobs`"
         )
     shown = parts._replace(netloc=_strip_credentials(parts.netloc))
     if "{" in text:
-        return Links("", _check_template(shown.geturl()))
+        names = _PLACEHOLDER.findall(shown.geturl())
+        for name in names:
+            if name not in _FIELDS:
+                raise UsageError(f"`{{{name}}}` is not a part of a link; use `{{revision}}`, `{{file}}` and `{{line}}`")
+        if "file" not in names:
+            raise UsageError(f"`{shown.geturl()}` lacks `{{file}}`; every link would be the same")
+        return Links("", shown.geturl())
     if shown.query or shown.fragment:
-        raise InvalidRepoUrlError(
+        raise UsageError(
             f"`{shown.geturl()}` has a query or a fragment; write the address of the repository, or a template "
             "with `{revision}`, `{file}` and `{line}`"
         )
@@ -164,7 +393,6 @@ def _parse_remote(remote: str) -> tuple[str, str, str]:
 
 
 def _find_server(host: str, path: str) -> str:
-    """Return the sort of a Git server; empty if it is not known."""
     if "/_git/" in path and (host == "dev.azure.com" or host.endswith(".visualstudio.com")):
         return AZURE
     if _SERVER_PATH.fullmatch(path.rstrip("/")):
@@ -173,18 +401,6 @@ def _find_server(host: str, path: str) -> str:
         return BITBUCKET
     words = host.split(".")
     return next((server for word, server in _WORDS.items() if word in words), "")
-
-
-def _check_template(template: str) -> str:
-    names = _PLACEHOLDER.findall(template)
-    unknown = next((name for name in names if name not in _FIELDS), None)
-    if unknown is not None:
-        raise InvalidRepoUrlError(
-            f"`{{{unknown}}}` is not a part of a link; use `{{revision}}`, `{{file}}` and `{{line}}`"
-        )
-    if "file" not in names:
-        raise InvalidRepoUrlError(f"`{template}` lacks `{{file}}`; every link would be the same")
-    return template
 
 
 def _make_home(scheme: str, netloc: str, path: str) -> str:
@@ -220,7 +436,7 @@ def describe_repository(
     Without a URL, the remote `origin` says where the repository is browsed. There are no links if Git cannot say which
     files differ: a link to another content would mislead.
     """
-    links = parse_url(repo_url) if repo_url is not None else find_links(git.read_remote(root))
+    links = parse_repo_url(repo_url) if repo_url is not None else find_links(git.read_remote(root))
     try:
         revision, prefix = git.resolve_commit(root, "HEAD"), git.find_prefix(root)
     except git.GitError:
@@ -238,14 +454,6 @@ def describe_repository(
         "jobgen": __version__,
     }
     return head, Table("changedFiles", ("path:text",), [(path,) for path in changed])
-
-
-def parse_url(repo_url: str) -> Links:
-    """Parse the value of `--repo-url`; raise a UsageError if it is not an address that a page may link to."""
-    try:
-        return parse_repo_url(repo_url)
-    except InvalidRepoUrlError as error:
-        raise UsageError(str(error)) from error
 
 
 def make_title(head: dict[str, str], changed: Table) -> str:

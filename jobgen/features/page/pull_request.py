@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from typing import NamedTuple
 
-from jobgen.compare.changes import PREEMPTED, UNKNOWN, ChangeSet, QueueChanges, QuotaAmounts, WorkloadChange
+from jobgen.compare.changes import PREEMPTED, UNKNOWN, ChangeSet, QueueChanges, WorkloadChange
 from jobgen.compare.grouping import ACTIONS, FieldGroup, group_fields, make_row
 from jobgen.compare.impact import Impact
 from jobgen.compare.operator_behavior import Effect
-from jobgen.compare.snapshot import Cause, Snapshot, find_causes
+from jobgen.compare.snapshot import find_causes
 from jobgen.engine.workers import parallel_map
 from jobgen.features.kueue.answers import NEVER, WAITS
 from jobgen.features.kueue.queues.change_sections import format_errors, format_note, format_reason, format_transition
-from jobgen.features.page.costs import find_deadline
-from jobgen.features.page.encode import NONE, Table
+from jobgen.features.page.capacity import find_deadline
 from jobgen.features.page.fleet_tables import ERROR, Row, list_amounts, list_errors
+from jobgen.features.page.page import NONE, Table
 from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.finding import Finding, Identity
-from jobgen.rendering.environment import Rendered
 
 _NO_LAYER = "jobgen"
 """The layer of values that the renderer sets."""
+LONG_RUN = 24 * 3600
+"""Seconds from which a deadline allows a long run; a run without a deadline is also long."""
+_PRODUCTION = frozenset(("prod", "production", "prd", "live"))
+_BEFORE_PRODUCTION = frozenset(("non", "not", "no", "pre"))
+_WORDS = re.compile(r"[^a-z]+")
+_QUOTA_RULES = frozenset(("exceeds-quota", "gpu-budget-exceeded", "queue-quota-exceeded", "sweep-too-large"))
+_AMOUNTS = ("gpusBefore", "gpusAfter", "cpuBefore", "cpuAfter", "memoryBefore", "memoryAfter")
+_QUOTA_AMOUNTS = ("nominal", "used", "borrowed", "waiting")
+_ENVIRONMENT = "environment:environments"
+_MAX_FIELDS = 200
+"""Changed fields of one object that are listed; the others are counted."""
 
 
 class CauseLine(NamedTuple):
@@ -35,15 +47,6 @@ class CauseLine(NamedTuple):
     line: int
 
 
-class _Member(NamedTuple):
-    """An object, and the changed fields whose lines are wanted; `number` and `field` count rows of the page."""
-
-    number: int
-    impact: Impact
-    field: int
-    paths: tuple[FieldPath, ...]
-
-
 def list_causes(changes: ChangeSet, groups: Sequence[FieldGroup]) -> list[Table]:
     """List the lines, those that change most objects first, and which values of which objects they set.
 
@@ -51,23 +54,24 @@ def list_causes(changes: ChangeSet, groups: Sequence[FieldGroup]) -> list[Table]
     group have equal changes, but each may have its own line, so each of them is traced. That is most of the work.
     """
     numbers = {id(one): number for number, one in enumerate(changes.impacts)}
-    members: list[_Member] = []
-    field = 0
+    # The number of each object, that of its first field, and the fields whose lines are wanted.
+    members: list[tuple[int, int, Impact, tuple[FieldPath, ...]]] = []
+    first = 0
     for group in groups:
         paths = tuple(fields[0].change.path for fields in group.fields)
-        members += (_Member(numbers[id(one)], one, field, paths) for one in group.members if paths)
-        field += len(paths)
-    members.sort(key=lambda member: member.number)
-    found = parallel_map(members, lambda share: [_trace(changes, member) for member in share])
+        members += ((numbers[id(one)], first, one, paths) for one in group.members if paths)
+        first += len(paths)
+    members.sort(key=lambda member: member[0])
+    found = parallel_map(members, lambda share: [_trace(changes, one, paths) for _, _, one, paths in share])
     caused: dict[CauseLine, list[tuple[int, int]]] = {}
     was: dict[CauseLine, list[tuple[int, int]]] = {}
-    for member, lines in zip(members, found, strict=True):
-        for place, (new, old) in enumerate(lines):
+    for (number, field, _, _), lines in zip(members, found, strict=True):
+        for place, (new, old) in enumerate(lines, field):
             cause, previous = (new, old) if new else (old, None)
             if cause:
-                caused.setdefault(cause, []).append((member.number, member.field + place))
+                caused.setdefault(cause, []).append((number, place))
             if previous:
-                was.setdefault(previous, []).append((member.number, member.field + place))
+                was.setdefault(previous, []).append((number, place))
     return _list_tables(caused, was)
 
 
@@ -84,30 +88,14 @@ def _list_tables(
     return tables
 
 
-def _trace(changes: ChangeSet, member: _Member) -> list[tuple[CauseLine | None, CauseLine | None]]:
-    new = _find_lines(changes.new, member.impact.new, member.paths, is_old=False)
-    old = _find_lines(changes.old, member.impact.old, member.paths, is_old=True)
-    return list(zip(new, old, strict=True))
-
-
-def _find_lines(
-    snapshot: Snapshot, rendered: Rendered | None, paths: Sequence[FieldPath], *, is_old: bool
-) -> list[CauseLine | None]:
-    causes = find_causes(snapshot, rendered, paths) if rendered else {}
-    return [_to_line(causes[path], is_old) if path in causes else None for path in paths]
-
-
-def _to_line(cause: Cause, is_old: bool) -> CauseLine:
-    return CauseLine(is_old, cause.layer or _NO_LAYER, cause.location.file, cause.location.line)
-
-
-LONG_RUN = 24 * 3600
-"""Seconds from which a deadline allows a long run; a run without a deadline is also long."""
-
-_PRODUCTION = frozenset(("prod", "production", "prd", "live"))
-_BEFORE_PRODUCTION = frozenset(("non", "not", "no", "pre"))
-_WORDS = re.compile(r"[^a-z]+")
-_QUOTA_RULES = frozenset(("exceeds-quota", "gpu-budget-exceeded", "queue-quota-exceeded", "sweep-too-large"))
+def _trace(changes: ChangeSet, one: Impact, paths: Sequence[FieldPath]) -> list[tuple[CauseLine | None, ...]]:
+    """Return the lines of the new and of the old value of each field."""
+    sides: list[list[CauseLine | None]] = []
+    for is_old, snapshot, rendered in ((False, changes.new, one.new), (True, changes.old, one.old)):
+        causes = find_causes(snapshot, rendered, paths) if rendered else {}
+        found = {path: (cause.layer or _NO_LAYER, *cause.location[:2]) for path, cause in causes.items()}
+        sides.append([CauseLine(is_old, *found[path]) if path in found else None for path in paths])
+    return list(zip(*sides, strict=True))
 
 
 class Danger(NamedTuple):
@@ -124,16 +112,13 @@ class Danger(NamedTuple):
 
 def find_dangers(changes: ChangeSet, new: Iterable[Finding] = ()) -> Iterator[Danger]:
     """Yield what is dangerous about the changes and their new findings."""
-    for number, one in enumerate(changes.impacts):
-        found = _find_danger(changes, one)
-        if found:
-            yield Danger(*found, number)
+    found = ((_find_danger(changes, one), number) for number, one in enumerate(changes.impacts))
+    yield from (Danger(*danger, number) for danger, number in found if danger)
     yield from _find_quota_dangers(changes, new)
     yield from _find_production(changes.impacts)
 
 
 def _find_danger(changes: ChangeSet, one: Impact) -> tuple[str, str] | None:
-    """Return the code and the text of what is dangerous about one change."""
     if one.outcome.effect is Effect.REJECTED:
         return "rejected", f"is rejected: {one.outcome.reason}"
     if not one.stops or one.old is None:
@@ -145,12 +130,9 @@ def _find_danger(changes: ChangeSet, one: Impact) -> tuple[str, str] | None:
     deadline = find_deadline(changes.old.manifest(one.old))
     if 0 < deadline < LONG_RUN:
         return None
-    return "restarts-long-run", f"may run for {_format_time(deadline)}" if deadline else "has no deadline"
-
-
-def _format_time(seconds: int) -> str:
-    hours = round(seconds / 3600)
-    return f"{hours} hours" if hours < 72 else f"{round(hours / 24)} days"
+    hours = round(deadline / 3600)
+    time = f"{hours} hours" if hours < 72 else f"{round(hours / 24)} days"
+    return "restarts-long-run", f"may run for {time}" if deadline else "has no deadline"
 
 
 def _find_quota_dangers(changes: ChangeSet, new: Iterable[Finding]) -> Iterator[Danger]:
@@ -177,7 +159,6 @@ def _name_workload(identity: Identity) -> str:
 
 
 def _describe_decision(one: WorkloadChange) -> str:
-    """Say what becomes of a workload, and why."""
     after = "is never admitted" if one.after == NEVER else f"is {one.after}" if one.after == PREEMPTED else one.after
     if not one.before:
         return f"is new and {after.removeprefix('is ')}: {one.reason}"
@@ -187,16 +168,13 @@ def _describe_decision(one: WorkloadChange) -> str:
 
 def _find_production(impacts: Iterable[Impact]) -> Iterator[Danger]:
     """Yield the environments and namespaces of production that change, with the number of their objects."""
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     for one in impacts:
         env, namespace = one.current.env, one.current.identity.namespace
         if is_production(env):
-            place = f"environment `{env}`"
+            counts[f"environment `{env}`"] += 1
         elif is_production(namespace):
-            place = f"namespace `{namespace}`{_name_place(env)}"
-        else:
-            continue
-        counts[place] = counts.get(place, 0) + 1
+            counts[f"namespace `{namespace}`{_name_place(env)}"] += 1
     for place, count in sorted(counts.items()):
         objects = "1 object changes" if count == 1 else f"{count} objects change"
         yield Danger("touches-production", f"{place}: {objects}", NONE)
@@ -213,22 +191,6 @@ def _name_place(env: str) -> str:
     return f" in `{env}`" if env else ""
 
 
-_AMOUNTS = ("gpusBefore", "gpusAfter", "cpuBefore", "cpuAfter", "memoryBefore", "memoryAfter")
-_ENVIRONMENT = "environment:environments"
-_MAX_FIELDS = 200
-"""Changed fields of one object that are listed; the others are counted."""
-
-
-class PullRequest(NamedTuple):
-    """Everything that the view of a pull request shows."""
-
-    changes: ChangeSet
-    new: Sequence[Finding]
-    fixed: Sequence[Finding]
-    notes: Sequence[str] = ()
-    """What is not compared, and why."""
-
-
 def describe_changes(changes: ChangeSet) -> dict[str, str | int]:
     """Return the totals of the changes: the same as the summary of `jobgen diff --format json`."""
     jobs, gpus = changes.count_stopped()
@@ -242,17 +204,23 @@ def describe_changes(changes: ChangeSet) -> dict[str, str | int]:
     }
 
 
-def list_tables(request: PullRequest) -> list[Table]:
-    """List the tables of the view."""
-    changes = request.changes
+def list_tables(
+    changes: ChangeSet, new: Sequence[Finding], fixed: Sequence[Finding], not_compared: Sequence[str]
+) -> list[Table]:
+    """List the tables of the view. `not_compared` says what is missing, and why."""
     names = [*changes.old.environments, *changes.new.environments, *(total.env for total in changes.totals)]
     environments = {env: number for number, env in enumerate(dict.fromkeys(names))}
     groups = list(group_fields(changes, _MAX_FIELDS))
     totals: list[Row] = [
-        (environments[each.env], each.by, each.name, *_list_amounts(each.before, each.after))
-        for each in sorted(changes.totals, key=lambda total: environments[total.env])
+        (environments[total.env], total.by, total.name, *_list_amounts(total.before, total.after))
+        for total in sorted(changes.totals, key=lambda total: environments[total.env])
     ]
-    dangers = list(find_dangers(changes, request.new))
+    dangers = list(find_dangers(changes, new))
+    # `isLimit` is 0 for what the comparison of queues always assumes.
+    notes: list[Row] = [(NONE, 1, note) for note in not_compared]
+    for each in changes.queues:
+        found = filter(None, (format_errors(each), format_note(each)))
+        notes += ((environments[each.environment], int(bool(each.errors)), note) for note in found)
     return [
         Table("environments", ("name:text",), [(env,) for env in environments]),
         _list_changes(changes, groups, environments),
@@ -260,10 +228,10 @@ def list_tables(request: PullRequest) -> list[Table]:
         *list_causes(changes, groups),
         Table("totals", (_ENVIRONMENT, "by:text", "name:text", *_AMOUNTS), totals),
         Table("dangers", ("code:text", "message:text", "change:changes"), dangers),
-        _list_findings("findings", request.new, environments),
-        _list_findings("fixed", request.fixed, environments),
+        _list_findings("findings", new, environments),
+        _list_findings("fixed", fixed, environments),
         *_list_queues(changes.queues, environments),
-        _list_notes(request, environments),
+        Table("notes", (_ENVIRONMENT, "isLimit", "text:text"), notes),
     ]
 
 
@@ -286,15 +254,10 @@ def _list_changes(changes: ChangeSet, groups: Sequence[FieldGroup], environments
     group_of = {id(one): number for number, group in enumerate(groups) for one in group.members}
     rows = [
         (
-            environments[one.current.env],
-            one.action,
-            one.outcome.effect.value,
-            one.outcome.reason,
-            int(one.stops),
+            *(environments[one.current.env], one.action, one.outcome.effect.value, one.outcome.reason, int(one.stops)),
             *one.current.identity[1:],
             str(one.old.identity) if one.is_replaced and one.old else "",
-            one.current.location.file,
-            one.current.location.line,
+            *one.current.location[:2],
             *_list_amounts(one.before, one.after),
             group_of[id(one)],
         )
@@ -304,38 +267,25 @@ def _list_changes(changes: ChangeSet, groups: Sequence[FieldGroup], environments
 
 
 def _list_groups(groups: Sequence[FieldGroup]) -> Iterator[Table]:
-    columns = ("action:text", "effect:text", "why:text", "members", "hidden", *_AMOUNTS)
-    yield Table("groups", columns, [_list_group(group) for group in groups])
+    listed: list[Row] = []
     rows: list[Row] = []
     for number, group in enumerate(groups):
+        first = group.members[0]
+        outcome = (first.action, first.outcome.effect.value, first.outcome.reason)
+        before = reduce(add_totals, (one.before for one in group.members), ResourceTotals())
+        after = reduce(add_totals, (one.after for one in group.members), ResourceTotals())
+        listed.append((*outcome, len(group.members), group.hidden, *_list_amounts(before, after)))
         for fields in group.fields:
             row = make_row(fields)
             name = ", ".join((row.field, *row.other_roles))
             rows.append((number, name, row.op, row.old, row.new, row.outcome.effect.value, row.outcome.reason))
+    yield Table("groups", ("action:text", "effect:text", "why:text", "members", "hidden", *_AMOUNTS), listed)
     names = ("group:groups", "field:text", "op:text", "old:text", "new:text", "effect:text", "why:text")
     yield Table("fields", names, rows)
 
 
-def _list_group(group: FieldGroup) -> Row:
-    first = group.members[0]
-    before = after = ResourceTotals()
-    for one in group.members:
-        before, after = add_totals(before, one.before), add_totals(after, one.after)
-    outcome = (first.action, first.outcome.effect.value, first.outcome.reason)
-    return (*outcome, len(group.members), group.hidden, *_list_amounts(before, after))
-
-
 def _list_findings(name: str, findings: Iterable[Finding], environments: dict[str, int]) -> Table:
     return Table(name, ERROR, list_errors(findings, environments))
-
-
-def _list_notes(request: PullRequest, environments: dict[str, int]) -> Table:
-    """List what is not compared; `isLimit` is 0 for what the comparison of queues always assumes."""
-    rows: list[Row] = [(NONE, 1, note) for note in request.notes]
-    for each in request.changes.queues:
-        env = environments[each.environment]
-        rows += ((env, int(bool(each.errors)), note) for note in (format_errors(each), format_note(each)) if note)
-    return Table("notes", (_ENVIRONMENT, "isLimit", "text:text"), rows)
 
 
 def _list_queues(queues: Iterable[QueueChanges], environments: dict[str, int]) -> Iterator[Table]:
@@ -348,21 +298,15 @@ def _list_queues(queues: Iterable[QueueChanges], environments: dict[str, int]) -
             names = (found.change.value, found.kind, *found.workload.partition("/")[::2], found.cluster_queue)
             moves.append((env, *names, format_transition(found), format_reason(found)))
         for quota in each.quota:
-            sides = [_list_quota(quota.before), _list_quota(quota.after)]
-            quotas.append((env, *quota[:4], *(amount for pair in zip(*sides, strict=True) for amount in pair)))
+            sides = (quota.before, quota.after)
+            amounts = [getattr(side, name) if side else "0" for name in _QUOTA_AMOUNTS for side in sides]
+            quotas.append((env, *quota[:4], *amounts))
         objects += ((env, *changed) for changed in each.objects)
     columns = ("change:text", "kind:text", "namespace:text", "name:text", "clusterQueue:text")
     yield Table("queueMoves", (_ENVIRONMENT, *columns, "transition:text", "reason:text"), moves)
-    amounts = [f"{name}{side}:text" for name in _QUOTA_AMOUNTS for side in ("Before", "After")]
-    yield Table("quotas", (_ENVIRONMENT, "kind:text", "name:text", "flavor:text", "resource:text", *amounts), quotas)
+    pairs = [f"{name}{side}:text" for name in _QUOTA_AMOUNTS for side in ("Before", "After")]
+    yield Table("quotas", (_ENVIRONMENT, "kind:text", "name:text", "flavor:text", "resource:text", *pairs), quotas)
     yield Table("queueObjects", (_ENVIRONMENT, "action:text", "kind:text", "namespace:text", "name:text"), objects)
-
-
-_QUOTA_AMOUNTS = ("nominal", "used", "borrowed", "waiting")
-
-
-def _list_quota(amounts: QuotaAmounts | None) -> list[str]:
-    return [getattr(amounts, name) if amounts else "0" for name in _QUOTA_AMOUNTS]
 
 
 def _list_amounts(before: ResourceTotals, after: ResourceTotals) -> list[int]:

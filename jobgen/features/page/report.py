@@ -15,13 +15,11 @@ from jobgen.api.project import Project, ProjectPath, open_project, select_enviro
 from jobgen.check.rule_docs import all_docs
 from jobgen.compare.snapshot import snapshot_repository
 from jobgen.engine.store import Query, Store
-from jobgen.features.page.capacity import build_capacity
-from jobgen.features.page.costs import NO_PRICES, Prices, read_prices
-from jobgen.features.page.encode import encode
+from jobgen.features.page.capacity import NO_PRICES, Prices, build_capacity, read_prices
 from jobgen.features.page.fleet import build_fleet, place_findings
 from jobgen.features.page.fleet_tables import FleetData, list_tables
 from jobgen.features.page.job_pages import build_pages
-from jobgen.features.page.page import assemble_page, describe_repository, make_title
+from jobgen.features.page.page import assemble_page, describe_repository, encode, make_title
 from jobgen.model.builtin_rules import UNREADABLE_RULES
 from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline.encoded_results import decode_findings, encode_findings
@@ -52,7 +50,7 @@ class ReportResult(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether something is not in the page because of an error."""
+        """Return True if something is not in the page because of an error."""
         return bool(self.errors or self.unknown_queues)
 
 
@@ -91,21 +89,11 @@ def report(
 
     def answer() -> ReportResult:
         data, linted = _collect_data(opened, environments, since, known_prices, head["prefix"], store)
-        more: dict[str, str | int] = {
-            "date": day,
-            "since": since,
-            "currency": known_prices.currency,
-            "unchecked": int(linted.incomplete),
-        }
-        return ReportResult(
-            "",
-            encode("fleet", {**head, **more}, [*list_tables(data), changed]),
-            sum(job.is_job for job in data.fleet.jobs),
-            linted.findings,
-            data.errors,
-            dict(data.capacity.errors),
-            linted.incomplete,
-        )
+        facts = {"date": day, "since": since, "currency": known_prices.currency}
+        shown: dict[str, str | int] = {**head, **facts, "unchecked": int(linted.incomplete)}
+        text, jobs = encode("fleet", shown, [*list_tables(data), changed]), sum(job.is_job for job in data.fleet.jobs)
+        unknown = dict(data.capacity.errors)
+        return ReportResult("", text, jobs, linted.findings, data.errors, unknown, linted.incomplete)
 
     # Everything but files that the page depends on; what a lint since a revision reads of Git is not recorded.
     key = repr((str(opened.root), opened.today, list(environments), known_prices, head, changed.rows, day))
@@ -139,32 +127,24 @@ def _collect_data(
     jobs = list(read_jobs(layout.find_jobs(project.root), project.config.frameworks, []))
     if not jobs and not (empty := render()).failed:
         raise NotFoundError("there is no job under jobs/", empty.findings)
-    linted, new, gone = _find_findings(project, environments, since, store)
+    request = LintRequest(project.root, (), environments, today=project.today, leaves_objects=True)
+    new: frozenset[Finding] | None = None
+    gone: tuple[Finding, ...] = ()
+    if since:
+        linted, found_new, gone = lint_twice(request, since, store)
+        new = frozenset(found_new.findings)
+    else:
+        linted = lint_request(request, store=store)
     snapshot = render()
     fleet = build_fleet(snapshot, jobs, _read_code_owners(project.root, prefix))
     capacity = build_capacity(snapshot, fleet, prices)
     pages = build_pages(snapshot, fleet, jobs)
-    errors = dict.fromkeys(each for each in snapshot.findings if each.severity is Severity.ERROR)
-    errors |= dict.fromkeys(filter(_hides_policy, linted.findings))
+    # The findings of a policy that cannot be read are not in the page.
+    hiding = [each for each in linted.findings if each.rule in UNREADABLE_RULES]
+    hiding = [each for each in hiding if each.location.file.startswith("policies/")]
+    errors = dict.fromkeys(each for each in (*snapshot.findings, *hiding) if each.severity is Severity.ERROR)
     found, fixed = list(place_findings(fleet, linted.findings, new)), list(place_findings(fleet, gone))
     return FleetData(fleet, found, fixed, all_docs(project.root), capacity, pages, tuple(errors)), linted
-
-
-def _hides_policy(finding: Finding) -> bool:
-    """Return True if a policy cannot be read, so that the findings of it are not in the page."""
-    is_error = finding.severity is Severity.ERROR and finding.rule in UNREADABLE_RULES
-    return is_error and finding.location.file.startswith("policies/")
-
-
-def _find_findings(
-    project: Project, environments: Sequence[str], since: str, store: Store
-) -> tuple[LintResult, frozenset[Finding] | None, tuple[Finding, ...]]:
-    """Lint; with a revision, return also which findings are new since then, and which ones it had that are gone."""
-    request = LintRequest(project.root, (), environments, today=project.today, leaves_objects=True)
-    if not since:
-        return lint_request(request, store=store), None, ()
-    linted, new, gone = lint_twice(request, since, store)
-    return linted, frozenset(new.findings), gone
 
 
 def _read_code_owners(root: Path, prefix: str) -> Callable[[str], str]:

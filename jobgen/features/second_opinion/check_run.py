@@ -24,13 +24,10 @@ from jobgen.repo.files import FileEntry
 from jobgen.reports import Opinion
 from jobgen.yamlio.write import to_json
 
-_ALWAYS = frozenset(("unknown-field", "missing-field"))
-_VALUES = frozenset(("invalid-form", "invalid-value", "invalid-quantity"))
 _CONSTRAINTS = frozenset(
     """enum const pattern minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems
     maxItems uniqueItems minProperties maxProperties required not oneOf""".split()
 )
-_MAX_NODES = 100
 
 
 def is_expressible(finding: Finding, obj: Any, schema: bytes) -> bool:
@@ -39,13 +36,13 @@ def is_expressible(finding: Finding, obj: Any, schema: bytes) -> bool:
     `format` is a remark to other tools, and quantities, times and base64 have no other words in a schema. A whole
     number that does not fit into 64 bits is an integer to them, and not to Kubernetes.
     """
-    if finding.rule in _ALWAYS:
+    if finding.rule in ("unknown-field", "missing-field"):
         return True
     steps = [step.replace("~1", "/").replace("~0", "~") for step in finding.pointer.split("/")[1:]]
     if finding.rule == "wrong-type":
         value = _find_value(obj, steps)
         return not (isinstance(value, (int, float)) and float(value).is_integer() and abs(value) >= 2**53)
-    if finding.rule not in _VALUES:
+    if finding.rule not in ("invalid-form", "invalid-value", "invalid-quantity"):
         return False
     return any(_CONSTRAINTS & node.keys() for node in _find_nodes(json.loads(schema), steps))
 
@@ -65,7 +62,7 @@ def _find_nodes(root: Any, steps: list[str]) -> Iterator[Mapping[str, Any]]:
     """Yield the parts of a schema that apply to the value at a path. A schema may refer to itself without end."""
     waiting = [(root, 0)]
     for node, depth in waiting:
-        if not isinstance(node, dict) or len(waiting) > _MAX_NODES:
+        if not isinstance(node, dict) or len(waiting) > 100:
             continue
         if depth == len(steps):
             yield node
@@ -79,9 +76,6 @@ def _find_nodes(root: Any, steps: list[str]) -> Iterator[Mapping[str, Any]]:
             waiting.append((_find_value(root, reference.split("/")[1:]), depth))
 
 
-_DISAGREES = {"jsonschema": "jsonschema-disagrees", "kubeconform": "kubeconform-disagrees"}
-_FAILED = {"jsonschema": "jsonschema-failed", "kubeconform": "kubeconform-failed"}
-_MAX_MESSAGE = 300
 _NAME = lazy_pattern(r"[a-z0-9][a-z0-9.-]{0,252}")
 _DIALECT = lazy_pattern(r"https?://json-schema\.org/(draft-0[467]|draft/20(19-09|20-12))/schema#?")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
@@ -105,24 +99,13 @@ class Disagreement(NamedTuple):
     path: Sequence[str | int] = ()
 
 
-class _Tool(NamedTuple):
-    find_missing: Callable[[], str]
-    check: Callable[[Path, Sequence[int]], dict[int, Verdict]]
-
-
-_TOOLS = {
-    "jsonschema": _Tool(tools.find_missing_jsonschema, tools.run_jsonschema),
-    "kubeconform": _Tool(tools.find_missing_kubeconform, tools.run_kubeconform),
-}
-
-
 def find_missing(tool: str) -> str:
     """Why a tool cannot be run, with what to do about it; empty if it can."""
-    return _TOOLS[tool].find_missing()
+    return tools.find_missing_jsonschema() if tool == "jsonschema" else tools.find_missing_kubeconform()
 
 
 def find_disagreements(
-    objects: Sequence[CheckedObject], findings: Sequence[Finding], tools: Iterable[str]
+    objects: Sequence[CheckedObject], findings: Sequence[Finding], names: Iterable[str]
 ) -> tuple[list[Disagreement], list[Opinion]]:
     """Report objects that only one of jobgen and another tool rejects, and how much each tool checked.
 
@@ -132,12 +115,16 @@ def find_disagreements(
     """
     found: list[Disagreement] = []
     opinions: list[Opinion] = []
-    verdicts = _check_objects(objects, [tool for tool in tools if not find_missing(tool)])
-    for tool in tools:
+    verdicts = _check_objects(objects, [tool for tool in names if not find_missing(tool)])
+    for tool in names:
         given = verdicts.get(tool, {})
         found += _compare(tool, [(objects[number], verdict) for number, verdict in given.items()], findings)
         opinions.append(Opinion(tool, len(given), len(objects) - len(given), find_missing(tool)))
     return found, opinions
+
+
+_DISAGREES = {"jsonschema": "jsonschema-disagrees", "kubeconform": "kubeconform-disagrees"}
+_FAILED = {"jsonschema": "jsonschema-failed", "kubeconform": "kubeconform-failed"}
 
 
 def _compare(
@@ -152,42 +139,46 @@ def _compare(
         made = checked.made
         # Also warnings count: unknown fields of kinds that only documentation describes are warnings.
         reported = ours.get((made.env or made.location.file, made.identity), [])
-        errors = [finding for finding in reported if finding.severity is Severity.ERROR]
+        message, missed = "", None
         if verdict.status == "failed":
             message = f"{tool} could not check it: {_shorten(verdict.message)}"
-            yield Disagreement(made, _finding(made, _FAILED[tool], message))
         elif verdict.status == "invalid" and not reported:
             message = f"{tool} rejects `{made.identity}`, but jobgen does not: {_shorten(verdict.message)}"
-            yield Disagreement(made, _finding(made, _DISAGREES[tool], message), verdict.path)
         elif verdict.status == "valid":
-            missed = list(_select_expressible(errors, checked)) if errors else []
-            if missed:
-                message = f"jobgen rejects `{made.identity}`, but {tool} does not: {_shorten(missed[0].message)}"
-                finding = _finding(made, _DISAGREES[tool], message)
-                same = ("location", "pointer", "place")
-                yield Disagreement(made, finding._replace(**{name: getattr(missed[0], name) for name in same}))
+            missed = _find_missed(checked, [each for each in reported if each.severity is Severity.ERROR])
+            if missed is not None:
+                message = f"jobgen rejects `{made.identity}`, but {tool} does not: {_shorten(missed.message)}"
+        if not message:
+            continue
+        found = Finding(
+            (_FAILED if verdict.status == "failed" else _DISAGREES)[tool],
+            "meta",
+            Severity.WARNING,
+            message,
+            made.location,
+            object=made.identity,
+            env=made.env,
+        )
+        if missed is not None:
+            found = found._replace(location=missed.location, pointer=missed.pointer, place=missed.place)
+        yield Disagreement(made, found, verdict.path if verdict.status == "invalid" else ())
 
 
-def _select_expressible(findings: Iterable[Finding], checked: CheckedObject) -> Iterator[Finding]:
-    """Yield findings that another tool must have, too: those that the schema states."""
-    stated = {(problem.rule, problem.message) for problem in checked.find_problems()}
-    for finding in findings:
-        if (finding.rule, finding.message) in stated and is_expressible(finding, checked.made.object, checked.schema):
-            yield finding
-
-
-def _finding(made: Rendered, rule: str, message: str) -> Finding:
-    return Finding(rule, "meta", Severity.WARNING, message, made.location, object=made.identity, env=made.env)
+def _find_missed(checked: CheckedObject, errors: Sequence[Finding]) -> Finding | None:
+    """Return the first error that another tool must also have: one that the schema states."""
+    stated = {(problem.rule, problem.message) for problem in checked.find_problems()} if errors else set()
+    same = (each for each in errors if (each.rule, each.message) in stated)
+    return next((each for each in same if is_expressible(each, checked.made.object, checked.schema)), None)
 
 
 def _shorten(text: str) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= _MAX_MESSAGE else text[: _MAX_MESSAGE - 1] + "…"
+    return text if len(text) <= 300 else text[:299] + "…"
 
 
-def _check_objects(objects: Sequence[CheckedObject], tools: Sequence[str]) -> dict[str, dict[int, Verdict]]:
+def _check_objects(objects: Sequence[CheckedObject], names: Sequence[str]) -> dict[str, dict[int, Verdict]]:
     """Return the verdicts of each tool, by the number of the object; objects without a schema have none."""
-    found: dict[str, dict[int, Verdict]] = {tool: {} for tool in tools}
+    found: dict[str, dict[int, Verdict]] = {tool: {} for tool in names}
     by_environment: dict[str, list[int]] = {}
     for number, checked in enumerate(objects):
         by_environment.setdefault(checked.made.env, []).append(number)
@@ -196,10 +187,9 @@ def _check_objects(objects: Sequence[CheckedObject], tools: Sequence[str]) -> di
         for place, env in enumerate(sorted(by_environment)):
             folder = scratch / str(place)
             refused, written = _write_folder(folder, objects, by_environment[env])
-            for tool in tools if written else ():
-                found[tool] |= _TOOLS[tool].check(folder, written)
-            for tool in tools:
-                found[tool] |= refused
+            for tool in names:
+                check = tools.run_jsonschema if tool == "jsonschema" else tools.run_kubeconform
+                found[tool] |= {**(check(folder, written) if written else {}), **refused}
     return {tool: dict(sorted(verdicts.items())) for tool, verdicts in found.items()}
 
 
@@ -213,9 +203,12 @@ def _write_folder(
     written: list[int] = []
     for number in numbers:
         made, schema, _ = objects[number]
-        path = _name_schema(made.object, folder / "schemas") if schema else None
-        if path is None:
+        group, _, version = str(made.object.get("apiVersion")).rpartition("/")
+        names = (group or "core", str(made.object.get("kind")).lower(), version)
+        # The names come from a manifest, so they are untrusted. Tools look for the schema there.
+        if not schema or not all(map(_NAME.fullmatch, names)):
             continue
+        path = folder / "schemas" / names[0] / f"{names[1]}_{names[2]}.json"
         if path not in reasons:
             reasons[path] = _find_fault(schema)
             if not reasons[path]:
@@ -229,14 +222,6 @@ def _write_folder(
     return refused, written
 
 
-def _name_schema(obj: Mapping[str, Any], folder: Path) -> Path | None:
-    """Return where the tools look for the schema of an object; None if there is no such place."""
-    group, _, version = str(obj.get("apiVersion")).rpartition("/")
-    name = (group or "core", str(obj.get("kind")).lower(), version)
-    # The names come from a manifest, so they are untrusted.
-    return folder / name[0] / f"{name[1]}_{name[2]}.json" if all(_NAME.fullmatch(part) for part in name) else None
-
-
 def _find_fault(schema: bytes) -> str:
     """Return why a schema may not be given to other tools: they would follow references to files and the network."""
     try:
@@ -245,7 +230,8 @@ def _find_fault(schema: bytes) -> str:
         return "its schema is not JSON"
     for node in waiting:
         if isinstance(node, dict):
-            outside = [node[word] for word in _REFERENCES if _is_outside(node.get(word))]
+            references = [node.get(word) for word in _REFERENCES]
+            outside = [each for each in references if isinstance(each, str) and not each.startswith("#")]
             if outside:
                 return f"its schema refers to `{outside[0]}`, which is not in the schema itself"
             dialect = node.get("$schema")
@@ -255,14 +241,7 @@ def _find_fault(schema: bytes) -> str:
     return ""
 
 
-def _is_outside(reference: object) -> bool:
-    return isinstance(reference, str) and not reference.startswith("#")
-
-
-_MAX_DIGITS = 10
-
-
-def check_run(run: Run, tools: Sequence[str]) -> tuple[int, list[Opinion]]:
+def check_run(run: Run, names: Sequence[str]) -> tuple[int, list[Opinion]]:
     """Check all objects of a run, also with other tools, and return their number and how much these tools checked.
 
     Raises:
@@ -276,7 +255,7 @@ def check_run(run: Run, tools: Sequence[str]) -> tuple[int, list[Opinion]]:
         checker = checkers[made.env]
         schema = checker.read_json_schema(checker.manifest(made.object))
         objects.append(CheckedObject(made, schema, partial(checker.find_schema_problems, made.object)))
-    found, opinions = find_disagreements(objects, run.findings, tools)
+    found, opinions = find_disagreements(objects, run.findings, names)
     run.findings += filter(None, map(run.project.apply_severity, _locate_all(run, found)))
     return len(objects), opinions
 
@@ -286,23 +265,14 @@ def _locate_all(run: Run, found: Iterable[Disagreement]) -> Iterator[Finding]:
     tracer = Tracer(run.project)
     entries: dict[str, FileEntry] = {}
     for each in found:
-        if not each.path:
-            yield each.finding
-            continue
-        entries = entries or _list_entries(run)
-        job = _find_job(run, entries.get(each.made.location.file), each)
+        if each.path and not entries:
+            files = layout.find_jobs(run.project.root) if run.entries is None else run.entries
+            entries = {entry.path: entry for entry in files}
+        entry = entries.get(each.made.location.file) if each.path else None
+        jobs = read_jobs([entry], run.project.frameworks, []) if entry else ()
+        place = (each.made.position, each.made.item)
+        job = next((job for job in jobs if (job.position, job.item) == place), None)
         yield _locate(tracer, job, each) if job else each.finding
-
-
-def _list_entries(run: Run) -> dict[str, FileEntry]:
-    entries = layout.find_jobs(run.project.root) if run.entries is None else run.entries
-    return {entry.path: entry for entry in entries}
-
-
-def _find_job(run: Run, entry: FileEntry | None, each: Disagreement) -> Job | None:
-    place = (each.made.position, each.made.item)
-    jobs = read_jobs([entry], run.project.frameworks, []) if entry else ()
-    return next((job for job in jobs if (job.position, job.item) == place), None)
 
 
 def _locate(tracer: Tracer, job: Job, each: Disagreement) -> Finding:
@@ -317,17 +287,17 @@ def _locate(tracer: Tracer, job: Job, each: Disagreement) -> Finding:
 
 
 def _find_node(tree: Node, path: Sequence[str | int]) -> Node:
-    """The node at a path, or the last one on the way to it: a field may be missing, or no field at all."""
+    """Return the node at a path, or the last one on the way: a field may be missing, or no field at all."""
+
+    def select(node: Any, step: str) -> Node:
+        if isinstance(node, list):
+            return node[int(step)] if step.isdecimal() and len(step) < 10 and int(step) < len(node) else None
+        return node.get(step) if isinstance(node, dict) else None
+
     steps = list(map(str, path))
     while steps:
         # kubeconform does not escape slashes, so a name with slashes is several steps.
-        found = ((length, _select(tree, "/".join(steps[:length]))) for length in range(1, len(steps) + 1))
+        found = ((length, select(tree, "/".join(steps[:length]))) for length in range(1, len(steps) + 1))
         length, child = next((each for each in found if each[1] is not None), (len(steps), tree))
         tree, steps = child, steps[length:]
     return tree
-
-
-def _select(tree: Any, step: str) -> Node:
-    if isinstance(tree, list):
-        return tree[int(step)] if step.isdecimal() and len(step) < _MAX_DIGITS and int(step) < len(tree) else None
-    return tree.get(step) if isinstance(tree, dict) else None

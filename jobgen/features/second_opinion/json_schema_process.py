@@ -16,7 +16,6 @@ from jsonschema.validators import extend, validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-_MEGABYTES = 2_000
 _FLAGS = re.compile(r"^\^(\(\?[ims]+\))")
 _FIRST_FLAGS = re.compile(r"\(\?([ims]+)\)")
 # An escape, a class of characters, or the end of the text.
@@ -40,7 +39,7 @@ def _limit_memory() -> None:
     if sys.platform != "win32":
         import resource
 
-        limit = _MEGABYTES * 2**20
+        limit = 2_000 * 2**20
         _, most = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
 
@@ -72,11 +71,9 @@ def _check(validator: Validator | str, obj: Any) -> tuple[str, str, list[str | i
         return "failed", f"its schema needs too much memory: {type(fault).__name__}", []
     if error is None:
         return "valid", "", []
-    return "invalid", f"{_point(error)}: {error.message}", list(error.absolute_path)
-
-
-def _point(error: ValidationError) -> str:
-    return "/" + "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in error.absolute_path)
+    path = list(error.absolute_path)
+    pointer = "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in path)
+    return "invalid", f"/{pointer}: {error.message}", path
 
 
 def _check_pattern(

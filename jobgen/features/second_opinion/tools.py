@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -35,13 +35,13 @@ def limit_time(objects: int) -> float:
     return SECONDS + SECONDS_PER_OBJECT * objects
 
 
-_NO_JSONSCHEMA = "the Python package `jsonschema` is not installed; run `pip install 'jobgen[second-opinion]'`"
 _MAX_REASON = 300
 
 
 def find_missing_jsonschema() -> str:
     """Why jsonschema cannot be run; empty if it can."""
-    return "" if find_spec("jsonschema") else _NO_JSONSCHEMA
+    missing = "the Python package `jsonschema` is not installed; run `pip install 'jobgen[second-opinion]'`"
+    return "" if find_spec("jsonschema") else missing
 
 
 def run_jsonschema(folder: Path, numbers: Sequence[int]) -> dict[int, Verdict]:
@@ -57,19 +57,8 @@ def run_jsonschema(folder: Path, numbers: Sequence[int]) -> dict[int, Verdict]:
     # A module in the current folder is not imported; jobgen may be in a zip file, which is not on the path.
     path = os.pathsep.join(filter(None, (str(Path(jobgen.__file__).parents[1]), os.environ.get("PYTHONPATH"))))
     command = [sys.executable, "-P", "-m", "jobgen.features.second_opinion.json_schema_process", str(folder)]
-    try:
-        done = subprocess.run(  # noqa: S603 -- a fixed command
-            command,
-            input=json.dumps(list(numbers)),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=seconds,
-            encoding="utf-8",
-            env={**os.environ, "PYTHONPATH": path},
-        )
-    except subprocess.TimeoutExpired:
-        raise ToolError(f"jsonschema did not finish within {seconds:.0f} seconds") from None
+    numbered = json.dumps(list(numbers))
+    done = _run("jsonschema", command, seconds, text=numbered, env={**os.environ, "PYTHONPATH": path})
     try:
         results = [json.loads(line) for line in done.stdout.splitlines()]
     except ValueError:
@@ -80,10 +69,6 @@ def run_jsonschema(folder: Path, numbers: Sequence[int]) -> dict[int, Verdict]:
     return {number: Verdict(*verdict) for number, *verdict in results}
 
 
-_NO_KUBECONFORM = (
-    "kubeconform is not on PATH; get it from https://github.com/yannh/kubeconform/releases,"
-    " or with `brew install kubeconform` or `go install github.com/yannh/kubeconform/cmd/kubeconform@latest`"
-)
 _STATUS: dict[str, Literal["valid", "invalid", "failed"]] = {
     "statusValid": "valid",
     "statusInvalid": "invalid",
@@ -93,7 +78,12 @@ _STATUS: dict[str, Literal["valid", "invalid", "failed"]] = {
 
 def find_missing_kubeconform() -> str:
     """Why kubeconform cannot be run; empty if it can."""
-    return "" if which("kubeconform") else _NO_KUBECONFORM
+    if which("kubeconform"):
+        return ""
+    return (
+        "kubeconform is not on PATH; get it from https://github.com/yannh/kubeconform/releases,"
+        " or with `brew install kubeconform` or `go install github.com/yannh/kubeconform/cmd/kubeconform@latest`"
+    )
 
 
 def run_kubeconform(folder: Path, numbers: Sequence[int]) -> dict[int, Verdict]:
@@ -104,49 +94,50 @@ def run_kubeconform(folder: Path, numbers: Sequence[int]) -> dict[int, Verdict]:
 
     """
     found = dict.fromkeys(numbers, Verdict("failed", "it said nothing about it"))
-    for result in _run(folder, limit_time(len(numbers))):
+    for result in _run_kubeconform(folder, limit_time(len(numbers))):
         try:
             number, status = int(Path(result["filename"]).stem), _STATUS.get(result["status"], "failed")
-            found[number] = Verdict(status, _message(result), _find_path(result))
+            errors = result.get("validationErrors") or ()
+            # The message of an error is without the path of the schema, which differs in each run.
+            texts = [f"{error['path'] or '/'}: {error['msg']}" for error in errors]
+            # Slashes of names are not escaped there.
+            path = str(errors[0]["path"]).split("/")[1:] if errors else []
+            found[number] = Verdict(status, "; ".join(texts) or str(result["msg"] or result["status"]), path)
         except (LookupError, TypeError, ValueError, AttributeError):
             raise ToolError(f"kubeconform printed something else than a result: {str(result)[:_MAX_REASON]}") from None
     return found
 
 
-def _message(result: dict[str, Any]) -> str:
-    """Return the errors of a result without the path of the schema, which differs in each run."""
-    errors = [f"{error['path'] or '/'}: {error['msg']}" for error in result.get("validationErrors") or ()]
-    return "; ".join(errors) or str(result["msg"] or result["status"])
-
-
-def _find_path(result: dict[str, Any]) -> list[str]:
-    """Return the path of the first error, in which slashes of names are not escaped."""
-    return next((str(error["path"]).split("/")[1:] for error in result.get("validationErrors") or ()), [])
-
-
-def _run(folder: Path, seconds: float) -> list[dict[str, Any]]:
+def _run_kubeconform(folder: Path, seconds: float) -> list[dict[str, Any]]:
     command = ["kubeconform", "-strict", "-verbose", "-ignore-missing-schemas", "-output", "json"]
     # Kinds without a group have an empty one there. With locations, the default one in the network is not used.
     for group in ("{{.Group}}", "core"):
         place = f"{folder}/schemas/{group}/{{{{.ResourceKind}}}}_{{{{.ResourceAPIVersion}}}}.json"
         command += ["-schema-location", place]
-    try:
-        done = subprocess.run(  # noqa: S603 -- a fixed command
-            [*command, str(folder / "objects")],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            check=False,
-            timeout=seconds,
-        )
-    except subprocess.TimeoutExpired:
-        raise ToolError(f"kubeconform did not finish within {seconds:.0f} seconds") from None
-    except OSError as error:
-        raise ToolError(f"kubeconform could not be run: {error.strerror}") from None
+    done = _run("kubeconform", [*command, str(folder / "objects")], seconds)
     try:
         results: list[dict[str, Any]] = list(json.loads(done.stdout)["resources"])
     except (ValueError, KeyError, TypeError, RecursionError):
         reason = (done.stderr or done.stdout).strip()[:_MAX_REASON] or f"exit {done.returncode}"
         raise ToolError(f"kubeconform could not be run: {reason}") from None
     return results
+
+
+def _run(
+    tool: str, command: Sequence[str], seconds: float, *, text: str = "", env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(  # noqa: S603 -- fixed commands
+            command,
+            input=text,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+            timeout=seconds,
+            env=env,
+        )
+    except subprocess.TimeoutExpired:
+        raise ToolError(f"{tool} did not finish within {seconds:.0f} seconds") from None
+    except OSError as error:
+        raise ToolError(f"{tool} could not be run: {error.strerror}") from None

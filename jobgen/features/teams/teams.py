@@ -2,20 +2,127 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from jobgen.api.errors import UsageError, check_format, check_names
 from jobgen.api.project import ProjectPath, open_project, select_environments
+from jobgen.check.team_limits import list_lines, measure_use
 from jobgen.features.teams.formats import FORMATS
-from jobgen.features.teams.overview import TeamOverview, list_overviews
+from jobgen.k8s.kueue import creates_wrapped_objects
+from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
+from jobgen.k8s.resources import sum_gpus
+from jobgen.model.data import untraced
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.pipeline.policies import mutate_rendered
-from jobgen.rendering.environment import EnvironmentRunner
+from jobgen.rendering.environment import EnvironmentRunner, Rendered
 from jobgen.rendering.run import Run
+from jobgen.spec.teams import Budget, Team, TeamScope
+
+# Collect what each team owns, may use and uses.
+
+_MEASURED = Budget(gpus=0, jobs=0, replicas=0)
+"""What is counted also for a team without such a limit."""
+
+
+class BudgetLine(NamedTuple):
+    """What a team uses of one limit of its budget."""
+
+    name: str
+    """`gpus`, `jobs`, `replicas`, or a resource with the labels that nodes are selected by."""
+    used: int
+    limit: int | None
+    """None if there is no limit."""
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether the team uses more than its limit."""
+        return self.limit is not None and self.used > self.limit
+
+
+class TeamEnvironment(NamedTuple):
+    """A team in one environment."""
+
+    environment: str
+    allowed: Mapping[str, tuple[str, ...]]
+    """What it may use, as patterns, by the name of the list in its file."""
+    budget: tuple[BudgetLine, ...]
+
+
+class TeamOverview(NamedTuple):
+    """A team, and what it has in each environment."""
+
+    name: str
+    """Empty for the files that no team owns."""
+    file: str
+    folders: tuple[str, ...]
+    owners: tuple[str, ...]
+    contacts: Mapping[str, str]
+    environments: tuple[TeamEnvironment, ...]
+
+
+def list_overviews(
+    teams: Sequence[Team], checkers: Sequence[EnvironmentChecker], made: Iterable[Rendered]
+) -> Iterator[TeamOverview]:
+    """Yield the overview of each team, and one of the files that no team owns if they have jobs."""
+    objects: dict[tuple[str, str], list[Rendered]] = {}
+    for each in made:
+        objects.setdefault((each.env, checkers[0].runner.expander.find_team(each.location.file)), []).append(each)
+    for team in teams:
+        environments: list[TeamEnvironment] = []
+        for checker in checkers:
+            name = checker.runner.name
+            scope = checker.runner.expander.environment.teams.find_scope(team, name)
+            environments.append(_describe(checker, scope, objects.get((name, team.name), ())))
+        contacts = untraced(team.spec.get("contacts", {}))
+        yield TeamOverview(team.name, team.file, team.folders, team.owners, contacts, tuple(environments))
+    rest = tuple(_describe(checker, TeamScope(""), objects.get((checker.runner.name, ""), ())) for checker in checkers)
+    if any(line.used for each in rest for line in each.budget):
+        yield TeamOverview("", "", (), (), {}, rest)
+
+
+def _describe(checker: EnvironmentChecker, scope: TeamScope, made: Iterable[Rendered]) -> TeamEnvironment:
+    limits = {line.name: line.limit for line in list_lines(scope.budget)}
+    measured = _MEASURED._replace(devices=scope.budget.devices)
+    uses: dict[str, list[tuple[int, tuple[object, ...]]]] = {line.name: [] for line in list_lines(measured)}
+    for each in made:
+        # An object, and the objects inside an AppWrapper, as the rules see them.
+        manifests = [checker.checker.manifest(each.object)]
+        if is_app_wrapper(each.object) and creates_wrapped_objects(manifests[0]):
+            manifests += (checker.checker.manifest(inner) for _, inner in list_wrapped_objects(each.object))
+        for manifest in manifests:
+            for name, _, amount, shared in measure_use(manifest, measured):
+                uses[name].append((amount, shared))
+    lines = (BudgetLine(name, sum_gpus(found), limits.get(name)) for name, found in uses.items())
+    return TeamEnvironment(checker.runner.name, scope.allowed, tuple(lines))
+
+
+_BEGIN = "# begin of the lines that `jobgen codeowners` writes from teams/"
+_END = "# end of the lines that `jobgen codeowners` writes"
+
+
+def write_owners(text: str, teams: Sequence[Team], prefix: str) -> str:
+    """Return the text of CODEOWNERS with the lines of the teams; other lines stay as they are.
+
+    `prefix` is the path from the top of the Git repository to the jobs repository.
+    """
+    # A line without owners would say that changes need no review, also where an earlier line names owners.
+    # The last line that matches wins, so parts of a folder come after it.
+    lines: list[str] = []
+    for folder, owners in sorted((folder, team.owners) for team in teams for folder in team.folders if team.owners):
+        path = "/".join(filter(None, (prefix, folder)))
+        escaped = "".join(f"\\{letter}" if letter in " #\\" else letter for letter in path)
+        lines.append(" ".join((f"/{escaped}/", *owners)))
+    block = "\n".join((_BEGIN, *lines, _END)) + "\n"
+    before, found, rest = text.partition(f"{_BEGIN}\n")
+    if not found:
+        return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{block}"
+    _, end, after = rest.partition(_END)
+    # Without its end, nothing says where the block stops, so the lines after it are kept.
+    return before + block + (after.removeprefix("\n") if end else rest)
 
 
 class TeamsResult(NamedTuple):

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from operator import ge, le
 from typing import Any, NamedTuple
 
 from jobgen.model.data import API_VERSION, Location, Node, Plain, TracedKey, locatable, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Problem
-from jobgen.model.path import InvalidPathError, Step, parse_dotted
+from jobgen.model.path import InvalidPathError, parse_dotted
 from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import did_you_mean
 from jobgen.rendering.config import find_errors
 from jobgen.rendering.locate import locate
 from jobgen.repo.commit import Folder
-from jobgen.repo.files import MANIFEST_SUFFIXES, File, read_file
+from jobgen.repo.files import MANIFEST_SUFFIXES, read_file
 from jobgen.repo.walk import walk_files
 from jobgen.spec.frameworks import Frameworks
 from jobgen.yamlio.read import read
@@ -30,14 +31,10 @@ def find_mismatch(value: Any, expected: Plain) -> str:
         return "" if _equals(value, expected) else f"expected {show(expected)}"
     for name, wanted in expected.items():
         is_missing = name != "present" and value is ABSENT
-        if is_missing or not _CONDITIONS[name](value, wanted):
-            return f"expected {_WORDS[name]}{show(wanted)}"
+        words, holds = _CONDITIONS[name]
+        if is_missing or not holds(value, wanted):
+            return f"expected {words}{show(wanted)}"
     return ""
-
-
-def find_unknown_conditions(expected: Mapping[str, Any]) -> Iterator[str]:
-    """Yield names in a mapping of conditions that are none."""
-    return (name for name in expected if str(name) not in _CONDITIONS)
 
 
 def list_conditions() -> list[str]:
@@ -50,10 +47,7 @@ def show(value: Any) -> str:
     if value is ABSENT:
         return "nothing"
     text = json.dumps(value, ensure_ascii=False)
-    return f"`{text if len(text) <= _SHOWN else text[:_SHOWN] + '…'}`"
-
-
-_SHOWN = 200
+    return f"`{text if len(text) <= 200 else text[:200] + '…'}`"
 
 
 def _equals(value: Any, wanted: Any) -> bool:
@@ -66,11 +60,10 @@ def _contains(value: Any, wanted: Any) -> bool:
         return isinstance(wanted, str) and wanted in value
     if isinstance(value, dict) and isinstance(wanted, dict):
         return all(key in value and _equals(value[key], each) for key, each in wanted.items())
-    return isinstance(value, list) and any(_equals(item, wanted) or _contains_fields(item, wanted) for item in value)
-
-
-def _contains_fields(item: Any, wanted: Any) -> bool:
-    return isinstance(item, dict) and isinstance(wanted, dict) and _contains(item, wanted)
+    if not isinstance(value, list):
+        return False
+    mappings = [item for item in value if isinstance(item, dict)] if isinstance(wanted, dict) else []
+    return any(_equals(item, wanted) for item in value) or any(_contains(item, wanted) for item in mappings)
 
 
 def _compare(value: Any, wanted: Any, holds: Callable[[int, int], bool]) -> bool:
@@ -78,30 +71,20 @@ def _compare(value: Any, wanted: Any, holds: Callable[[int, int], bool]) -> bool
     return one is not None and other is not None and holds(one, other)
 
 
-_CONDITIONS: dict[str, Callable[[Any, Any], bool]] = {
-    "equals": _equals,
-    "present": lambda value, wanted: (value is not ABSENT) is wanted,
-    "matches": lambda value, wanted: isinstance(value, str) and fnmatchcase(value, str(wanted)),
-    "contains": _contains,
-    "oneOf": lambda value, wanted: isinstance(wanted, list) and any(_equals(value, each) for each in wanted),
-    "min": lambda value, wanted: _compare(value, wanted, lambda one, other: one >= other),
-    "max": lambda value, wanted: _compare(value, wanted, lambda one, other: one <= other),
+_CONDITIONS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
+    "equals": ("", _equals),
+    "present": ("presence ", lambda value, wanted: (value is not ABSENT) is wanted),
+    "matches": ("a text like ", lambda value, wanted: isinstance(value, str) and fnmatchcase(value, str(wanted))),
+    "contains": ("something that contains ", _contains),
+    "oneOf": ("one of ", lambda value, wanted: isinstance(wanted, list) and any(_equals(value, e) for e in wanted)),
+    "min": ("at least ", lambda value, wanted: _compare(value, wanted, ge)),
+    "max": ("at most ", lambda value, wanted: _compare(value, wanted, le)),
 }
-_WORDS = {
-    "equals": "",
-    "present": "presence ",
-    "matches": "a text like ",
-    "contains": "something that contains ",
-    "oneOf": "one of ",
-    "min": "at least ",
-    "max": "at most ",
-}
+"""The conditions by name: how a failure begins, and what a value must fulfill."""
 
 
 FOLDER = "tests"
 KIND = "JobTests"
-_MARK = b"jobtest"
-"""What a file of tests has, also if its kind is misspelled."""
 
 
 class JobTest(NamedTuple):
@@ -129,22 +112,18 @@ def read_tests(root: Folder, frameworks: Frameworks, findings: list[Finding]) ->
         file = read_file(entry)
         if file.finding:
             findings.append(file.finding)
-        elif _MARK in file.content.lower():
-            yield from _read_file(file, frameworks, findings)
-
-
-def _read_file(file: File, frameworks: Frameworks, findings: list[Finding]) -> Iterator[JobTest]:
-    source = read(file.content, file.path, traced=True)
-    findings += source.findings
-    for document in source.documents:
-        data = document.data
-        kind = str(value_of(data.get("kind")))
-        if kind.lower() not in (KIND.lower(), KIND.lower()[:-1]):
+        # What a file of tests has, also if its kind is misspelled.
+        if file.finding or b"jobtest" not in file.content.lower():
             continue
-        problems = find_errors(data, "jobtests", frameworks) or list(_find_all_errors(data["spec"]))
-        findings += (locate(problem, file.path, document.location) for problem in problems)
-        if not problems:
-            yield from (_parse_test(test, file.path) for test in data["spec"])
+        source = read(file.content, file.path, traced=True)
+        findings += source.findings
+        for document in source.documents:
+            data = document.data
+            if str(value_of(data.get("kind"))).lower() in (KIND.lower(), KIND.lower()[:-1]):
+                problems = find_errors(data, "jobtests", frameworks) or list(_find_all_errors(data["spec"]))
+                findings += (locate(problem, file.path, document.location) for problem in problems)
+                if not problems:
+                    yield from (_parse_test(test, file.path) for test in data["spec"])
 
 
 def _parse_test(test: Mapping[str, Any], file: str) -> JobTest:
@@ -176,19 +155,14 @@ def _find_all_errors(tests: list[Mapping[str, Any]]) -> Iterator[Problem]:
         yield from _find_test_errors(test)
 
 
-def _expects(expect: Mapping[str, Any]) -> bool:
-    """Return True if a test expects anything: an empty mapping and `snapshot: false` do not."""
-    has_values, has_snapshot = bool(expect.get("values")), value_of(expect.get("snapshot")) is True
-    return has_values or has_snapshot or any(key not in ("values", "snapshot") for key in expect)
-
-
 def _find_test_errors(test: Mapping[str, Any]) -> Iterator[Problem]:
     has_jobs, has_given = "jobs" in test, "given" in test
     if has_jobs == has_given:
         what = "has both `jobs` and `given`; remove one" if has_jobs else "has no job; write `jobs` or `given`"
         yield Problem("invalid-value", f"the test {what}", _find_key(test, "given") if has_jobs else test["name"])
     expect = test["expect"]
-    if not _expects(expect):
+    has_values, has_snapshot = bool(expect.get("values")), value_of(expect.get("snapshot")) is True
+    if not has_values and not has_snapshot and all(key in ("values", "snapshot") for key in expect):
         yield Problem("missing-field", "the test expects nothing, so it cannot fail; add an expectation", test["name"])
     if "effect" in expect and "change" not in test:
         yield Problem("missing-field", "`effect` is the effect of a `change`; add it", _find_key(expect, "effect"))
@@ -198,7 +172,7 @@ def _find_test_errors(test: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _find_value_errors(key: Node, expected: Node) -> Iterator[Problem]:
     try:
-        steps = parse_path(str(key))
+        steps = parse_dotted(str(key))
     except InvalidPathError as error:
         yield Problem("invalid-value", str(error), key)
         return
@@ -208,14 +182,9 @@ def _find_value_errors(key: Node, expected: Node) -> Iterator[Problem]:
         if not expected or value_of(expected.get("contains", 0)) in ("", [], {}):
             message = f"`{key}` has a condition that every value meets; write what is expected, or `present: true`"
             yield Problem("invalid-value", message, key)
-        for name in find_unknown_conditions(expected):
+        for name in (name for name in expected if str(name) not in _CONDITIONS):
             hint = did_you_mean(str(name), list_conditions()) or "; write `equals: {…}` to compare a mapping"
             yield Problem("unknown-field", f"`{name}` is not a condition{hint}", name)
-
-
-def parse_path(text: str) -> tuple[Step, ...]:
-    """Return the steps of a path in an object."""
-    return parse_dotted(text)
 
 
 def _find_key(mapping: Mapping[str, Any], name: str) -> Node:

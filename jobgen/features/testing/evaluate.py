@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
@@ -11,31 +11,131 @@ from jobgen.check.cel import Bound, CompileError, Failed, available, compile_cel
 from jobgen.compare.impact import assess_change
 from jobgen.compare.snapshot import Snapshot
 from jobgen.features.testing.cases import ABSENT, FOLDER, JobTest, find_mismatch, show
-from jobgen.features.testing.subjects import (
-    Subject,
-    change_job,
-    find_job_errors,
-    make_given,
-    render_subject,
-    select_jobs,
-    trace_object,
-)
 from jobgen.k8s.nodes import find_nodes
 from jobgen.model.data import Location, Node, location_of, untraced, value_of
-from jobgen.model.finding import Finding
+from jobgen.model.finding import Finding, Problem
 from jobgen.model.path import Step, parse_dotted
-from jobgen.rendering.config import ProjectConfig
-from jobgen.rendering.environment import EnvironmentRunner
+from jobgen.rendering.build import build_objects, is_spec, job_attributes, manifest_errors
+from jobgen.rendering.config import ProjectConfig, find_errors
+from jobgen.rendering.environment import EnvironmentRunner, Rendered, new_overlay_use
+from jobgen.rendering.expand import JobDocument
+from jobgen.rendering.locate import locate
 from jobgen.rendering.provenance import NoSuchFieldError, explain_path
-from jobgen.rendering.trace import Job, Tracer
+from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.trace import WHOLE, Job, Tracer
+from jobgen.repo import layout
+from jobgen.repo.files import File, FileEntry, read_file
+from jobgen.reports.entries import pluralize
 from jobgen.reports.escape import visible
 from jobgen.reports.shard_part import ShardPart
-from jobgen.reports.summary import pluralize
+from jobgen.spec.merge import merge
+from jobgen.spec.sweeps import is_sweep
 from jobgen.yamlio.write import to_yaml
 
-_MAX_SOURCES = 5
-_MAX_DIFF = 40
-_NO_EFFECT = "none"
+# Find and render the jobs of tests: those of the repository, and those that are only in a test.
+
+
+class Subject(NamedTuple):
+    """A job of a test in one environment."""
+
+    test: JobTest
+    environment: str
+    job: Job
+    made: tuple[Rendered, ...]
+    """Its objects; none if it is not rendered."""
+    reason: str
+    is_member: bool
+    errors: frozenset[str] = frozenset()
+    """The rules of the errors because of which it is not rendered."""
+
+
+def collect_jobs(project: ProjectConfig, tests: Sequence[JobTest], findings: list[Finding]) -> list[Job]:
+    """Read the jobs of the repository that tests name; errors of their files go to `findings`."""
+    patterns = tuple(dict.fromkeys(pattern for test in tests for pattern in test.jobs))
+    if not patterns:
+        return []
+    entries: Iterable[FileEntry] = layout.find_jobs(project.root)
+    if not any(map(_is_pattern, patterns)):
+        # A file may have a job with one of these names if the text of the name is in it. The names of the members of
+        # a sweep are not, and a backslash may stand for any character.
+        texts = [b"matrix", b"\\", *(pattern.encode("utf-8", "surrogatepass") for pattern in patterns)]
+        contents = ((entry, read_file(entry).content) for entry in entries)
+        entries = (entry for entry, content in contents if any(text in content for text in texts))
+    return select_jobs(read_jobs(entries, project.frameworks, findings), patterns)
+
+
+def _is_pattern(text: str) -> bool:
+    return any(letter in text for letter in "*?[")
+
+
+def select_jobs(jobs: Iterable[Job], patterns: Sequence[str]) -> list[Job]:
+    """Return the jobs of which a pattern matches the name, or the name of the sweep."""
+    names = {text for text in patterns if not _is_pattern(text)}
+    others = [text for text in patterns if text not in names]
+
+    def is_named(name: str) -> bool:
+        return bool(name) and (name in names or any(fnmatchcase(name, pattern) for pattern in others))
+
+    return [job for job in jobs if is_named(job.document.name) or is_named(job.document.sweep)]
+
+
+def make_given(test: JobTest, project: ProjectConfig) -> tuple[Job | None, list[Finding]]:
+    """Return the job that a test gives, or what is wrong with it."""
+    assert test.given is not None
+    problems = find_job_errors(test.given, project)
+    if not problems and is_spec(test.given) and is_sweep(test.given):
+        message = (
+            "a given job has no `matrix`; give one of its members, or write the sweep in jobs/ and name it in `jobs`"
+        )
+        problems = [Problem("invalid-value", message, test.given["spec"])]
+    if problems:
+        return None, [locate(problem, test.file, test.location) for problem in problems]
+    document = JobDocument(untraced(test.given), test.given_file)
+    return Job(document, File(test.given_file), 0, WHOLE, test.location), []
+
+
+def render_subject(test: JobTest, job: Job, runner: EnvironmentRunner) -> Subject:
+    """Render a job of a test in an environment."""
+    patches = runner.patches_for(job)
+    if patches is None:
+        where = f"the environment `{runner.name}`" if runner.name else "the environment"
+        return Subject(test, runner.name, job, (), f"it does not belong to {where}", is_member=False)
+    made = runner.render_job(job, patches, new_overlay_use())
+    reason, errors = "", frozenset[str]()
+    if made is None:
+        problems: list[Problem] = []
+        list(build_objects(job.document, runner.expander, patches, problems, []))
+        reason = "it has errors: " + "; ".join(dict.fromkeys(problem.message for problem in problems))
+        errors = frozenset(problem.rule for problem in problems)
+    elif not made:
+        reason = f"it {runner.explain_inactive(job)}"
+    return Subject(test, runner.name, job, tuple(made or ()), reason, is_member=True, errors=errors)
+
+
+def find_job_errors(data: Any, project: ProjectConfig) -> list[Problem]:
+    """Report what keeps a job, or a manifest, from being rendered."""
+    return find_errors(data, "trainingjob", project.frameworks) if is_spec(data) else manifest_errors(data)
+
+
+def change_job(job: Job, change: Mapping[str, Any]) -> Job:
+    """Return a job with other fields."""
+    old = job.document.data.get("spec")
+    spec = merge(old if isinstance(old, dict) else {}, untraced(change), [])
+    return job._replace(document=job.document._replace(data={**job.document.data, "spec": spec}))
+
+
+def trace_object(subject: Subject, tracer: Tracer) -> Mapping[str, Node] | None:
+    """Build the object of a job again, with the location of every value; None if a test changes the job."""
+    if subject.test.change is not None:
+        return None
+    if subject.test.given is None:
+        return tracer.trace(subject.job, subject.environment).object
+    expander = tracer.expander(subject.environment)
+    document = JobDocument(subject.test.given, subject.test.given_file)
+    patches = expander.environment.patches_for(job_attributes(document, expander))
+    return next(iter(build_objects(document, expander, patches, [], [])), None)
+
+
 _OF_OBJECTS = ("values", "cel", "effect", "snapshot")
 """What can only be expected of a job that is rendered."""
 
@@ -92,7 +192,8 @@ class TestRun:
             for pattern in test.jobs:
                 if not select_jobs(jobs, (pattern,)):
                     yield Outcome(test, "", pattern, "jobs", f"there is no job `{pattern}`", test.location)
-        runners = [runner for runner in self.runners if _is_selected(runner.name, test)]
+        patterns = test.environments or ("*",)
+        runners = [each for each in self.runners if any(fnmatchcase(each.name, pattern) for pattern in patterns)]
         for job in jobs:
             subjects = [self._render(test, job, runner) for runner in runners]
             if not test.environments and "rendered" not in test.expect:
@@ -146,22 +247,9 @@ class TestRun:
             if mismatch:
                 is_what = "is missing" if value is ABSENT else f"is {show(value)}"
                 found = _conclude(subject, "values", f"`{key}` {is_what}, {mismatch}", key)
-                return found._replace(sources=tuple(self._list_sources(subject, steps)))
+                traced = None if "*" in steps else trace_object(subject, self.tracer)
+                return found._replace(sources=_list_sources(traced, steps) if traced is not None else ())
         return _conclude(subject, "values", "", key)
-
-    def _list_sources(self, subject: Subject, steps: tuple[Step, ...]) -> Iterator[str]:
-        """Yield the layers that set a value, the last first."""
-        traced = trace_object(subject, self.tracer)
-        if traced is None or "*" in steps:
-            return
-        try:
-            leaves = list(explain_path(traced, steps))
-        except NoSuchFieldError:
-            return
-        for leaf in leaves[:1]:
-            for each in leaf.assignments[:_MAX_SOURCES]:
-                where = str(each.location) if each.location else "jobgen"
-                yield f"{where}  {each.layer}: {show(untraced(each.value))}"
 
     def _compare_findings(self, subject: Subject, expected: Sequence[Node]) -> Outcome:
         wanted = frozenset(str(value_of(rule)) for rule in expected)
@@ -177,49 +265,53 @@ class TestRun:
         wanted = str(value_of(expected))
         if not before.made:
             return _conclude(subject, "effect", f"without `change`, it is not rendered: {before.reason}", expected)
-        old, new = (self._make_snapshot(each) for each in (before, subject))
+        name = subject.environment
+        old, new = (
+            Snapshot(name, self.project, [name], list(each.made), [], {}, self.project.root)
+            for each in (before, subject)
+        )
         impact = assess_change(old, new, before.made[0], subject.made[0])
-        effect = _NO_EFFECT if impact.action == "unchanged" else impact.outcome.effect.value
+        effect = "none" if impact.action == "unchanged" else impact.outcome.effect.value
         reason = f" ({impact.outcome.reason})" if impact.outcome.reason else ""
         message = f"the effect is `{effect}`{reason}, expected `{wanted}`" if effect != wanted else ""
         return _conclude(subject, "effect", message, expected)
-
-    def _make_snapshot(self, subject: Subject) -> Snapshot:
-        name = subject.environment
-        return Snapshot(name, self.project, [name], list(subject.made), [], {}, self.project.root)
 
     def _compare_snapshot(self, subject: Subject, expected: Node) -> Outcome:
         path = name_snapshot(subject)
         text = "---\n".join(to_yaml(each.object) for each in subject.made)
         if self.snapshots.setdefault(path, text) != text:
-            message = (
-                f"another test has the snapshot {path}, too; give the tests names that differ in letters or digits"
-            )
-            return _conclude(subject, "snapshot", message, expected)
+            others = "give the tests names that differ in letters or digits"
+            return _conclude(subject, "snapshot", f"another test has the snapshot {path}, too; {others}", expected)
         known = self.read_snapshot(path)
-        if known == text:
-            return _conclude(subject, "snapshot", "", expected)
         if known is None:
             message = f"there is no snapshot {path}; run `jobgen test --update`"
             return _conclude(subject, "snapshot", message, expected)
+        if known == text:
+            return _conclude(subject, "snapshot", "", expected)
         lines = list(unified_diff(known.splitlines(), text.splitlines(), path, "rendered", n=2, lineterm=""))
         found = _conclude(subject, "snapshot", f"the manifest differs from {path}", expected)
-        return found._replace(sources=tuple(lines[:_MAX_DIFF]))
+        return found._replace(sources=tuple(lines[:40]))
+
+
+def _list_sources(traced: Mapping[str, Node], steps: tuple[Step, ...]) -> tuple[str, ...]:
+    """Return the layers that set a value, the last first."""
+    try:
+        leaves = list(explain_path(traced, steps))
+    except NoSuchFieldError:
+        return ()
+    return tuple(
+        f"{each.location or 'jobgen'}  {each.layer}: {show(untraced(each.value))}"
+        for leaf in leaves[:1]
+        for each in leaf.assignments[:5]
+    )
 
 
 def name_snapshot(subject: Subject) -> str:
     """Return the path of a snapshot."""
     stem = subject.test.file.rpartition("/")[2].rpartition(".")[0]
     names = (subject.test.name, subject.environment, subject.job.document.name)
-    return f"{FOLDER}/snapshots/{stem}/{'.'.join(map(_to_file_name, filter(None, names)))}.yaml"
-
-
-def _to_file_name(text: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in text)[:80]
-
-
-def _is_selected(environment: str, test: JobTest) -> bool:
-    return not test.environments or any(fnmatchcase(environment, pattern) for pattern in test.environments)
+    safe = ("".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in name)[:80] for name in names)
+    return f"{FOLDER}/snapshots/{stem}/{'.'.join(filter(None, safe))}.yaml"
 
 
 def _find_values(node: Any, steps: tuple[Step, ...]) -> Iterator[Any]:
@@ -236,21 +328,18 @@ def _find_values(node: Any, steps: tuple[Step, ...]) -> Iterator[Any]:
 
 
 def _evaluate_expressions(subject: Subject, obj: Mapping[str, Any], expressions: Sequence[Node]) -> Iterator[Outcome]:
-    missing = available() if expressions else ""
-    bound = Bound({"object": obj}) if expressions and not missing else None
+    message = available() if expressions else ""
+    bound = Bound({"object": obj}) if expressions and not message else None
     for node in expressions:
         text = str(value_of(node))
-        if bound is None:
-            yield _conclude(subject, "cel", missing, node)
-            continue
-        compiled = compile_cel(text, ("object",))
+        compiled = compile_cel(text, ("object",)) if bound is not None else None
         if isinstance(compiled, CompileError):
-            yield _conclude(subject, "cel", f"`{text}` is not an expression: {compiled.message}", node)
-            continue
-        value = compiled(bound)
-        message = f"`{text}` is {show(value)}, expected `true`" if value is not True else ""
-        if isinstance(value, Failed):
-            message = f"`{text}` cannot be evaluated: {value.message}"
+            message = f"`{text}` is not an expression: {compiled.message}"
+        elif compiled is not None and bound is not None:
+            value = compiled(bound)
+            message = "" if value is True else f"`{text}` is {show(value)}, expected `true`"
+            if isinstance(value, Failed):
+                message = f"`{text}` cannot be evaluated: {value.message}"
         yield _conclude(subject, "cel", message, node)
 
 

@@ -13,9 +13,8 @@ from jobgen.api.lint import lint
 from jobgen.api.merge_reports import MergedReport
 from jobgen.api.project import Project, ProjectPath, open_project, select_environments
 from jobgen.features.testing.cases import JobTest, read_tests
-from jobgen.features.testing.evaluate import FindingSource, Outcome, TestRun, summarize
+from jobgen.features.testing.evaluate import FindingSource, Outcome, Subject, TestRun, collect_jobs, summarize
 from jobgen.features.testing.formats import FORMATS
-from jobgen.features.testing.subjects import Subject, collect_jobs
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.progress import notify
@@ -39,7 +38,7 @@ class CaseResult(NamedTuple):
     findings: list[Finding]
 
 
-def select_tests(tests: Sequence[JobTest], shard: Shard) -> list[int]:
+def _select_numbers(tests: Sequence[JobTest], shard: Shard) -> list[int]:
     """Return the places of the tests of a shard: each test costs what it expects.
 
     Tests that expect findings stay together, because the first of them lints the whole repository.
@@ -68,7 +67,12 @@ def pack_tests(
         "tests": [len(tests), blake2b(names.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()],
         "errors": _encode_errors(findings),
         "results": [
-            [each.number, list(map(_encode_outcome, each.outcomes)), _encode_errors(each.findings)] for each in results
+            [
+                each.number,
+                [[one.test.name, one.test.file, one.test.location, *one[1:]] for one in each.outcomes],
+                _encode_errors(each.findings),
+            ]
+            for each in results
         ],
     }
     return ShardPart(shard, "error", pack(data))
@@ -83,11 +87,13 @@ def merge_tests(parts: Sequence[Mapping[str, Any]]) -> tuple[list[Outcome], list
     """
     if any(data["tests"] != parts[0]["tests"] for data in parts):
         raise BrokenPartError("the reports are of different tests; run every shard with the same options and files")
-    found = {
-        number: CaseResult(number, [_decode_outcome(*each) for each in outcomes], list(map(decode_finding, errors)))
-        for data in parts
-        for number, outcomes, errors in data["results"]
-    }
+    found: dict[int, CaseResult] = {}
+    for number, encoded, errors in (result for data in parts for result in data["results"]):
+        outcomes = [
+            Outcome(_name_test(*test), env, job, expectation, message, Location(*location), tuple(sources))
+            for *test, env, job, expectation, message, location, sources in encoded
+        ]
+        found[number] = CaseResult(number, outcomes, list(map(decode_finding, errors)))
     if len(found) != sum(len(data["results"]) for data in parts):
         # One of them would hide that the other failed.
         raise BrokenPartError("two reports have results of one test; run the shards again")
@@ -98,22 +104,13 @@ def merge_tests(parts: Sequence[Mapping[str, Any]]) -> tuple[list[Outcome], list
     return join_results(shared, [found[number] for number in sorted(found)])
 
 
+def _name_test(name: str, file: str, place: Sequence[Any]) -> JobTest:
+    return JobTest(name, file, Location(*place), (), (), None, "", None, {})
+
+
 def _encode_errors(findings: Sequence[Finding]) -> list[list[Any]]:
     # Reports do not show fixes, of which some are more than plain data.
     return [encode_finding(each._replace(fix=None)) for each in findings if each.severity is Severity.ERROR]
-
-
-def _encode_outcome(each: Outcome) -> list[Any]:
-    return [each.test.name, each.test.file, each.test.location, *each[1:]]
-
-
-def _decode_outcome(name: str, file: str, place: Sequence[Any], *rest: Any) -> Outcome:
-    test = JobTest(name, file, Location(*place), (), (), None, "", None, {})
-    environment, job, expectation, message, location, sources = rest
-    return Outcome(test, environment, job, expectation, message, Location(*location), tuple(sources))
-
-
-_REPORTED = (Severity.ERROR, Severity.WARNING)
 
 
 class JobTestOutcome(NamedTuple):
@@ -191,11 +188,12 @@ def run_tests(
         raise NotFoundError(f"{message}; write `tests/<name>.yaml` with `kind: JobTests`", findings)
     jobs = collect_jobs(opened.config, tests, findings)
     run = TestRun(opened.config, selected, jobs, _list_rules(opened, selected), lambda path: _read(opened, path))
-    numbers = select_tests(tests, share) if share else range(len(tests))
+    numbers = _select_numbers(tests, share) if share else range(len(tests))
     results = []
     for done, number in enumerate(numbers):
         notify(done, len(numbers), "tests")
-        results.append(_run_test(run, number, tests[number]))
+        found: list[Finding] = []
+        results.append(CaseResult(number, list(run.run(tests[number], found)), found))
     if share and not share.is_first:
         # The first shard reports what concerns all tests.
         findings = []
@@ -223,11 +221,6 @@ def merge_test_reports(parts: Sequence[Mapping[str, Any]], format: str) -> Merge
     return MergedReport(TEST, text, failed, summary=summarize(outcomes, errors), findings=tuple(errors))
 
 
-def _run_test(run: TestRun, number: int, test: JobTest) -> CaseResult:
-    findings: list[Finding] = []
-    return CaseResult(number, list(run.run(test, findings)), findings)
-
-
 def _select(tests: list[JobTest], names: Sequence[str]) -> list[JobTest]:
     return [
         test for test in tests if not names or any(fnmatchcase(test.name, name) or test.file == name for name in names)
@@ -241,6 +234,7 @@ def _read(project: Project, path: str) -> str | None:
 
 def _list_rules(project: Project, environments: Sequence[str]) -> FindingSource:
     """Return a function that says which rules find something in a job. The repository is linted at most once."""
+    reported = (Severity.ERROR, Severity.WARNING)
 
     @cache
     def lint_once() -> tuple[Finding, ...]:
@@ -251,12 +245,9 @@ def _list_rules(project: Project, environments: Sequence[str]) -> FindingSource:
             runner = EnvironmentRunner(project.config, subject.environment)
             checker = EnvironmentChecker(runner).find_checker(subject.job.file.path)
             problems = (problem for made in subject.made for problem in checker(made.object))
-            return frozenset(problem.rule for problem in problems if problem.severity in _REPORTED)
+            return frozenset(problem.rule for problem in problems if problem.severity in reported)
         identities = {identity_of(made.object) for made in subject.made}
-        return frozenset(
-            each.rule
-            for each in lint_once()
-            if each.env == subject.environment and each.object in identities and each.severity in _REPORTED
-        )
+        own = (each for each in lint_once() if each.env == subject.environment and each.object in identities)
+        return frozenset(each.rule for each in own if each.severity in reported)
 
     return list_rules

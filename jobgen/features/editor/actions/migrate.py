@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from jobgen.features.editor.actions.offers import REWRITE, ActionRequest, Change, Offer, loses_comments, return_change
-from jobgen.features.editor.actions.verify import MORE_ERRORS, is_new, read_editable, try_change
+from jobgen.features.editor.actions.verify import is_new, read_editable, try_change
 from jobgen.features.editor.cursor import find_cursor
 from jobgen.features.editor.workspace import Workspace, load_ready
 from jobgen.model.features import all_features
@@ -31,56 +31,32 @@ _SUCCESSOR = "TrainJob"
 def list_migrations(request: ActionRequest) -> Iterator[Offer]:
     """Offer the kinds that a job can be migrated to, where its kind or framework is written."""
     is_yaml = request.file.endswith((".yaml", ".yml"))
-    if not is_yaml or not request.is_invoked or not request.workspace.is_job(request.file) or not _can_migrate():
+    is_possible = is_yaml and request.is_invoked and "convert" in all_features()
+    content = read_editable(request.workspace, request.file) if is_possible else ""
+    if isinstance(content, str) or not request.workspace.is_job(request.file):
         return
-    found = _find_job(request)
-    if found is None:
-        return
-    project, job, size = found
-    for kind in _list_targets(project, job):
-        name = f"{kind.name} of {kind.platform}"
-        made = _migrate(request.workspace, project, job, size, kind)
-        if isinstance(made, _Migration):
-            lost = f" ({pluralize(len(made.lost), 'field')} lost)" if made.lost else ""
-            make = partial(return_change, _make_change(made))
-            yield Offer(f"migrate {kind.platform}/{kind.name}", f"Migrate to {name}{lost}", REWRITE, make)
-
-
-def _can_migrate() -> bool:
-    return "convert" in all_features()
-
-
-class _Migration(NamedTuple):
-    """The files of a migrated job, and the fields that are lost."""
-
-    files: Mapping[str, bytes]
-    lost: tuple[str, ...]
-    loses_comments: bool
-
-
-def _make_change(made: _Migration) -> Change:
-    """Return the change, with what the user has to confirm. Values are left out, because they may be secrets."""
-    note = f"lost: {', '.join(made.lost)}" if made.lost else "no field is lost; review the changes"
-    comments = "; the comments of the manifest are lost" if made.loses_comments else ""
-    return Change(made.files, visible(f"{note}{comments}"))
-
-
-def _find_job(request: ActionRequest) -> tuple[ProjectConfig, Job, int] | None:
-    """Return the project, the selected job, and the number of members if it is a sweep."""
-    content = read_editable(request.workspace, request.file)
-    if isinstance(content, str):
-        return None
     cursor = find_cursor(content.decode("utf-8", "replace"), request.range.line, request.range.column, request.file)
-    if cursor.path not in _PATHS or not cursor.is_complete:
-        return None
-    ready = load_ready(request.workspace)
+    ready = load_ready(request.workspace) if cursor.path in _PATHS and cursor.is_complete else None
     if ready is None:
-        return None
+        return
     jobs = [job for job in request.workspace.read_jobs(ready, request.file) if job.position == cursor.document]
     # The items of a List have no text of their own.
     if not jobs or (len(jobs) > 1 and not jobs[0].document.sweep):
-        return None
-    return ready.run.project, jobs[0], len(jobs)
+        return
+    project, job = ready.run.project, jobs[0]
+    for kind in _list_targets(project, job):
+        made = _migrate(request.workspace, project, job, len(jobs), kind)
+        if made is None:
+            continue
+        files, lost = made
+        # Values are left out of what the user has to confirm, because they may be secrets.
+        note = f"lost: {', '.join(lost)}" if lost else "no field is lost; review the changes"
+        if loses_comments(job.file.content, files[job.file.path]):
+            note += "; the comments of the manifest are lost"
+        make = partial(return_change, Change(files, visible(note)))
+        title = f"Migrate to {kind.name} of {kind.platform}"
+        title += f" ({pluralize(len(lost), 'field')} lost)" if lost else ""
+        yield Offer(f"migrate {kind.platform}/{kind.name}", title, REWRITE, make)
 
 
 def _list_targets(project: ProjectConfig, job: Job) -> Iterator[Kind]:
@@ -104,8 +80,10 @@ def _list_targets(project: ProjectConfig, job: Job) -> Iterator[Kind]:
             yield kind
 
 
-def _migrate(workspace: Workspace, project: ProjectConfig, job: Job, size: int, kind: Kind) -> _Migration | str:
-    """Migrate a job; a text says why that is impossible."""
+def _migrate(
+    workspace: Workspace, project: ProjectConfig, job: Job, size: int, kind: Kind
+) -> tuple[Mapping[str, bytes], Sequence[str]] | None:
+    """Return the files of a migrated job, and the fields that are lost; None if it cannot be migrated."""
     from jobgen.features.convert.migrate.convert_job import (
         convert_job,
         convert_with_runtimes,
@@ -122,18 +100,15 @@ def _migrate(workspace: Workspace, project: ProjectConfig, job: Job, size: int, 
         else:
             outputs = [convert_job(job, size, project, target)]
     if not outputs or not outputs[0].text:
-        return outputs[0].report if outputs else "there is nothing to migrate"
+        return None
     files = _write_outputs(workspace, job, outputs)
-    if isinstance(files, str):
-        return files
-    if try_change(workspace, {job.file.path: files[job.file.path]}).has_new_errors:
-        return MORE_ERRORS
-    lost = tuple(dict.fromkeys(field for output in outputs for field in output.lost))
-    return _Migration(files, lost, loses_comments(job.file.content, files[job.file.path]))
+    if files is None or try_change(workspace, {job.file.path: files[job.file.path]}).has_new_errors:
+        return None
+    return files, list(dict.fromkeys(field for output in outputs for field in output.lost))
 
 
-def _write_outputs(workspace: Workspace, job: Job, outputs: list[MigrationOutput]) -> Mapping[str, bytes] | str:
-    """Return the changed file of a job, and new files for the runtimes that it needs."""
+def _write_outputs(workspace: Workspace, job: Job, outputs: list[MigrationOutput]) -> Mapping[str, bytes] | None:
+    """Return the changed file of a job, and new files for the runtimes that it needs; None if others are there."""
     from jobgen.features.convert.migrate.draft import replace_documents
 
     text = replace_documents(job.file, {job.position: outputs[0].text})
@@ -146,6 +121,6 @@ def _write_outputs(workspace: Workspace, job: Job, outputs: list[MigrationOutput
         new = output.text.encode()
         if is_new(workspace, path):
             files[path] = new
-        elif (there := read_editable(workspace, path)) != new:
-            return there if isinstance(there, str) else f"`{path}` exists already"
+        elif read_editable(workspace, path) != new:
+            return None
     return files

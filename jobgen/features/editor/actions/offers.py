@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from difflib import SequenceMatcher
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from jobgen.features.editor.workspace import Workspace
 from jobgen.model.data import Location
@@ -89,12 +88,8 @@ def _bounds(location: Location) -> tuple[tuple[int, int], tuple[int, int]]:
 
 _LINE = lazy_pattern(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _COMMENT = lazy_pattern(r"(?:^|(?<=\s))#", re.MULTILINE)
-_LINE_END = lazy_pattern(r"\r\n|\r|\n")
 _MAX_LINES = 2_000
 """A longer part that changes is replaced as a whole: comparing its lines would take too long."""
-
-Encoding: TypeAlias = Literal["utf-8", "utf-16", "utf-32"]
-"""The units in which a client counts the characters of a line."""
 
 
 class Replacement(NamedTuple):
@@ -103,35 +98,6 @@ class Replacement(NamedTuple):
     start: int
     end: int
     text: str
-
-
-class UnitPosition(NamedTuple):
-    """A position as an editor counts it: line and character from 0, in the units of the client."""
-
-    line: int
-    character: int
-
-
-class LineMap:
-    """Where the lines of a text begin, by the line ends of the protocol."""
-
-    def __init__(self, text: str, encoding: Encoding) -> None:
-        self._text = text
-        self._encoding = encoding
-        self._starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
-
-    def position(self, offset: int) -> UnitPosition:
-        """Return the position of an offset."""
-        line = bisect_right(self._starts, offset) - 1
-        return UnitPosition(line, _count_units(self._text[self._starts[line] : offset], self._encoding))
-
-
-def _count_units(text: str, encoding: Encoding) -> int:
-    if encoding == "utf-32" or text.isascii():
-        return len(text)
-    if encoding == "utf-8":
-        return len(text.encode("utf-8", "surrogatepass"))
-    return len(text) + sum(character > "\uffff" for character in text)
 
 
 def list_replacements(old: str, new: str) -> list[Replacement]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError
 from jobgen.features.editor.lint_workspace import list_layer_findings
 from jobgen.features.editor.workspace import Workspace
-from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.model.finding import Finding, Severity
 from jobgen.repo.atomic import links_outside
 
 MORE_ERRORS = "the file would have more errors than before"
@@ -44,15 +44,12 @@ def list_checked_files(workspace: Workspace, changed: Iterable[str], findings: I
     """
     files = dict.fromkeys(changed)
     if not all(map(workspace.is_job, files)):
-        files |= dict.fromkeys(_find_files(workspace, {each.object for each in findings if each.object}))
+        objects = {each.object for each in findings if each.object}
+        for file, index in workspace.index.items():
+            if any(not objects.isdisjoint(made.objects) for job in index.jobs for made in job.environments):
+                files[file] = None
         files |= dict.fromkeys(list(workspace.index)[:_MAX_JOBS])
     return list(files)
-
-
-def _find_files(workspace: Workspace, objects: set[Identity]) -> Iterator[str]:
-    for file, index in workspace.index.items():
-        if any(not objects.isdisjoint(made.objects) for job in index.jobs for made in job.environments):
-            yield file
 
 
 class Found(NamedTuple):
@@ -85,7 +82,7 @@ class Outcome(NamedTuple):
 
     @property
     def has_new_errors(self) -> bool:
-        """Whether the change leads to errors.
+        """Return True if the change leads to errors.
 
         As `jobgen lint --fix` does, errors of a job are counted together: one that hides others may be replaced by one
         of them. Errors in the settings hide everything.

@@ -8,14 +8,17 @@ from typing import Any, NamedTuple
 
 from jobgen.check.rules.gitops.server_managed_field import SERVER_FIELDS
 from jobgen.features.editor.completion.items import Item, ItemKind, Rank
-from jobgen.features.editor.completion.manifests import NamedKind, describe_framework, find_object_schema, list_kinds
 from jobgen.features.editor.completion.names import Known, find_keyed_kind, find_named_kind, list_rules
-from jobgen.features.editor.completion.schema_nodes import (
+from jobgen.features.editor.completion.schemas import (
     Field,
+    NamedKind,
     SchemaNode,
     Value,
+    describe_framework,
+    find_object_schema,
     list_fields,
     list_forms,
+    list_kinds,
     list_types,
     list_values,
     read_definitions,
@@ -25,8 +28,8 @@ from jobgen.features.editor.completion.schema_nodes import (
 )
 from jobgen.features.editor.cursor import Cursor, get_path
 from jobgen.features.editor.index import LABEL
+from jobgen.k8s.kinds import list_releases
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
-from jobgen.k8s.releases import list_releases
 from jobgen.model.data import API_VERSION, value_of
 from jobgen.model.features import find_parts
 from jobgen.model.path import Step
@@ -193,7 +196,7 @@ class Document(NamedTuple):
     """The text before the position, of a key or value."""
 
 
-def read_document(cursor: Cursor, file: str, known: Known) -> Document:
+def read_document(cursor: Cursor, file: str) -> Document:
     """Return the document that a position is in."""
     data = as_mapping(cursor.tree)
     kind, api_version = as_text(data.get("kind")), as_text(data.get("apiVersion"))
@@ -203,38 +206,29 @@ def read_document(cursor: Cursor, file: str, known: Known) -> Document:
     is_other = api_version not in ("", API_VERSION) and cursor.path != ("apiVersion",)
     if found == "trainingjob" and kind != "TrainingJob" and is_other:
         found = ""
-    return Document(
-        file, found, api_version, kind, data, is_alone and len(cursor.path) <= 1, cursor.prefix.lstrip("'\"")
-    )
+    is_empty = is_alone and len(cursor.path) <= 1
+    return Document(file, found, api_version, kind, data, is_empty, cursor.prefix.lstrip("'\""))
 
 
 def find_forms(path: Sequence[Step], document: Document, known: Known) -> tuple[SchemaNode, ...]:
     """Return the schema at a path of a document."""
     if document.format:
-        manifests = _find_manifests(document, known) if "manifest" in path else ()
+        # A `manifest` is merged into the objects that the job becomes.
+        kinds = known.list_job_kinds(_find_framework(document)) if "manifest" in path else ()
+        manifests = [
+            node
+            for kind in kinds
+            for node in find_object_schema(known.root, as_text(kind.api_version), kind.name, known.clusters)
+        ]
         return find_own_forms(document.format, known.frameworks, path, manifests)
-    kind = find_kind(document, known)
-    name = kind.name if kind else document.kind
+    described = _find_kind(document, known)
+    name = described.name if described else document.kind
     return walk_path(find_object_schema(known.root, document.api_version, name, known.clusters), path)
 
 
-def find_kind(document: Document, known: Known) -> Kind | None:
+def _find_kind(document: Document, known: Known) -> Kind | None:
     """Return the description of the kind of a manifest, also by another spelling of its name."""
     return next((kind for kind in known.kinds if kind.describes(document.api_version, document.kind)), None)
-
-
-def _list_rendered_kinds(
-    path: Sequence[Step], document: Document, known: Known
-) -> Iterator[tuple[Kind, Sequence[Step]]]:
-    """Yield the kinds of the object that a path is in, each with the path in the object."""
-    if document.format:
-        if "manifest" in path:
-            below = path[path.index("manifest") + 1 :]
-            yield from ((kind, below) for kind in known.list_job_kinds(_find_framework(document)))
-        return
-    kind = find_kind(document, known)
-    if kind:
-        yield kind, path
 
 
 def _find_framework(document: Document) -> str:
@@ -245,7 +239,14 @@ def _find_framework(document: Document) -> str:
 
 def _list_role_names(path: Sequence[Step], shape: str, document: Document, known: Known) -> Iterator[str]:
     """Yield the names of roles in an object, if its kind has them at a path: as keys, or as values of a field."""
-    for kind, below in _list_rendered_kinds(path, document, known):
+    if not document.format:
+        own = _find_kind(document, known)
+        kinds, below = [own] if own else [], path
+    elif "manifest" in path:
+        kinds, below = known.list_job_kinds(_find_framework(document)), path[path.index("manifest") + 1 :]
+    else:
+        return
+    for kind in kinds:
         layout = kind.replicas
         at = tuple(layout.at)
         is_key = shape == "map" and tuple(below) == at
@@ -254,25 +255,21 @@ def _list_role_names(path: Sequence[Step], shape: str, document: Document, known
             yield from (as_text(role.spelling) for role in kind.roles.values() if as_text(role.spelling) != "*")
 
 
-def _find_manifests(document: Document, known: Known) -> list[SchemaNode]:
-    """Return the schemas of the objects that a `manifest` is merged into."""
-    return [
-        node
-        for kind in known.list_job_kinds(_find_framework(document))
-        for node in find_object_schema(known.root, as_text(kind.api_version), kind.name, known.clusters)
-    ]
-
-
 def list_keys(
     path: Sequence[Step], document: Document, known: Known, taken: Collection[str]
 ) -> Iterator[tuple[Item, Sequence[str]]]:
     """Yield the keys that the mapping at a path can have, each with the types of its value."""
     forms = find_forms(path, document, known)
-    allowed = _list_roles(path, document, known)
+    roles: set[str] = set()
+    if path == ("spec", "roles") and document.format == "trainingjob" and (framework := _find_framework(document)):
+        roles = {role for kind in known.list_job_kinds(framework) for role in kind.frameworks[framework].roles}
     for field in list_fields(forms):
-        hidden = field.name in taken or (allowed is not None and field.name not in allowed)
-        if not hidden and not _is_server_field(path, field.name, document):
-            yield _make_field(field, path, document), field.types
+        # A job can have only the roles of its framework.
+        hidden = field.name in taken or (roles and "*" not in roles and field.name not in roles)
+        # Only the cluster sets these.
+        is_set = (path[-1:] == ("metadata",) and field.name in SERVER_FIELDS) or (not path and field.name == "status")
+        if not hidden and not (is_set and not document.format):
+            yield _make_field(field, path), field.types
     if not document.format and not path and not forms:
         for name, types in (("apiVersion", "string"), ("kind", "string"), ("metadata", "object"), ("spec", "object")):
             if name not in taken:
@@ -280,40 +277,17 @@ def list_keys(
     yield from ((item, types) for item, types in _list_named_keys(path, document, known) if item.label not in taken)
 
 
-def _is_server_field(path: Sequence[Step], name: str, document: Document) -> bool:
-    """Return True if only the cluster sets a field."""
-    if document.format:
-        return False
-    return (path[-1:] == ("metadata",) and name in SERVER_FIELDS) or (not path and name == "status")
-
-
-def _make_field(field: Field, path: Sequence[Step], document: Document) -> Item:
-    rank = field.rank
+def _make_field(field: Field, path: Sequence[Step]) -> Item:
+    schema = field.node.schema
     is_common = field.name in _COMMON and _COMMON_BELOW.get(field.name) in (None, *path[-2:])
-    if rank is not Rank.REQUIRED and not is_common:
-        rank = Rank.OTHER
+    rank = Rank.REQUIRED if field.is_required else Rank.COMMON if is_common else Rank.OTHER
     values = [value.text for value in list_values([field.node])]
-    insert = ""
-    if not path and field.name in ("apiVersion", "kind") and len(values) == 1:
-        insert = f"{field.name}: {values[0]}"
-    parts = [field.description, f"Default: `{_show(field)}`" if "default" in field.node.schema else ""]
+    is_fixed = not path and field.name in ("apiVersion", "kind") and len(values) == 1
+    insert = f"{field.name}: {values[0]}" if is_fixed else ""
+    parts = [field.description, f"Default: `{write_scalar(schema['default'])}`" if "default" in schema else ""]
     detail = " or ".join(field.types) + (", required" if field.is_required else "")
-    deprecated = "deprecated" if field.node.schema.get("deprecated") is True else ""
+    deprecated = "deprecated" if schema.get("deprecated") is True else ""
     return Item(field.name, ItemKind.FIELD, insert, detail, "\n\n".join(filter(None, parts)), rank, deprecated)
-
-
-def _show(field: Field) -> str:
-    return write_scalar(field.node.schema["default"])
-
-
-def _list_roles(path: Sequence[Step], document: Document, known: Known) -> Collection[str] | None:
-    """Return the roles of the job's framework, if the mapping at a path has roles; None if it has others."""
-    if path != ("spec", "roles") or document.format != "trainingjob":
-        return None
-    framework = _find_framework(document)
-    kinds = known.list_job_kinds(framework) if framework else ()
-    roles = {role for kind in kinds for role in kind.frameworks[framework].roles}
-    return roles if roles and "*" not in roles else None
 
 
 def _list_named_keys(path: Sequence[Step], document: Document, known: Known) -> Iterator[tuple[Item, Sequence[str]]]:
@@ -330,10 +304,12 @@ def _list_named_keys(path: Sequence[Step], document: Document, known: Known) -> 
     for name in _list_resources(path, known):
         yield Item(name, ItemKind.NAME, "", "resource"), ("string",)
     kind = find_keyed_kind(path)
-    names = known.names.label_keys() if kind == LABEL else known.names.find(kind, document.typed)
-    types = ("string",) if kind == LABEL else ("object",)
-    for name in names:
-        yield Item(name, ItemKind.NAME, write_scalar(name), "label" if kind == LABEL else kind), types
+    if kind == LABEL:
+        for name in sorted(each.removeprefix(LABEL) for each in known.names if each.startswith(LABEL)):
+            yield Item(name, ItemKind.NAME, write_scalar(name), "label"), ("string",)
+        return
+    for name in known.find_names(kind, document.typed):
+        yield Item(name, ItemKind.NAME, write_scalar(name), kind), ("object",)
 
 
 def list_scalars(path: Sequence[Step], document: Document, known: Known, taken: Collection[str]) -> Iterator[Item]:
@@ -347,22 +323,18 @@ def list_scalars(path: Sequence[Step], document: Document, known: Known, taken: 
         return
     forms = find_forms(path, document, known)
     is_item = bool(path) and isinstance(path[-1], int)
-    values = [*list_values(forms), *list_known_values(path, forms)]
-    for value in values:
+    is_framework = path[-1:] == ("framework",) or "frameworks" in path[-2:]
+    for value in (*list_values(forms), *list_known_values(path, forms)):
         label = value.text.strip('"')
-        if not (is_item and label in taken):
-            yield _make_value(path, label, value.text, value.detail, known)
+        if is_item and label in taken:
+            continue
+        reason = describe_framework(label, known.kinds, known.clusters) if is_framework else ""
+        is_other = value.text == "null" or (is_framework and not known.list_job_kinds(label))
+        rank = Rank.DEPRECATED if reason else Rank.OTHER if is_other else Rank.COMMON
+        yield Item(label, ItemKind.VALUE, value.text, value.detail, "", rank, reason)
     if set(list_types(forms)) <= {"object", "array"} and forms:
         return
     yield from (item for item in _list_named_values(path, document, known) if not (is_item and item.label in taken))
-
-
-def _make_value(path: Sequence[Step], label: str, text: str, detail: str, known: Known) -> Item:
-    is_framework = path[-1:] == ("framework",) or "frameworks" in path[-2:]
-    reason = describe_framework(label, known.kinds, known.clusters) if is_framework else ""
-    is_foreign = is_framework and not known.list_job_kinds(label)
-    rank = Rank.DEPRECATED if reason else Rank.OTHER if text == "null" or is_foreign else Rank.COMMON
-    return Item(label, ItemKind.VALUE, text, detail, "", rank, reason)
 
 
 def _list_kinds(field: Step, document: Document, known: Known) -> Iterator[Item]:
@@ -392,14 +364,13 @@ def _make_kind(field: Step, kind: NamedKind, document: Document) -> Item:
     if field != "kind":
         return Item(kind.api_version, ItemKind.KIND, "", kind.source, "", rank, kind.deprecated)
     # Without a version, the kind brings its own.
-    above = (
-        "" if "apiVersion" in document.data or document.file.endswith(".json") else f"apiVersion: {kind.api_version}"
-    )
+    needs_version = "apiVersion" not in document.data and not document.file.endswith(".json")
+    above = f"apiVersion: {kind.api_version}" if needs_version else ""
     return Item(kind.name, ItemKind.KIND, "", kind.api_version, "", rank, kind.deprecated, above=above)
 
 
 def _list_named_values(path: Sequence[Step], document: Document, known: Known) -> Iterator[Item]:
-    listed = _list_own_values(path, document, known) if document.format else _list_policy_values(path, document, known)
+    listed = _list_own_values(path, document, known)
     if listed is not None:
         yield from listed
         return
@@ -409,13 +380,13 @@ def _list_named_values(path: Sequence[Step], document: Document, known: Known) -
     kind = find_named_kind(path, holder)
     last = next((step for step in reversed(path) if isinstance(step, str)), "")
     own = as_text(value_of(as_mapping(holder).get(last)))
-    for name in known.names.find(kind, document.typed):
+    for name in known.find_names(kind, document.typed):
         if name != own or own != as_text(document.data.get(last)):
             yield Item(name, ItemKind.NAME, write_scalar(name), kind.replace(LABEL, "label "))
 
 
 def _list_own_values(path: Sequence[Step], document: Document, known: Known) -> Iterable[Item] | None:
-    """Return the values of some fields of jobgen's own formats; None of other fields."""
+    """Return the values of some fields of jobgen's own formats, policies and bindings; None of other fields."""
     keys = [step for step in path if isinstance(step, str)]
     match document.format, keys:
         case ("settings", [*_, "mandatory"] | ["exceptions", "rule"]) | ("jobtests", [*_, "expect", "findings"]):
@@ -431,38 +402,24 @@ def _list_own_values(path: Sequence[Step], document: Document, known: Known) -> 
         case "kind", ["single"]:
             names = [str(name) for name in as_mapping(document.data.get("roles")) if name != "*"]
             return (Item(name, ItemKind.NAME, write_scalar(name), "role") for name in names)
+        case "", [*_, ("apiGroups" | "apiVersions" | "resources") as last] if "resourceRules" in keys:
+            # The kinds that fit the fields before this one in the same rule: the groups, then the versions.
+            fields_before = list(_RULE_FIELDS)[: list(_RULE_FIELDS).index(last)]
+            rule = as_mapping(get_path(document.data, path[: path.index(last)]))
+            given = {name: [as_text(each) for each in as_list(rule.get(name))] for name in fields_before}
+            found = {
+                _RULE_FIELDS[last](kind): kind.name if last == "resources" else ""
+                for kind in list_kinds(known.kinds, known.clusters)
+                if all(not each or "*" in each or _RULE_FIELDS[name](kind) in each for name, each in given.items())
+            }
+            return (Item(name, ItemKind.NAME, write_scalar(name), source) for name, source in sorted(found.items()))
+        case "", [*_, "policyName"]:
+            policies = {*known.read_policies()}
+            return (item for item in list_rules(known.read_docs().values()) if item.label in policies)
     return None
-
-
-def _list_policy_values(path: Sequence[Step], document: Document, known: Known) -> Iterable[Item] | None:
-    """Return the values of some fields of policies and bindings; None of other fields."""
-    keys = [step for step in path if isinstance(step, str)]
-    last = keys[-1] if keys else ""
-    if last in _RULE_FIELDS and "resourceRules" in keys:
-        kinds = _list_ruled_kinds(path, document, known)
-        found = {_RULE_FIELDS[last](kind): kind.name if last == "resources" else "" for kind in kinds}
-        return (Item(name, ItemKind.NAME, write_scalar(name), source) for name, source in sorted(found.items()))
-    if last == "policyName":
-        names = {*known.read_policies()}
-        return (item for item in list_rules(known.read_docs().values()) if item.label in names)
-    return None
-
-
-def _list_ruled_kinds(path: Sequence[Step], document: Document, known: Known) -> Iterator[NamedKind]:
-    """Yield the kinds that fit the fields before this one in the same resource rule: the groups, then the versions."""
-    fields = list(_RULE_FIELDS)
-    last = next(step for step in reversed(path) if step in fields)
-    rule = as_mapping(get_path(document.data, path[: path.index(last)]))
-    given = {
-        name: [as_text(value_of(each)) for each in as_list(rule.get(name))] for name in fields[: fields.index(last)]
-    }
-    for kind in list_kinds(known.kinds, known.clusters):
-        if all(not wanted or "*" in wanted or _RULE_FIELDS[name](kind) in wanted for name, wanted in given.items()):
-            yield kind
 
 
 def _list_resources(path: Sequence[Step], known: Known) -> Iterator[str]:
-    """Yield the names of resources that the mapping at a path may have."""
     devices = dict.fromkeys(cluster.gpu_resource for cluster in known.clusters)
     if path[-1:] in (("limits",), ("requests",)):
         yield from (*_RESOURCES, *devices)

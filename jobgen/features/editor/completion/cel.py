@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import product
 from typing import Any, NamedTuple
 
 from jobgen.check.cel.admission_scope import list_typed_fields
 from jobgen.features.editor.completion.items import Item, ItemKind, Rank
-from jobgen.features.editor.completion.schema_nodes import SchemaNode, list_fields, list_types, walk_path
+from jobgen.features.editor.completion.names import Known
+from jobgen.features.editor.completion.schemas import (
+    SchemaNode,
+    find_object_schema,
+    list_fields,
+    list_kinds,
+    list_types,
+    walk_path,
+)
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.lazy_re import lazy_pattern, possessive_pattern
 from jobgen.model.path import Step
@@ -23,11 +32,6 @@ class CelFunction(NamedTuple):
     name: str
     example: str
     summary: str
-
-    @property
-    def has_arguments(self) -> bool:
-        """Whether something is written between its parentheses."""
-        return f"{self.name}()" not in self.example
 
 
 _TABLE = """
@@ -159,19 +163,15 @@ Decision | error | authorizer.requestResource.check('get').error() == '' | Why t
 @cache
 def list_functions() -> tuple[CelFunction, ...]:
     """Return all functions and macros."""
+    from jobgen.check.cel.signatures import FORMATS
+
     rows = (line.split(" | ") for line in f" {_TABLE}".replace("\n| ", "\n | ").splitlines() if line.strip())
     found = [CelFunction(*(part.strip() for part in row)) for row in rows]
     formats = [
         CelFunction("", f"format.{name}", f"format.{name}().validate('a').hasValue()", f"The format `{name}`.")
-        for name in _list_formats()
+        for name in FORMATS
     ]
     return (*found, *formats)
-
-
-def _list_formats() -> list[str]:
-    from jobgen.check.cel.signatures import FORMATS
-
-    return FORMATS
 
 
 EXPRESSIONS = frozenset(("expression", "messageExpression", "valueExpression"))
@@ -194,7 +194,7 @@ _VARIABLES = {
 _TYPED = {"request": "AdmissionRequest", "namespaceObject": "Namespace"}
 _MAX_KINDS = 20
 """Of more kinds that a policy matches, these have their fields offered."""
-_METHODS = {"array": ("list",), "object": ("map",), "string": ("string",)}
+_METHODS = {"array": "list", "object": "map", "string": "string"}
 
 
 class Policy(NamedTuple):
@@ -207,33 +207,28 @@ class Policy(NamedTuple):
     variables: tuple[str, ...] = ()
 
 
-def read_policy(
-    document: Mapping[str, Any],
-    find_object: Callable[[str, str, str], Sequence[SchemaNode]],
-    find_schema: Callable[[str, str], Sequence[SchemaNode]],
-) -> Policy:
-    """Read what the expressions of a policy can use; it may be half typed.
-
-    `find_object` returns the schema for a group, version and resource, `find_schema` that for an apiVersion and kind.
-    """
+def read_policy(document: Mapping[str, Any], known: Known) -> Policy:
+    """Read what the expressions of a policy can use; it may be half typed."""
     spec = as_mapping(document.get("spec"))
     rules = [as_mapping(rule) for rule in as_list(as_mapping(spec.get("matchConstraints")).get("resourceRules"))]
     resources = [
         tuple(as_text(part) for part in parts)
         for rule in rules
-        for parts in _combine(*(as_list(rule.get(key)) for key in ("apiGroups", "apiVersions", "resources")))
+        for parts in product(*(as_list(rule.get(key)) for key in ("apiGroups", "apiVersions", "resources")))
     ]
+    kinds = {
+        (kind.api_version, kind.plural): kind.name for kind in reversed([*list_kinds(known.kinds, known.clusters)])
+    }
+    found: list[SchemaNode] = []
+    for group, version, resource in resources[:_MAX_KINDS]:
+        api_version = f"{group}/{version}" if group else version
+        if name := kinds.get((api_version, resource)):
+            found += find_object_schema(known.root, api_version, name, known.clusters)
     kind = as_mapping(spec.get("paramKind"))
-    params = find_schema(as_text(kind.get("apiVersion")), as_text(kind.get("kind"))) if kind else None
+    named = as_text(kind.get("apiVersion")), as_text(kind.get("kind"))
+    params = find_object_schema(known.root, *named, known.clusters) if kind else None
     names = (as_text(as_mapping(each).get("name")) for each in as_list(spec.get("variables")))
-    found = [node for each in resources[:_MAX_KINDS] for node in find_object(*each)]
     return Policy(found, params, tuple(filter(None, names)))
-
-
-def _combine(
-    groups: Sequence[Any], versions: Sequence[Any], resources: Sequence[Any]
-) -> Iterator[tuple[Any, Any, Any]]:
-    yield from ((group, version, resource) for group in groups for version in versions for resource in resources)
 
 
 def complete_expression(before: str, policy: Policy) -> tuple[int, list[Item]]:
@@ -246,16 +241,10 @@ def complete_expression(before: str, policy: Policy) -> tuple[int, list[Item]]:
     head = masked[: len(masked) - typed]
     if head.endswith((".", ".?")):
         start = before[: len(head)].removesuffix("?").removesuffix(".")
-        if _NUMBER.search(start):
-            return 0, []
-        return typed, _deduplicate(_list_members(start, policy))
-    if head[-1:].isdigit():
-        return 0, []
-    return typed, _deduplicate(_list_names(head, policy))
-
-
-def _deduplicate(items: Iterable[Item]) -> list[Item]:
-    return list({item.label: item for item in reversed(list(items))}.values())[::-1]
+        found = [] if _NUMBER.search(start) else [*_list_members(start, policy)]
+    else:
+        found = [] if head[-1:].isdigit() else [*_list_names(head, policy)]
+    return typed, list({item.label: item for item in reversed(found)}.values())[::-1]
 
 
 def _list_names(before: str, policy: Policy) -> Iterator[Item]:
@@ -273,13 +262,13 @@ def _list_names(before: str, policy: Policy) -> Iterator[Item]:
 
 def _make_function(function: CelFunction) -> Item:
     label = function.name.rpartition(".")[2]
-    insert = f"{label}($1)" if function.has_arguments else f"{label}()"
+    has_arguments = f"{function.name}()" not in function.example
+    insert = f"{label}($1)" if has_arguments else f"{label}()"
     documentation = f"{function.summary}\n\n```cel\n{function.example}\n```"
     return Item(label, ItemKind.FUNCTION, insert, function.receiver, documentation, Rank.OTHER, is_snippet=True)
 
 
 def _list_members(receiver: str, policy: Policy) -> Iterator[Item]:
-    """Yield the fields and functions of the value before a dot."""
     path = _read_path(receiver)
     if path and path[0] == "variables" and len(path) == 1:
         yield from (Item(name, ItemKind.VARIABLE, "", "variable of the policy") for name in policy.variables)
@@ -293,41 +282,34 @@ def _list_members(receiver: str, policy: Policy) -> Iterator[Item]:
         detail = " or ".join(field.types)
         # A field with another name than a word is written in brackets, which needs the dot to be removed.
         if field.name.isidentifier():
-            yield Item(field.name, ItemKind.FIELD, "", detail, field.description, field.rank)
-    wanted = _find_receivers(path, receiver, forms)
+            rank = Rank.REQUIRED if field.is_required else Rank.COMMON
+            yield Item(field.name, ItemKind.FIELD, "", detail, field.description, rank)
+    if path == ("authorizer",):
+        wanted = ["Authorizer"]
+    elif receiver.endswith(("'", '"', "}")):
+        wanted = ["map" if receiver.endswith("}") else "string"]
+    else:
+        known = [_METHODS[kind] for kind in list_types(forms) if kind in _METHODS]
+        # A mapping with fields is not a map. If the type is not known, it may have any function.
+        wanted = [name for name in known if name != "map" or not [*list_fields(forms)]]
+        wanted = wanted or (["object"] if known else [])
     for function in list_functions():
         if function.receiver and (function.receiver in wanted or not wanted):
             yield _make_function(function)
-
-
-def _find_receivers(path: Sequence[Step], receiver: str, forms: Sequence[SchemaNode]) -> list[str]:
-    """Return the types of functions that a value has; empty if its type is not known."""
-    if path == ("authorizer",):
-        return ["Authorizer"]
-    if receiver.endswith(("'", '"')):
-        return ["string"]
-    if receiver.endswith("}"):
-        return ["map"]
-    found = [name for kind in list_types(forms) for name in _METHODS.get(kind, ())]
-    # A mapping with fields is not a map.
-    return [name for name in found if name != "map" or not list(list_fields(forms))] or (["object"] if found else [])
 
 
 def _read_path(text: str) -> tuple[Step, ...]:
     """Return the fields and indexes at the end of an expression, such as `object.spec.containers[0]`; empty if none."""
     steps: list[Step] = []
     while found := _SEGMENT.search(text):
-        indexes = re.findall(r"\[\??([^\[\]]*)\]", found[2])
-        steps[:0] = [found[1], *(_read_index(index.strip()) for index in indexes)]
+        indexes = [index.strip() for index in re.findall(r"\[\??([^\[\]]*)\]", found[2])]
+        # The name of a variable stands for any key.
+        keys = (index[1:-1] if index[:1] in ("'", '"') else 0 if index.isdigit() else index for index in indexes)
+        steps[:0] = [found[1], *keys]
         text = text[: found.start()]
         if not found[0].startswith("."):
             return () if text.endswith((")", "]", "'", '"')) else tuple(steps)
     return ()
-
-
-def _read_index(text: str) -> Step:
-    """Return the key or index in brackets; the name of a variable stands for any key."""
-    return text[1:-1] if text[:1] in ("'", '"') else 0 if text.isdigit() else text
 
 
 def _walk(forms: Sequence[SchemaNode], path: Iterable[Step]) -> Sequence[SchemaNode]:
@@ -346,14 +328,10 @@ def _find_forms(path: Sequence[Step], before: str, policy: Policy, depth: int = 
         receiver = _read_path(bound[str(first)])
         forms = _find_forms(receiver, bound[str(first)], policy, depth + 1) if receiver else ()
         return _walk(forms, (0, *path[1:]))
-    root: Sequence[SchemaNode] = ()
-    if first in ("object", "oldObject"):
-        root = policy.object
-    elif first == "params":
-        root = policy.params or ()
-    elif first in _TYPED:
-        root = _read_typed(_TYPED[str(first)])
-    return _walk(root, path[1:])
+    if first in _TYPED:
+        return _walk(_read_typed(_TYPED[str(first)]), path[1:])
+    roots = {"object": policy.object, "oldObject": policy.object, "params": policy.params or ()}
+    return _walk(roots.get(str(first), ()), path[1:])
 
 
 def _find_bound(before: str) -> Iterator[tuple[str, str]]:
@@ -366,7 +344,6 @@ def _find_bound(before: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def _read_typed(name: str) -> tuple[SchemaNode, ...]:
-    """Return a type of the request as a schema."""
     group = "kubernetes."
     types: dict[str, dict[str, Any]] = {}
     for owner, field, kind in list_typed_fields():

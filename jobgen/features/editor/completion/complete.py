@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 from jobgen.features.editor.completion import cel, items, names
 from jobgen.features.editor.completion.candidates import Document, list_keys, list_scalars, read_document
 from jobgen.features.editor.completion.items import MAX_ITEMS, Item, ItemKind, Offer, Rank, escape
-from jobgen.features.editor.completion.manifests import describe_framework, find_object_schema, list_kinds
 from jobgen.features.editor.completion.names import Known
-from jobgen.features.editor.completion.schema_nodes import SchemaNode
+from jobgen.features.editor.completion.schemas import describe_framework
 from jobgen.features.editor.cursor import Cursor, Part, find_cursor, get_path
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import TracedKey, TracedList, TracedMapping, untraced, value_of
@@ -32,11 +31,8 @@ class Place(NamedTuple):
     quote: str
     """The quote that a key or value begins with; empty without one."""
     after: str
-    """What follows on the line."""
     is_flow: bool
-    """Whether it is in brackets or braces."""
     spans_lines: bool
-    """Whether it is inside a value of several lines."""
     needs_space: bool
     """Whether there is no space after the colon, dash or comma."""
     siblings: Collection[str]
@@ -45,11 +41,6 @@ class Place(NamedTuple):
     """Whether keys and texts need quotes."""
     expression: str
     """The value up to the cursor, without its quotes."""
-
-    @property
-    def is_quoted(self) -> bool:
-        """Whether it is in quotes."""
-        return bool(self.quote)
 
     def write_key(self, item: Item, types: Sequence[str]) -> Offer:
         """Offer a key, with what follows it: a space, or the next line if its value is a mapping or a list."""
@@ -84,11 +75,7 @@ class Place(NamedTuple):
 
     def write_item(self, item: Item) -> Offer:
         """Offer an item of a list, of several lines."""
-        return self._offer(item, self.indent(item.text))
-
-    def indent(self, text: str) -> str:
-        """Return a text of several lines as it is written here."""
-        return text.replace("\n", "\n" + " " * (self.start - 1 + self.needs_space))
+        return self._offer(item, item.text.replace("\n", "\n" + " " * (self.start - 1 + self.needs_space)))
 
     def _offer(self, item: Item, text: str) -> Offer:
         space = " " if self.needs_space else ""
@@ -112,18 +99,23 @@ def find_place(cursor: Cursor, lines: Sequence[str], line: int, column: int) -> 
         or (is_item and not is_flow and before.endswith("-"))
         or (is_flow and before.endswith(","))
     )
+    own = cursor.path[-1] if cursor.path else ""
+    siblings = {str(key) for key in holder if key != own} if isinstance(holder, dict) else set()
+    if isinstance(holder, list):
+        others = (value_of(item) for index, item in enumerate(holder) if index != own)
+        siblings = {item for item in others if isinstance(item, str)}
     return Place(
-        start,
-        end,
-        text[start - 1 : column - 1].lstrip("'\""),
-        quote,
-        text[end - 1 :],
-        is_flow,
-        spans_lines or written.startswith(("&", "*", "!")),
-        needs_space,
-        _list_siblings(holder, cursor),
-        cursor.location.file.endswith(".json"),
-        _read_expression(cursor, lines, line, column),
+        start=start,
+        end=end,
+        typed=text[start - 1 : column - 1].lstrip("'\""),
+        quote=quote,
+        after=text[end - 1 :],
+        is_flow=is_flow,
+        spans_lines=spans_lines or written.startswith(("&", "*", "!")),
+        needs_space=needs_space,
+        siblings=siblings,
+        is_json=at.file.endswith(".json"),
+        expression=_read_expression(cursor, lines, line, column),
     )
 
 
@@ -143,16 +135,6 @@ def _is_flow(holder: Any, lines: Sequence[str], before: str) -> bool:
         head = "".join(line.split(" #")[0] for line in lines[max(0, at.line - 3) : at.line - 1])
         return (head + lines[at.line - 1][: at.column - 1]).rstrip().endswith("{")
     return before.rstrip().endswith(("{", "[", ","))
-
-
-def _list_siblings(holder: Any, cursor: Cursor) -> Collection[str]:
-    own = cursor.path[-1] if cursor.path else ""
-    if isinstance(holder, dict):
-        return frozenset(str(key) for key in holder if key != own)
-    if isinstance(holder, list):
-        others = (value_of(item) for index, item in enumerate(holder) if index != own)
-        return frozenset(str(item) for item in others if isinstance(item, str))
-    return ()
 
 
 def _read_expression(cursor: Cursor, lines: Sequence[str], line: int, column: int) -> str:
@@ -188,30 +170,32 @@ def complete(text: str, line: int, column: int, file: str, known: Known, found: 
     lines = text.replace("\r\n", "\n").split("\n")
     if not 1 <= line <= len(lines):
         return Completion()
-    is_alone = not any(each.startswith("---") for each in lines)
-    lines, line = _select_document(lines, line)
+    # The other documents are not read.
+    starts = [number for number, each in enumerate(lines, 1) if each.startswith("---")]
+    first = max((start for start in starts if start <= line), default=1)
+    end = min((start for start in starts if start > line), default=len(lines) + 1)
+    lines, line = lines[first - 1 : end - 1], line - first + 1
     column = min(max(column, 1), len(lines[line - 1]) + 1)
     cursor = find_cursor("\n".join(lines), line, column, file)
     before = lines[line - 1][: column - 1]
     if cursor.part is Part.COMMENT:
         comment = before[cursor.location.column - 1 :]
         return _replace_before(column, *names.complete_comment(comment, known.read_docs, found))
-    document = read_document(cursor, file, known)
+    document = read_document(cursor, file)
     place = find_place(cursor, lines, line, column)
     if document.kind in _POLICY_KINDS and cursor.path and cursor.path[-1] in cel.EXPRESSIONS:
-        policy = _read_policy(document, known)
+        plain: Any = untraced(document.data)
+        policy = cel.read_policy(as_mapping(plain), known)
         return _replace_before(column, *cel.complete_expression(place.expression, policy))
     if place.spans_lines:
         return Completion()
-    return _limit([*_list_offers(cursor, document, place, known, is_alone=is_alone)], place)
-
-
-def _select_document(lines: list[str], line: int) -> tuple[list[str], int]:
-    """Return the lines of the document at a line, and the number of the line among them. The others are not read."""
-    starts = [number for number, text in enumerate(lines, 1) if text.startswith("---")]
-    first = max((start for start in starts if start <= line), default=1)
-    end = min((start for start in starts if start > line), default=len(lines) + 1)
-    return lines[first - 1 : end - 1], line - first + 1
+    offers = [*_list_offers(cursor, document, place, known, is_alone=not starts)]
+    unique = list({(offer.item.label, offer.item.above): offer for offer in reversed(offers)}.values())[::-1]
+    ordered = sorted(unique, key=lambda offer: offer.item.rank)
+    if len(ordered) <= MAX_ITEMS:
+        return Completion(tuple(ordered))
+    matching = [offer for offer in ordered if place.typed.lower() in offer.item.label.lower()]
+    return Completion(tuple(matching[:MAX_ITEMS]), is_incomplete=True)
 
 
 def _rank_framework(known: Known, name: str) -> tuple[Rank, str]:
@@ -229,7 +213,7 @@ def _list_offers(cursor: Cursor, document: Document, place: Place, known: Known,
         for item, types in list_keys(path[:-1], document, known, place.siblings):
             yield place.write_key(item, types)
         return
-    if path and isinstance(path[-1], int) and not place.is_quoted:
+    if path and isinstance(path[-1], int) and not place.quote:
         if not place.is_flow and len(path) > 1:
             yield from map(place.write_item, items.list_items(path[-2], document.format))
         for item, types in list_keys(path, document, known, ()):
@@ -243,29 +227,3 @@ def _replace_before(column: int, typed: int, items: Sequence[Item]) -> Completio
     """Offer items in the place of some characters before the cursor."""
     ordered = sorted(items, key=lambda item: item.rank)
     return Completion(tuple(Offer(item, column - typed, column, item.text, item.label) for item in ordered))
-
-
-def _limit(offers: Sequence[Offer], place: Place) -> Completion:
-    """Offer the best items, each once."""
-    unique = list({(offer.item.label, offer.item.above): offer for offer in reversed(offers)}.values())[::-1]
-    ordered = sorted(unique, key=lambda offer: offer.item.rank)
-    if len(ordered) <= MAX_ITEMS:
-        return Completion(tuple(ordered))
-    typed = place.typed.lower()
-    matching = [offer for offer in ordered if typed in offer.item.label.lower()]
-    return Completion(tuple(matching[:MAX_ITEMS]), is_incomplete=True)
-
-
-def _read_policy(document: Document, known: Known) -> cel.Policy:
-    def find_schema(api_version: str, kind: str) -> Sequence[SchemaNode]:
-        return find_object_schema(known.root, api_version, kind, known.clusters)
-
-    def find_object(group: str, version: str, resource: str) -> Sequence[SchemaNode]:
-        api_version = f"{group}/{version}" if group else version
-        for kind in list_kinds(known.kinds, known.clusters):
-            if kind.api_version == api_version and resource == kind.plural:
-                return find_schema(api_version, kind.name)
-        return ()
-
-    plain: Any = untraced(document.data)
-    return cel.read_policy(as_mapping(plain), find_object, find_schema)

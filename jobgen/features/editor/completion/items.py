@@ -18,16 +18,16 @@ MAX_ITEMS = 400
 
 
 class ItemKind(Enum):
-    """What an item is, for the symbol that an editor shows."""
+    """What an item is, with the name of the symbol that an editor shows."""
 
-    FIELD = "field"
-    VALUE = "value"
-    NAME = "name"
-    RULE = "rule"
-    KIND = "kind"
-    FUNCTION = "function"
-    VARIABLE = "variable"
-    SNIPPET = "snippet"
+    FIELD = "Property"
+    VALUE = "EnumMember"
+    NAME = "Reference"
+    RULE = "Constant"
+    KIND = "Class"
+    FUNCTION = "Function"
+    VARIABLE = "Variable"
+    SNIPPET = "Snippet"
 
 
 class Rank(IntEnum):
@@ -177,13 +177,8 @@ def read_examples() -> dict[str, str]:
     """Return the example jobs of `jobgen init` as snippets, by framework."""
     home = find_shipped("starter")
     texts = {name: (home / f"jobs/{name}.yaml").read_text("utf-8") for name in layout.list_starter_frameworks()}
-    return {name: _mark_parts(_MODELINE.sub("", text)) for name, text in texts.items()}
-
-
-def _mark_parts(text: str) -> str:
-    """Mark the name and the image as parts to fill in."""
-    named = _NAME.sub(r"${1:\g<0>}", escape(text), count=1)
-    return _IMAGE.sub(r"${2:\g<0>}", named, count=1)
+    named = {name: _NAME.sub(r"${1:\g<0>}", escape(_MODELINE.sub("", text)), count=1) for name, text in texts.items()}
+    return {name: _IMAGE.sub(r"${2:\g<0>}", text, count=1) for name, text in named.items()}
 
 
 @cache

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,10 +20,10 @@ from jobgen.features.editor.lint_workspace import Snapshot
 from jobgen.features.editor.workspace import Ready, Workspace, load_ready
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.nodes import as_mapping
+from jobgen.model.builtin_rules import former_rule_names
 from jobgen.model.data import untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import Step
-from jobgen.model.rule_names import former_rule_names
 from jobgen.rendering import config
 from jobgen.rendering.build import split_list
 from jobgen.rendering.config import ProjectConfig, read_documents
@@ -69,56 +69,21 @@ KINDS_WITH_SCOPES = {"ClusterTrainingRuntime": ("TrainingRuntime",), "PriorityCl
 """Other kinds that a field may name as well."""
 
 
-class KnownNames(NamedTuple):
-    """Names by kind, sorted."""
-
-    by_kind: Mapping[str, tuple[str, ...]] = {}
-
-    def find(self, kind: str, typed: str = "") -> Sequence[str]:
-        """Return the names of a kind; of very many, only some, first those that match what is typed."""
-        kinds = (kind, *KINDS_WITH_SCOPES.get(kind, ()))
-        found = [name for each in kinds for name in self.by_kind.get(each, ())]
-        if len(found) <= MAX_ITEMS:
-            return found
-        # One more than are shown, so that the editor asks again when other letters are typed.
-        matching = (name for name in found if typed.lower() in name.lower())
-        return list(dict.fromkeys((*islice(matching, MAX_ITEMS + 1), *found[: MAX_ITEMS + 1])))
-
-    def label_keys(self) -> tuple[str, ...]:
-        """Return the keys of labels."""
-        return tuple(sorted(kind.removeprefix(LABEL) for kind in self.by_kind if kind.startswith(LABEL)))
-
-
-def merge_names(*several: Iterable[tuple[str, str]]) -> KnownNames:
-    """Return names, given as kind and name, by kind."""
-    found: dict[str, set[str]] = {}
-    for names in several:
-        for kind, name in names:
-            found.setdefault(kind, set()).add(name)
-    return KnownNames({kind: tuple(sorted(names)) for kind, names in found.items()})
-
-
-def list_index_names(index: Mapping[str, FileIndex]) -> Iterator[tuple[str, str]]:
+def _list_index_names(index: Mapping[str, FileIndex]) -> Iterator[tuple[str, str]]:
     """Yield kind and name of all that the files of an index define or use."""
-    unique = {names for file in index.values() for names in (file.names,)}
-    for names in unique:
+    for names in {file.names for file in index.values()}:
         yield from names
     for path, file in index.items():
-        yield from ((FOLDER, folder) for folder in _list_folders(path))
+        parts = path.split("/")[:-1]
+        if parts[:1] == ["jobs"]:
+            yield from ((FOLDER, "/".join(parts[:end])) for end in range(1, len(parts) + 1))
         for job in file.jobs:
             yield JOB, job.name
             for rendered in job.environments:
                 yield from ((made.kind, made.name) for made in rendered.objects[1:])
 
 
-def _list_folders(path: str) -> Iterator[str]:
-    """Yield the folders in jobs/ that a file is below."""
-    parts = path.split("/")[:-1]
-    if parts[:1] == ["jobs"]:
-        yield from ("/".join(parts[:end]) for end in range(1, len(parts) + 1))
-
-
-def list_layer_names(project: ProjectConfig, states: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _list_layer_names(project: ProjectConfig, states: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield kind and name of what overlays, runtimes and exported states define or use."""
     for name, overlay in project.overlays.items():
         yield OVERLAY, name
@@ -152,16 +117,10 @@ def find_named_kind(path: Sequence[Step], holder: Any) -> str:
     if isinstance(path[-1], int):
         return _LISTS.get(last, "") or USED_KINDS.get(last, "")
     if last == "name":
-        return _find_referred_kind(before, holder)
+        # A reference such as `secretKeyRef` or `roleRef`.
+        kind = value_of(as_mapping(holder).get("kind"))
+        return kind if before.endswith("Ref") and isinstance(kind, str) else REFERRED_KINDS.get(before, "")
     return USED_KINDS.get(last, "") or _OTHER_FIELDS.get(last, "")
-
-
-def _find_referred_kind(field: str, holder: Any) -> str:
-    """Return the kind that a reference such as `secretKeyRef` or `roleRef` names."""
-    kind = value_of(as_mapping(holder).get("kind"))
-    if field.endswith("Ref") and isinstance(kind, str):
-        return kind
-    return REFERRED_KINDS.get(field, "")
 
 
 def find_keyed_kind(path: Sequence[Step]) -> str:
@@ -185,11 +144,22 @@ class Known(NamedTuple):
     frameworks: Frameworks
     clusters: tuple[Cluster, ...]
     """Those of its environments; the newest releases if it has none."""
-    names: KnownNames = KnownNames()
+    names: Mapping[str, tuple[str, ...]] = {}
+    """Sorted, by kind."""
     read_docs: Callable[[], dict[str, RuleDoc]] = dict
     """Reads the documentation of all rules and policies."""
     read_policies: Callable[[], dict[str, RuleDoc]] = dict
     """Reads that of all policies."""
+
+    def find_names(self, kind: str, typed: str = "") -> Sequence[str]:
+        """Return the names of a kind; of very many, only some, first those that match what is typed."""
+        kinds = (kind, *KINDS_WITH_SCOPES.get(kind, ()))
+        found = [name for each in kinds for name in self.names.get(each, ())]
+        if len(found) <= MAX_ITEMS:
+            return found
+        # One more than are shown, so that the editor asks again when other letters are typed.
+        matching = (name for name in found if typed.lower() in name.lower())
+        return list(dict.fromkeys((*islice(matching, MAX_ITEMS + 1), *found[: MAX_ITEMS + 1])))
 
     def list_job_kinds(self, framework: str) -> list[Kind]:
         """Return the kinds that a job of a framework, or of any if it is empty, becomes in some environment."""
@@ -215,25 +185,26 @@ class KnownCache:
             ready = load_ready(workspace)
             is_same = ready is None or ready.run.project is self._project
             if self._known is None or not is_same or self._snapshot is not workspace.snapshot:
-                project, clusters = self._select(workspace, ready)
-                self._known = _collect(workspace, project, clusters)
-                self._project, self._snapshot = project, workspace.snapshot
+                self._known = self._collect(workspace, ready)
+                self._snapshot = workspace.snapshot
         return self._known
 
-    def _select(self, workspace: Workspace, ready: Ready | None) -> tuple[ProjectConfig, tuple[Cluster, ...]]:
-        """Return the layers, and the clusters of the environments; the newest releases if none are known."""
-        if ready is None:
-            known = self._known.clusters if self._known else (Cluster(),)
-            return self._project or config.load(workspace.root), known
-        return ready.run.project, ready.clusters
-
-
-def _collect(workspace: Workspace, project: ProjectConfig, clusters: Sequence[Cluster]) -> Known:
-    states = sorted({cluster.state for cluster in clusters if cluster.state})
-    names = merge_names(list_index_names(workspace.index), list_layer_names(project, states))
-    home = workspace.root if workspace.is_repository else None
-    docs, policies = cache(partial(all_docs, home)), cache(partial(policy_docs, home))
-    return Known(Path(workspace.root), project.kinds, project.frameworks, tuple(clusters), names, docs, policies)
+    def _collect(self, workspace: Workspace, ready: Ready | None) -> Known:
+        if ready is not None:
+            project, clusters = ready.run.project, ready.clusters
+        else:
+            # Without settings, the clusters have the newest releases.
+            project = self._project or config.load(workspace.root)
+            clusters = self._known.clusters if self._known else (Cluster(),)
+        states = sorted({cluster.state for cluster in clusters if cluster.state})
+        found: dict[str, set[str]] = {}
+        for kind, name in chain(_list_index_names(workspace.index), _list_layer_names(project, states)):
+            found.setdefault(kind, set()).add(name)
+        names = {kind: tuple(sorted(several)) for kind, several in found.items()}
+        self._project = project
+        home = workspace.root if workspace.is_repository else None
+        docs, policies = cache(partial(all_docs, home)), cache(partial(policy_docs, home))
+        return Known(Path(workspace.root), project.kinds, project.frameworks, tuple(clusters), names, docs, policies)
 
 
 _NAMES = lazy_pattern(r"#\s*jobgen\s*:\s*ignore(?:-file)?\[(?P<names>[^\]]*)\Z", re.IGNORECASE)

@@ -10,8 +10,8 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -38,9 +38,13 @@ MAX_SECONDS = 3.0
 """The time of the CPU that one answer may take."""
 SLOW_PAUSE = 60.0
 """How long what takes too long is not tried again."""
-_NEXT_SECONDS = 0.5
-"""When to interrupt again, if code that Python calls on its own has ignored the first exception."""
-_Result = TypeVar("_Result")
+MAX_STARTS = 5
+"""How often the process is started within a minute."""
+_STARTS_WITHIN = 60.0
+_END_SECONDS = 2.0
+log = logging.getLogger("jobgen.lsp")
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+Result = TypeVar("Result")
 
 
 class TimeLimitError(BaseException):
@@ -53,13 +57,8 @@ class _Limit:
     is_active = False
 
 
-def run_limited(seconds: float, function: Callable[..., _Result], *args: Any) -> _Result:
-    """Call a function.
-
-    Raises:
-        TimeLimitError: It takes longer than it may.
-
-    """
+def run_limited(seconds: float, function: Callable[..., Result], *args: Any) -> Result:
+    """Call a function. If it takes longer than it may, raise a TimeLimitError."""
     is_main = threading.current_thread() is threading.main_thread()
     if _Limit.is_active or not is_main or not hasattr(signal, "setitimer"):
         return function(*args)
@@ -68,7 +67,8 @@ def run_limited(seconds: float, function: Callable[..., _Result], *args: Any) ->
         # The signal may come after the function has ended, which must not leave the limit active.
         try:
             _Limit.is_active = True
-            signal.setitimer(signal.ITIMER_PROF, seconds, _NEXT_SECONDS)
+            # It interrupts again if code that Python calls on its own has ignored the first exception.
+            signal.setitimer(signal.ITIMER_PROF, seconds, 0.5)
             return function(*args)
         finally:
             _Limit.is_active = False
@@ -80,12 +80,6 @@ def run_limited(seconds: float, function: Callable[..., _Result], *args: Any) ->
 def _interrupt(*_: object) -> None:
     if _Limit.is_active:
         raise TimeLimitError
-
-
-MAX_STARTS = 5
-"""How often the process is started within a minute."""
-_STARTS_WITHIN = 60.0
-_END_SECONDS = 2.0
 
 
 class Worker:
@@ -155,19 +149,16 @@ class Worker:
         async with self._sending:
             while self._next and not self._is_stopped:
                 request, self._next = self._next, None
-                await self._send_now(request)
-
-    async def _send_now(self, request: Request) -> None:
-        if self._process is None or self._process.returncode is not None:
-            if wait := self._find_pause():
-                self._send_later(request, wait)
-                return
-            self._process = await self._start_process()
-        if self._process.stdin:
-            # If it has just ended, the request is sent to the next one.
-            with suppress(ConnectionError):
-                self._process.stdin.write(encode_frame(request))
-                await self._process.stdin.drain()
+                if self._process is None or self._process.returncode is not None:
+                    if wait := self._find_pause():
+                        self._send_later(request, wait)
+                        continue
+                    self._process = await self._start_process()
+                if self._process.stdin:
+                    # If it has just ended, the request is sent to the next one.
+                    with suppress(ConnectionError):
+                        self._process.stdin.write(encode_frame(request))
+                        await self._process.stdin.drain()
 
     def _find_pause(self) -> float:
         """Return how long to wait before the process is started again; 0 if it has not been started often."""
@@ -187,12 +178,17 @@ class Worker:
         return process
 
     async def _receive(self, process: asyncio.subprocess.Process) -> None:
+        """Take answers until the process ends; then send the request that it has not answered to a new one."""
         assert process.stdout is not None
         try:
             while True:
                 head = await process.stdout.readexactly(HEAD_BYTES)
                 content = await process.stdout.readexactly(decode_length(head))
-                self._use(pickle.loads(content))  # noqa: S301 -- written by our own process
+                answer = pickle.loads(content)  # noqa: S301 -- written by our own process
+                if self._unanswered and answer.number >= self._unanswered.number:
+                    self._unanswered = None
+                if not self._is_stopped:
+                    self._take(answer)
         except asyncio.IncompleteReadError:
             pass
         except Exception:
@@ -200,28 +196,14 @@ class Worker:
             with suppress(ProcessLookupError):
                 process.kill()
         await process.wait()
-        if not self._is_stopped:
-            self._restart(process.returncode)
-
-    def _use(self, answer: Snapshot | DecisionsAnswer) -> None:
-        if self._unanswered and answer.number >= self._unanswered.number:
-            self._unanswered = None
-        if not self._is_stopped:
-            self._take(answer)
-
-    def _restart(self, code: int | None) -> None:
-        """Say that the process has ended, and send the request that it has not answered to a new one."""
-        log.warning("the background process of %s has ended with code %s", self._root, code)
+        if self._is_stopped:
+            return
+        log.warning("the background process of %s has ended with code %s", self._root, process.returncode)
         pause = self._find_pause()
         if pause:
             log.warning("it has ended %d times within a minute; it is started again in %d s", MAX_STARTS, pause)
         if self._unanswered:
             self._send_later(self._unanswered, pause)
-
-
-log = logging.getLogger("jobgen.lsp")
-Handler = TypeVar("Handler", bound=Callable[..., Any])
-Result = TypeVar("Result")
 
 
 class OpenWorkspace:
@@ -285,10 +267,7 @@ class OpenWorkspace:
         self._notify(self)
 
     def _log_once(self, text: str, error: str) -> bool:
-        """Write an error to the log, unless the last results had it too: each edit has new results.
-
-        Return whether it is new.
-        """
+        """Write an error to the log and return True, unless the last results had it too: each edit has new results."""
         is_new = bool(error) and error != self._logged.get(text)
         if is_new:
             log.warning(text, self.workspace.root, error)
@@ -312,8 +291,6 @@ class JobgenServer(LanguageServer):
         """When a request about a document that takes too long may be tried again, by method and URI."""
         self.edit_listeners: list[Callable[[OpenWorkspace], None]] = []
         """Called when a document has been edited, and linted by itself."""
-        self.folder_listeners: list[Callable[[], None]] = []
-        """Called when folders have been added."""
         self.listeners: list[Callable[[OpenWorkspace], None]] = []
         """Called when a workspace has new results."""
 
@@ -322,7 +299,10 @@ class JobgenServer(LanguageServer):
         register = super().feature(feature_name, options)
 
         def add(handler: Handler) -> Handler:
-            is_limited = _is_answered(feature_name) and not asyncio.iscoroutinefunction(handler)
+            known = types.METHOD_TO_TYPES.get(feature_name)
+            is_computed = known is not None and known[1] is not None
+            is_limited = is_computed and feature_name not in (types.INITIALIZE, types.SHUTDOWN)
+            is_limited = is_limited and not asyncio.iscoroutinefunction(handler)
             register(guard(feature_name, partial(self._answer, feature_name, handler) if is_limited else handler))
             return handler
 
@@ -355,12 +335,7 @@ class JobgenServer(LanguageServer):
             raise
 
     def limit(self, function: Callable[..., Result], *args: Any) -> Result:
-        """Call a function, for as long as an answer may take.
-
-        Raises:
-            TimeLimitError: It takes longer.
-
-        """
+        """Call a function. If it takes longer than an answer may, raise a TimeLimitError."""
         try:
             return run_limited(MAX_SECONDS, function, *args)
         except TimeLimitError:
@@ -385,14 +360,13 @@ class JobgenServer(LanguageServer):
         settings = _find_settings(full)
         if settings is not None:
             opened = self.workspaces.get(settings.resolve()) or self.open_folder(settings)
-            file = opened.workspace.find_relative(full)
-            return (opened, file) if file is not None else None
-        found = [(each, file) for each in self.workspaces.values() if (file := each.workspace.find_relative(full))]
-        if not found and Path(full).parent.is_dir():
+        else:
+            found = [(each, file) for each in self.workspaces.values() if (file := each.workspace.find_relative(full))]
+            if found or not Path(full).parent.is_dir():
+                return max(found, key=lambda each: len(each[0].workspace.root.parts), default=None)
             opened = self.open_folder(Path(full).parent, is_shared=False)
-            file = opened.workspace.find_relative(full)
-            return (opened, file) if file is not None else None
-        return max(found, key=lambda each: len(each[0].workspace.root.parts), default=None)
+        file = opened.workspace.find_relative(full)
+        return (opened, file) if file is not None else None
 
     def list_workspaces(self, uri: str) -> list[OpenWorkspace]:
         """Return the workspaces that are open and have a file."""
@@ -409,27 +383,10 @@ class JobgenServer(LanguageServer):
             known.request_lint()
         return known
 
-    def close_workspace(self, root: Path) -> OpenWorkspace | None:
-        """Close the workspace at a root, and return it."""
-        opened = self.workspaces.pop(root, None)
-        if opened:
-            opened.worker.stop()
-        return opened
-
     def has_nearer(self, opened: OpenWorkspace, file: str) -> bool:
         """Return True if a file of a workspace belongs to a repository inside of it."""
         settings = _find_settings(str(opened.workspace.root / file))
         return settings is not None and settings.resolve() != opened.workspace.root
-
-    def notify_edit(self, opened: OpenWorkspace) -> None:
-        """Say that a document of a workspace has been edited."""
-        for listener in self.edit_listeners:
-            guard("edits", listener)(opened)
-
-    def notify_folders(self) -> None:
-        """Say that folders have been added."""
-        for listener in self.folder_listeners:
-            guard("folders", listener)()
 
     def _notify(self, opened: OpenWorkspace) -> None:
         if opened.warning:
@@ -445,10 +402,17 @@ class JobgenServer(LanguageServer):
 
     def find_uri(self, opened: OpenWorkspace, file: str) -> str:
         """Return the URI of a file of a workspace, as the editor writes it if the file is open."""
-        known = opened.uris.get(file)
-        if known is not None:
-            return known
-        return from_fs_path(opened.workspace.name_file(file)) or ""
+        return opened.uris.get(file) or from_fs_path(opened.workspace.name_file(file)) or ""
+
+
+@contextmanager
+def _log_errors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except TimeLimitError:
+        log.warning("`%s` takes longer than %d s, so it is not answered", name, MAX_SECONDS)
+    except Exception:
+        log.exception("`%s` failed; please report this bug in jobgen", name)
 
 
 def guard(name: str, handler: Callable[..., Any]) -> Callable[..., Any]:
@@ -459,33 +423,15 @@ def guard(name: str, handler: Callable[..., Any]) -> Callable[..., Any]:
     if asyncio.iscoroutinefunction(handler):
 
         async def guarded(*args: Any) -> Any:
-            try:
+            with _log_errors(name):
                 return await handler(*args)
-            except TimeLimitError:
-                log.warning("`%s` takes longer than %d s, so it is not answered", name, MAX_SECONDS)
-                return None
-            except Exception:
-                log.exception("`%s` failed; please report this bug in jobgen", name)
-                return None
     else:
 
         def guarded(*args: Any) -> Any:  # type: ignore[misc]
-            try:
+            with _log_errors(name):
                 return handler(*args)
-            except TimeLimitError:
-                log.warning("`%s` takes longer than %d s, so it is not answered", name, MAX_SECONDS)
-                return None
-            except Exception:
-                log.exception("`%s` failed; please report this bug in jobgen", name)
-                return None
 
     return guarded
-
-
-def _is_answered(method: str) -> bool:
-    """Return True if a message asks for something that is computed."""
-    known = types.METHOD_TO_TYPES.get(method)
-    return known is not None and known[1] is not None and method not in (types.INITIALIZE, types.SHUTDOWN)
 
 
 def _read_path(uri: str) -> str | None:

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from functools import partial
 
 from lsprotocol import types
 
-from jobgen.features.editor.completion.complete import Completion, complete
-from jobgen.features.editor.completion.items import Item, ItemKind, Offer, fill_in
-from jobgen.features.editor.server.app import JobgenServer, OpenWorkspace
+from jobgen.features.editor.completion.complete import complete
+from jobgen.features.editor.completion.items import Item, Offer, fill_in
+from jobgen.features.editor.server.app import JobgenServer
 from jobgen.features.editor.server.positions import to_range
 from jobgen.features.editor.server.requests import find_document, to_markup
 from jobgen.model.data import Location
 
 _TRIGGERS = [".", "[", "{", " "]
 _AFTER_SPACE = (": ", "- ", "[ ", "{ ", ", ")
-_KINDS = {
-    ItemKind.FIELD: types.CompletionItemKind.Property,
-    ItemKind.VALUE: types.CompletionItemKind.EnumMember,
-    ItemKind.NAME: types.CompletionItemKind.Reference,
-    ItemKind.RULE: types.CompletionItemKind.Constant,
-    ItemKind.KIND: types.CompletionItemKind.Class,
-    ItemKind.FUNCTION: types.CompletionItemKind.Function,
-    ItemKind.VARIABLE: types.CompletionItemKind.Variable,
-    ItemKind.SNIPPET: types.CompletionItemKind.Snippet,
-}
 
 
 class _Answers:
@@ -51,38 +40,25 @@ def _complete(answers: _Answers, server: JobgenServer, params: types.CompletionP
         return None
     place = server.workspace.position_codec.position_from_client_units(lines, params.position)
     line, column = place.line + 1, place.character + 1
-    if _is_stray_space(params, lines, line, column):
+    is_space = params.context is not None and params.context.trigger_character == " "
+    before = lines[line - 1][: column - 1] if line <= len(lines) else ""
+    if is_space and not before.endswith(_AFTER_SPACE):
+        # It begins no value: an editor must not offer something at each word of a text.
         return None
     opened, file = requested.opened, requested.file
-    known = opened.known.find(opened.workspace)
-    completion = complete(requested.text, line, column, file, known, _find_rules(opened, file, line))
+    findings = opened.workspace.snapshot.findings.get(file)
+    # A comment can suppress findings of its line or the next one.
+    rules = [each.rule for each in findings.all if each.location.line in (line, line + 1)] if findings else []
+    completion = complete(requested.text, line, column, file, opened.known.find(opened.workspace), rules)
     answers.number += 1
     answers.items = tuple(offer.item for offer in completion.offers)
-    items = list(_to_items(server, answers, requested.uri, line, completion))
-    return types.CompletionList(is_incomplete=completion.is_incomplete, items=items)
-
-
-def _is_stray_space(params: types.CompletionParams, lines: Sequence[str], line: int, column: int) -> bool:
-    """True if a space was typed that begins no value: an editor must not offer something at each word of a text."""
-    is_typed = params.context is not None and params.context.trigger_character == " "
-    before = lines[line - 1][: column - 1] if line <= len(lines) else ""
-    return is_typed and not before.endswith(_AFTER_SPACE)
-
-
-def _find_rules(opened: OpenWorkspace, file: str, line: int) -> list[str]:
-    """Return the rules with findings on a line or the next one, which a comment there can suppress."""
-    findings = opened.workspace.snapshot.findings.get(file)
-    return [each.rule for each in findings.all if each.location.line in (line, line + 1)] if findings else []
-
-
-def _to_items(
-    server: JobgenServer, answers: _Answers, uri: str, line: int, completion: Completion
-) -> Iterator[types.CompletionItem]:
+    items: list[types.CompletionItem] = []
     for index, offer in enumerate(completion.offers):
-        place = to_range(server, uri, Location("", line, offer.start, line, offer.end))
+        replaced = to_range(server, requested.uri, Location("", line, offer.start, line, offer.end))
         # A location without a length has one character elsewhere; here nothing is replaced.
-        end = place.start if offer.start == offer.end else place.end
-        yield to_item(server, answers.number, offer, index, types.Range(place.start, end))
+        end = replaced.start if offer.start == offer.end else replaced.end
+        items.append(to_item(server, answers.number, offer, index, types.Range(replaced.start, end)))
+    return types.CompletionList(is_incomplete=completion.is_incomplete, items=items)
 
 
 def to_item(server: JobgenServer, number: int, offer: Offer, index: int, place: types.Range) -> types.CompletionItem:
@@ -94,9 +70,11 @@ def to_item(server: JobgenServer, number: int, offer: Offer, index: int, place: 
     written = offer.text if supported.insert_text_mode_support else item.text if "\n" in item.text else offer.text
     text = written if is_snippet else fill_in(offer.text) if item.is_snippet else offer.text
     above = types.Position(place.start.line, 0)
+    # An editor that asks for the documentation of the item that it shows gets it then.
+    is_resolved = supported.resolve_support is not None and "documentation" in supported.resolve_support.properties
     return types.CompletionItem(
         label=item.label,
-        kind=_KINDS[item.kind],
+        kind=types.CompletionItemKind[item.kind.value],
         tags=[types.CompletionItemTag.Deprecated] if item.deprecated and supported.tag_support else None,
         deprecated=True if item.deprecated and not supported.tag_support else None,
         detail=item.deprecated or item.detail or None,
@@ -106,7 +84,7 @@ def to_item(server: JobgenServer, number: int, offer: Offer, index: int, place: 
         insert_text_mode=types.InsertTextMode.AsIs if supported.insert_text_mode_support else None,
         text_edit=types.TextEdit(place, text),
         additional_text_edits=[types.TextEdit(types.Range(above, above), f"{item.above}\n")] if item.above else None,
-        documentation=None if _can_resolve(supported) else _to_documentation(server, item),
+        documentation=None if is_resolved else _to_documentation(server, item),
         data=[number, index],
     )
 
@@ -117,11 +95,6 @@ def _find_capabilities(server: JobgenServer) -> types.ClientCompletionItemOption
     return found or types.ClientCompletionItemOptions()
 
 
-def _can_resolve(supported: types.ClientCompletionItemOptions) -> bool:
-    """Return True if an editor asks for the documentation of the item that it shows."""
-    return supported.resolve_support is not None and "documentation" in supported.resolve_support.properties
-
-
 def _to_documentation(server: JobgenServer, item: Item) -> types.MarkupContent | None:
     parts = [f"Deprecated: {item.deprecated}." if item.deprecated else "", item.documentation]
     text = "\n\n".join(filter(None, parts))
@@ -130,7 +103,6 @@ def _to_documentation(server: JobgenServer, item: Item) -> types.MarkupContent |
 
 
 def _resolve(answers: _Answers, server: JobgenServer, item: types.CompletionItem) -> types.CompletionItem:
-    """Add the documentation of an item."""
     number, index = item.data if isinstance(item.data, (list, tuple)) and len(item.data) == 2 else (0, 0)
     if number == answers.number and isinstance(index, int) and 0 <= index < len(answers.items):
         item.documentation = _to_documentation(server, answers.items[index])

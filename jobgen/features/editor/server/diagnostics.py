@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
-from functools import partial
 
 from lsprotocol import types
 
 from jobgen.features.editor.context import GoodText, keep_findings
 from jobgen.features.editor.lint_workspace import FileFindings
-from jobgen.features.editor.server.app import MAX_SECONDS, SLOW_PAUSE, JobgenServer, OpenWorkspace, TimeLimitError
-from jobgen.features.editor.server.positions import to_range
+from jobgen.features.editor.server.app import MAX_SECONDS, SLOW_PAUSE, JobgenServer, OpenWorkspace, TimeLimitError, log
+from jobgen.features.editor.server.positions import to_location, to_range
 from jobgen.model.finding import Finding, Severity
 from jobgen.reports import Report
-from jobgen.reports.entries import ReportEntry, entries
+from jobgen.reports.entries import entries
 
-log = logging.getLogger("jobgen.lsp")
 SOURCE = "jobgen"
 _SEVERITIES = {
     Severity.ERROR: types.DiagnosticSeverity.Error,
@@ -30,17 +27,17 @@ DEPRECATED = frozenset(("deprecated-nproc-per-node", "mxjob-deprecated", "old-ap
 
 def register(server: JobgenServer) -> None:
     """Show the findings of a workspace when the background process has linted it."""
-    server.listeners.append(partial(_show_all, server))
 
+    def show_all(opened: OpenWorkspace) -> None:
+        found = opened.workspace.snapshot.findings
+        for file in sorted({*opened.shown, *found, *opened.uris}):
+            findings = found.get(file, FileFindings())
+            if not opened.is_current(file) or file in opened.half_typed:
+                # The document has been edited since the request, so only what other files cause is of interest.
+                findings = findings._replace(own=opened.alone.get(file, findings.own))
+            publish(server, opened, file, findings)
 
-def _show_all(server: JobgenServer, opened: OpenWorkspace) -> None:
-    found = opened.workspace.snapshot.findings
-    for file in sorted({*opened.shown, *found, *opened.uris}):
-        findings = found.get(file, FileFindings())
-        if not opened.is_current(file) or file in opened.half_typed:
-            # The document has been edited since the request, so only what other files cause is of interest.
-            findings = findings._replace(own=opened.alone.get(file, findings.own))
-        publish(server, opened, file, findings)
+    server.listeners.append(show_all)
 
 
 def lint_document(server: JobgenServer, opened: OpenWorkspace, file: str, *, is_complete: bool = False) -> FileFindings:
@@ -48,51 +45,32 @@ def lint_document(server: JobgenServer, opened: OpenWorkspace, file: str, *, is_
 
     While a line is half typed, the findings that it hides are shown too, unless the document is said to be complete.
     """
-    findings = _lint_alone(server, opened, file)
-    if findings is None:
-        return opened.workspace.snapshot.findings.get(file, FileFindings())
-    kept = None if is_complete else _keep_hidden(server, opened, file, findings.own)
-    if kept is None:
-        opened.half_typed.discard(file)
-        _remember(server, opened, file, findings.own)
-    else:
-        opened.half_typed.add(file)
-    shown = findings if kept is None else findings._replace(own=kept)
-    opened.alone[file] = shown.own
-    publish(server, opened, file, shown)
-    return findings
-
-
-def _lint_alone(server: JobgenServer, opened: OpenWorkspace, file: str) -> FileFindings | None:
-    """Lint a document by itself; None if it takes too long.
-
-    Then it is left to the background process for some time, and what that found before stays until it answers.
-    """
+    known = opened.workspace.snapshot.findings.get(file, FileFindings())
     if opened.slow.get(file, 0) > time.monotonic():
-        return None
+        return known
     try:
-        return server.limit(opened.workspace.lint_file, file)
+        findings = server.limit(opened.workspace.lint_file, file)
     except TimeLimitError:
+        # It is left to the background process for some time, and what that found before stays until it answers.
         log.warning("`%s` takes longer than %d s, so it is linted in the background only", file, MAX_SECONDS)
         opened.slow[file] = time.monotonic() + SLOW_PAUSE
         opened.alone.pop(file, None)
         opened.half_typed.discard(file)
-        return None
-
-
-def _keep_hidden(
-    server: JobgenServer, opened: OpenWorkspace, file: str, found: tuple[Finding, ...]
-) -> tuple[Finding, ...] | None:
+        return known
     good, document = opened.good.get(file), server.find_document(server.find_uri(opened, file))
-    return keep_findings(good, document.source, found) if good and document else None
-
-
-def _remember(server: JobgenServer, opened: OpenWorkspace, file: str, found: tuple[Finding, ...]) -> None:
-    document = server.find_document(server.find_uri(opened, file))
-    if document is None:
-        opened.good.pop(file, None)
+    kept = keep_findings(good, document.source, findings.own) if good and document and not is_complete else None
+    if kept is not None:
+        opened.half_typed.add(file)
     else:
-        opened.good[file] = GoodText(document.source, found)
+        kept = findings.own
+        opened.half_typed.discard(file)
+        if document is None:
+            opened.good.pop(file, None)
+        else:
+            opened.good[file] = GoodText(document.source, findings.own)
+    opened.alone[file] = kept
+    publish(server, opened, file, findings._replace(own=kept))
+    return findings
 
 
 def publish(server: JobgenServer, opened: OpenWorkspace, file: str, findings: FileFindings) -> None:
@@ -119,26 +97,19 @@ def to_diagnostics(
     server: JobgenServer, opened: OpenWorkspace, uri: str, findings: Sequence[Finding]
 ) -> list[types.Diagnostic]:
     """Return findings as diagnostics: as in a report, a finding of several environments is shown once."""
-    return [_to_diagnostic(server, opened, uri, entry) for entry in entries(Report(findings))]
-
-
-def _to_diagnostic(server: JobgenServer, opened: OpenWorkspace, uri: str, entry: ReportEntry) -> types.Diagnostic:
-    finding = entry.finding
-    related = [
-        types.DiagnosticRelatedInformation(
-            types.Location(
-                other := server.find_uri(opened, each.location.file), to_range(server, other, each.location)
-            ),
-            each.message,
+    return [
+        types.Diagnostic(
+            range=to_range(server, uri, entry.finding.location),
+            message=entry.message,
+            severity=_SEVERITIES[entry.finding.severity],
+            code=entry.finding.rule,
+            source=SOURCE,
+            tags=[types.DiagnosticTag.Deprecated] if entry.finding.rule in DEPRECATED else None,
+            related_information=[
+                types.DiagnosticRelatedInformation(to_location(server, opened, each.location), each.message)
+                for each in entry.finding.related
+            ]
+            or None,
         )
-        for each in finding.related
+        for entry in entries(Report(findings))
     ]
-    return types.Diagnostic(
-        range=to_range(server, uri, finding.location),
-        message=entry.message,
-        severity=_SEVERITIES[finding.severity],
-        code=finding.rule,
-        source=SOURCE,
-        tags=[types.DiagnosticTag.Deprecated] if finding.rule in DEPRECATED else None,
-        related_information=related or None,
-    )

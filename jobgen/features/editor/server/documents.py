@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from lsprotocol import types
 from pygls.uris import to_fs_path
 
 from jobgen.features.editor.server import diagnostics, rendered
-from jobgen.features.editor.server.app import JobgenServer, OpenWorkspace, guard
+from jobgen.features.editor.server.app import JobgenServer, OpenWorkspace, guard, log
 from jobgen.repo.root import has_settings
 from jobgen.repo.walk import find_folders
 
 _FILE_DELAY = 0.02
 """The pause after a keystroke before the file is linted: a client sends the keys of a fast typist one by one."""
 _ALL_DELAY = 0.15
+MAX_REPOSITORIES = 16
+"""How many repositories inside of a folder are linted before one of their files is opened. Each has its own process."""
 HALF_TYPED_DELAY = 3.0
 """How long after an edit a half-typed document keeps its findings and those of other files, so that none flickers."""
 _SYNTAX_ERROR = "yaml-syntax"
@@ -37,31 +39,19 @@ class _Documents:
         self._left: dict[OpenWorkspace, dict[str, None]] = {}
         """The documents that are to be linted because of an overlay, by path from the root."""
 
-    def use_text(self, uri: str, *, is_saved: bool = False) -> None:
-        """Use the text of a document, and lint it soon: first the file by itself, then everything."""
+    def use_text(self, uri: str, *, is_saved: bool = False, is_closed: bool = False) -> None:
+        """Use the text of a document, or the file on disk again, and lint it soon: first by itself, then everything."""
         document, found = self._server.find_document(uri), self._server.find_workspace(uri)
-        if document is None or found is None:
+        if found is None or (document is None and not is_closed):
             return
         opened, file = found
-        opened.uris[file] = uri
-        opened.workspace.open(to_fs_path(uri) or "", document.source)
+        if document is None or is_closed:
+            opened.workspace.close(to_fs_path(uri) or "")
+        else:
+            opened.uris[file] = uri
+            opened.workspace.open(to_fs_path(uri) or "", document.source)
         opened.edited[file] = opened.worker.number + 1
-        self._lint_soon(uri, partial(self._lint, opened, file, is_saved=is_saved))
-
-    def use_all(self) -> None:
-        """Use the texts of all documents again, because their workspaces may be others now."""
-        for uri in list(self._server.workspace.text_documents):
-            self.use_text(uri)
-
-    def close(self, uri: str) -> None:
-        """Use the file on disk again, and show its findings."""
-        found = self._server.find_workspace(uri)
-        if found is None:
-            return
-        opened, file = found
-        opened.workspace.close(to_fs_path(uri) or "")
-        opened.edited[file] = opened.worker.number + 1
-        self._lint_soon(uri, partial(self._lint, opened, file, is_saved=True))
+        self._lint_soon(uri, partial(self._lint, opened, file, is_saved=is_saved or is_closed))
 
     def _lint_soon(self, uri: str, lint: Callable[[], object], delay: float = _FILE_DELAY) -> None:
         if uri in self._due:
@@ -85,22 +75,20 @@ class _Documents:
             self._lint_soon(uri, partial(self._lint, opened, file, is_saved=True), HALF_TYPED_DELAY)
         self.request_lint(opened)
         if not opened.workspace.is_job(file) and file not in broken:
-            self._lint_others(opened, file)
-        self._server.notify_edit(opened)
+            # An overlay concerns the other open documents.
+            left = self._left.setdefault(opened, {})
+            is_running = bool(left)
+            left.update(dict.fromkeys(other for other in opened.uris if other != file))
+            if left and not is_running:
+                self._lint_next(opened)
+        for listener in self._server.edit_listeners:
+            guard("edits", listener)(opened)
 
     def request_lint(self, opened: OpenWorkspace) -> None:
         """Lint everything, but not while a document is half typed, unless it stays so."""
         begun = self._broken.get(opened, {}).values()
         wait = max((began + HALF_TYPED_DELAY - time.monotonic() for began in begun), default=0)
         opened.request_lint(max(wait, _ALL_DELAY))
-
-    def _lint_others(self, opened: OpenWorkspace, changed: str) -> None:
-        """Lint the other open documents, which an edited overlay concerns."""
-        left = self._left.setdefault(opened, {})
-        is_running = bool(left)
-        left.update(dict.fromkeys(file for file in opened.uris if file != changed))
-        if left and not is_running:
-            self._lint_next(opened)
 
     def _lint_next(self, opened: OpenWorkspace) -> None:
         """Lint the first document that is left. Messages of the editor are handled before the next one."""
@@ -114,52 +102,25 @@ class _Documents:
 
 
 def register(server: JobgenServer) -> None:
-    """Follow the documents of the editor and the files on disk."""
-    documents = _Documents(server)
-    server.folder_listeners.append(documents.use_all)
-    server.feature(types.TEXT_DOCUMENT_DID_OPEN)(partial(_use, documents))
-    server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(partial(_use, documents))
-    server.feature(types.TEXT_DOCUMENT_DID_SAVE)(partial(_save, documents))
-    server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(partial(_close, documents))
-    server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)(partial(_notice_changes, server, documents))
+    """Follow the documents and folders of the editor, and the files on disk."""
+    documents, folders = _Documents(server), _Folders(server)
 
+    def use(params: Any, **state: bool) -> None:
+        documents.use_text(params.text_document.uri, **state)
 
-def _use(documents: _Documents, params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumentParams) -> None:
-    documents.use_text(params.text_document.uri)
+    def notice_changes(params: types.DidChangeWatchedFilesParams) -> None:
+        # A change of a repository that no document is open of starts no process for it.
+        changed = [opened for event in params.changes for opened in server.list_workspaces(event.uri)]
+        for opened in dict.fromkeys(changed):
+            documents.request_lint(opened)
 
-
-def _save(documents: _Documents, params: types.DidSaveTextDocumentParams) -> None:
-    documents.use_text(params.text_document.uri, is_saved=True)
-
-
-def _close(documents: _Documents, params: types.DidCloseTextDocumentParams) -> None:
-    documents.close(params.text_document.uri)
-
-
-def watch_files(server: JobgenServer) -> None:
-    """Ask the editor to report changed files; if it cannot, the background processes look for them."""
-    workspace = server.client_capabilities.workspace
-    watched = workspace.did_change_watched_files if workspace else None
-    if watched is None or not watched.dynamic_registration:
-        server.watches = True
-        return
-    watchers = [types.FileSystemWatcher(pattern) for pattern in _WATCHED]
-    options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
-    wanted = types.Registration("jobgen-files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
-    server.client_register_capability(types.RegistrationParams([wanted]))
-
-
-def _notice_changes(server: JobgenServer, documents: _Documents, params: types.DidChangeWatchedFilesParams) -> None:
-    # A change of a repository that no document is open of starts no process for it.
-    changed = [opened for event in params.changes for opened in server.list_workspaces(event.uri)]
-    for opened in dict.fromkeys(changed):
-        documents.request_lint(opened)
-
-
-log = logging.getLogger("jobgen.lsp")
-
-MAX_REPOSITORIES = 16
-"""How many repositories inside of a folder are linted before one of their files is opened. Each has its own process."""
+    server.feature(types.INITIALIZED)(partial(_open_folders, server, folders))
+    server.feature(types.TEXT_DOCUMENT_DID_OPEN)(use)
+    server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(use)
+    server.feature(types.TEXT_DOCUMENT_DID_SAVE)(partial(use, is_saved=True))
+    server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(partial(use, is_closed=True))
+    server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)(notice_changes)
+    server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(partial(_change_folders, server, folders, documents))
 
 
 class _Folders:
@@ -197,20 +158,22 @@ class _Folders:
         """Close a folder, and the workspaces that no other folder needs."""
         for root in self._roots.pop(folder, set()):
             if not any(root in roots for roots in self._roots.values()):
-                closed = self._server.close_workspace(root)
+                closed = self._server.workspaces.pop(root, None)
                 if closed:
+                    closed.worker.stop()
                     diagnostics.clear(self._server, closed)
 
 
-def register_folders(server: JobgenServer) -> None:
-    """Follow the folders of the editor."""
-    folders = _Folders(server)
-    server.feature(types.INITIALIZED)(partial(_open_folders, server, folders))
-    server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(partial(_change_folders, server, folders))
-
-
 def _open_folders(server: JobgenServer, folders: _Folders, _: types.InitializedParams) -> None:
-    watch_files(server)
+    # The editor reports changed files; if it cannot, the background processes look for them.
+    workspace = server.client_capabilities.workspace
+    watched = workspace.did_change_watched_files if workspace else None
+    server.watches = watched is None or not watched.dynamic_registration
+    if not server.watches:
+        watchers = [types.FileSystemWatcher(pattern) for pattern in _WATCHED]
+        options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
+        wanted = types.Registration("jobgen-files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+        server.client_register_capability(types.RegistrationParams([wanted]))
     rendered.provide_content(server)
     for folder in server.workspace.folders.values():
         _add(folders, folder)
@@ -218,7 +181,9 @@ def _open_folders(server: JobgenServer, folders: _Folders, _: types.InitializedP
         folders.add(Path(server.workspace.root_path))
 
 
-def _change_folders(server: JobgenServer, folders: _Folders, params: types.DidChangeWorkspaceFoldersParams) -> None:
+def _change_folders(
+    server: JobgenServer, folders: _Folders, documents: _Documents, params: types.DidChangeWorkspaceFoldersParams
+) -> None:
     # Added first: a repository that a new folder needs, too, stays open.
     for folder in params.event.added:
         _add(folders, folder)
@@ -227,7 +192,9 @@ def _change_folders(server: JobgenServer, folders: _Folders, params: types.DidCh
         if path:
             folders.remove(Path(path))
     if params.event.added:
-        server.notify_folders()
+        # The workspaces of open documents may be others now.
+        for uri in list(server.workspace.text_documents):
+            documents.use_text(uri)
 
 
 def _add(folders: _Folders, folder: types.WorkspaceFolder) -> None:

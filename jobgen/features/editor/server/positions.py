@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -123,6 +123,20 @@ class Units(PositionCodec):
 def _find_long(line: str) -> Sequence[int]:
     """Return where a line has characters that are two in UTF-16."""
     return [match.start() for match in _LONG.finditer(line)]
+
+
+class LineMap:
+    """Where the lines of a text begin, by the line ends of the protocol."""
+
+    def __init__(self, text: str, codec: PositionCodec) -> None:
+        self._text = text
+        self._codec = codec
+        self._starts = [0, *(match.end() for match in re.finditer(r"\r\n|\r|\n", text))]
+
+    def position(self, offset: int) -> types.Position:
+        """Return the position of an offset in the units of the client."""
+        line = bisect_right(self._starts, offset) - 1
+        return types.Position(line, self._codec.client_num_units(self._text[self._starts[line] : offset]))
 
 
 class Text(TextDocument):

@@ -11,22 +11,11 @@ from typing import Any, TypeVar
 
 from lsprotocol import types
 
-from jobgen.features.editor.context import Context
+from jobgen.features.editor import rendered
 from jobgen.features.editor.definition import find_definitions, find_references, list_rendered_environments
-from jobgen.features.editor.rendered import (
-    SCHEME,
-    BaseText,
-    RenderedDocument,
-    explain_no_base,
-    from_uri,
-    render_base,
-    render_document,
-    to_uri,
-    write_diff,
-)
 from jobgen.features.editor.server.app import JobgenServer, OpenWorkspace, TimeLimitError, guard
 from jobgen.features.editor.server.positions import are_numbers_of_positions, to_location
-from jobgen.features.editor.server.requests import SHOW_RENDERED, RequestedDocument, find_context, find_position
+from jobgen.features.editor.server.requests import SHOW_RENDERED, find_context, find_position
 from jobgen.repo import git
 
 _Result = TypeVar("_Result")
@@ -70,16 +59,19 @@ class _Shown:
         self._server = server
         self._followed: dict[str, str] = {}
         """The text that was sent last, by URI."""
-        self._bases: dict[RenderedDocument, asyncio.Future[BaseText]] = {}
+        self._bases: dict[rendered.RenderedDocument, asyncio.Future[rendered.BaseText]] = {}
+        self._refreshing: set[asyncio.Task[None]] = set()
 
-    async def read(self, shown: RenderedDocument) -> str | None:
-        """Return the text of a rendered document."""
-        found = self._server.find_workspace(shown.uri)
-        if found is None:
+    async def _read(self, uri: str) -> str | None:
+        shown = rendered.from_uri(uri)
+        found = self._server.find_workspace(shown.uri) if shown else None
+        if shown is None or found is None:
             return None
         opened, file = found
         try:
-            text = self._server.limit(render_document, opened.workspace, file, shown.document, shown.environment)
+            text = self._server.limit(
+                rendered.render_document, opened.workspace, file, shown.document, shown.environment
+            )
         except TimeLimitError:
             return "# the job takes too long to render; use `jobgen render`\n"
         if not shown.is_diff:
@@ -87,23 +79,21 @@ class _Shown:
         key = shown._replace(name="")
         if key not in self._bases:
             # It reads a commit, which takes longer than an answer may.
-            root = opened.workspace.root
-            render = partial(render_base, root, file, shown.document, shown.environment)
+            render = partial(rendered.render_base, opened.workspace.root, file, shown.document, shown.environment)
             self._bases[key] = run_apart(render)
         try:
             # Others may wait for the base too, so a request that is cancelled must not cancel it.
             base = await asyncio.wait_for(asyncio.shield(self._bases[key]), MAX_GIT_SECONDS)
-            return write_diff(base, text)
+            return rendered.write_diff(base, text)
         except TimeoutError:
-            return explain_no_base(git.GitError(f"Git takes longer than {MAX_GIT_SECONDS} s"))
+            return rendered.explain_no_base(git.GitError(f"Git takes longer than {MAX_GIT_SECONDS} s"))
         except git.GitError as error:
             self._bases.pop(key, None)
-            return explain_no_base(error)
+            return rendered.explain_no_base(error)
 
     async def follow(self, uri: str) -> str | None:
         """Return the text of a rendered document, and keep it up to date."""
-        shown = from_uri(uri)
-        text = await self.read(shown) if shown else None
+        text = await self._read(uri)
         if text is not None:
             self._followed.pop(uri, None)
             self._followed[uri] = text
@@ -111,37 +101,54 @@ class _Shown:
                 del self._followed[old]
         return text
 
-    def forget_bases(self) -> None:
-        """Read the base again, since there may be another commit."""
+    async def open(self, wanted: rendered.RenderedDocument) -> dict[str, str] | None:
+        """Return the URI and the text of a rendered document, and keep it up to date."""
+        # The base is read again, since there may be another commit.
         self._bases.clear()
+        uri = rendered.to_uri(wanted)
+        text = await self.follow(uri)
+        return None if text is None else {"uri": uri, "text": text}
 
-    async def refresh(self) -> None:
-        """Ask the editor to read the documents again that have changed, if it asks servers for documents at all."""
-        if not supports_content(self._server):
-            return
+    async def _refresh(self) -> None:
         for uri, before in list(self._followed.items()):
-            shown = from_uri(uri)
-            text = await self.read(shown) if shown else None
+            text = await self._read(uri)
             if text is not None and text != before:
                 self._followed[uri] = text
                 self._server.workspace_text_document_content_refresh(types.TextDocumentContentRefreshParams(uri))
 
+    def refresh_soon(self, _: OpenWorkspace) -> None:
+        """Ask the editor to read the documents again that have changed, if it asks servers for documents at all."""
+        if not self._refreshing and supports_content(self._server):
+            task = asyncio.get_running_loop().create_task(guard("refresh", self._refresh)())
+            self._refreshing.add(task)
+            task.add_done_callback(self._refreshing.discard)
+
 
 def register(server: JobgenServer) -> None:
-    """Answer requests for rendered documents."""
+    """Answer requests for definitions, references and rendered documents."""
     shown = _Shown(server)
-    tasks: set[asyncio.Task[None]] = set()
-    server.feature(types.WORKSPACE_TEXT_DOCUMENT_CONTENT)(partial(_read_content, shown))
-    server.feature(RENDERED)(partial(_answer_rendered, server, shown))
+
+    async def read_content(params: types.TextDocumentContentParams) -> types.TextDocumentContentResult:
+        text = await shown.follow(params.uri)
+        return types.TextDocumentContentResult("# this document is not known any more\n" if text is None else text)
+
+    async def answer_rendered(params: Any) -> dict[str, str] | None:
+        wanted = _find_wanted(server, params)
+        return await shown.open(wanted) if wanted else None
+
+    server.feature(types.TEXT_DOCUMENT_DEFINITION)(partial(_find_definitions, server))
+    server.feature(types.TEXT_DOCUMENT_REFERENCES)(partial(_find_references, server))
+    server.feature(types.WORKSPACE_TEXT_DOCUMENT_CONTENT)(read_content)
+    server.feature(RENDERED)(answer_rendered)
     server.command(SHOW_RENDERED)(partial(_show, server, shown))
-    server.edit_listeners.append(partial(_refresh, shown, tasks))
-    server.listeners.append(partial(_refresh, shown, tasks))
+    server.edit_listeners.append(shown.refresh_soon)
+    server.listeners.append(shown.refresh_soon)
 
 
 def provide_content(server: JobgenServer) -> None:
     """Say that the server has the content of rendered documents, if the editor asks servers for content."""
     if supports_content(server):
-        options = types.TextDocumentContentRegistrationOptions([SCHEME])
+        options = types.TextDocumentContentRegistrationOptions([rendered.SCHEME])
         wanted = types.Registration("jobgen-rendered", types.WORKSPACE_TEXT_DOCUMENT_CONTENT, options)
         server.client_register_capability(types.RegistrationParams([wanted]))
 
@@ -153,27 +160,6 @@ def supports_content(server: JobgenServer) -> bool:
     return content is not None and bool(content.dynamic_registration)
 
 
-def _refresh(shown: _Shown, tasks: set[asyncio.Task[None]], _: OpenWorkspace) -> None:
-    if not tasks:
-        task = asyncio.get_running_loop().create_task(guard("refresh", shown.refresh)())
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-
-
-async def _read_content(shown: _Shown, params: types.TextDocumentContentParams) -> types.TextDocumentContentResult:
-    text = await shown.follow(params.uri)
-    return types.TextDocumentContentResult("# this document is not known any more\n" if text is None else text)
-
-
-async def _answer_rendered(server: JobgenServer, shown: _Shown, params: Any) -> dict[str, str] | None:
-    wanted = _find_wanted(server, params)
-    if wanted is None:
-        return None
-    shown.forget_bases()
-    text = await shown.follow(uri := to_uri(wanted))
-    return None if text is None else {"uri": uri, "text": text}
-
-
 async def _show(server: JobgenServer, shown: _Shown, *arguments: Any) -> dict[str, str] | None:
     """Open the rendered document, if the editor can; the result has its URI and text."""
     wanted = _find_wanted(server, arguments[0] if arguments else None)
@@ -181,16 +167,15 @@ async def _show(server: JobgenServer, shown: _Shown, *arguments: Any) -> dict[st
         message = "there is no job at this position"
         server.window_show_message(types.ShowMessageParams(types.MessageType.Info, message))
         return None
-    shown.forget_bases()
-    text = await shown.follow(uri := to_uri(wanted))
+    answer = await shown.open(wanted)
     window = server.client_capabilities.window
     can_show = window is not None and window.show_document is not None and window.show_document.support
-    if text is not None and can_show and supports_content(server):
-        server.window_show_document(types.ShowDocumentParams(uri, take_focus=True))
-    return None if text is None else {"uri": uri, "text": text}
+    if answer is not None and can_show and supports_content(server):
+        server.window_show_document(types.ShowDocumentParams(answer["uri"], take_focus=True))
+    return answer
 
 
-def _find_wanted(server: JobgenServer, values: Any) -> RenderedDocument | None:
+def _find_wanted(server: JobgenServer, values: Any) -> rendered.RenderedDocument | None:
     """Return the rendered document of the job at a position; None if the values name none."""
     match _to_plain(values):
         case {"uri": str(uri), **others}:
@@ -211,7 +196,7 @@ def _find_wanted(server: JobgenServer, values: Any) -> RenderedDocument | None:
     names = [job.name for job in known.jobs if job.position == cursor.document] if known else []
     chosen = environment if isinstance(environment, str) else ""
     title = names[0] if names else requested.file.rpartition("/")[2].partition(".")[0]
-    return RenderedDocument(uri, cursor.document, chosen, others.get("diff") is True, title)
+    return rendered.RenderedDocument(uri, cursor.document, chosen, others.get("diff") is True, title)
 
 
 def _to_plain(values: Any) -> Any:
@@ -220,27 +205,19 @@ def _to_plain(values: Any) -> Any:
     return {key: _to_plain(value) for key, value in found.items()} if isinstance(found, dict) else found
 
 
-def register_navigation(server: JobgenServer) -> None:
-    """Answer requests for definitions and references."""
-    server.feature(types.TEXT_DOCUMENT_DEFINITION)(partial(_find_definitions, server))
-    server.feature(types.TEXT_DOCUMENT_REFERENCES)(partial(_find_references, server))
-
-
 def _find_definitions(server: JobgenServer, params: types.DefinitionParams) -> list[types.Location] | None:
     found = find_context(server, params.text_document.uri, params.position)
     if found is None:
         return None
     requested, context = found
     places = [to_location(server, requested.opened, place) for place in find_definitions(context)]
-    return places or (_list_rendered(requested, context) if supports_content(server) else [])
-
-
-def _list_rendered(requested: RequestedDocument, context: Context) -> list[types.Location]:
-    """Return the rendered documents of a job whose objects are not in the repository, one for each environment."""
+    if places or not supports_content(server):
+        return places
+    # The objects of a job that are not in the repository have a rendered document for each environment.
     start = types.Range(types.Position(0, 0), types.Position(0, 0))
-    shown = RenderedDocument(requested.uri, context.cursor.document, name=context.name)
+    shown = rendered.RenderedDocument(requested.uri, context.cursor.document, name=context.name)
     environments = list_rendered_environments(context)
-    return [types.Location(to_uri(shown._replace(environment=each)), start) for each in environments]
+    return [types.Location(rendered.to_uri(shown._replace(environment=each)), start) for each in environments]
 
 
 def _find_references(server: JobgenServer, params: types.ReferenceParams) -> list[types.Location] | None:

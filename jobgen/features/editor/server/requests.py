@@ -10,13 +10,20 @@ from lsprotocol import types
 
 from jobgen.features.editor.context import Context, make_context
 from jobgen.features.editor.cursor import Cursor, find_cursor
-from jobgen.features.editor.field_docs import list_deprecated
-from jobgen.features.editor.hover import find_hover
+from jobgen.features.editor.hover import find_hover, list_deprecated
 from jobgen.features.editor.lenses import Lens, list_lenses
 from jobgen.features.editor.markdown import simplify
 from jobgen.features.editor.server.app import JobgenServer, OpenWorkspace
 from jobgen.features.editor.server.positions import to_location, to_range
-from jobgen.features.editor.symbols import MAX_FOUND, Symbol, SymbolKind, find_symbols, list_symbols
+from jobgen.features.editor.symbols import MAX_FOUND, Symbol, find_symbols, list_symbols
+
+SHOW_REFERENCES = "jobgen.showReferences"
+"""A command of the editor: it has the arguments URI, position and locations. VS Code needs its own types for them."""
+LIST_JOBS = "jobgen.listJobs"
+"""The same as a command of the server, for editors that have no such command."""
+SHOW_RENDERED = "jobgen.showRendered"
+_MAX_LISTED = 1000
+_MAX_NAMED = 10
 
 
 class RequestedDocument(NamedTuple):
@@ -83,40 +90,23 @@ def to_markup(server: JobgenServer, markdown: str, formats: Sequence[types.Marku
     return types.MarkupContent(kind, markdown if renders and kind is types.MarkupKind.Markdown else simplify(markdown))
 
 
-def register_hover(server: JobgenServer) -> None:
-    """Answer requests for what to show at a position."""
+def register(server: JobgenServer) -> None:
+    """Answer requests for hovers, symbols, code lenses and inlay hints."""
     server.feature(types.TEXT_DOCUMENT_HOVER)(partial(_hover, server))
+    server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)(partial(_list_document, server))
+    server.feature(types.WORKSPACE_SYMBOL)(partial(_list_workspace, server))
+    server.feature(types.TEXT_DOCUMENT_CODE_LENS)(partial(_list_code_lenses, server))
+    server.feature(types.TEXT_DOCUMENT_INLAY_HINT)(partial(_list_hints, server))
+    server.command(LIST_JOBS)(partial(_list_jobs, server))
+    server.listeners.append(partial(_refresh, server))
 
 
 def _hover(server: JobgenServer, params: types.HoverParams) -> types.Hover | None:
     found = find_context(server, params.text_document.uri, params.position)
-    if found is None:
+    hover = find_hover(found[1]) if found else None
+    if found is None or hover is None:
         return None
-    requested, context = found
-    hover = find_hover(context)
-    if hover is None:
-        return None
-    return types.Hover(to_hover_markup(server, hover.markdown), to_range(server, requested.uri, hover.location))
-
-
-_KINDS = {
-    SymbolKind.DOCUMENT: types.SymbolKind.Object,
-    SymbolKind.JOB: types.SymbolKind.Class,
-    SymbolKind.ROLE: types.SymbolKind.Method,
-    SymbolKind.CONTAINER: types.SymbolKind.Field,
-    SymbolKind.OVERLAY: types.SymbolKind.Namespace,
-    SymbolKind.PATCH: types.SymbolKind.Event,
-    SymbolKind.KIND: types.SymbolKind.Interface,
-    SymbolKind.POLICY: types.SymbolKind.Function,
-    SymbolKind.RULE: types.SymbolKind.Boolean,
-    SymbolKind.FIELD: types.SymbolKind.Property,
-}
-
-
-def register_symbols(server: JobgenServer) -> None:
-    """Answer requests for symbols."""
-    server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)(partial(_list_document, server))
-    server.feature(types.WORKSPACE_SYMBOL)(partial(_list_workspace, server))
+    return types.Hover(to_hover_markup(server, hover.markdown), to_range(server, found[0].uri, hover.location))
 
 
 def _list_document(server: JobgenServer, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol] | None:
@@ -129,7 +119,7 @@ def _list_document(server: JobgenServer, params: types.DocumentSymbolParams) -> 
 def _to_symbol(server: JobgenServer, uri: str, symbol: Symbol) -> types.DocumentSymbol:
     return types.DocumentSymbol(
         name=symbol.name,
-        kind=_KINDS[symbol.kind],
+        kind=types.SymbolKind[symbol.kind.value],
         range=to_range(server, uri, symbol.location),
         selection_range=to_range(server, uri, symbol.selection),
         detail=symbol.detail or None,
@@ -138,29 +128,18 @@ def _to_symbol(server: JobgenServer, uri: str, symbol: Symbol) -> types.Document
 
 
 def _list_workspace(server: JobgenServer, params: types.WorkspaceSymbolParams) -> list[types.SymbolInformation]:
+    found = [
+        (opened, each) for opened in server.workspaces.values() for each in find_symbols(opened.workspace, params.query)
+    ]
     return [
         types.SymbolInformation(
-            to_location(server, opened, each.location), each.name, _KINDS[each.kind], None, None, each.detail
+            location=to_location(server, opened, each.location),
+            name=each.name,
+            kind=types.SymbolKind[each.kind.value],
+            container_name=each.detail,
         )
-        for opened in server.workspaces.values()
-        for each in find_symbols(opened.workspace, params.query)
-    ][:MAX_FOUND]
-
-
-SHOW_REFERENCES = "jobgen.showReferences"
-"""A command of the editor: it has the arguments URI, position and locations. VS Code needs its own types for them."""
-LIST_JOBS = "jobgen.listJobs"
-"""The same as a command of the server, for editors that have no such command."""
-SHOW_RENDERED = "jobgen.showRendered"
-_MAX_LISTED = 1000
-_MAX_NAMED = 10
-
-
-def register_lenses(server: JobgenServer) -> None:
-    """Answer requests for code lenses."""
-    server.feature(types.TEXT_DOCUMENT_CODE_LENS)(partial(_list_code_lenses, server))
-    server.command(LIST_JOBS)(partial(_list_jobs, server))
-    server.listeners.append(partial(_refresh, server))
+        for opened, each in found[:MAX_FOUND]
+    ]
 
 
 def _list_code_lenses(server: JobgenServer, params: types.CodeLensParams) -> list[types.CodeLens] | None:
@@ -171,22 +150,6 @@ def _list_code_lenses(server: JobgenServer, params: types.CodeLensParams) -> lis
         types.CodeLens(to_range(server, requested.uri, lens.location), _to_command(server, requested, lens))
         for lens in list_lenses(requested.opened.workspace, requested.file, requested.opened.find_decisions())
     ]
-
-
-def list_lens_hints(server: JobgenServer, requested: RequestedDocument) -> list[types.InlayHint]:
-    """Return the lenses as inlay hints at the ends of their lines, if the editor has no lenses."""
-    if not _uses_hints(server):
-        return []
-    lines = requested.text.split("\n")
-    texts: dict[int, list[str]] = {}
-    for lens in list_lenses(requested.opened.workspace, requested.file, requested.opened.find_decisions()):
-        texts.setdefault(max(lens.location.line - 1, 0), []).append(lens.text)
-    found: list[types.InlayHint] = []
-    for line, several in texts.items():
-        if line < len(lines):
-            end = server.workspace.position_codec.client_num_units(lines[line].rstrip("\r"))
-            found.append(types.InlayHint(types.Position(line, end), "; ".join(several), padding_left=True))
-    return found
 
 
 def _uses_hints(server: JobgenServer) -> bool:
@@ -240,17 +203,21 @@ def _refresh(server: JobgenServer, _: OpenWorkspace) -> None:
         server.workspace_code_lens_refresh(None)
 
 
-def register_inlay_hints(server: JobgenServer) -> None:
-    """Answer requests for inlay hints."""
-    server.feature(types.TEXT_DOCUMENT_INLAY_HINT)(partial(_list_hints, server))
-
-
 def _list_hints(server: JobgenServer, params: types.InlayHintParams) -> list[types.InlayHint] | None:
     requested = find_document(server, params.text_document.uri)
     if requested is None:
         return None
-    known = requested.opened.known.find(requested.opened.workspace)
-    hints = list_lens_hints(server, requested)
+    opened, lines = requested.opened, requested.text.split("\n")
+    known = opened.known.find(opened.workspace)
+    lenses = list_lenses(opened.workspace, requested.file, opened.find_decisions()) if _uses_hints(server) else ()
+    texts: dict[int, list[str]] = {}
+    for lens in lenses:
+        texts.setdefault(max(lens.location.line - 1, 0), []).append(lens.text)
+    hints: list[types.InlayHint] = []
+    for line, several in texts.items():
+        if line < len(lines):
+            column = server.workspace.position_codec.client_num_units(lines[line].rstrip("\r"))
+            hints.append(types.InlayHint(types.Position(line, column), "; ".join(several), padding_left=True))
     for each in list_deprecated(requested.text, requested.file, known):
         end = to_range(server, requested.uri, each.location).end
         hints.append(types.InlayHint(end, each.hint, padding_left=True))

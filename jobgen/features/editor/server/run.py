@@ -18,13 +18,14 @@ from pygls.protocol import LanguageServerProtocol
 from jobgen.features.editor.server import actions, completion, diagnostics, documents, rendered, requests
 from jobgen.features.editor.server.app import JobgenServer
 from jobgen.features.editor.server.positions import Texts
+from jobgen.k8s.nodes import as_mapping
 
+log = logging.getLogger("jobgen.lsp")
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 """Longer messages are skipped. A document that jobgen reads has at most 8 MiB."""
 _MAX_HEADER_BYTES = 4096
 _SKIPPED_AT_ONCE = 1024 * 1024
 _CONTENT_LENGTH = re.compile(rb"content-length:\s*(\d{1,18})\s*", re.IGNORECASE)
-_BEFORE_INITIALIZE = frozenset((types.INITIALIZE, types.EXIT))
 
 
 async def serve_messages(server: JobgenServer, reading: BinaryIO, writing: BinaryIO) -> None:
@@ -42,27 +43,22 @@ async def serve_messages(server: JobgenServer, reading: BinaryIO, writing: Binar
 
 
 def read_body(stream: BinaryIO) -> bytes | None:
-    """Read the body of the next message; None at the end of the stream."""
-    while (length := _read_length(stream)) is not None:
-        if length <= MAX_MESSAGE_BYTES:
-            body = stream.read(length)
-            return body if len(body) == length else None
-        log.warning("a message of %d bytes is skipped; the limit is %d", length, MAX_MESSAGE_BYTES)
-        while length > 0 and (skipped := stream.read(min(length, _SKIPPED_AT_ONCE))):
-            length -= len(skipped)
-    return None
-
-
-def _read_length(stream: BinaryIO) -> int | None:
-    """Read a header with the length of a message; None at the end of the stream. Other lines are skipped."""
+    """Read the body of the next message; None at the end of the stream. Other lines of headers are skipped."""
     length: int | None = None
     while line := stream.readline(_MAX_HEADER_BYTES):
         if match := _CONTENT_LENGTH.fullmatch(line):
             length = int(match[1])
-        elif length is not None and not line.strip():
-            return length
-        elif length is None and line.strip() and b":" not in line:
-            log.warning("%r is no header of a message, so it is skipped", line[:80])
+        elif length is None:
+            if line.strip() and b":" not in line:
+                log.warning("%r is no header of a message, so it is skipped", line[:80])
+        elif not line.strip() and length <= MAX_MESSAGE_BYTES:
+            body = stream.read(length)
+            return body if len(body) == length else None
+        elif not line.strip():
+            log.warning("a message of %d bytes is skipped; the limit is %d", length, MAX_MESSAGE_BYTES)
+            while length > 0 and (skipped := stream.read(min(length, _SKIPPED_AT_ONCE))):
+                length -= len(skipped)
+            length = None
     return None
 
 
@@ -83,41 +79,26 @@ def handle_body(protocol: LanguageServerProtocol, body: bytes) -> None:
         _refuse(protocol, number, types.ErrorCodes.InvalidRequest, f"`method` must be a string: {method!r:.80}")
     elif wrong := _find_wrong_state(protocol, method):
         _refuse(protocol, number, *wrong)
-    elif method == types.CANCEL_REQUEST and not _names_request(data.get("params")):
+    elif method == types.CANCEL_REQUEST and not isinstance(as_mapping(data.get("params")).get("id"), str | int):
         log.warning("`%s` has no `id` of a request", method)
     else:
-        _handle_message(protocol, {"params": None, **data} if method else data)
-
-
-def _names_request(params: Any) -> bool:
-    return isinstance(params, dict) and isinstance(params.get("id"), str | int)
-
-
-def _handle_message(protocol: LanguageServerProtocol, data: dict[str, Any]) -> None:
-    number, method = data.get("id"), data.get("method")
-    try:
-        message = protocol.structure_message(data)
-    except JsonRpcException as error:
-        cause = error.__cause__ or error
-        text = f"`{method or 'response'}` has wrong values: {_describe(cause)}"
-        _refuse(protocol, number if method else None, types.ErrorCodes.InvalidParams, text)
-        return
-    protocol.handle_message(message)
-
-
-def _describe(error: BaseException) -> str:
-    """Return the first error of a group of them."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return f"{type(error).__name__}: {error}"[:200]
+        try:
+            message = protocol.structure_message({"params": None, **data} if method else data)
+        except JsonRpcException as error:
+            cause = error.__cause__ or error
+            while isinstance(cause, BaseExceptionGroup):
+                cause = cause.exceptions[0]
+            text = f"`{method or 'response'}` has wrong values: {f'{type(cause).__name__}: {cause}'[:200]}"
+            _refuse(protocol, number if method else None, types.ErrorCodes.InvalidParams, text)
+            return
+        protocol.handle_message(message)
 
 
 def _find_wrong_state(protocol: LanguageServerProtocol, method: str | None) -> tuple[int, str] | None:
-    """Return why a message cannot be handled now."""
     is_initialized = protocol._workspace is not None  # noqa: SLF001 -- its property raises an exception
     if method is None:
         return None
-    if not is_initialized and method not in _BEFORE_INITIALIZE:
+    if not is_initialized and method not in (types.INITIALIZE, types.EXIT):
         return types.ErrorCodes.ServerNotInitialized, f"`{method}` came before `initialize`"
     if is_initialized and method == types.INITIALIZE:
         return types.ErrorCodes.InvalidRequest, "the server is initialized already"
@@ -134,41 +115,25 @@ def _refuse(protocol: LanguageServerProtocol, number: Any, code: int, text: str)
         protocol._send_data(types.ResponseErrorMessage(jsonrpc=protocol.VERSION, id=number, error=error))  # noqa: SLF001
 
 
-log = logging.getLogger("jobgen.lsp")
-
-REGISTER = (
-    *(documents.register_folders, documents.register, diagnostics.register, completion.register),
-    *(requests.register_symbols, rendered.register_navigation, requests.register_hover, actions.register),
-    *(requests.register_inlay_hints, requests.register_lenses, rendered.register),
-)
-"""The functions that say which requests are answered."""
-
-
 def create_server() -> JobgenServer:
     """Create the server with all its features."""
     server = JobgenServer()
-    server.feature(types.INITIALIZE)(partial(_initialize, server))
+
+    def initialize(params: types.InitializeParams) -> None:
+        options = params.initialization_options
+        server.options = options if isinstance(options, dict) else {}
+        match params.capabilities.experimental:
+            case {"commands": {"commands": list(names)}}:
+                server.client_commands = frozenset(name for name in names if isinstance(name, str))
+        known, kind = server.workspace, types.TextDocumentSyncKind.Incremental
+        texts = Texts(known.root_uri, kind, list(known.folders.values()), known.position_encoding)
+        server.protocol._workspace = texts  # noqa: SLF001 -- pygls has no other place to say which class it is
+
+    server.feature(types.INITIALIZE)(initialize)
     server.feature(types.SHUTDOWN)(partial(_stop, server))
-    for register in REGISTER:
-        register(server)
+    for module in (documents, diagnostics, completion, actions, requests, rendered):
+        module.register(server)
     return server
-
-
-def _initialize(server: JobgenServer, params: types.InitializeParams) -> None:
-    """Use our own texts, and what the editor says about itself."""
-    options = params.initialization_options
-    server.options = options if isinstance(options, dict) else {}
-    match params.capabilities.experimental:
-        case {"commands": {"commands": list(names)}}:
-            server.client_commands = frozenset(name for name in names if isinstance(name, str))
-    known = server.workspace
-    texts = Texts(
-        known.root_uri,
-        types.TextDocumentSyncKind.Incremental,
-        list(known.folders.values()),
-        known.position_encoding,
-    )
-    server.protocol._workspace = texts  # noqa: SLF001 -- pygls has no other place to say which class it is
 
 
 def _stop(server: JobgenServer, _: object) -> None:

@@ -11,20 +11,8 @@ from typing import Any, NamedTuple
 import click
 
 from jobgen.api.render import matcher, sort_objects
-from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.cli.terminal import read_stdin
-from jobgen.features.gitops.krm import (
-    FunctionError,
-    FunctionTask,
-    ResourceList,
-    get_annotations,
-    is_local,
-    parse_resource_list,
-    parse_task,
-    source_file,
-    to_results,
-    without_tracking,
-)
+from jobgen.cli.result import ExitCode, Result, error_result, read_stdin
+from jobgen.features.gitops import krm
 from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.environment_checker import EnvironmentChecker
@@ -39,7 +27,7 @@ from jobgen.rendering.trace import Job, Tracer
 from jobgen.repo.files import FileEntry, read_file
 from jobgen.repo.root import find_root
 from jobgen.reports.duplicates import merge_duplicates
-from jobgen.reports.summary import count_severities, format_findings, pluralize
+from jobgen.reports.entries import count_severities, format_findings, pluralize
 from jobgen.reports.suppress import Suppression, apply_suppressions
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
@@ -58,8 +46,8 @@ class FunctionOutput(NamedTuple):
 class FunctionInput(NamedTuple):
     """The input of a function: the list, the task, the working folder, and the repository."""
 
-    resources: ResourceList
-    task: FunctionTask
+    resources: krm.ResourceList
+    task: krm.FunctionTask
     folder: Path
     project: ProjectConfig
 
@@ -79,47 +67,45 @@ def command(directory: Path, mode: str | None) -> Result:
 def run(folder: Path, mode: str, stdin: bytes) -> Result:
     """Read a ResourceList, run the function, and return the list with its results."""
     try:
-        given = parse_resource_list(stdin)
-        task = parse_task(given.config, mode)
+        given = krm.parse_resource_list(stdin)
+        task = krm.parse_task(given.config, mode)
         output = _run_task(given, task, folder.resolve())
-    except FunctionError as error:
+    except krm.FunctionError as error:
         return error_result(ExitCode.USAGE, str(error))
-    out = given.to_yaml(output.items, to_results(output.findings, output.files))
+    out = given.to_yaml(output.items, krm.to_results(output.findings, output.files))
     failed = any(finding.severity is Severity.ERROR for finding in output.findings)
     if output.empty:
         return error_result(ExitCode.NOTHING_TO_DO, "there is no job to generate")
     # kustomize does not show the results, so they are printed, too.
     findings = format_findings(output.findings)
-    summary = (
-        f"jobgen: {count_severities(output.findings)} in {pluralize(len(given.items), 'item')}\n" if findings else ""
-    )
-    return Result(ExitCode.ERRORS if failed else ExitCode.OK, out, findings + summary)
+    if findings:
+        findings += f"jobgen: {count_severities(output.findings)} in {pluralize(len(given.items), 'item')}\n"
+    return Result(ExitCode.ERRORS if failed else ExitCode.OK, out, findings)
 
 
-def _run_task(given: ResourceList, task: FunctionTask, folder: Path) -> FunctionOutput:
+def _run_task(given: krm.ResourceList, task: krm.FunctionTask, folder: Path) -> FunctionOutput:
     root = find_root(folder)
     if root is None and task.mode != "validate":
-        raise FunctionError("no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here")
+        raise krm.FunctionError("no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here")
     project = config.load(root or folder)
     if project.findings:
         return FunctionOutput(given.items, list(config.load(project.root, traced=True).findings))
-    return _TASKS[task.mode](
-        FunctionInput(given, task._replace(env=_select_environment(project, task)), folder, project)
-    )
+    task = task._replace(env=_select_environment(project, task))
+    return _TASKS[task.mode](FunctionInput(given, task, folder, project))
 
 
-def _select_environment(project: ProjectConfig, task: FunctionTask) -> str:
+def _select_environment(project: ProjectConfig, task: krm.FunctionTask) -> str:
     """Return the environment; validation does not need one."""
     known = sorted(project.overlays)
     if task.env and task.env not in known:
         hint = did_you_mean(task.env, known)
-        raise FunctionError(f"there is no environment `{task.env}`{hint} (known: {', '.join(known) or 'none'})")
+        raise krm.FunctionError(f"there is no environment `{task.env}`{hint} (known: {', '.join(known) or 'none'})")
     default = project.environments()
     if task.env or len(default) == 1:
         return task.env or default[0]
     if task.mode == "validate":
         return ""
-    raise FunctionError(f"set `env` to one environment (known: {', '.join(known)})")
+    raise krm.FunctionError(f"set `env` to one environment (known: {', '.join(known)})")
 
 
 def _generate(work: FunctionInput) -> FunctionOutput:
@@ -139,8 +125,8 @@ def _update_item(item: Any, made: Any) -> Any:
     """Return an item with new content and the tracking annotations of the orchestrator."""
     if made is None:
         return item
-    plain = without_tracking(item)
-    tracking = {key: value for key, value in get_annotations(item).items() if key not in get_annotations(plain)}
+    plain = krm.without_tracking(item)
+    tracking = {key: value for key, value in krm.get_annotations(item).items() if key not in krm.get_annotations(plain)}
     if not tracking:
         return made
     metadata = made["metadata"]
@@ -176,12 +162,11 @@ def _keep_name(item: Any, made: Any) -> Any:
         metadata = {key: value for key, value in made["metadata"].items() if key != "namespace"}
         made, after = {**made, "metadata": metadata}, after._replace(namespace="")
     if before != after:
-        raise FunctionError(f"an overlay renames `{before}` to `{after}`; a function must not rename objects")
+        raise krm.FunctionError(f"an overlay renames `{before}` to `{after}`; a function must not rename objects")
     return made
 
 
 def _validate(work: FunctionInput) -> FunctionOutput:
-    """Check the items and return them unchanged."""
     policies = load_policies(work.project.root)
     checker = EnvironmentChecker(EnvironmentRunner(work.project, work.task.env), lambda: policies.policies)
     tracer = Tracer(work.project)
@@ -195,10 +180,11 @@ def _validate(work: FunctionInput) -> FunctionOutput:
     # A kustomization also contains kinds that jobgen does not check, such as Deployments.
     known = [finding for finding in applied if finding.rule != "missing-schema"]
     kept, _, _ = apply_suppressions(known, comments, work.project.mandatory, "")
-    kept = merge_duplicates(kept, work.project.mandatory)
-    return FunctionOutput(
-        work.resources.items, sorted(set(kept), key=lambda found: (found.location, found.rule, found.message)), files
+    kept = sorted(
+        set(merge_duplicates(kept, work.project.mandatory)),
+        key=lambda found: (found.location, found.rule, found.message),
     )
+    return FunctionOutput(work.resources.items, kept, files)
 
 
 def _check_job(job: Job, checker: EnvironmentChecker, tracer: Tracer) -> list[Finding]:
@@ -215,10 +201,10 @@ def _check_job(job: Job, checker: EnvironmentChecker, tracer: Tracer) -> list[Fi
 def _entries(work: FunctionInput, files: dict[str, int]) -> Iterator[tuple[Any, FileEntry | None]]:
     """Yield every item with its text: its file if that still has the same data, else the item as YAML."""
     for item in work.resources.items:
-        if is_local(item):
+        if krm.is_local(item):
             yield item, None
             continue
-        path, index = source_file(item)
+        path, index = krm.source_file(item)
         content = _read_document(work.folder, path, index, item) if path and work.task.mode == "validate" else b""
         if content:
             files[path] = index
@@ -233,7 +219,7 @@ def _read_document(folder: Path, path: str, index: int, item: Any) -> bytes:
         return b""
     file = read_file(FileEntry(path, full))
     documents = read(file.content, path).documents
-    if index >= len(documents) or documents[index].data != without_tracking(item):
+    if index >= len(documents) or documents[index].data != krm.without_tracking(item):
         return b""
     starts = [document.location.line - 1 for document in documents]
     end = starts[index + 1] if index + 1 < len(starts) else len(file.content)

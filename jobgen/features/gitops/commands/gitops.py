@@ -12,22 +12,21 @@ from jobgen.api.project import find_repository, select_environments
 from jobgen.cli.complete import complete_revisions
 from jobgen.cli.options import env_option
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
+from jobgen.features.gitops.engine_kinds import GitSource, list_engine_kinds
 from jobgen.features.gitops.flux import (
     CONFIG_PARTS,
     GENERATE_PATHS,
     build_application_set,
     build_config_map,
     build_kustomization,
-    build_path_annotation,
 )
-from jobgen.features.gitops.inputs import GitSource, list_engine_kinds
 from jobgen.model.data import Plain
 from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.repo import git
-from jobgen.reports.summary import format_findings
+from jobgen.reports.entries import format_findings
 from jobgen.spec.overlay import list_ancestors
 from jobgen.yamlio.write import to_yaml
 
@@ -106,10 +105,13 @@ def argocd(
         return chosen
     folders = _prefix(root) if prefix is None else prefix
     place = GitSource(repository, revision, folders, bool(project.runtimes), bool(project.teams.all))
+    # The files that the plugin renders each environment from.
+    layers = {env: tuple(sorted(list_ancestors(env, project.overlays))) for env in chosen}
+    inputs = {env: ";".join(place.input_paths(overlays)) for env, overlays in layers.items()}
     if only == "paths":
         found = (
-            _commented(f"For {_named(env)}.\n", {"metadata": {"annotations": _path_annotation(project, place, env)}})
-            for env in chosen
+            _commented(f"For {_named(env)}.\n", {"metadata": {"annotations": {GENERATE_PATHS: paths}}})
+            for env, paths in inputs.items()
         )
         return Result(ExitCode.OK, "---\n".join(found))
     parts = [part for part in CONFIG_PARTS if only in (None, part)]
@@ -118,8 +120,9 @@ def argocd(
         documents.append(_commented(_CONFIG_MAP, build_config_map(list_engine_kinds(project.kinds), parts)))
     if only in (None, "appset"):
         documents.append(_commented(_APPLICATION_SET, build_application_set(place, chosen)))
-    paths = "" if only else _comment(_PATHS + "".join(_path_line(project, place, env) for env in chosen))
-    return Result(ExitCode.OK, "---\n".join(documents) + paths)
+    lines = [f"  {env + ': ' if env else ''}{GENERATE_PATHS}: {paths}\n" for env, paths in inputs.items()]
+    comment = "" if only else _comment(_PATHS + "".join(lines))
+    return Result(ExitCode.OK, "---\n".join(documents) + comment)
 
 
 def flux(root: Path, envs: Sequence[str], source: str, wait: str, prefix: tuple[str, ...] | None = None) -> Result:
@@ -155,15 +158,6 @@ def _prefix(root: Path) -> tuple[str, ...]:
         return PurePosixPath(git.find_prefix(root)).parts
     except git.GitError:
         return ()
-
-
-def _path_annotation(project: ProjectConfig, place: GitSource, env: str) -> dict[str, str]:
-    return build_path_annotation(place, tuple(sorted(list_ancestors(env, project.overlays))))
-
-
-def _path_line(project: ProjectConfig, place: GitSource, env: str) -> str:
-    annotations = _path_annotation(project, place, env)
-    return f"  {env + ': ' if env else ''}{GENERATE_PATHS}: {annotations[GENERATE_PATHS]}\n"
 
 
 def _named(env: str) -> str:

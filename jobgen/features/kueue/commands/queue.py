@@ -13,9 +13,7 @@ from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.features.kueue.answers import NEVER
 from jobgen.features.kueue.queue import queue
 from jobgen.features.kueue.queues.formats import FORMATS
-from jobgen.reports.summary import count_severities, format_findings
-
-_RUNNING = "running"
+from jobgen.reports.entries import count_severities, format_findings
 
 
 @click.command("queue")
@@ -52,19 +50,13 @@ def command(
     for assumption in assumptions:
         name, found, value = assumption.partition("=")
         names = [each.strip() for each in value.split(",") if each.strip()]
-        if name != _RUNNING or not found or not names:
-            message = (
-                f"`--assume {assumption}` is not an assumption; write `running=` and names of jobs, `all` or `none`"
-            )
-            return error_result(ExitCode.USAGE, message)
+        if name != "running" or not found or not names:
+            message = f"`--assume {assumption}` is not an assumption"
+            hint = "write `running=` and names of jobs, `all` or `none`"
+            return error_result(ExitCode.USAGE, f"{message}; {hint}")
         running += names
-    result = queue(
-        load(directory, today=today),
-        jobs,
-        environments=envs,
-        running=running or ["none"],
-        format=format_,
-    )
+    project = load(directory, today=today)
+    result = queue(project, jobs, environments=envs, running=running or ["none"], format=format_)
     if result.failed:
         message = f"{count_severities(result.findings)}; nothing was decided"
         return error_result(ExitCode.ERRORS, message, format_findings(result.findings))

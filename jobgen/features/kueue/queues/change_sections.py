@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
-from jobgen.compare.changes import Change, QueueChanges, QuotaAmounts, QuotaChange, WorkloadChange
+from jobgen.compare.changes import Change, QueueChanges, QuotaAmounts, WorkloadChange
 from jobgen.features.kueue.answers import NEVER
 from jobgen.features.kueue.queues.report import NO_FINAL_STATE, NOT_SIMULATED, STOPPED
 from jobgen.model.data import Plain
@@ -17,30 +16,30 @@ Row = tuple[str, ...]
 """Everything that is said about a workload."""
 
 
-class EqualRows(NamedTuple):
-    """A row, and the workloads that it is about."""
-
-    workloads: tuple[str, ...]
-    row: Row
-
-    @property
-    def names(self) -> str:
-        """The names of the workloads; of many, the first and the number of the others."""
-        return show_names(self.workloads)
-
-
-def merge_equal(rows: Iterable[tuple[str, Row]]) -> list[EqualRows]:
+def merge_equal(rows: Iterable[tuple[str, Row]]) -> list[tuple[list[str], Row]]:
     """Merge rows, given with the name of their workload, in the order of the first of each."""
     found: dict[Row, list[str]] = {}
     for name, row in rows:
         found.setdefault(row, []).append(name)
-    return [EqualRows(tuple(names), row) for row, names in found.items()]
+    return [(names, row) for row, names in found.items()]
 
 
 def show_names(names: Sequence[str]) -> str:
     """List names; of many, the first and the number of the others."""
     more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     return f"{', '.join(names[:_MAX_NAMES])}{more}"
+
+
+def align_rows(rows: Sequence[Row], numbers: int = 0) -> Iterator[str]:
+    """Yield rows as lines with aligned columns; the last ones are as many numbers, which end in the same column."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    words = len(widths) - numbers
+    for row in rows:
+        cells = (
+            cell.ljust(width) if place < words else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield "  ".join(cells).rstrip()
 
 
 AMOUNTS = QuotaAmounts._fields
@@ -55,15 +54,6 @@ _COUNTED = {
     Change.BETTER: "better",
 }
 _MAX_OBJECTS = 10
-
-
-class QuotaRow(NamedTuple):
-    """The quota of a queue or cohort, with the amounts before and after."""
-
-    name: str
-    flavor: str
-    resource: str
-    amounts: tuple[str, ...]
 
 
 def format_counts(changes: QueueChanges) -> str:
@@ -90,24 +80,23 @@ def format_reason(one: WorkloadChange) -> str:
     return f"{one.reason}; behind {show_names(one.behind)}"
 
 
-def format_queue(one: WorkloadChange) -> str:
-    """The kind of a job and its queue."""
-    return f"{one.kind} in ClusterQueue {one.cluster_queue}" if one.cluster_queue else one.kind
-
-
-def list_workload_rows(changes: QueueChanges) -> list[EqualRows]:
+def list_workload_rows(changes: QueueChanges) -> list[tuple[list[str], Row]]:
     """List kind and queue, transition and reason of workloads. Those that differ only in the name are one row."""
-    return merge_equal(
-        (one.workload, (format_queue(one), format_transition(one), format_reason(one))) for one in changes.workloads
-    )
+    rows: list[tuple[str, Row]] = []
+    for one in changes.workloads:
+        queue = f"{one.kind} in ClusterQueue {one.cluster_queue}" if one.cluster_queue else one.kind
+        rows.append((one.workload, (queue, format_transition(one), format_reason(one))))
+    return merge_equal(rows)
 
 
-def list_quota_rows(changes: QueueChanges) -> Iterator[QuotaRow]:
-    """Yield the quota that changes."""
+def list_quota_rows(changes: QueueChanges) -> list[Row]:
+    """List the quota that changes: queue or cohort, flavor, resource, and the amounts before and after."""
+    rows: list[Row] = []
     for one in changes.quota:
         pairs = zip(one.before or _NONE, one.after or _NONE, strict=True)
-        amounts = tuple(after if before == after else f"{before} → {after}" for before, after in pairs)
-        yield QuotaRow(f"{one.kind} {one.name}", one.flavor, one.resource, amounts)
+        amounts = (after if before == after else f"{before} → {after}" for before, after in pairs)
+        rows.append((f"{one.kind} {one.name}", one.flavor, one.resource, *amounts))
+    return rows
 
 
 def format_objects(changes: QueueChanges) -> str:
@@ -133,8 +122,7 @@ def format_errors(changes: QueueChanges) -> str:
     return f"the queues are not compared: {'; '.join(changes.errors)}" if changes.errors else ""
 
 
-_MAX_WORKLOADS = 50
-_MAX_QUOTA = 50
+_MAX_ROWS = 50
 _RESERVED = 1_000
 """Characters for headings and notes."""
 
@@ -147,35 +135,33 @@ def describe_queues(changes: QueueChanges) -> dict[str, Plain]:
         "settles": changes.settles,
         "complete": changes.complete,
         "summary": {change.value: count for change, count in changes.count_changes().items()},
-        "workloads": [_describe_workload(one) for one in changes.workloads],
-        "quota": [_describe_quota(one) for one in changes.quota],
+        "workloads": [
+            {
+                "change": one.change.value,
+                "workload": one.workload,
+                "kind": one.kind,
+                "clusterQueue": one.cluster_queue,
+                "before": one.before or None,
+                "after": one.after,
+                "why": one.reason,
+                "behind": list(one.behind),
+                "requeued": one.requeued or None,
+                "preemptedBy": {"workload": one.preempted_by, "rule": one.rule} if one.rule else None,
+            }
+            for one in changes.workloads
+        ],
+        "quota": [
+            {
+                "kind": one.kind,
+                "name": one.name,
+                "flavor": one.flavor,
+                "resource": one.resource,
+                "before": None if one.before is None else dict(one.before._asdict()),
+                "after": None if one.after is None else dict(one.after._asdict()),
+            }
+            for one in changes.quota
+        ],
         "objects": [dict(one._asdict()) for one in changes.objects],
-    }
-
-
-def _describe_workload(one: WorkloadChange) -> dict[str, Plain]:
-    return {
-        "change": one.change.value,
-        "workload": one.workload,
-        "kind": one.kind,
-        "clusterQueue": one.cluster_queue,
-        "before": one.before or None,
-        "after": one.after,
-        "why": one.reason,
-        "behind": list(one.behind),
-        "requeued": one.requeued or None,
-        "preemptedBy": {"workload": one.preempted_by, "rule": one.rule} if one.rule else None,
-    }
-
-
-def _describe_quota(one: QuotaChange) -> dict[str, Plain]:
-    return {
-        "kind": one.kind,
-        "name": one.name,
-        "flavor": one.flavor,
-        "resource": one.resource,
-        "before": None if one.before is None else dict(one.before._asdict()),
-        "after": None if one.after is None else dict(one.after._asdict()),
     }
 
 
@@ -193,21 +179,22 @@ def _render_markdown_environment(changes: QueueChanges, space: int) -> Iterator[
     where = f" in {markdown_text(changes.environment)}" if changes.environment else ""
     summary = format_errors(changes)[: 2 * _RESERVED] or format_counts(changes) or "no job waits longer"
     yield f"**Queues{where}**: {markdown_text(summary)}\n\n"
-    workloads = [(one.names, *one.row) for one in list_workload_rows(changes)]
-    yield from _render_markdown_table("| job | | | |\n|---|---|---|---|\n", workloads, space * 2 // 3)
+    workloads = [tuple(map(markdown_text, (show_names(names), *row))) for names, row in list_workload_rows(changes)]
+    yield from fill_table("| job | | | |\n|---|---|---|---|\n", workloads, space * 2 // 3)
     header = f"| | flavor | resource | {' | '.join(AMOUNTS)} |\n|---|---|---{'|---:' * len(AMOUNTS)}|\n"
-    quota = [(row.name, row.flavor, row.resource, *row.amounts) for row in list_quota_rows(changes)]
-    yield from _render_markdown_table(header, quota, space // 3)
+    quota = [tuple(map(markdown_text, row)) for row in list_quota_rows(changes)]
+    yield from fill_table(header, quota, space // 3)
     notes = (format_objects(changes)[:_RESERVED], format_note(changes))
     yield f"{'; '.join(map(markdown_text, filter(None, notes)))}\n\n"
 
 
-def _render_markdown_table(header: str, rows: Sequence[tuple[str, ...]], space: int) -> Iterator[str]:
+def fill_table(header: str, rows: Sequence[Row], space: int) -> Iterator[str]:
+    """Yield the lines of a Markdown table of as many rows as fit, whose cells are escaped; the others are counted."""
     if not rows:
         return
     yield header
     for number, row in enumerate(rows):
-        line = f"| {' | '.join(map(markdown_text, row))} |\n"
+        line = f"| {' | '.join(row)} |\n"
         space -= len(line)
         if space < 0:
             yield f"| … | {len(rows) - number} more |{' |' * (len(row) - 2)}\n"
@@ -223,29 +210,20 @@ def render_text(several: Sequence[QueueChanges]) -> Iterator[str]:
         summary = format_errors(changes) or format_counts(changes) or "no job waits longer"
         yield f"queues{where}: {summary}"
         rows = list_workload_rows(changes)
-        for one in rows[:_MAX_WORKLOADS]:
-            queue, transition, reason = one.row
-            yield f"    {one.names}: {transition}"
+        for names, (queue, transition, reason) in rows[:_MAX_ROWS]:
+            yield f"    {show_names(names)}: {transition}"
             yield f"        {queue}; {reason}"
-        if len(rows) > _MAX_WORKLOADS:
-            left = sum(len(one.workloads) for one in rows[_MAX_WORKLOADS:])
+        if len(rows) > _MAX_ROWS:
+            left = sum(len(names) for names, _ in rows[_MAX_ROWS:])
             yield f"    … and {left} more; `--format json` shows all of them"
         if format_note(changes):
             yield f"    {format_note(changes)}"
         if changes.objects:
             yield f"    {format_objects(changes)}"
         yield ""
-        yield from _render_text_quota(list(list_quota_rows(changes)))
-
-
-def _render_text_quota(quota: list[QuotaRow]) -> Iterator[str]:
-    if not quota:
-        return
-    header = ("", "flavor", "resource", *AMOUNTS)
-    rows = [header, *((row.name, row.flavor, row.resource, *row.amounts) for row in quota[:_MAX_QUOTA])]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-    if len(quota) > _MAX_QUOTA:
-        yield f"… and {len(quota) - _MAX_QUOTA} more"
-    yield ""
+        quota = list_quota_rows(changes)
+        if quota:
+            yield from align_rows([("", "flavor", "resource", *AMOUNTS), *quota[:_MAX_ROWS]])
+            if len(quota) > _MAX_ROWS:
+                yield f"… and {len(quota) - _MAX_ROWS} more"
+            yield ""

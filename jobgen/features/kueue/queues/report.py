@@ -6,16 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jobgen.features.kueue.answers import DECISIONS, Answer, Decision, Job, decide
+from jobgen.features.kueue.answers import DECISIONS, Answer, Decision, Job, Total, decide
 from jobgen.features.kueue.cluster_objects import DECIDING_KINDS
-from jobgen.features.kueue.job_workloads import find_namespace, get_job_name
-from jobgen.features.kueue.objects import as_mapping
-from jobgen.features.kueue.queue_jobs import QueuedJobs, collect_jobs
+from jobgen.features.kueue.job_workloads import QueuedJobs, collect_jobs, get_job_name
+from jobgen.features.kueue.objects import find_namespace
 from jobgen.features.kueue.quota import show_amount
-from jobgen.features.kueue.workloads import PodSetAdmission
+from jobgen.k8s.nodes import get_path
 from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Finding, pluralize
-from jobgen.pipeline.exported_state import find_duplicates, read_exported
+from jobgen.pipeline.environment_checker import find_duplicates, read_exported
 from jobgen.pipeline.policies import ClusterMutations
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.runs import JOB_ANNOTATION
@@ -82,19 +81,21 @@ def list_pod_sets(answer: Answer) -> Iterator[PodSetRow]:
     admitted = {each.name: each for each in workload.admission} if workload else {}
     for each in workload.pod_sets if workload else ():
         found = admitted.get(each.name)
-        count = str(each.count) if found is None or found.count == each.count else f"{found.count} of {each.count}"
+        pods = str(each.count) if found is None or found.count == each.count else f"{found.count} of {each.count}"
         requests = ", ".join(f"{name} {show_amount(name, amount)}" for name, amount in sorted(each.requests.items()))
         flavors = ", ".join(dict.fromkeys(found.flavors.values())) if found else ""
-        yield PodSetRow(each.name, count, requests or "no requests", flavors + (_show_domains(found) if found else ""))
+        if found is not None and found.domains:
+            shown = ", ".join(f"{count} in {'/'.join(values)}" for values, count in found.domains[:_MAX_DOMAINS])
+            more = f" and {len(found.domains) - _MAX_DOMAINS} more" if len(found.domains) > _MAX_DOMAINS else ""
+            flavors = f"{flavors} ({shown}{more})"
+        yield PodSetRow(each.name, pods, requests or "no requests", flavors)
 
 
-def _show_domains(admitted: PodSetAdmission) -> str:
-    """Return where the pods are placed; empty if they are placed by Kubernetes alone."""
-    if not admitted.domains:
-        return ""
-    shown = [f"{count} in {'/'.join(values)}" for values, count in admitted.domains[:_MAX_DOMAINS]]
-    more = f" and {len(admitted.domains) - _MAX_DOMAINS} more" if len(admitted.domains) > _MAX_DOMAINS else ""
-    return f" ({', '.join(shown)}{more})"
+def list_total_cells(total: Total) -> tuple[str, ...]:
+    """Return the name of a queue or cohort, flavor, resource, and the amounts of a total."""
+    amounts = (total.nominal, total.used, total.borrowed, total.lent, total.waiting)
+    shown = (show_amount(total.resource, amount) for amount in amounts)
+    return (f"{total.kind} {total.name}", total.flavor, total.resource, *shown)
 
 
 def explain(answer: Answer) -> str:
@@ -106,9 +107,6 @@ def explain(answer: Answer) -> str:
 
 
 NONE, ALL = "none", "all"
-
-IsRunning = Callable[[Job], bool]
-"""Whether a job runs from the start."""
 
 
 def collect_environment(
@@ -124,24 +122,24 @@ def collect_environment(
     deciding = (each for each in exported if str(value_of(each.get("kind"))) in DECIDING_KINDS)
     findings += find_duplicates(deciding, cluster.state)
     queued = collect_jobs(objects, [untraced(dict(each)) for each in exported], cluster)
-    known = {(str(each.get("kind", "")), find_namespace(each), get_job_name(each)): each for each in objects}
-    return queued._replace(jobs=tuple(_add_aliases(job, known) for job in queued.jobs))
+    aliases: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    for each in objects:
+        # The name of the job of which it is a run, and that of the sweep of which it is a member.
+        run = get_path(each, "metadata", "annotations", JOB_ANNOTATION)
+        names = (run, get_path(each, "metadata", "labels", SWEEP))
+        key = str(each.get("kind", "")), find_namespace(each), get_job_name(each)
+        aliases[key] = tuple(str(name) for name in names if name)
+    return queued._replace(jobs=tuple(job._replace(aliases=aliases.get(job[:3], ())) for job in queued.jobs))
 
 
-def _add_aliases(job: Job, objects: Mapping[tuple[str, str, str], Mapping[str, Any]]) -> Job:
-    """Return a job with the name of the job of which it is a run, and that of the sweep of which it is a member."""
-    metadata = as_mapping(objects.get((job.kind, job.namespace, job.name), {}).get("metadata"))
-    names = as_mapping(metadata.get("annotations")).get(JOB_ANNOTATION), as_mapping(metadata.get("labels")).get(SWEEP)
-    return job._replace(aliases=tuple(str(name) for name in names if name))
-
-
-_NOTHING = Decision((), (), True, ("no ClusterQueue is among the files, so nothing is decided",))
-
-
-def decide_environment(env: str, queued: QueuedJobs, is_running: IsRunning, running: str = NONE) -> EnvironmentReport:
+def decide_environment(
+    env: str, queued: QueuedJobs, is_running: Callable[[Job], bool], running: str = NONE
+) -> EnvironmentReport:
     """Decide about the jobs of an environment; `running` says in the report which of them run from the start."""
     keys = frozenset(each.key for job in queued.jobs if is_running(job) for each in job.workloads)
     configuration = queued.context.cluster.configuration
     version = ".".join(map(str, configuration.version))
-    decision = decide(queued.context, queued.jobs, keys) if queued.context.queues else _NOTHING
+    decision = Decision((), (), True, ("no ClusterQueue is among the files, so nothing is decided",))
+    if queued.context.queues:
+        decision = decide(queued.context, queued.jobs, keys)
     return EnvironmentReport(env, version, configuration.rules.is_fair, running, decision)

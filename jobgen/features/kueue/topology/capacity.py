@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -12,52 +13,28 @@ from jobgen.features.kueue.requests import Amounts
 from jobgen.features.kueue.topology.tree import Domain, Node, Plan, TopologyTree, Values
 
 
-class Exclusions:
-    """How many nodes are excluded, by reason."""
+def explain_failure(
+    name: str, tree: TopologyTree, depth: int, fitting: int, plan: Plan, exclusions: Mapping[str, int]
+) -> str:
+    """Say how many pods or slices a topology has room for, and how many nodes take none for which reasons.
 
-    def __init__(self, total: int, counts: dict[str, int] | None = None) -> None:
-        self.total = total
-        self.counts = dict(counts or {})
-
-    def note(self, reason: str) -> None:
-        """Count a node that is excluded."""
-        self.counts[reason] = self.counts.get(reason, 0) + 1
-
-    def __str__(self) -> str:
-        if not self.counts:
-            return ""
-        reasons = ", ".join(sorted(f"{reason}: {number}" for reason, number in self.counts.items()))
-        return f". Total nodes: {self.total}; excluded: {reasons}"
-
-
-def explain_failure(name: str, fitting: int, plan: Plan, exclusions: Exclusions) -> str:
-    """Say how many pods or slices a topology has room for."""
+    If there are layers of slices, say for each how many fit in the domain of a level that has the most room.
+    """
+    reasons = ", ".join(sorted(f"{reason}: {number}" for reason, number in exclusions.items()))
+    excluded = f". Total nodes: {len(tree.leaves)}; excluded: {reasons}" if exclusions else ""
+    text = f'topology "{name}" doesn\'t allow to fit'
     unit = "pod(s)" if plan.slice_size == 1 else "slice(s)"
-    if fitting == 0:
-        return f'topology "{name}" doesn\'t allow to fit any of {plan.slices} {unit}{exclusions}'
-    return f'topology "{name}" allows to fit only {fitting} out of {plan.slices} {unit}{exclusions}'
-
-
-def explain_layers(name: str, tree: TopologyTree, depth: int, plan: Plan, exclusions: Exclusions) -> str:
-    """Say for each layer of slices how many fit in the domain with the most room."""
-    start = f'topology "{name}" doesn\'t allow to fit'
-    domains = tree.by_level[depth].values()
-    if not domains:
-        return start
-    best = min(domains, key=lambda each: (-each.slices, ",".join(each.key)))
-    parts = [
-        f"; {_count_slices_below(best, tree.levels.index(level) - depth, size)}/{plan.count // size}"
-        f" slice(s) fit on level {level}"
-        for level, size in plan.layers
-    ]
-    return f"{start}{''.join(parts)}{exclusions}"
-
-
-def _count_slices_below(domain: Domain, depth: int, size: int) -> int:
-    domains: Sequence[Domain] = [domain]
-    for _ in range(depth):
-        domains = list(chain.from_iterable(each.children for each in domains))
-    return sum(each.pods // size for each in domains)
+    if fitting and not plan.layers:
+        return f'topology "{name}" allows to fit only {fitting} out of {plan.slices} {unit}{excluded}'
+    if not plan.layers:
+        return f"{text} any of {plan.slices} {unit}{excluded}"
+    best = min(tree.by_level[depth].values(), key=lambda each: (-each.slices, ",".join(each.key)))
+    for level, size in plan.layers:
+        below = [best]
+        for _ in range(tree.levels.index(level) - depth):
+            below = list(chain.from_iterable(each.children for each in below))
+        text += f"; {sum(each.pods // size for each in below)}/{plan.count // size} slice(s) fit on level {level}"
+    return f"{text}{excluded}"
 
 
 class Eligible(NamedTuple):
@@ -67,7 +44,7 @@ class Eligible(NamedTuple):
     by_index: Mapping[int, Domain]
     """The same leaves by their position."""
     scores: Sequence[int]
-    exclusions: Exclusions
+    exclusions: Counter[str]
     key: str = ""
     """Stands for what was asked."""
 
@@ -76,29 +53,27 @@ def find_eligible(
     tree: TopologyTree, spec: Mapping[str, Any], tolerations: Sequence[Mapping[str, Any]], *, with_scores: bool
 ) -> Eligible:
     """Find the leaves that may take pods. Only leaves that are hosts are checked."""
-    every = list(tree.leaves.values())
-    exclusions = Exclusions(len(every))
-    if not tree.has_hostnames:
-        return Eligible(every, _index(every), (), exclusions)
-    affinity = as_mapping(as_mapping(spec.get("affinity")).get("nodeAffinity"))
-    tolerated = [*map(as_mapping, as_list(spec.get("tolerations"))), *tolerations]
-    selector = as_mapping(spec.get("nodeSelector"))
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-    terms = None if required is None else _list_terms(as_mapping(required).get("nodeSelectorTerms"))
-    leaves = []
-    for leaf in every:
-        reason = _find_reason(tree.nodes[leaf.index], tolerated, selector, terms)
-        if reason:
-            exclusions.note(reason)
-        else:
-            leaves.append(leaf)
-    preferred = _list_terms(affinity.get("preferredDuringSchedulingIgnoredDuringExecution")) if with_scores else []
-    scores = [_sum_weights(tree.nodes[leaf.index], preferred) for leaf in leaves] if preferred else []
-    return Eligible(leaves, _index(leaves), scores, exclusions)
-
-
-def _index(leaves: Sequence[Domain]) -> dict[int, Domain]:
-    return {leaf.index: leaf for leaf in leaves}
+    leaves, scores = list(tree.leaves.values()), list[int]()
+    exclusions = Counter[str]()
+    if tree.has_hostnames:
+        affinity = as_mapping(as_mapping(spec.get("affinity")).get("nodeAffinity"))
+        tolerated = [*_list_terms(spec.get("tolerations")), *tolerations]
+        selector = as_mapping(spec.get("nodeSelector"))
+        required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+        terms = None if required is None else _list_terms(as_mapping(required).get("nodeSelectorTerms"))
+        checked, leaves = leaves, []
+        for leaf in checked:
+            reason = _find_reason(tree.nodes[leaf.index], tolerated, selector, terms)
+            if reason:
+                exclusions[reason] += 1
+            else:
+                leaves.append(leaf)
+        preferred = _list_terms(affinity.get("preferredDuringSchedulingIgnoredDuringExecution")) if with_scores else []
+        weights = [(each.get("weight"), as_mapping(each.get("preference"))) for each in preferred]
+        whole = [(weight, term) for weight, term in weights if isinstance(weight, int)]
+        for leaf in leaves if preferred else ():
+            scores.append(sum(weight for weight, term in whole if _matches_term(tree.nodes[leaf.index], term)))
+    return Eligible(leaves, {leaf.index: leaf for leaf in leaves}, scores, exclusions)
 
 
 def _find_reason(
@@ -131,11 +106,6 @@ def _matches_term(node: Node, term: Mapping[str, Any]) -> bool:
         and all(matches_expression(node.labels, each) for each in expressions)
         and all(matches_expression({"metadata.name": node.name}, each) for each in fields)
     )
-
-
-def _sum_weights(node: Node, terms: Sequence[Mapping[str, Any]]) -> int:
-    weights = [(term.get("weight"), as_mapping(term.get("preference"))) for term in terms]
-    return sum(weight for weight, term in weights if isinstance(weight, int) and _matches_term(node, term))
 
 
 _MOST = 2**31 - 1
@@ -198,16 +168,6 @@ def count_leaf(free: Mapping[str, int], pod: PodAmounts, leader: PodAmounts | No
     return LeafCount(pods, 1, fit_pods(left, pod)[0], lacking)
 
 
-class _Counts:
-    """Counts of all leaves for one pod, and the version of usage that they include."""
-
-    __slots__ = ("leaves", "version")
-
-    def __init__(self, leaves: list[LeafCount], version: int) -> None:
-        self.leaves = leaves
-        self.version = version
-
-
 class LeafCapacity:
     """Capacity and usage of leaves.
 
@@ -229,14 +189,15 @@ class LeafCapacity:
         """The leaves whose usage has changed, in order of time."""
         self._forgotten = 0
         """How many changes came before those."""
-        self._counts: dict[tuple[PodAmounts, PodAmounts | None, bool], _Counts] = {}
+        self._counts: dict[tuple[PodAmounts, PodAmounts | None, bool], tuple[list[LeafCount], int]] = {}
+        """Counts of all leaves for one pod, and the version of usage that they include."""
 
-    def add(self, values: Values, amounts: Mapping[str, int], sign: int = 1) -> None:
-        """Add usage to a leaf. A leaf that has no node any more is passed over."""
+    def add(self, values: Values, amounts: Mapping[str, int]) -> None:
+        """Add usage to a leaf, or remove negative amounts. A leaf that has no node any more is passed over."""
         leaf = self._leaves.get(values)
         if leaf is not None:
-            change_amounts(self.used.setdefault(values, {}), amounts, sign)
-            change_amounts(self._free[leaf.index], amounts, -sign)
+            change_amounts(self.used.setdefault(values, {}), amounts)
+            change_amounts(self._free[leaf.index], amounts, -1)
             self._changed.append(leaf.index)
             if len(self._changed) > _LOGGED + 4 * len(self._free):
                 # To count all leaves again costs less than to keep all changes.
@@ -261,39 +222,31 @@ class LeafCapacity:
     def count(self, pod: PodAmounts, leader: PodAmounts | None, *, ignore_usage: bool) -> list[LeafCount]:
         """Count what fits in each leaf."""
         key = (pod, leader, ignore_usage)
-        found = self._counts.pop(key, None)
         free = self.list_free(ignore_usage=ignore_usage)
-        if found is None:
-            found = _Counts([count_leaf(each, pod, leader) for each in free], self.version)
+        leaves, version = self._counts.pop(key, (None, 0))
+        if leaves is None:
+            leaves = [count_leaf(each, pod, leader) for each in free]
             if len(self._counts) >= _KEPT:
                 del self._counts[next(iter(self._counts))]
         elif not ignore_usage:
-            for index in self.list_changed(found.version):
-                found.leaves[index] = count_leaf(free[index], pod, leader)
-            found.version = self.version
-        self._counts[key] = found
-        return found.leaves
+            for index in self.list_changed(version):
+                leaves[index] = count_leaf(free[index], pod, leader)
+        self._counts[key] = leaves, self.version
+        return leaves
 
 
-def sum_counts(tree: TopologyTree, plan: Plan) -> None:
-    """Sum what fits in the leaves for all domains above them."""
+def sum_counts(tree: TopologyTree, plan: Plan, changed: Iterable[Domain] | None = None) -> None:
+    """Sum what fits in the leaves for all domains above them; with `changed`, only for those above these leaves."""
     lowest = len(tree.levels) - 1
+    below: Collection[Domain] = tree.leaves.values() if changed is None else list(changed)
     if plan.slice_level == lowest:
-        for leaf in tree.leaves.values():
-            _count_slices(leaf, plan)
-    for depth in range(lowest - 1, -1, -1):
-        for domain in tree.by_level[depth].values():
-            _sum_children(domain, depth, plan)
-
-
-def sum_above(leaves: Iterable[Domain], tree: TopologyTree, plan: Plan) -> None:
-    """Sum what fits for the domains above some leaves, after the numbers of these leaves have changed."""
-    below = list(leaves)
-    if plan.slice_level == len(tree.levels) - 1:
         for leaf in below:
             _count_slices(leaf, plan)
-    for depth in range(len(tree.levels) - 2, -1, -1):
-        below = list({id(domain.parent): domain.parent for domain in below if domain.parent is not None}.values())
+    for depth in range(lowest - 1, -1, -1):
+        if changed is None:
+            below = tree.by_level[depth].values()
+        else:
+            below = {id(domain.parent): domain.parent for domain in below if domain.parent is not None}.values()
         for domain in below:
             _sum_children(domain, depth, plan)
 

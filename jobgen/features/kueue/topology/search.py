@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, takewhile
 from math import log2
-from typing import NamedTuple
 
 from jobgen.features.kueue.topology.capacity import sum_subtree
 from jobgen.features.kueue.topology.tree import Domain, Plan, TopologyTree
@@ -15,16 +14,11 @@ from jobgen.features.kueue.topology.tree import Domain, Plan, TopologyTree
 def order_for_leader(domains: Iterable[Domain], *, is_least_free: bool) -> list[Domain]:
     """Sort domains by their room beside a leader: the most room first, or the least."""
     sign = 1 if is_least_free else -1
-    return sorted(
-        domains,
-        key=lambda each: (
-            -each.leaders,
-            -each.score,
-            sign * each.slices_with_leader,
-            each.pods_with_leader,
-            each.rank,
-        ),
-    )
+
+    def order(each: Domain) -> tuple[int, ...]:
+        return -each.leaders, -each.score, sign * each.slices_with_leader, each.pods_with_leader, each.rank
+
+    return sorted(domains, key=order)
 
 
 def order_for_workers(domains: Iterable[Domain], *, is_least_free: bool) -> list[Domain]:
@@ -192,85 +186,72 @@ def _assign(domains: list[Domain], count: int, leaders: int, size: int, plan: Pl
     return []
 
 
-class _Greedy(NamedTuple):
-    """What the largest domains give if they are used first."""
-
-    used: int
-    """How many domains are used."""
-    last_leader: Domain | None
-    last: Domain | None
-
-
-class _Choice(NamedTuple):
-    domains: list[Domain]
-    threshold: int
-    """The least number of slices that each domain gets."""
-    used: int
-
-
 def find_balanced(tree: TopologyTree, plan: Plan) -> tuple[int, list[Domain]] | None:
     """Find the level and the domains for a balanced placement, with the pods that each gets; None if there is none.
 
     All domains are copies, so that the numbers of the tree stay as they were.
     """
-    best: _Choice | None = None
-    for siblings in _list_siblings(tree, plan.level):
-        choice = _choose(siblings, plan, best)
-        if choice is not None:
-            best = choice
+    best: tuple[list[Domain], int, int] | None = None
+    siblings = [list(tree.by_level[0].values())]
+    if plan.level > 0:
+        above = sorted(tree.by_level[plan.level - 1].values(), key=lambda each: each.rank)
+        siblings = [each.children for each in above]
+    for several in siblings:
+        best = _choose(several, plan, best) or best
     if best is None:
         return None
-    domains, depth = best.domains, plan.level
+    domains, threshold, _ = best
+    depth = plan.level
     if plan.level < plan.slice_level:
         chosen = _select(sorted(domains, key=_entropy_order), plan)
         if chosen is None:
             return None
         domains, depth = _list_children(chosen), plan.level + 1
-    placed = _place(domains, plan, best.threshold)
+    placed = _place(domains, plan, threshold)
     return None if placed is None else (depth, placed)
 
 
-def _list_siblings(tree: TopologyTree, level: int) -> Iterable[Iterable[Domain]]:
-    if level == 0:
-        return [tree.by_level[0].values()]
-    above = sorted(tree.by_level[level - 1].values(), key=lambda each: each.rank)
-    return [each.children for each in above]
+def _choose(
+    domains: list[Domain], plan: Plan, best: tuple[list[Domain], int, int] | None
+) -> tuple[list[Domain], int, int] | None:
+    """Return domains of one parent if they are better than the best so far.
 
-
-def _choose(siblings: Iterable[Domain], plan: Plan, best: _Choice | None) -> _Choice | None:
-    """Return domains of one parent if they are better than the best so far."""
-    domains = list(siblings)
+    With them come the least number of slices that each domain gets, and how many domains are used.
+    """
     below = _list_children(domains) if plan.level < plan.slice_level else domains
     greedy = _use_greedily(below, plan)
     if greedy is None:
         return None
-    least = max(best.threshold if best else 0, 1)
-    for threshold in _list_thresholds(greedy, plan):
-        if threshold < least:
+    for threshold in _list_thresholds(*greedy, plan):
+        if threshold < max(best[1] if best else 0, 1):
             return None
         candidates = [each.copy() for each in domains]
         _prune(candidates, plan, threshold)
         left = _use_greedily(candidates, plan)
         if left is not None:
-            is_better = best is None or threshold > best.threshold or left.used < best.used
-            return _Choice(candidates, threshold, left.used) if is_better else None
+            is_better = best is None or threshold > best[1] or left[0] < best[2]
+            return (candidates, threshold, left[0]) if is_better else None
     return None
 
 
-def _list_thresholds(greedy: _Greedy, plan: Plan) -> list[int]:
+def _list_thresholds(used: int, last_leader: Domain | None, last: Domain | None, plan: Plan) -> list[int]:
     """List the numbers of slices to try: the greatest, and one that leaves room for a leader."""
-    threshold = plan.slices // greedy.used if greedy.used else 0
-    if greedy.last_leader is not None:
-        threshold = min(threshold, greedy.last_leader.slices_with_leader)
-    if greedy.last is None:
+    threshold = plan.slices // used if used else 0
+    if last_leader is not None:
+        threshold = min(threshold, last_leader.slices_with_leader)
+    if last is None:
         return [threshold]
-    threshold = min(threshold, greedy.last.slices)
-    reserved = min(threshold, greedy.last.slices_with_leader) if plan.leaders else threshold
-    return [threshold] if reserved == threshold else [threshold, reserved]
+    threshold = min(threshold, last.slices)
+    if plan.leaders and last.slices_with_leader < threshold:
+        return [threshold, last.slices_with_leader]
+    return [threshold]
 
 
-def _use_greedily(domains: Sequence[Domain], plan: Plan) -> _Greedy | None:
-    """Use the largest domains first; None if they do not hold everything."""
+def _use_greedily(domains: Sequence[Domain], plan: Plan) -> tuple[int, Domain | None, Domain | None] | None:
+    """Use the largest domains first; None if they do not hold everything.
+
+    Return how many are used, the last that has a leader, and the last that has only workers.
+    """
     need, leaders, count = plan.slices, plan.leaders, 0
     last_leader = last = None
     rest = list(domains)
@@ -289,33 +270,31 @@ def _use_greedily(domains: Sequence[Domain], plan: Plan) -> _Greedy | None:
         last = domain
         count += 1
         need -= domain.slices
-    return None if need > 0 else _Greedy(count, last_leader, last)
+    return None if need > 0 else (count, last_leader, last)
 
 
 def _prune(domains: Sequence[Domain], plan: Plan, threshold: int) -> None:
     """Remove the room of domains that have less than the threshold, and count the others again."""
+
+    def remove_room(domain: Domain, *, of_leader: bool) -> None:
+        if not of_leader:
+            domain.pods = domain.slices = 0
+        domain.pods_with_leader = domain.slices_with_leader = domain.leaders = 0
+        for child in domain.children:
+            remove_room(child, of_leader=of_leader)
+
+    def prune_domain(domain: Domain) -> None:
+        if domain.slices < threshold:
+            remove_room(domain, of_leader=False)
+        elif plan.leaders and domain.leaders and domain.slices_with_leader < threshold:
+            remove_room(domain, of_leader=True)
+
     plain = replace(plan, inner={})
     for child in _list_children(domains):
-        _prune_domain(child, plan, threshold)
+        prune_domain(child)
     for domain in domains:
         sum_subtree(domain, plan.level, plain)
-        _prune_domain(domain, plan, threshold)
-
-
-def _prune_domain(domain: Domain, plan: Plan, threshold: int) -> None:
-    if domain.slices < threshold:
-        for each in _walk(domain):
-            each.pods = each.slices = 0
-            each.pods_with_leader = each.slices_with_leader = each.leaders = 0
-    elif plan.leaders and domain.leaders and domain.slices_with_leader < threshold:
-        for each in _walk(domain):
-            each.pods_with_leader = each.slices_with_leader = each.leaders = 0
-
-
-def _walk(domain: Domain) -> Iterable[Domain]:
-    yield domain
-    for child in domain.children:
-        yield from _walk(child)
+        prune_domain(domain)
 
 
 def _select(ordered: Sequence[Domain], plan: Plan) -> list[Domain] | None:
@@ -326,10 +305,11 @@ def _select(ordered: Sequence[Domain], plan: Plan) -> list[Domain] | None:
     greedy = _use_greedily(ordered, plan)
     if greedy is None:
         return None
-    reached: list[dict[tuple[int, int], list[Domain]]] = [{} for _ in range(greedy.used + 1)]
+    most = greedy[0]
+    reached: list[dict[tuple[int, int], list[Domain]]] = [{} for _ in range(most + 1)]
     reached[0][plan.leaders, plan.slices * plan.slice_size] = []
     for domain in ordered:
-        for number in range(greedy.used, 0, -1):
+        for number in range(most, 0, -1):
             for (leaders, pods), used in sorted(reached[number - 1].items(), key=lambda item: item[0]):
                 if leaders <= 0 and pods <= 0:
                     continue
@@ -338,8 +318,8 @@ def _select(ordered: Sequence[Domain], plan: Plan) -> list[Domain] | None:
                     reached[number].setdefault(after, [*used, domain])
                 if domain.slices > 0:
                     reached[number].setdefault((leaders, pods - domain.pods), [*used, domain])
-    enough = [left for left in reached[greedy.used] if left[0] == 0 and left[1] <= 0]
-    return reached[greedy.used][max(enough)] if enough else None
+    enough = [left for left in reached[most] if left[0] == 0 and left[1] <= 0]
+    return reached[most][max(enough)] if enough else None
 
 
 def _place(domains: Sequence[Domain], plan: Plan, threshold: int) -> list[Domain] | None:
@@ -362,10 +342,8 @@ def _place(domains: Sequence[Domain], plan: Plan, threshold: int) -> list[Domain
 
 
 def _entropy_order(domain: Domain) -> tuple[int, int, float, tuple[str, ...]]:
-    return -domain.leaders, -domain.slices_with_leader, -_measure_entropy(domain.children), domain.values
-
-
-def _measure_entropy(domains: Sequence[Domain]) -> float:
-    """Measure how evenly the room is spread over domains."""
-    total = sum(each.pods for each in domains)
-    return -sum(each.pods / total * log2(each.pods / total) for each in domains if each.pods > 0) if total else 0.0
+    """Order domains by their room, then by how evenly it is spread over their children."""
+    total = sum(each.pods for each in domain.children)
+    shares = [each.pods / total for each in domain.children if each.pods > 0] if total else []
+    entropy = -sum(share * log2(share) for share in shares)
+    return -domain.leaders, -domain.slices_with_leader, -entropy, domain.values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -10,18 +11,15 @@ from jobgen.features.kueue.objects import Flavor
 from jobgen.features.kueue.requests import Amounts
 from jobgen.features.kueue.topology.capacity import (
     Eligible,
-    Exclusions,
     LeafCapacity,
     LeafCount,
     PodAmounts,
     change_amounts,
     count_leaf,
     explain_failure,
-    explain_layers,
     find_eligible,
     fit_pods,
     multiply_pods,
-    sum_above,
     sum_counts,
     take_one_pod,
 )
@@ -45,19 +43,11 @@ from jobgen.features.kueue.topology.tree import (
 )
 from jobgen.features.kueue.workloads import TopologyRequest
 
-_KEPT = 64
-"""For how many different pod specs the nodes that may take them are kept."""
-
 AssumedUsage = dict[Values, Amounts]
 """What pods will use of leaves that are placed, but not admitted."""
 
-
-class _Pods(NamedTuple):
-    """The pods to count."""
-
-    pod: PodAmounts
-    leader: PodAmounts | None
-    ignore_usage: bool
+Places = tuple[Placement, Placement | None]
+"""Where the pods of a pod set and of its leader are."""
 
 
 class TopologySnapshot:
@@ -86,20 +76,14 @@ class TopologySnapshot:
         self._capacity = LeafCapacity(tree, other_pods or {})
         self._eligible: dict[str, Eligible] = {}
 
-    # Usage
-
     @property
     def usage(self) -> Mapping[Values, Mapping[str, int]]:
         """What workloads use of each leaf."""
         return self._capacity.used
 
     def add_usage(self, values: Values, requests: Mapping[str, int], count: int) -> None:
-        """Add pods to a leaf. A leaf that has no node any more is passed over."""
+        """Add pods to a leaf, or remove a negative number. A leaf that has no node any more is passed over."""
         self._capacity.add(values, multiply_pods(requests, count))
-
-    def remove_usage(self, values: Values, requests: Mapping[str, int], count: int) -> None:
-        """Remove pods from a leaf."""
-        self._capacity.add(values, multiply_pods(requests, count), -1)
 
     def fits(self, placement: Placement, requests: Mapping[str, int]) -> bool:
         """Return whether pods still fit where they were placed."""
@@ -113,8 +97,6 @@ class TopologySnapshot:
         """Return the first value of a domain of a placement that the topology does not have; empty if it has all."""
         return next((values[0] for values, _ in placement.domains if values not in self.tree.leaves), "")
 
-    # Search
-
     def place(
         self,
         request: PodSetRequest,
@@ -123,7 +105,7 @@ class TopologySnapshot:
         assumed: Mapping[Values, Mapping[str, int]] | None = None,
         ignore_usage: bool = False,
         inside: str = "",
-    ) -> tuple[Placement, Placement | None] | Failure:
+    ) -> Places | Failure:
         """Find places for the pods of a pod set, and for a leader with them.
 
         `assumed` is usage in addition to that of admitted workloads; `ignore_usage` assumes that no workload is
@@ -133,15 +115,13 @@ class TopologySnapshot:
         if isinstance(plan, Failure):
             return plan
         eligible = self._find_eligible(request.spec)
-        pods = _Pods(take_one_pod(request.requests), take_one_pod(leader.requests) if leader else None, ignore_usage)
-        self._count(plan, eligible, pods, assumed or {}, inside)
+        pods = (take_one_pod(request.requests), take_one_pod(leader.requests) if leader else None)
+        self._count(plan, eligible, pods, assumed or {}, inside, ignore_usage=ignore_usage)
         found = self._find(plan, eligible, inside)
         if isinstance(found, str):
             return Failure(found)
         workers = self._build((domain, domain.pods) for domain in found)
-        if leader is None:
-            return workers, None
-        return workers, self._build((domain, domain.leaders) for domain in found)
+        return workers, None if leader is None else self._build((domain, domain.leaders) for domain in found)
 
     def _find(self, plan: Plan, eligible: Eligible, inside: str) -> list[Domain] | str:
         if self.gates.balanced_placement and not plan.is_required and not plan.is_unconstrained:
@@ -150,10 +130,13 @@ class TopologySnapshot:
                 return distribute(self.tree, *balanced, plan, is_balanced=True)
 
         def explain(depth: int, fitting: int) -> str:
-            exclusions = self._list_exclusions(eligible, inside)
-            if plan.layers:
-                return explain_layers(self.name, self.tree, depth, plan, exclusions)
-            return explain_failure(self.name, fitting, plan, exclusions)
+            exclusions = Counter(eligible.exclusions)
+            for leaf in eligible.leaves:
+                if inside and not is_inside(leaf, inside):
+                    exclusions["topologyDomain"] += 1
+                elif leaf.lacking:
+                    exclusions[f'resource "{leaf.lacking}"'] += 1
+            return explain_failure(self.name, self.tree, depth, fitting, plan, exclusions)
 
         found = find_domains(self.tree, plan.level, plan, explain)
         if isinstance(found, str):
@@ -162,7 +145,14 @@ class TopologySnapshot:
         return distribute(self.tree, *found, plan)
 
     def _count(
-        self, plan: Plan, eligible: Eligible, pods: _Pods, assumed: Mapping[Values, Mapping[str, int]], inside: str
+        self,
+        plan: Plan,
+        eligible: Eligible,
+        pods: tuple[PodAmounts, PodAmounts | None],
+        assumed: Mapping[Values, Mapping[str, int]],
+        inside: str,
+        *,
+        ignore_usage: bool,
     ) -> None:
         """Count what fits in each domain.
 
@@ -170,53 +160,36 @@ class TopologySnapshot:
         preemption and workloads of the same shape do, only those domains and the ones with changed usage are counted.
         """
         slices = (plan.leaders, plan.slice_level, plan.slice_size, plan.inner)
-        counted, asked = self.tree.counted, (self, slices, eligible.key, pods, inside)
-        counts = self._capacity.count(pods.pod, pods.leader, ignore_usage=pods.ignore_usage)
+        counted, asked = self.tree.counted, (self, slices, eligible.key, pods, ignore_usage, inside)
+        counts = self._capacity.count(*pods, ignore_usage=ignore_usage)
         if counted is not None and counted[1:] == asked and not assumed:
             changed = {*self._capacity.list_changed(counted[0]), *self.tree.touched}
             leaves = [eligible.by_index[index] for index in changed if index in eligible.by_index]
             _set_counts(leaves, counts, inside)
-            sum_above(leaves, self.tree, plan)
+            sum_counts(self.tree, plan, leaves)
         else:
             for leaf in self.tree.leaves.values():
                 leaf.reset()
             for leaf, score in zip(eligible.leaves, eligible.scores, strict=False):
                 leaf.score = score
             _set_counts(eligible.leaves, counts, inside)
-            if assumed:
-                self._count_assumed(eligible, pods, assumed, inside)
+            free = self._capacity.list_free(ignore_usage=ignore_usage)
+            for values, amounts in assumed.items():
+                where = self.tree.leaves.get(values)
+                if where is not None and where.index in eligible.by_index:
+                    left = dict(free[where.index])
+                    change_amounts(left, amounts, -1)
+                    _set_counts([where], {where.index: count_leaf(left, *pods)}, inside)
             sum_counts(self.tree, plan)
         self.tree.counted = None if assumed else (self._capacity.version, *asked)
         self.tree.touched = []
-
-    def _count_assumed(
-        self, eligible: Eligible, pods: _Pods, assumed: Mapping[Values, Mapping[str, int]], inside: str
-    ) -> None:
-        """Count again where pods are assumed in addition to usage."""
-        free = self._capacity.list_free(ignore_usage=pods.ignore_usage)
-        for values, amounts in assumed.items():
-            leaf = self.tree.leaves.get(values)
-            if leaf is not None and leaf.index in eligible.by_index:
-                left = dict(free[leaf.index])
-                change_amounts(left, amounts, -1)
-                _set_counts([leaf], {leaf.index: count_leaf(left, pods.pod, pods.leader)}, inside)
-
-    @staticmethod
-    def _list_exclusions(eligible: Eligible, inside: str) -> Exclusions:
-        """List why nodes take no pod, after their room was counted."""
-        exclusions = Exclusions(eligible.exclusions.total, eligible.exclusions.counts)
-        for leaf in eligible.leaves:
-            if inside and not is_inside(leaf, inside):
-                exclusions.note("topologyDomain")
-            elif leaf.lacking:
-                exclusions.note(f'resource "{leaf.lacking}"')
-        return exclusions
 
     def _find_eligible(self, spec: Mapping[str, Any]) -> Eligible:
         key = repr([spec.get(name) for name in ("tolerations", "nodeSelector", "affinity")])
         found = self._eligible.get(key)
         if found is None:
-            if len(self._eligible) >= _KEPT:
+            # Few different pod specs occur, but nothing limits their number.
+            if len(self._eligible) >= 64:
                 self._eligible.clear()
             with_scores = self.gates.respect_preferred_affinity
             made = find_eligible(self.tree, spec, self._tolerations, with_scores=with_scores)
@@ -245,12 +218,6 @@ def _set_counts(leaves: Iterable[Domain], counts: Sequence[LeafCount] | Mapping[
             leaf.slices = leaf.slices_with_leader = 0
 
 
-def add_assumed(assumed: AssumedUsage, placement: Placement, requests: Mapping[str, int]) -> None:
-    """Add what pods will use where they are placed."""
-    for values, count in placement.domains:
-        change_amounts(assumed.setdefault(values, {}), multiply_pods(requests, count))
-
-
 class FailedNode(NamedTuple):
     """A node that failed under an admitted workload."""
 
@@ -259,148 +226,6 @@ class FailedNode(NamedTuple):
     """Where the pods of each pod set are."""
     is_single_pod: bool = False
     """Whether the workload belongs to one plain pod, which cannot move."""
-
-
-def replace_node(
-    snapshot: TopologySnapshot, request: PodSetRequest, failed: FailedNode, assumed: AssumedUsage
-) -> Placement | Failure | None:
-    """Find a new place for the pods of a pod set on a failed node; None if the pod set has no place."""
-    current = failed.placements.get(request.name)
-    if current is None:
-        return None
-    if snapshot.gates.keep_single_pods and failed.is_single_pod:
-        return current
-    kept = tuple(part for part in current.domains if part[0][-1:] != (failed.name,))
-    count = next((count for values, count in reversed(current.domains) if values[-1:] == (failed.name,)), 0)
-    left = Placement(current.levels, kept)
-    stale = snapshot.is_stale(left)
-    if stale:
-        return Failure(
-            "Cannot replace the node, because the existing topologyAssignment is invalid, "
-            f"as it contains the stale domain {stale}"
-        )
-    lost = replace(request, count=count)
-    topology = request.topology or TopologyRequest()
-    if topology.slices and topology.slices[0][1] <= 0:
-        return Failure("slice topology requested, but slice size not provided")
-    inside = _find_domain(snapshot, lost, left)
-    if inside and topology.slices and count % topology.slices[0][1]:
-        lost = replace(lost, topology=topology._replace(slices=_keep_whole_slices(topology, count)))
-    found = snapshot.place(lost, assumed=assumed, inside=inside)
-    if isinstance(found, Failure):
-        return found
-    if not found[0].domains:
-        return Failure(f"cannot find replacement assignment for unhealthy node: {failed.name}")
-    add_assumed(assumed, found[0], request.requests)
-    return snapshot.merge(found[0], left)
-
-
-def _keep_whole_slices(topology: TopologyRequest, count: int) -> tuple[tuple[str, int], ...]:
-    """Keep the innermost slices of which the lost pods are a multiple."""
-    whole = next((layer for layer in reversed(topology.slices) if layer[1] > 0 and count % layer[1] == 0), None)
-    return (whole,) if whole else ()
-
-
-def _find_domain(snapshot: TopologySnapshot, lost: PodSetRequest, left: Placement) -> str:
-    """Return the path of the domain that new pods must not leave; empty if any will do."""
-    levels = snapshot.tree.levels
-    named = find_level(levels, lost)
-    if named is None or named not in levels or not left.domains:
-        return ""
-    topology = lost.topology or TopologyRequest()
-    if topology.slices and lost.count % topology.slices[0][1]:
-        broken = [layer for layer in topology.slices if layer[1] > 0 and lost.count % layer[1]]
-        return _find_incomplete(snapshot, left, lost.count, *broken[-1])
-    if not topology.required:
-        return ""
-    return _get_path(_climb(snapshot, left.domains[0][0], levels.index(named)))
-
-
-def _find_incomplete(snapshot: TopologySnapshot, left: Placement, lost: int, level: str, size: int) -> str:
-    """Return the path of a domain whose slices the lost pods complete."""
-    if level not in snapshot.tree.levels:
-        return ""
-    pods: dict[str, int] = {}
-    for values, count in left.domains:
-        path = _get_path(_climb(snapshot, values, snapshot.tree.levels.index(level)))
-        pods[path] = pods.get(path, 0) + count
-    return next((path for path, count in pods.items() if (count + lost) % size == 0), "")
-
-
-def _climb(snapshot: TopologySnapshot, values: tuple[str, ...], depth: int) -> Domain:
-    domain = snapshot.tree.leaves[values]
-    while domain.parent is not None and len(domain.values) > depth + 1:
-        domain = domain.parent
-    return domain
-
-
-def _get_path(domain: Domain) -> str:
-    return ",".join(domain.key)
-
-
-class Resized(NamedTuple):
-    """Where the pods of an elastic job and of its leader are."""
-
-    workers: Placement
-    leader: Placement | None
-
-
-def place_resized(
-    snapshot: TopologySnapshot,
-    workers: PodSetRequest,
-    leader: PodSetRequest | None,
-    assumed: AssumedUsage,
-    *,
-    ignore_usage: bool,
-) -> Resized | Failure | None:
-    """Place the pods that an elastic job adds; None if it has no place yet, or lost a node of it."""
-    previous, lead = workers.previous, leader.previous if leader else None
-    if previous is None or any(snapshot.is_stale(each) for each in (previous, lead) if each is not None):
-        return None
-    if workers.count > previous.count:
-        return _grow(snapshot, workers, leader, previous, assumed, ignore_usage=ignore_usage)
-    kept = _truncate(previous, workers.count)
-    add_assumed(assumed, kept, workers.requests)
-    if leader is not None and lead is not None:
-        add_assumed(assumed, lead, leader.requests)
-    return Resized(kept, lead)
-
-
-def _grow(
-    snapshot: TopologySnapshot,
-    workers: PodSetRequest,
-    leader: PodSetRequest | None,
-    previous: Placement,
-    assumed: AssumedUsage,
-    *,
-    ignore_usage: bool,
-) -> Resized | Failure:
-    add_assumed(assumed, previous, workers.requests)
-    lead = leader.previous if leader else None
-    if leader is not None and lead is not None:
-        add_assumed(assumed, lead, leader.requests)
-    more = replace(workers, count=workers.count - previous.count, previous=None)
-    new_leader = None if lead is not None else leader
-    found = snapshot.place(more, new_leader, assumed=assumed, ignore_usage=ignore_usage)
-    if isinstance(found, Failure):
-        return found
-    added, new_lead = found
-    if new_leader is not None and new_lead is not None:
-        lead = new_lead
-        add_assumed(assumed, new_lead, new_leader.requests)
-    add_assumed(assumed, added, workers.requests)
-    return Resized(snapshot.merge(added, previous), lead)
-
-
-def _truncate(placement: Placement, count: int) -> Placement:
-    """Keep the first pods of a placement."""
-    kept = []
-    for values, number in placement.domains:
-        if count <= 0:
-            break
-        kept.append((values, min(number, count)))
-        count -= number
-    return replace(placement, domains=tuple(kept))
 
 
 Results = dict[str, Placement | Failure]
@@ -460,65 +285,145 @@ def find_assignments(
     failed: FailedNode | None = None,
 ) -> Results:
     """Find places for pod sets one after the other in one flavor; `assumed` gets what they will use."""
-    taken: AssumedUsage = {} if assumed is None else assumed
+    search = _Search(snapshot, {} if assumed is None else assumed, ignore_usage=ignore_usage)
+    groups: dict[str, list[PodSetRequest]] = {}
+    for index, request in enumerate(requests):
+        groups.setdefault(request.group or str(index), []).append(request)
     results: Results = {}
-    for group in _list_groups(requests):
-        if failed is not None:
-            found = _replace_group(snapshot, group, failed, taken)
-        else:
-            found = _place_group(snapshot, group, taken, ignore_usage=ignore_usage)
+    for group in groups.values():
+        found = search.place_group(group) if failed is None else search.replace_node(group, failed)
         results |= found
         if any(isinstance(each, Failure) for each in found.values()):
             break
     return results
 
 
-def _list_groups(requests: Sequence[PodSetRequest]) -> Iterable[list[PodSetRequest]]:
-    """List pod sets that are placed together: those with the same name of a group."""
-    groups: dict[str, list[PodSetRequest]] = {}
-    for index, request in enumerate(requests):
-        groups.setdefault(request.group or str(index), []).append(request)
-    return groups.values()
+class _Search:
+    """Finds places in one flavor, and adds what pods will use there to `assumed`."""
 
+    def __init__(self, snapshot: TopologySnapshot, assumed: AssumedUsage, *, ignore_usage: bool) -> None:
+        self._snapshot = snapshot
+        self._assumed = assumed
+        self._ignore_usage = ignore_usage
 
-def _replace_group(
-    snapshot: TopologySnapshot, group: Sequence[PodSetRequest], failed: FailedNode, assumed: AssumedUsage
-) -> Results:
-    results: Results = {}
-    for request in group:
-        found = replace_node(snapshot, request, failed, assumed)
-        if found is not None:
-            results[request.name] = found
+    def _assume(self, request: PodSetRequest | None, placement: Placement | None) -> None:
+        """Add what the pods of a request, if there are any, will use where they are placed."""
+        if request is not None and placement is not None:
+            for values, count in placement.domains:
+                change_amounts(self._assumed.setdefault(values, {}), multiply_pods(request.requests, count))
+
+    def place_group(self, group: Sequence[PodSetRequest]) -> Results:
+        """Place pod sets that are placed together: workers, and perhaps a leader."""
+        workers, leader = group[0], None
+        if len(group) > 1:
+            # The leader is the pod set with fewer pods; the second if both have the same number.
+            workers, leader = (group[1], group[0]) if group[1].count > group[0].count else (group[0], group[1])
+        placed: Places | None = None
+        if self._snapshot.gates.elastic:
+            resized = self._place_resized(workers, leader)
+            if isinstance(resized, Failure):
+                return {workers.name: resized}
+            placed = resized
+        if placed is None:
+            found = self._snapshot.place(workers, leader, assumed=self._assumed, ignore_usage=self._ignore_usage)
+            if isinstance(found, Failure):
+                return {request.name: found for request in group}
+            placed = found
+            self._assume(workers, placed[0])
+            self._assume(leader, placed[1])
+        results: Results = {workers.name: placed[0]}
+        if leader is not None and placed[1] is not None:
+            results[leader.name] = placed[1]
+        return results
+
+    def _place_resized(self, workers: PodSetRequest, leader: PodSetRequest | None) -> Places | Failure | None:
+        """Place the pods that an elastic job adds; None if it has no place yet, or lost a node of it."""
+        previous, lead = workers.previous, leader.previous if leader else None
+        if previous is None or any(self._snapshot.is_stale(each) for each in (previous, lead) if each is not None):
+            return None
+        more, kept = workers.count - previous.count, previous
+        if more <= 0:
+            # Only the first pods stay.
+            first, left = list[tuple[Values, int]](), workers.count
+            for values, count in previous.domains:
+                if left > 0:
+                    first.append((values, min(count, left)))
+                left -= count
+            kept = replace(previous, domains=tuple(first))
+        self._assume(workers, kept)
+        self._assume(leader, lead)
+        if more <= 0:
+            return kept, lead
+        new_leader = None if lead is not None else leader
+        added = replace(workers, count=more, previous=None)
+        found = self._snapshot.place(added, new_leader, assumed=self._assumed, ignore_usage=self._ignore_usage)
         if isinstance(found, Failure):
-            break
-    return results
+            return found
+        self._assume(new_leader, found[1])
+        self._assume(workers, found[0])
+        return self._snapshot.merge(found[0], previous), found[1] or lead
 
+    def replace_node(self, group: Sequence[PodSetRequest], failed: FailedNode) -> Results:
+        """Find new places for the pods of pod sets on a failed node. A pod set that has no place gets none."""
+        results: Results = {}
+        for request in group:
+            current = failed.placements.get(request.name)
+            if current is not None:
+                is_kept = self._snapshot.gates.keep_single_pods and failed.is_single_pod
+                found = current if is_kept else self._move_pods(request, current, failed.name)
+                results[request.name] = found
+                if isinstance(found, Failure):
+                    break
+        return results
 
-def _place_group(
-    snapshot: TopologySnapshot, group: Sequence[PodSetRequest], assumed: AssumedUsage, *, ignore_usage: bool
-) -> Results:
-    workers, leader = _split_group(group)
-    if snapshot.gates.elastic:
-        resized = place_resized(snapshot, workers, leader, assumed, ignore_usage=ignore_usage)
-        if isinstance(resized, Failure):
-            return {workers.name: resized}
-        if resized is not None:
-            lead: Results = {leader.name: resized.leader} if leader and resized.leader else {}
-            return {workers.name: resized.workers, **lead}
-    found = snapshot.place(workers, leader, assumed=assumed, ignore_usage=ignore_usage)
-    if isinstance(found, Failure):
-        return {request.name: found for request in group}
-    results: Results = {workers.name: found[0]}
-    add_assumed(assumed, found[0], workers.requests)
-    if leader is not None and found[1] is not None:
-        results[leader.name] = found[1]
-        add_assumed(assumed, found[1], leader.requests)
-    return results
+    def _move_pods(self, request: PodSetRequest, current: Placement, host: str) -> Placement | Failure:
+        kept = tuple(part for part in current.domains if part[0][-1:] != (host,))
+        count = next((count for values, count in reversed(current.domains) if values[-1:] == (host,)), 0)
+        left = Placement(current.levels, kept)
+        stale = self._snapshot.is_stale(left)
+        if stale:
+            return Failure(
+                "Cannot replace the node, because the existing topologyAssignment is invalid, "
+                f"as it contains the stale domain {stale}"
+            )
+        lost = replace(request, count=count)
+        topology = request.topology or TopologyRequest()
+        if topology.slices and topology.slices[0][1] <= 0:
+            return Failure("slice topology requested, but slice size not provided")
+        inside = self._find_domain(lost, left)
+        if inside and topology.slices and count % topology.slices[0][1]:
+            # The innermost slices of which the lost pods are a multiple stay whole.
+            whole = [layer for layer in topology.slices if layer[1] > 0 and count % layer[1] == 0]
+            lost = replace(lost, topology=topology._replace(slices=tuple(whole[-1:])))
+        found = self._snapshot.place(lost, assumed=self._assumed, inside=inside)
+        if isinstance(found, Failure):
+            return found
+        if not found[0].domains:
+            return Failure(f"cannot find replacement assignment for unhealthy node: {host}")
+        self._assume(request, found[0])
+        return self._snapshot.merge(found[0], left)
 
+    def _find_domain(self, lost: PodSetRequest, left: Placement) -> str:
+        """Return the path of the domain that new pods must not leave; empty if any will do."""
+        levels = self._snapshot.tree.levels
+        named = find_level(levels, lost)
+        if named is None or named not in levels or not left.domains:
+            return ""
+        topology = lost.topology or TopologyRequest()
+        if topology.slices and lost.count % topology.slices[0][1]:
+            # The lost pods complete the slices of a domain.
+            broken = [layer for layer in topology.slices if layer[1] > 0 and lost.count % layer[1]]
+            level, size = broken[-1]
+            pods: dict[str, int] = {}
+            for values, count in left.domains if level in levels else ():
+                path = self._find_path(values, level)
+                pods[path] = pods.get(path, 0) + count
+            return next((path for path, count in pods.items() if (count + lost.count) % size == 0), "")
+        return self._find_path(left.domains[0][0], named) if topology.required else ""
 
-def _split_group(group: Sequence[PodSetRequest]) -> tuple[PodSetRequest, PodSetRequest | None]:
-    """Return the workers and the leader: the pod set with fewer pods; the second if both have the same number."""
-    if len(group) == 1:
-        return group[0], None
-    first, second = group[:2]
-    return (second, first) if second.count > first.count else (first, second)
+    def _find_path(self, values: Values, level: str) -> str:
+        """Return the path of the domain of a level that has a leaf."""
+        domain, depth = self._snapshot.tree.leaves[values], self._snapshot.tree.levels.index(level)
+        while domain.parent is not None and len(domain.values) > depth + 1:
+            domain = domain.parent
+        return ",".join(domain.key)

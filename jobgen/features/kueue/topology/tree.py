@@ -11,16 +11,10 @@ from jobgen.features.kueue.objects import as_list, as_mapping
 from jobgen.features.kueue.requests import Amounts, charge_pod, read_amounts, sum_pod_requests
 from jobgen.features.kueue.workloads import TopologyRequest
 
-_FINISHED = ("Succeeded", "Failed")
 _PLACED = tuple(
     f"kueue.x-k8s.io/podset-{name}"
-    for name in (
-        "required-topology",
-        "preferred-topology",
-        "unconstrained-topology",
-        "slice-required-topology",
-        "slice-required-topology-constraints",
-    )
+    for name in """required-topology preferred-topology unconstrained-topology slice-required-topology
+    slice-required-topology-constraints""".split()
 )
 
 
@@ -35,19 +29,17 @@ class Node(NamedTuple):
 
 def parse_nodes(objects: Iterable[Mapping[str, Any]]) -> list[Node]:
     """Parse the nodes that are ready and take pods."""
-    return [node for node in map(parse_node, objects) if node is not None]
-
-
-def parse_node(obj: Mapping[str, Any]) -> Node | None:
-    """Parse a node; None if it is not ready or takes no pods."""
-    metadata, spec, status = (as_mapping(obj.get(name)) for name in ("metadata", "spec", "status"))
-    conditions = map(as_mapping, as_list(status.get("conditions")))
-    ready = next((each.get("status") for each in conditions if each.get("type") == "Ready"), None)
-    if spec.get("unschedulable") or ready != "True":
-        return None
-    labels = {str(key): str(value) for key, value in as_mapping(metadata.get("labels")).items()}
-    taints = tuple(map(as_mapping, as_list(spec.get("taints"))))
-    return Node(str(metadata.get("name", "")), labels, taints, read_amounts(as_mapping(status.get("allocatable"))))
+    nodes: list[Node] = []
+    for obj in objects:
+        metadata, spec, status = (as_mapping(obj.get(name)) for name in ("metadata", "spec", "status"))
+        conditions = map(as_mapping, as_list(status.get("conditions")))
+        ready = next((each.get("status") for each in conditions if each.get("type") == "Ready"), None)
+        if not spec.get("unschedulable") and ready == "True":
+            labels = {str(key): str(value) for key, value in as_mapping(metadata.get("labels")).items()}
+            taints = tuple(map(as_mapping, as_list(spec.get("taints"))))
+            amounts = read_amounts(as_mapping(status.get("allocatable")))
+            nodes.append(Node(str(metadata.get("name", "")), labels, taints, amounts))
+    return nodes
 
 
 def select_nodes(nodes: Iterable[Node], labels: Mapping[str, str], levels: Iterable[str]) -> list[Node]:
@@ -64,21 +56,16 @@ def select_nodes(nodes: Iterable[Node], labels: Mapping[str, str], levels: Itera
 def sum_other_pods(pods: Iterable[Mapping[str, Any]]) -> dict[str, Amounts]:
     """Sum by node what running pods use that topology-aware scheduling has not placed."""
     found: dict[str, Amounts] = {}
-    for node, requests in _list_other_pods(pods):
-        used = found.setdefault(node, {})
-        for name, amount in requests.items():
-            used[name] = used.get(name, 0) + amount
-        used["pods"] = used.get("pods", 0) + 1
-    return found
-
-
-def _list_other_pods(pods: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Amounts]]:
     for pod in pods:
         metadata, spec, status = (as_mapping(pod.get(name)) for name in ("metadata", "spec", "status"))
         annotations = as_mapping(metadata.get("annotations"))
         is_placed = any(name in annotations for name in _PLACED)
-        if spec.get("nodeName") and status.get("phase") not in _FINISHED and not is_placed:
-            yield str(spec["nodeName"]), charge_pod(sum_pod_requests(spec))
+        if spec.get("nodeName") and status.get("phase") not in ("Succeeded", "Failed") and not is_placed:
+            used = found.setdefault(str(spec["nodeName"]), {})
+            for name, amount in charge_pod(sum_pod_requests(spec)).items():
+                used[name] = used.get(name, 0) + amount
+            used["pods"] = used.get("pods", 0) + 1
+    return found
 
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -93,21 +80,9 @@ class Domain:
     The search counts first what fits, and replaces these numbers later by what the domain gets.
     """
 
-    __slots__ = (
-        "children",
-        "index",
-        "key",
-        "lacking",
-        "leaders",
-        "parent",
-        "path",
-        "pods",
-        "pods_with_leader",
-        "rank",
-        "score",
-        "slices",
-        "slices_with_leader",
-        "values",
+    __slots__ = tuple(
+        """children index key lacking leaders parent path pods pods_with_leader rank score slices slices_with_leader
+        values""".split()
     )
 
     def __init__(self, values: Values, key: Values, parent: Domain | None) -> None:
@@ -120,14 +95,13 @@ class Domain:
         """The position among the leaves."""
         self.rank = 0
         """The position in the order of values, among the domains of its level."""
-        self.lacking = ""
-        """The resource of which a leaf has not enough for one pod."""
         self.reset()
 
     def reset(self) -> None:
         """Forget the numbers of a search."""
         self.pods = self.pods_with_leader = self.slices = self.slices_with_leader = self.leaders = self.score = 0
         self.lacking = ""
+        """The resource of which a leaf has not enough for one pod."""
 
     def copy(self, parent: Domain | None = None) -> Domain:
         """Copy the domain and all below it, with their numbers."""
@@ -169,7 +143,18 @@ class TopologyTree:
         self.touched: list[int] = []
         """The leaves below domains whose numbers a search has replaced since."""
         for node in nodes:
-            self._add_node(node)
+            values = tuple(node.labels[level] for level in self.levels)
+            key = values[-1:] if self.has_hostnames else values
+            leaf = self.leaves.get(key)
+            if leaf is None:
+                leaf = self._add_domain(values, key)
+                leaf.index = len(self.nodes)
+                self.nodes.append(node)
+                self.capacity.append({})
+            self.leaf_of_node[node.name] = leaf
+            capacity = self.capacity[leaf.index]
+            for name, amount in node.allocatable.items():
+                capacity[name] = capacity.get(name, 0) + amount
         for domains in self.by_level:
             for rank, domain in enumerate(sorted(domains.values(), key=lambda each: each.values)):
                 domain.rank = rank
@@ -178,20 +163,6 @@ class TopologyTree:
     def leaves(self) -> dict[Values, Domain]:
         """The domains of the lowest level."""
         return self.by_level[-1]
-
-    def _add_node(self, node: Node) -> None:
-        values = tuple(node.labels[level] for level in self.levels)
-        key = values[-1:] if self.has_hostnames else values
-        leaf = self.leaves.get(key)
-        if leaf is None:
-            leaf = self._add_domain(values, key)
-            leaf.index = len(self.nodes)
-            self.nodes.append(node)
-            self.capacity.append({})
-        self.leaf_of_node[node.name] = leaf
-        capacity = self.capacity[leaf.index]
-        for name, amount in node.allocatable.items():
-            capacity[name] = capacity.get(name, 0) + amount
 
     def _add_domain(self, values: Values, key: Values) -> Domain:
         above = values[:-1]

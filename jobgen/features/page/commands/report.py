@@ -15,8 +15,8 @@ from jobgen.cli.options import env_option, no_cache_option, today_option
 from jobgen.cli.result import ExitCode, Result, write_files
 from jobgen.features.page.report import ReportResult, report
 from jobgen.repo.atomic import links_outside
+from jobgen.reports.entries import format_findings, pluralize
 from jobgen.reports.escape import visible
-from jobgen.reports.summary import format_findings, pluralize
 
 PAGE = "index.html"
 STDOUT = "-"
@@ -65,7 +65,9 @@ def command(directory: Path, /, output: str, envs: tuple[str, ...], today: str, 
     failed = None if output == STDOUT else write_files({folder / PAGE: found.page}, project.root)
     if failed:
         return failed
-    return Result(_choose_code(found), found.page if output == STDOUT else "", _summarize(found, folder / PAGE, output))
+    code = ExitCode.ERRORS if found.failed else ExitCode.OK
+    code = ExitCode.INTERNAL_ERROR if found.incomplete else code
+    return Result(code, found.page if output == STDOUT else "", _summarize(found, folder / PAGE, output))
 
 
 def check_folder(root: Path, folder: Path, output: str) -> None:
@@ -84,12 +86,6 @@ def check_folder(root: Path, folder: Path, output: str) -> None:
     if os.path.lexists(folder / PAGE) and (os.path.islink(folder / PAGE) or not os.path.isfile(folder / PAGE)):
         # The file of a link, such as a job, would be replaced by the page.
         raise UsageError(f"`{folder / PAGE}` is not a regular file; remove it, or choose another folder")
-
-
-def _choose_code(found: ReportResult) -> int:
-    if found.incomplete:
-        return ExitCode.INTERNAL_ERROR
-    return ExitCode.ERRORS if found.failed else ExitCode.OK
 
 
 def _summarize(found: ReportResult, path: Path, output: str) -> str:

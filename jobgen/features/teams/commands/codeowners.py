@@ -8,12 +8,12 @@ import click
 
 from jobgen.api.project import load
 from jobgen.cli.result import ExitCode, Result, error_result, write_files
-from jobgen.features.teams.overview import write_owners
+from jobgen.features.teams.teams import write_owners
 from jobgen.model.finding import Severity
 from jobgen.repo import git
 from jobgen.repo.code_owners import CODE_OWNERS_FILES
 from jobgen.repo.files import read_path
-from jobgen.reports.summary import format_findings
+from jobgen.reports.entries import format_findings
 
 
 @click.command("codeowners")

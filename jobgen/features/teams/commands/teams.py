@@ -12,7 +12,7 @@ from jobgen.cli.options import env_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.features.teams.formats import FORMATS
 from jobgen.features.teams.teams import teams
-from jobgen.reports.summary import count_severities, format_findings
+from jobgen.reports.entries import count_severities, format_findings
 
 
 @click.command("teams")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jobgen.features.teams.overview import TeamEnvironment, TeamOverview
+from jobgen.features.teams.teams import TeamOverview
 from jobgen.model.data import Plain
 from jobgen.reports.escape import dump_json
 
@@ -22,13 +22,12 @@ def _describe(team: TeamOverview) -> dict[str, Plain]:
         "folders": list(team.folders),
         "owners": list(team.owners),
         "contacts": dict(team.contacts),
-        "environments": [_describe_environment(each) for each in team.environments],
-    }
-
-
-def _describe_environment(each: TeamEnvironment) -> dict[str, Plain]:
-    return {
-        "environment": each.environment,
-        "allowed": {name: list(patterns) for name, patterns in each.allowed.items()},
-        "budget": [{"name": line.name, "used": line.used, "limit": line.limit} for line in each.budget],
+        "environments": [
+            {
+                "environment": each.environment,
+                "allowed": {name: list(patterns) for name, patterns in each.allowed.items()},
+                "budget": [{"name": line.name, "used": line.used, "limit": line.limit} for line in each.budget],
+            }
+            for each in team.environments
+        ],
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jobgen.features.teams.formats.text import describe_line
-from jobgen.features.teams.overview import TeamOverview
+from jobgen.features.teams.teams import TeamOverview
 from jobgen.reports.escape import markdown_text
 
 _HEAD = "| team | folders | owners | environment | used | namespaces | queues |\n|---|---|---|---|---|---|---|\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jobgen.features.teams.overview import BudgetLine, TeamEnvironment, TeamOverview
+from jobgen.features.teams.teams import BudgetLine, TeamOverview
 from jobgen.reports.escape import visible
 from jobgen.spec.teams import count_units
 
@@ -21,12 +21,9 @@ def _list_lines(team: TeamOverview) -> Iterator[str]:
         contacts = (f"{name} {text}" for name, text in team.contacts.items())
         yield visible("  ".join((team.name, ", ".join(team.folders), " ".join(team.owners), *contacts)).rstrip())
     for each in team.environments:
-        yield "  " + visible(f"{each.environment or 'all'}: {'; '.join(_describe(each))}")
-
-
-def _describe(each: TeamEnvironment) -> Iterator[str]:
-    yield ", ".join(map(describe_line, each.budget))
-    yield from (f"{name} {' '.join(patterns) or 'none'}" for name, patterns in each.allowed.items())
+        allowed = (f"{name} {' '.join(patterns) or 'none'}" for name, patterns in each.allowed.items())
+        parts = "; ".join((", ".join(map(describe_line, each.budget)), *allowed))
+        yield "  " + visible(f"{each.environment or 'all'}: {parts}")
 
 
 def describe_line(line: BudgetLine) -> str:

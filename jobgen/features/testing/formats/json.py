@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jobgen.features.testing.evaluate import Outcome
-from jobgen.model.data import Plain
 from jobgen.model.finding import Finding
 from jobgen.reports.escape import dump_json
 from jobgen.reports.shard_part import ShardPart
@@ -17,24 +16,23 @@ def render(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardP
         "version": 1,
         **({"shard": shard.to_plain()} if shard else {}),
         "failed": sum(bool(each.message) for each in outcomes),
-        "outcomes": [_describe(each) for each in outcomes],
+        "outcomes": [
+            {
+                "test": each.test.name,
+                "file": each.location.file,
+                "line": each.location.line,
+                "environment": each.environment,
+                "job": each.job,
+                "expectation": each.expectation,
+                "passed": not each.message,
+                "message": each.message,
+                "sources": list(each.sources),
+            }
+            for each in outcomes
+        ],
         "errors": [
             {"rule": each.rule, "file": each.location.file, "line": each.location.line, "message": each.message}
             for each in errors
         ],
     }
     return dump_json(document) + "\n"
-
-
-def _describe(each: Outcome) -> dict[str, Plain]:
-    return {
-        "test": each.test.name,
-        "file": each.location.file,
-        "line": each.location.line,
-        "environment": each.environment,
-        "job": each.job,
-        "expectation": each.expectation,
-        "passed": not each.message,
-        "message": each.message,
-        "sources": list(each.sources),
-    }

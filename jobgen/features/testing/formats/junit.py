@@ -16,24 +16,22 @@ _TABLE = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "
 
 def render(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:
     """Return XML with a failure for each expectation that is not met, and what kept tests from running as errors."""
-    suites = [(file, _group_cases(list(group))) for file, group in groupby(outcomes, key=lambda each: each.test.file)]
-    count = sum(len(cases) for _, cases in suites)
-    failed = sum(_has_failed(case) for _, cases in suites for case in cases)
+    suites: list[tuple[str, list[list[Outcome]]]] = []
+    for file, group in groupby(outcomes, key=lambda each: each.test.file):
+        cases: dict[tuple[str, str, str], list[Outcome]] = {}
+        for each in group:
+            cases.setdefault((each.test.name, each.environment, each.job), []).append(each)
+        suites.append((file, list(cases.values())))
+    count = sum(len(several) for _, several in suites)
+    failed = sum(_has_failed(case) for _, several in suites for case in several)
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
     broken = f' errors="{len(errors)}"' if errors else ""
     lines.append(f'<testsuites name="jobgen test" tests="{count + len(errors)}" failures="{failed}"{broken}>')
     if shard:
         lines += ('  <testsuite name="jobgen test" tests="0" failures="0">', *write_shard(shard), "  </testsuite>")
-    lines += (line for file, cases in suites for line in _list_suite(file, cases))
+    lines += (line for file, several in suites for line in _list_suite(file, several))
     lines += (line for error in errors for line in _list_error(error))
     return "\n".join([*lines, "</testsuites>"]) + "\n"
-
-
-def _group_cases(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
-    grouped: dict[tuple[str, str, str], list[Outcome]] = {}
-    for each in outcomes:
-        grouped.setdefault((each.test.name, each.environment, each.job), []).append(each)
-    return list(grouped.values())
 
 
 def _has_failed(case: Sequence[Outcome]) -> bool:

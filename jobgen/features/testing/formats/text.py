@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from jobgen.features.testing.evaluate import Outcome, summarize
 from jobgen.model.finding import Finding
@@ -16,14 +16,12 @@ def render(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardP
     groups: dict[tuple[object, ...], list[Outcome]] = {}
     for each in (each for each in outcomes if each.message):
         groups.setdefault((each.location, each.job, each.message, each.sources), []).append(each)
-    return "".join(line for group in groups.values() for line in _list_lines(group)) + summary
-
-
-def _list_lines(group: Sequence[Outcome]) -> Iterator[str]:
-    """Yield the lines of a failure that is equal in several environments."""
-    outcome = group[0]
-    environments = ", ".join(filter(None, (each.environment for each in group)))
-    where = f" (in {environments})" if environments else ""
-    job = f"{outcome.job}: " if outcome.job else ""
-    yield visible(f"{outcome.location}: failed: {outcome.test.name}: {job}{outcome.message}{where}") + "\n"
-    yield from (f"    {visible(source)}\n" for source in outcome.sources)
+    lines: list[str] = []
+    for outcome, *others in groups.values():
+        # A failure may be equal in several environments.
+        environments = ", ".join(filter(None, (each.environment for each in (outcome, *others))))
+        where = f" (in {environments})" if environments else ""
+        job = f"{outcome.job}: " if outcome.job else ""
+        lines.append(f"{outcome.location}: failed: {outcome.test.name}: {job}{outcome.message}{where}")
+        lines += (f"    {source}" for source in outcome.sources)
+    return "".join(f"{visible(line)}\n" for line in lines) + summary

@@ -93,17 +93,11 @@ def _show_amounts(amounts: Mapping[str, int]) -> dict[str, Plain]:
 
 
 def _describe_total(total: Total) -> dict[str, Plain]:
-    names: dict[str, Plain] = {
+    amounts = ("nominal", "used", "borrowed", "lent", "waiting")
+    return {
         "kind": total.kind,
         "name": total.name,
         "flavor": total.flavor,
         "resource": total.resource,
+        **{name: show_amount(total.resource, getattr(total, name)) for name in amounts},
     }
-    amounts = {
-        "nominal": total.nominal,
-        "used": total.used,
-        "borrowed": total.borrowed,
-        "lent": total.lent,
-        "waiting": total.waiting,
-    }
-    return {**names, **{name: show_amount(total.resource, amount) for name, amount in amounts.items()}}

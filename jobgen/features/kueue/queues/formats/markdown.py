@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
-from jobgen.features.kueue.answers import Answer, Total
-from jobgen.features.kueue.queues.change_sections import merge_equal
-from jobgen.features.kueue.queues.report import EnvironmentReport, explain, list_pod_sets
-from jobgen.features.kueue.quota import show_amount
+from jobgen.features.kueue.answers import Answer
+from jobgen.features.kueue.queues.change_sections import fill_table, merge_equal, show_names
+from jobgen.features.kueue.queues.report import EnvironmentReport, explain, list_pod_sets, list_total_cells
 from jobgen.reports.escape import markdown_text
 
 MAX_LENGTH = 65_000
@@ -28,38 +27,19 @@ def _render_report(report: EnvironmentReport, space: int) -> str:
     notes = "".join(f"- {markdown_text(note)}\n" for note in report.list_notes())
     space -= len(top) + len(notes) + 2 * _RESERVED
     header = "| | job | queue | pods | |\n|---|---|---|---|---|\n"
-    jobs = _fill(header, _render_answers(report.decision.answers), space * 2 // 3, 5)
+    # Workloads that differ only in the name are one row.
+    merged = merge_equal((answer.key, _list_cells(answer)) for answer in report.decision.answers)
+    rows = [
+        (f"**{decision}**", *map(markdown_text, (f"{kind} {show_names(names)}", *cells)))
+        for names, (decision, kind, *cells) in merged
+    ]
+    jobs = "".join(fill_table(header, rows, space * 2 // 3 - len(header)))
     header = (
         "| | flavor | resource | nominal | used | borrowed | lent | waiting |\n|---|---|---|---:|---:|---:|---:|---:|\n"
     )
-    totals = _fill(header, map(_render_total, report.decision.totals), space // 3, 8)
+    cells = [tuple(map(markdown_text, list_total_cells(each))) for each in report.decision.totals]
+    totals = "".join(fill_table(header, cells, space // 3 - len(header)))
     return f"{top}{jobs}{totals}{notes}\n"
-
-
-def _fill(header: str, rows: Iterable[str], space: int, columns: int) -> str:
-    """Return a table with the rows that fit."""
-    lines = list(rows)
-    if not lines:
-        return ""
-    shown = list(_take(lines, space - len(header)))
-    if len(shown) < len(lines):
-        shown.append(f"| … | {len(lines) - len(shown)} more |{' |' * (columns - 2)}\n")
-    return f"{header}{''.join(shown)}\n"
-
-
-def _take(lines: Sequence[str], space: int) -> Iterator[str]:
-    for line in lines:
-        space -= len(line)
-        if space < 0:
-            return
-        yield line
-
-
-def _render_answers(answers: Iterable[Answer]) -> Iterator[str]:
-    """Yield the rows of workloads. Those that differ only in the name are one row."""
-    for merged in merge_equal((answer.key, _list_cells(answer)) for answer in answers):
-        decision, kind, *cells = merged.row
-        yield f"| **{decision}** | {' | '.join(map(markdown_text, (f'{kind} {merged.names}', *cells)))} |\n"
 
 
 def _list_cells(answer: Answer) -> tuple[str, ...]:
@@ -68,9 +48,3 @@ def _list_cells(answer: Answer) -> tuple[str, ...]:
         for row in list_pod_sets(answer)
     )
     return answer.decision, answer.job.kind, answer.cluster_queue or answer.job.queue, pods, explain(answer)
-
-
-def _render_total(total: Total) -> str:
-    amounts = (total.nominal, total.used, total.borrowed, total.lent, total.waiting)
-    names = (f"{total.kind} {total.name}", total.flavor, total.resource)
-    return f"| {' | '.join(map(markdown_text, (*names, *(show_amount(total.resource, each) for each in amounts))))} |\n"

@@ -36,9 +36,9 @@ def inadmissible_job(manifest: Manifest, queues: QueueState) -> Iterator[Violati
     from jobgen.features.kueue.queue_state import find_cause, find_obstacle_node
 
     transformations = queues.known.configuration.resources.transformations
-    found = find_obstacle_node(manifest.object, plain, obstacle, transformations)
+    node, others = find_obstacle_node(manifest.object, plain, obstacle, transformations)
     what = "Kueue does not manage the job" if obstacle.code == "unmanaged" else "the job is never admitted"
     message = f"{what}: {obstacle.message}"
-    related = (*found.related, *find_cause(obstacle, queues.find_cluster_queue(plain), queues))
+    related = (*others, *find_cause(obstacle, queues.find_cluster_queue(plain), queues))
     severity = WARNING if obstacle.code == "unmanaged" else None
-    yield Violation(found.node, f"{message}; {obstacle.change}" if obstacle.change else message, related, severity)
+    yield Violation(node, f"{message}; {obstacle.change}" if obstacle.change else message, related, severity)

@@ -25,5 +25,5 @@ def unreachable_quota(manifest: Manifest, queues: QueueState) -> Iterator[Violat
     """
     from jobgen.features.kueue.queue_state import find_unreachable
 
-    for found in find_unreachable(manifest.object, queues):
-        yield Violation(found.node, found.message)
+    for node, message in find_unreachable(manifest.object, queues):
+        yield Violation(node, message)
