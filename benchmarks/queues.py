@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from jobgen.features.kueue.answers import Decision, decide
-from jobgen.features.kueue.queue_jobs import collect_jobs
+from jobgen.features.kueue.job_workloads import collect_jobs
 from jobgen.spec.overlay import Cluster
 
 API, GPU = "kueue.x-k8s.io/v1beta2", "nvidia.com/gpu"

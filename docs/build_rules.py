@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jobgen.check.rule_docs import RuleDoc, all_docs, policy_example, rule_example
-from jobgen.model.rule_names import former_rule_names
+from jobgen.model.builtin_rules import former_rule_names
 
 PAGE = Path(__file__).parent / "rules.md"
 CATEGORIES = {

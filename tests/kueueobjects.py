@@ -9,7 +9,7 @@ def run_until_stable(scheduler, most=1_000_000):
     for number in range(most):
         heads = (pending.peek() for queue, pending in scheduler.pending.items() if queue not in scheduler.inactive)
         state = tuple((head.key, tuple(scheduler.progress.get(head.key, {}).values())) for head in heads if head)
-        state += tuple((key, ()) for key in scheduler.second_pass.ready)
+        state += tuple((key, ()) for key in scheduler.second_pass)
         if not state or state in seen:
             return number
         seen.add(state)

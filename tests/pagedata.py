@@ -25,6 +25,17 @@ def find_data(page):
     return re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1]
 
 
+def apply_changes(changes, base=()):
+    """Apply changes to the lines of the base."""
+    lines = []
+    at = 0
+    for skipped, copied, added in changes:
+        at += skipped
+        lines += (*base[at : at + copied], *added)
+        at += copied
+    return lines
+
+
 class PageData:
     def __init__(self, text):
         document = json.loads(text)

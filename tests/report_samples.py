@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 from itertools import count
 
-from jobgen.features.page.encode import Line, LineSource, Table, encode, find_changes
-from jobgen.features.page.page import assemble_page, parse_repo_url
+from jobgen.features.page.page import Line, LineSource, Table, assemble_page, encode, find_changes, parse_repo_url
 
 TEAMS = ("vision", "language", "speech", "ranking", "robotics", "safety", "")
 OWNERS = ("ada", "grace", "linus", "edsger", "barbara", "")

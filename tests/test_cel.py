@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobgen.check.cel import CompileError, Expression, Failed, available, bind, compile_cel, mentions
+from jobgen.check.cel import Bound, CompileError, Expression, Failed, available, compile_cel, mentions
 from jobgen.check.cel.cost import converts_in_loops
 from jobgen.model.quantity import canonicalize_quantity
 
@@ -89,7 +89,7 @@ def test_an_expression_is_compiled_once():
 
 
 def test_variables_are_bound_once_for_many_expressions():
-    bound = bind(BOUND)
+    bound = Bound(BOUND)
     texts = ("object.spec.replicas == 3", "object.spec.port == 81")
 
     assert [compile_cel(text, NAMES)(bound) for text in texts] == [True, False]

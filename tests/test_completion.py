@@ -10,7 +10,7 @@ from jobgen.check.rule_docs import all_docs
 from jobgen.features.editor.completion.complete import complete
 from jobgen.features.editor.completion.items import MAX_ITEMS, Rank
 from jobgen.features.editor.completion.names import KnownCache
-from jobgen.features.editor.field_docs import list_deprecated
+from jobgen.features.editor.hover import list_deprecated
 from jobgen.features.editor.lint_workspace import WorkspaceLinter
 from jobgen.features.editor.server import diagnostics
 from jobgen.features.editor.workspace import Workspace
@@ -324,12 +324,12 @@ def test_settings_with_errors_keep_what_was_known_before(tmp_path):
     assert "datasets" in ask(after, HEAD + "  volumes: {a: {pvc: █}}").labels
     workspace.close(tmp_path / "jobgen.yaml")
     workspace.open(tmp_path / PROD, OVERLAY + "  namespace: ml-new\n")
-    assert "ml-new" in cache.find(workspace).names.find("Namespace")
+    assert "ml-new" in cache.find(workspace).find_names("Namespace")
 
 
 def test_many_names_are_filtered_by_what_is_typed(known):
     names = tuple(f"name-{number:05}" for number in range(3 * MAX_ITEMS))
-    many = known._replace(names=known.names._replace(by_kind={"LocalQueue": names}))
+    many = known._replace(names={"LocalQueue": names})
 
     asked = ask(many, HEAD + "  queue: name-01█")
 

@@ -26,7 +26,7 @@ from jobgenprocess import Outcome, run_commands
 from sharedfiles import shared_folder
 from transcripts import find_transcripts, read_transcript
 
-from jobgen.model.rule_names import original_rule_name
+from jobgen.model.builtin_rules import original_rule_name
 
 ROOT = Path(__file__).parent.parent
 CONTRACTS = Path(__file__).parent / "contracts"

@@ -8,7 +8,7 @@ import pytest
 import jobgen
 from jobgen import cache
 from jobgen.check.checker import Checker
-from jobgen.k8s.device_claims import build_catalog
+from jobgen.k8s.devices import build_catalog
 from jobgen.rendering import config
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read

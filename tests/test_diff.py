@@ -29,7 +29,7 @@ from jobgen.compare.formats import markdown
 from jobgen.compare.operator_behavior import Effect
 from jobgen.model.builtin_rules import CHANGE_RULES
 from jobgen.repo import git
-from jobgen.reports.summary import format_findings
+from jobgen.reports.entries import format_findings
 
 ROOT = Path(__file__).parent.parent
 TRANSCRIPTS = {path.stem: read_transcript(path) for path in find_transcripts("diff")}

@@ -11,7 +11,7 @@ from sampling import sample
 
 from jobgen.api.diff import diff
 from jobgen.features.kueue.answers import decide
-from jobgen.features.kueue.queue_jobs import collect_jobs
+from jobgen.features.kueue.job_workloads import collect_jobs
 from jobgen.features.kueue.queues.compare import select_affected
 from jobgen.spec.overlay import Cluster
 

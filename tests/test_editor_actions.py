@@ -17,9 +17,10 @@ from jobgen.api.lint_files import LintRequest
 from jobgen.features.editor.actions.extract import list_extractions
 from jobgen.features.editor.actions.list_offers import list_fix_all, list_fixes, list_offers, list_suppressions
 from jobgen.features.editor.actions.migrate import list_migrations
-from jobgen.features.editor.actions.offers import ActionRequest, Change, LineMap, list_replacements
+from jobgen.features.editor.actions.offers import ActionRequest, Change, list_replacements
 from jobgen.features.editor.actions.verify import MORE_ERRORS, is_new
 from jobgen.features.editor.lint_workspace import WorkspaceLinter
+from jobgen.features.editor.server.positions import LineMap, Units
 from jobgen.features.editor.workspace import Workspace
 from jobgen.model.data import Location
 from jobgen.model.finding import Severity
@@ -64,7 +65,7 @@ def use(workspace, change):
 
 def apply_as_client(text, replacements, encoding):
     """The text after replacements, each at positions that count units of an encoding."""
-    lines, units = LineMap(text, encoding), {"utf-8": 1, "utf-16": 2, "utf-32": 4}[encoding]
+    lines, units = LineMap(text, Units(encoding)), {"utf-8": 1, "utf-16": 2, "utf-32": 4}[encoding]
     name = encoding if encoding == "utf-8" else f"{encoding}-le"
     rows = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z|\Z", text)
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from growth import grows_with_the_square
 
-from jobgen.features.editor.cursor import Part, find_cursor
-from jobgen.features.editor.half_typed import read_half_typed
+from jobgen.features.editor.cursor import Part, find_cursor, read_half_typed
 from jobgen.model.data import untraced
 from jobgen.yamlio.read import read
 

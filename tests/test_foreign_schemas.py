@@ -14,9 +14,8 @@ from jobgen.check.cel.text_format import fault
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.check.schema.shipped import find_shipped_schema, select_any, select_possible_releases, unite
 from jobgen.cli.run_lint import lint_paths
-from jobgen.schema.history import merge_history
 from jobgen.schema.shipped_kinds import list_foreign_kinds
-from jobgen.schema.types_of_release import as_crd
+from jobgen.schema.types_of_release import as_crd, merge_history
 from jobgen.spec.overlay import Cluster
 
 ROOT = Path(__file__).parent.parent

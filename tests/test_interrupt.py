@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from jobgen.cli.terminal import ProgressLine, can_show
+from jobgen.cli.result import ProgressLine, can_show
 
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -27,7 +27,7 @@ spec: {{framework: pytorch, image: "registry.example.com/bert:{number}", roles: 
 """
 OVERLAY = "apiVersion: jobgen.dev/v1\nkind: Overlay\nmetadata: {{name: {name}}}\nspec: {{}}\n"
 # Progress is shown after two seconds, in which two cores lint thousands of files; here it is shown earlier.
-RUN = "from jobgen.cli import main, terminal; terminal._DELAY = 0.2; main.main()"
+RUN = "from jobgen.cli import main, result; result._DELAY = 0.2; main.main()"
 LINE = re.compile(rb"[\d,]+ of [\d,]+ files(?:, about \d+ (?:s|min) left|, finishing)?")
 
 

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kueue_tables import answer
+from kueue_tables.given import read_snapshot
 from kueue_tables.local_queue_usage import LocalQueueUsage, SharingConfig, parse_sharing_config
 from kueueobjects import (
     FLAVOR,
@@ -18,7 +19,7 @@ from kueueobjects import (
 )
 from sampling import laws
 
-from jobgen.features.kueue.configuration import DEFAULT_GATES, parse_gates
+from jobgen.features.kueue.cluster_objects import DEFAULT_GATES, parse_gates
 from jobgen.features.kueue.cycle import Scheduler
 from jobgen.features.kueue.nominate import (
     ADMITTED,
@@ -34,7 +35,6 @@ from jobgen.features.kueue.nominate import (
 from jobgen.features.kueue.preemption import Rules
 from jobgen.features.kueue.queue_order import PendingQueue, find_shape, order_entry
 from jobgen.features.kueue.quota import FlavorResource
-from jobgen.features.kueue.snapshot import read_snapshot
 from jobgen.features.kueue.workloads import parse_workload
 
 PAIR = FlavorResource(FLAVOR, "cpu")

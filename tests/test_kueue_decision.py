@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 from queues import measure
 
 from jobgen.features.kueue.answers import NEVER, WAITS, decide
-from jobgen.features.kueue.queue_jobs import collect_jobs
+from jobgen.features.kueue.job_workloads import collect_jobs
 from jobgen.spec.overlay import Cluster
 
 API = "kueue.x-k8s.io/v1beta2"

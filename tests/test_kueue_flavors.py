@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kueue_tables import answer
+from kueue_tables.given import read_snapshot
 from kueueobjects import FLAVOR, cluster_queue, flavor, flavored_queue, pod_set, workload
 from sampling import laws
 
 from jobgen.features.kueue.assign_flavors import QueueFacts, assign_flavors, search_counts
 from jobgen.features.kueue.assignment import Mode
 from jobgen.features.kueue.quota import FlavorResource, find_borrowing_level
-from jobgen.features.kueue.snapshot import read_snapshot
 from jobgen.features.kueue.workloads import parse_workload
 
 SPOT = [flavor("spot", nodeLabels={"kind": "spot"}), flavor("fixed", nodeLabels={"kind": "fixed"})]

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kueue_tables import answer
+from kueue_tables.given import read_snapshot
 from kueueobjects import FLAVOR, admitted, cluster_queue, cohort, flavor, workload
 from sampling import laws
 
 from jobgen.features.kueue.preemption import Preemptor, Rules, find_targets
 from jobgen.features.kueue.quota import FlavorResource
-from jobgen.features.kueue.snapshot import read_snapshot
 from jobgen.features.kueue.workloads import parse_workload
 
 PAIR = FlavorResource(FLAVOR, "cpu")

@@ -5,17 +5,16 @@ from collections import Counter
 
 import pytest
 from kueue_tables import answer
+from kueue_tables.given import read_snapshot
 from kueueobjects import run_until_stable
 from sampling import sample
 
-from jobgen.features.kueue.assignment import Topologies, find_placed_usage
-from jobgen.features.kueue.configuration import Gates
+from jobgen.features.kueue.assignment import NO_FLAVOR, NO_TOPOLOGY, Placements, Topologies, find_placed_usage
+from jobgen.features.kueue.cluster_objects import Gates
 from jobgen.features.kueue.cycle import Scheduler
 from jobgen.features.kueue.nominate import ADMITTED, EVICTED, NO_LONGER_FITS, PREEMPTING, WAITS
-from jobgen.features.kueue.placement import NO_FLAVOR, NO_TOPOLOGY, Placements
 from jobgen.features.kueue.preemption import Rules
 from jobgen.features.kueue.requests import NO_SETTINGS, parse_settings
-from jobgen.features.kueue.snapshot import read_snapshot
 from jobgen.features.kueue.topology.snapshot import build_snapshots
 from jobgen.features.kueue.topology.tree import TopologyGates, parse_nodes, sum_other_pods
 from jobgen.features.kueue.workloads import parse_workload
@@ -389,7 +388,7 @@ def test_a_workload_without_a_replacement_is_evicted_or_tried_again():
     assert list_places(evicted) == {"a": [("n4", 4)]}
     assert decide(kept)["a"][0] == WAITS
     assert list_places(kept) == {"a": [("n1", 2), ("n2", 2)]}
-    assert list(kept.second_pass.failed) == ["ml/a"]
+    assert list(kept.unplaced) == ["ml/a"]
 
 
 def test_a_workload_that_is_preempted_is_not_placed_again():
@@ -401,7 +400,7 @@ def test_a_workload_that_is_preempted_is_not_placed_again():
 
     assert decide(scheduler)["new"][0] == PREEMPTING
     assert list(scheduler.evicted) == ["ml/waiting"]
-    assert (scheduler.second_pass.ready, scheduler.second_pass.failed) == ({}, {})
+    assert (scheduler.second_pass, scheduler.unplaced) == ({}, {})
 
 
 def test_workloads_are_placed_again_until_nothing_changes():

@@ -275,7 +275,7 @@ def test_usage_and_other_pods_take_room():
     assert place(snapshot, request)["main"].startswith('topology "lab" allows to fit only 3 out of 4')
     assert place(snapshot, request, ignore_usage=True) == {"main": {"a1x": 4}}
     assert not snapshot.fits(on_hosts(a1x=4), {"gpu": 1})
-    snapshot.remove_usage(("a1x",), {"gpu": 1}, 1)
+    snapshot.add_usage(("a1x",), {"gpu": 1}, -1)
     assert place(snapshot, request) == {"main": {"a1x": 4}}
     assert snapshot.fits(on_hosts(a1x=4), {"gpu": 1})
     snapshot.add_usage(("gone",), {"gpu": 1}, 1)
@@ -503,7 +503,7 @@ def test_the_same_request_after_each_change_of_usage(gpus, requests, hosts, opti
         kept.add_usage((name,), {"gpu": 1}, number)
     for host in hosts:
         number = usage.pop(host, 0)
-        kept.remove_usage((host,), {"gpu": 1}, number)
+        kept.add_usage((host,), {"gpu": 1}, -number)
         new = make_snapshot(gpus, gates=options)
         for name, left in usage.items():
             new.add_usage((name,), {"gpu": 1}, left)

@@ -6,7 +6,7 @@ import pytest
 
 from jobgen.features.kueue.admission_context import DIFFERENCES, show_version
 from jobgen.features.kueue.answers import decide
-from jobgen.features.kueue.configuration import (
+from jobgen.features.kueue.cluster_objects import (
     DEFAULT_GATES,
     GATES,
     NEWEST,
@@ -16,11 +16,11 @@ from jobgen.features.kueue.configuration import (
     parse_gates,
     parse_version,
 )
+from jobgen.features.kueue.job_workloads import collect_jobs
 from jobgen.features.kueue.pod_sets import ALL_GATES
+from jobgen.features.kueue.pod_sets import parse_gates as parse_pod_set_gates
 from jobgen.features.kueue.preemption import Rules
-from jobgen.features.kueue.queue_jobs import collect_jobs
 from jobgen.features.kueue.queue_state import QueueState
-from jobgen.features.kueue.raw_pod_set import parse_gates as parse_pod_set_gates
 from jobgen.features.kueue.topology.tree import TopologyGates, read_gates
 from jobgen.spec.overlay import parse_cluster
 

@@ -2,18 +2,16 @@
 
 import pytest
 
-from jobgen.features.kueue.cluster_objects import group_objects
-from jobgen.features.kueue.configuration import parse_configuration
+from jobgen.features.kueue.cluster_objects import group_objects, parse_configuration
 from jobgen.features.kueue.job_workloads import (
     INTEGRATIONS,
     build_workload,
     build_workloads,
+    collect_jobs,
     explain_unmanaged,
     read_context,
 )
-from jobgen.features.kueue.pod_sets import list_pod_sets
-from jobgen.features.kueue.queue_jobs import collect_jobs
-from jobgen.features.kueue.raw_pod_set import Gates
+from jobgen.features.kueue.pod_sets import Gates, list_pod_sets
 from jobgen.features.kueue.requests import (
     charge_pod,
     find_invalid_requests,
@@ -532,7 +530,7 @@ def test_managed_kinds(kind, version, config, reason):
 
     found = explain_unmanaged(obj, "queue", parse_configuration(config, version), {})
 
-    assert reason in found.reason if reason else found is None
+    assert reason in found.message if reason else found is None
 
 
 @pytest.mark.parametrize(
@@ -561,7 +559,7 @@ def test_jobs_without_queue(config, namespace, is_managed):
 def test_a_job_that_is_not_managed_says_what_would_change_that(obj, reason, change):
     found = explain_unmanaged(obj, "", parse_configuration({}, "0.19"))
 
-    assert found.reason.endswith(reason)
+    assert found.message.endswith(reason)
     assert found.change.startswith(change)
     assert bool(found.change) is bool(change)
 

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from kustomize_samples import KUBECTL, run_kubectl, write_files
 from sampling import examples, sample
 
-from jobgen.kustomize import FolderTree, Tool, build
+from jobgen.kustomize import build
+from jobgen.kustomize.select import matches_labels
+from jobgen.kustomize.tree import FolderTree, Tool
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 
@@ -566,3 +568,9 @@ def test_made_up_kustomizations_build_what_kubectl_builds(objects, base, top, pa
     assert bool(errors) == (expected is None), errors
     if expected is not None:
         assert [each.data for each in found.objects] == expected
+
+
+@pytest.mark.parametrize("value", ["--5", "-", "five", "٥", ""])
+def test_labels_that_are_no_numbers_are_neither_greater_nor_less(value):
+    assert not matches_labels({"rank": value}, "rank>3")
+    assert not matches_labels({"rank": value}, "rank<3")

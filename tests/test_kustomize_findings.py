@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from kustomize_samples import KUBECTL, write_files
 
-from jobgen.kustomize import FolderTree, Tool, build
+from jobgen.kustomize import build
+from jobgen.kustomize.tree import FolderTree, Tool
 
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n"
 PATCH = "apiVersion: v1\nkind: Service\nmetadata: {name: webb}\nspec: {type: LoadBalancer}\n"

@@ -5,8 +5,9 @@ import json
 import pytest
 from kustomize_samples import write_files
 
-from jobgen.kustomize import FolderTree, Use, build, plan
+from jobgen.kustomize import build, plan
 from jobgen.kustomize.select import PatternError, matches
+from jobgen.kustomize.tree import FolderTree, Use
 from jobgen.model.data import Location
 
 FILES = {
@@ -176,7 +177,6 @@ def test_a_plan_names_roots_uses_and_members(tmp_path):
     found = plan(FolderTree(tmp_path), [path for path in PLANNED if "kustomization" in path])
 
     assert found.roots == ("a/kustomization.yaml", "b/kustomization.yml", "one/kustomization.yaml")
-    assert found.unused_components == ("lonely/kustomization.yaml",)
     assert found.members == {
         "base/web.yaml": ("a/kustomization.yaml", "b/kustomization.yml"),
         "b/x.yaml": ("b/kustomization.yml",),

@@ -35,6 +35,7 @@ MODULES = {
 # The modules or packages that may use a name; an empty set forbids it everywhere.
 RESERVED = {
     "yaml": {"yamlio.read.events"},
+    "ruamel": {"yamlio.commented"},
     "click": {"cli", *(f"features.{name}.commands" for name in FEATURES)},
     "cel_expr_python": {"check.cel.engine"},
     "pygls": {"features.editor.server"},
@@ -56,12 +57,12 @@ RESERVED = {
     "sys.stdout": {
         "features.second_opinion.json_schema_process",  # a process of its own, which writes its results
         "features.editor.commands.lsp",  # the background process of the language server writes frames
-        "cli.terminal",
+        "cli.result",
         "engine.workers",
     },  # flushed before a fork
     "sys.stderr": {
         "features.editor.commands.lsp",  # what is printed by mistake must not come between messages
-        "cli.terminal",
+        "cli.result",
         "engine.workers",
     },
     "jobgen.cache": {"cli", "engine.store"},  # nothing else keeps anything on disk between runs
@@ -71,7 +72,7 @@ RESERVED = {
             "api.baseline",
             "api.fix",
             "api.since",
-            "api.tree",
+            "api.render",
             "cache",
             "cli",
             "engine.inputs",

@@ -16,10 +16,10 @@ from lspclient import Client
 from lsprotocol import types
 from test_lsp import JOB, OVERLAY
 
+from jobgen.features.editor.cursor import read_flow
 from jobgen.features.editor.decisions import DecisionsAnswer
-from jobgen.features.editor.half_typed import read_flow
 from jobgen.features.editor.lint_workspace import FileFindings, Snapshot
-from jobgen.features.editor.server.actions import _read_data
+from jobgen.features.editor.server.actions import _read_range
 from jobgen.features.editor.server.app import OpenWorkspace
 from jobgen.features.editor.server.rendered import run_apart
 from jobgen.features.editor.server.run import create_server
@@ -675,9 +675,9 @@ def test_cancel_of_no_request_is_ignored(client, params):
 @pytest.mark.parametrize("number", [-1, 2**31, 10**30])
 def test_action_with_a_wrong_position_is_not_known(number):
     data = {"uri": "file:///a.yaml", "version": 1, "range": [0, 0, 0, 1], "kind": "quickfix", "id": "a"}
-    assert _read_data(data).range.end.character == 1
+    assert _read_range(data).end.character == 1
     for place in range(4):
-        assert _read_data(data | {"range": [number if each == place else 0 for each in range(4)]}) is None
+        assert _read_range(data | {"range": [number if each == place else 0 for each in range(4)]}) is None
 
 
 def test_thread_that_stalls_does_not_keep_the_server_from_ending():

@@ -9,7 +9,7 @@ import sys
 import pytest
 from jobgenprocess import run_jobgen_text
 
-from jobgen.features.model_context.tools import TOOLS, InvalidArgumentError, build_command
+from jobgen.features.model_context.server import TOOLS, InvalidArgumentError, build_command
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 

@@ -15,8 +15,7 @@ from jobgen.api.lint import lint
 from jobgen.check.checker import Checker
 from jobgen.check.cluster.quotas import find_excesses, find_largest_request, measure_use
 from jobgen.check.cluster.state import build_state
-from jobgen.check.pod_security.checks import find_breaches
-from jobgen.check.pod_security.levels import LATEST, list_levels, parse_version
+from jobgen.check.pod_security.checks import LATEST, find_breaches, list_levels, parse_version
 from jobgen.check.rules import all_rules
 from jobgen.k8s.resources import count_pods
 from jobgen.rendering import config

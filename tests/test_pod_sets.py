@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from jobgen.k8s.objects import count_role_pods, find_definition
-from jobgen.k8s.pod_sets import POD_SETS, REPLICA_TYPES, count_job_pods, find_pods, list_template_paths
+from jobgen.k8s.workloads import POD_SETS, REPLICA_TYPES, count_job_pods, find_pods, list_template_paths
 from jobgen.spec.kinds import parse_kinds
 
 POD = {"metadata": {"labels": {"app": "bert"}}, "spec": {"containers": [{"name": "main"}]}}

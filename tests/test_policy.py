@@ -170,9 +170,9 @@ def test_declared_operators_are_available_as_params():
     found = {
         version: [
             problem.severity
-            for problem in policies.find_problems(
-                made, ClusterFacts(operators={"training-operator": version} if version else {})
-            )
+            for problem in PolicyEvaluator(
+                policies, ClusterFacts(operators={"training-operator": version} if version else {})
+            ).find_problems(made)
         ]
         for version in ("", "1.8.1", "v1.8", "1.9.0", "1.10.0", "2.0")
     }
@@ -409,7 +409,7 @@ def test_null_fields_of_a_policy_are_ignored():
 
 
 def test_empty_policy_set_finds_nothing():
-    assert list(Policies().find_problems({"apiVersion": "v1", "kind": "Pod"}, ClusterFacts())) == []
+    assert list(PolicyEvaluator(Policies(), ClusterFacts()).find_problems({"apiVersion": "v1", "kind": "Pod"})) == []
 
 
 CASES_OF_POLICIES = [
@@ -437,11 +437,13 @@ def test_policies_together_find_what_each_finds_alone(seed):
         made = _mutated(original, chance)
         if "apiVersion" not in made or "kind" not in made:
             continue
-        together = list(shipped_policies().find_problems(made, ClusterFacts()))
+        together = list(PolicyEvaluator(shipped_policies(), ClusterFacts()).find_problems(made))
         alone = [
             problem
             for pair in shipped_policies().policies
-            for problem in Policies((pair,), shipped_policies().param_store).find_problems(made, ClusterFacts())
+            for problem in PolicyEvaluator(
+                Policies((pair,), shipped_policies().param_store), ClusterFacts()
+            ).find_problems(made)
         ]
 
         assert together == alone

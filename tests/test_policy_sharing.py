@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sampling import laws
 
-from jobgen.check.cel import Expression, Failed, bind, compile_cel
+from jobgen.check.cel import Bound, Expression, Failed, compile_cel
 from jobgen.check.cel.reads import find_reads, project
 from jobgen.check.cel.together import NAMES, Shared, evaluate_all, load_value
 from jobgen.check.policy import ClusterFacts, PolicyEvaluator, compile_policies
@@ -147,7 +147,7 @@ def test_expressions_that_share_variables_have_their_own_verdicts(policies, obje
     shared = [expression.share() for expression, _ in expressions]
 
     for obj in objects:
-        verdicts = evaluate_all(tuple(each for each in shared if each), bind({"object": obj}))
+        verdicts = evaluate_all(tuple(each for each in shared if each), Bound({"object": obj}))
         for each, (_, alone) in zip(shared, expressions, strict=True):
             expected = evaluate(alone.replace("variables.v", "v"), obj) if compiles(alone) else None
             if each in verdicts:
@@ -158,14 +158,14 @@ def test_a_failure_hides_no_other_verdict():
     texts = ("object.nowhere == 1", "object.a == 1", "object.a == 2", "size(object.a) == 1")
     shared = [Shared(text, "bool") for text in texts]
 
-    assert evaluate_all(tuple(shared), bind({"object": {"a": 1}})) == {shared[1]: True, shared[2]: False}
+    assert evaluate_all(tuple(shared), Bound({"object": {"a": 1}})) == {shared[1]: True, shared[2]: False}
 
 
 def test_a_variable_that_fails_fails_only_what_reads_it():
     above = {"v": PolicyExpression("object.nowhere", {}, "any")}
     reads, other = (PolicyExpression(text, above, "bool") for text in ("variables.v == 1", "true || variables.v == 1"))
 
-    verdicts = evaluate_all((reads.share(), other.share()), bind({"object": {}}))
+    verdicts = evaluate_all((reads.share(), other.share()), Bound({"object": {}}))
 
     assert verdicts == {other.share(): True}
 
@@ -174,7 +174,7 @@ def test_the_same_text_with_other_params_is_another_expression():
     expression = PolicyExpression("params.x == object.x", {}, "bool")
     first, second = expression.share(0), expression.share(1)
 
-    verdicts = evaluate_all((first, second), bind({"object": {"x": 1}, "params_0": {"x": 1}, "params_1": {"x": 2}}))
+    verdicts = evaluate_all((first, second), Bound({"object": {"x": 1}, "params_0": {"x": 1}, "params_1": {"x": 2}}))
 
     assert verdicts == {first: True, second: False}
 
@@ -186,7 +186,7 @@ def test_a_variable_that_is_defined_again_is_that_above_the_expression():
 
     program = load_value(expression.share())
 
-    assert program.evaluate(bind({"object": {"a": 1, "b": 2}})) is True
+    assert program.evaluate(Bound({"object": {"a": 1, "b": 2}})) is True
 
 
 def make_policy(name, variable, expression):

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from sampling import sample
 
-from jobgen.features.kueue.queue_jobs import collect_jobs
+from jobgen.features.kueue.job_workloads import collect_jobs
 from jobgen.features.kueue.queues.formats import FORMATS
 from jobgen.features.kueue.queues.report import decide_environment
 from jobgen.spec.overlay import Cluster

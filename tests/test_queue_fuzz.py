@@ -8,7 +8,7 @@ import pytest
 from sampling import sample
 from test_queue_attacks import FRAMEWORKS, cluster_queue, job, labeled, local_queue, made, template, training
 
-from jobgen.features.kueue.queue_jobs import collect_jobs
+from jobgen.features.kueue.job_workloads import collect_jobs
 from jobgen.features.kueue.queues.formats import FORMATS
 from jobgen.features.kueue.queues.report import decide_environment
 from jobgen.spec.overlay import Cluster

@@ -10,8 +10,7 @@ import yaml
 
 from jobgen.cli.run_lint import lint_paths
 from jobgen.features.kueue.admission_context import AdmissionContext
-from jobgen.features.kueue.cluster_objects import group_objects
-from jobgen.features.kueue.configuration import Configuration
+from jobgen.features.kueue.cluster_objects import Configuration, group_objects
 from jobgen.features.kueue.workloads import parse_workload
 
 GPU = "nvidia.com/gpu"

@@ -8,7 +8,7 @@ from transcripts import find_transcripts, read_transcript
 
 from jobgen.rendering import config
 from jobgen.rendering.run import Run
-from jobgen.reports.summary import format_findings
+from jobgen.reports.entries import format_findings
 from jobgen.yamlio.write import to_yaml
 
 TRANSCRIPTS = find_transcripts("render")

@@ -23,11 +23,10 @@ from transcripts import find_transcripts, read_transcript
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Fix, Identity, Related, Severity
 from jobgen.reports import Report, RuleText, Suppressed
-from jobgen.reports.entries import entries, fingerprints
+from jobgen.reports.entries import count_rules, entries, fingerprints, format_findings, summarize
 from jobgen.reports.escape import visible
 from jobgen.reports.formats import FORMATS, describe, github, gitlab, resolve, sarif
 from jobgen.reports.formats.text import make_snippet
-from jobgen.reports.summary import count_rules, format_findings, summarize
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = stdjson.loads((ROOT / "docs/report_v1.json").read_text())

@@ -11,14 +11,13 @@ from gitrepository import Repository
 from hypothesis import given
 from hypothesis import strategies as st
 from jobgenprocess import run_here
-from pagedata import PageData, decode_numbers, find_data, to_signed
+from pagedata import PageData, apply_changes, decode_numbers, find_data, to_signed
 
 from jobgen import cache
 from jobgen.api.errors import UsageError
 from jobgen.engine import workers as parallel
 from jobgen.features.page import job_pages
-from jobgen.features.page.encode import Table, apply_changes, encode, encode_distances, find_changes
-from jobgen.features.page.page import assemble_page
+from jobgen.features.page.page import Table, assemble_page, encode, encode_distances, find_changes
 from jobgen.features.page.pull_request import is_production
 from jobgen.features.page.report import report
 from jobgen.model.quantity import to_milli

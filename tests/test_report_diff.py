@@ -10,8 +10,7 @@ from jobgenprocess import run_here
 from pagedata import PageData, find_data
 from report_browser import URL, go, texts
 
-from jobgen.features.page.encode import Table, encode
-from jobgen.features.page.page import assemble_page
+from jobgen.features.page.page import Table, assemble_page, encode
 
 GPU = "nvidia.com/gpu"
 OVERLAY = """\

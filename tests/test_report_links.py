@@ -9,7 +9,7 @@ from pagedata import PageData, find_data
 
 from jobgen.api.diff import diff
 from jobgen.api.errors import UsageError
-from jobgen.features.page.page import NO_LINKS, InvalidRepoUrlError, Links, find_links, parse_repo_url
+from jobgen.features.page.page import NO_LINKS, Links, find_links, parse_repo_url
 from jobgen.features.page.report import report
 
 GITHUB = "/blob/{revision}/{file}#L{line}"
@@ -138,7 +138,7 @@ def test_a_template_serves_other_servers():
     ],
 )
 def test_other_values_are_errors_without_credentials(url):
-    with pytest.raises(InvalidRepoUrlError) as error:
+    with pytest.raises(UsageError) as error:
         parse_repo_url(url)
     assert "s3cr3t" not in str(error.value)
 

@@ -13,7 +13,7 @@ import pytest
 from report_browser import ROOT, URL, go, measure_cpu, texts, wait_until
 
 from jobgen.api.lint import lint
-from jobgen.features.page.encode import encode_distances
+from jobgen.features.page.page import encode_distances
 
 ASSETS = files("jobgen").joinpath("data", "page")
 PICTURES = Path(__file__).with_name("report_pictures.json")

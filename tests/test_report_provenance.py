@@ -5,13 +5,12 @@ import pstats
 from collections import Counter
 
 import pytest
-from pagedata import PageData
+from pagedata import PageData, apply_changes
 
 from jobgen.api.explain import explain
 from jobgen.api.project import load
 from jobgen.api.render import render
 from jobgen.compare.snapshot import snapshot_repository
-from jobgen.features.page.encode import apply_changes
 from jobgen.features.page.fleet import build_fleet
 from jobgen.features.page.job_pages import build_pages
 from jobgen.features.page.report import report

@@ -8,7 +8,7 @@ from jobgen.check.rule_docs import all_docs
 from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.result import ExitCode
 from jobgen.cli.run_lint import lint_paths
-from jobgen.model import rule_names
+from jobgen.model import builtin_rules
 from jobgen.repo.known_rules import list_known_rules
 from jobgen.reports import baseline
 
@@ -25,7 +25,7 @@ spec:
 @pytest.fixture
 def renamed(monkeypatch):
     """`mutable-image-tag` was called `ancient-tag`, and then `old-tag`."""
-    monkeypatch.setattr(rule_names, "_RENAMED", {"ancient-tag": "mutable-image-tag", "old-tag": "mutable-image-tag"})
+    monkeypatch.setattr(builtin_rules, "_RENAMED", {"ancient-tag": "mutable-image-tag", "old-tag": "mutable-image-tag"})
 
 
 def lint(folder, *, image="a:latest", comment="", settings="", **options):
@@ -39,8 +39,8 @@ def lint(folder, *, image="a:latest", comment="", settings="", **options):
 def test_every_former_name_leads_to_a_rule_and_is_none():
     docs = all_docs(None)
 
-    assert {current for current in rule_names._RENAMED.values() if current not in docs} == set()
-    assert {former for former in rule_names._RENAMED if former in docs} == set()
+    assert {current for current in builtin_rules._RENAMED.values() if current not in docs} == set()
+    assert {former for former in builtin_rules._RENAMED if former in docs} == set()
 
 
 def test_the_names_of_rules_are_known_without_the_rules(tmp_path):
@@ -56,13 +56,17 @@ def test_the_names_of_rules_are_known_without_the_rules(tmp_path):
 
 
 def test_names(renamed):
-    assert [rule_names.canonical_rule_name(name) for name in ("ancient-tag", "old-tag", "mutable-image-tag", "x")] == [
+    assert [
+        builtin_rules.canonical_rule_name(name) for name in ("ancient-tag", "old-tag", "mutable-image-tag", "x")
+    ] == [
         "mutable-image-tag",
         "mutable-image-tag",
         "mutable-image-tag",
         "x",
     ]
-    assert [rule_names.original_rule_name(name) for name in ("ancient-tag", "old-tag", "mutable-image-tag", "x")] == [
+    assert [
+        builtin_rules.original_rule_name(name) for name in ("ancient-tag", "old-tag", "mutable-image-tag", "x")
+    ] == [
         "ancient-tag",
         "ancient-tag",
         "ancient-tag",
@@ -110,7 +114,7 @@ def test_fingerprint(tmp_path, monkeypatch):
         return {item["check_name"]: item["fingerprint"] for item in json.loads(done.out)}
 
     before = fingerprints()
-    monkeypatch.setattr(rule_names, "_RENAMED", {"old-tag": "mutable-image-tag"})
+    monkeypatch.setattr(builtin_rules, "_RENAMED", {"old-tag": "mutable-image-tag"})
     after = fingerprints()
 
     assert before.keys() == after.keys()
@@ -135,5 +139,5 @@ def test_a_baseline_names_a_rule_by_its_current_name(renamed):
 
 
 def test_a_misspelled_former_name_suggests_the_current_one(renamed):
-    assert rule_names.find_similar_rule("anciennt-tag", ["host-path", "mutable-image-tag"]) == "mutable-image-tag"
-    assert rule_names.find_similar_rule("something-else", ["host-path"]) == ""
+    assert builtin_rules.find_similar_rule("anciennt-tag", ["host-path", "mutable-image-tag"]) == "mutable-image-tag"
+    assert builtin_rules.find_similar_rule("something-else", ["host-path"]) == ""

@@ -6,7 +6,7 @@ import pytest
 
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.check.schema.formats import find_format, parse_duration
-from jobgen.k8s.releases import NEWEST_RELEASE
+from jobgen.k8s.kinds import NEWEST_RELEASE
 
 VALUES = {
     "date": ["2026-01-31 2024-02-29 0000-02-29", "2026-02-29 26-01-31 2026-1-31 2026-01-31T00:00:00Z"],

@@ -16,9 +16,8 @@ from shippedschemas import shipped_schema
 
 from jobgen.check.schema.shipped import find_shipped_schema
 from jobgen.cli.run_lint import lint_paths
-from jobgen.schema.history import OTHER_RELEASES, merge_history, select_release
 from jobgen.schema.shipped_kinds import list_shipped_kinds
-from jobgen.schema.types_of_release import Types
+from jobgen.schema.types_of_release import OTHER_RELEASES, Types, merge_history, select_release
 from jobgen.spec.overlay import Cluster
 
 ROOT = Path(__file__).parent.parent

@@ -87,6 +87,7 @@ NOT_FOR_A_LINT = {
     "jobgen.check.cel.checks",  # compiles expressions; those of shipped policies are ready
     "jobgen.check.policy.mutate",
     "jobgen.repo.rendered_tree",
+    "ruamel",  # for `import`, `migrate` and `init`
     "subprocess",
     "yaml",
 }
@@ -107,3 +108,11 @@ def test_lint_of_one_manifest_imports_what_it_needs(tmp_path, options):
     assert modules & NOT_FOR_A_LINT == set()
     assert len([name for name in own if ".rules." not in name]) <= MOST_MODULES
     assert "jobgen.check.policy.evaluator" in modules
+
+
+def test_render_does_not_import_what_writes_comments(tmp_path):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/bert.yaml").write_text(MANIFEST)
+    code, out, modules = list_imports("render", folder=tmp_path)
+    assert (code, "kind: PyTorchJob" in out) == (0, True)
+    assert "ruamel" not in modules

@@ -20,8 +20,7 @@ from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.run import Run
 from jobgen.rendering.trace import Tracer
 from jobgen.repo import layout
-from jobgen.spec.matrix import expand_matrix, find_matrix_errors
-from jobgen.spec.sweeps import expand_member, expand_sweep
+from jobgen.spec.sweeps import expand_matrix, expand_member, expand_sweep, find_matrix_errors
 
 JOB = """\
 apiVersion: jobgen.dev/v1

@@ -12,8 +12,7 @@ from jobgenprocess import run_jobgen_text
 
 import jobgen
 from jobgen.check.rules import rule_categories
-from jobgen.features.teams.overview import write_owners
-from jobgen.features.teams.teams import teams
+from jobgen.features.teams.teams import teams, write_owners
 from jobgen.model.builtin_rules import LIMIT_RULES
 from jobgen.model.finding import Severity
 from jobgen.spec.teams import Teams, parse_team

@@ -13,7 +13,7 @@ import pytest
 from jobgenprocess import run_jobgen_text
 
 import jobgen
-from jobgen.api.tree import count_lost
+from jobgen.api.render import count_lost
 from jobgen.repo.rendered_tree import Drift
 from jobgen.yamlio.read import read
 

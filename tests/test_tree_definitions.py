@@ -17,8 +17,7 @@ from jobgen.check.checker import Checker
 from jobgen.check.schema.build import convert_crd
 from jobgen.check.schema.tree_definitions import TreeKind
 from jobgen.cli.run_lint import lint_paths
-from jobgen.k8s.custom_kinds import read_definition
-from jobgen.k8s.releases import NEWEST_RELEASE
+from jobgen.k8s.kinds import NEWEST_RELEASE, read_definition
 from jobgen.model.data import Location
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read

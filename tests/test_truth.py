@@ -12,8 +12,8 @@ import pytest
 
 from jobgen.check import validation
 from jobgen.check.admission import validate_pod_template
+from jobgen.check.admission.fields import Kind
 from jobgen.check.checker import Checker
-from jobgen.check.validation.kinds import Kind
 from jobgen.model.data import location_of, with_layer
 from jobgen.model.finding import Severity
 from jobgen.model.times import is_time

@@ -8,7 +8,7 @@ import pytest
 from validationcases import list_cases, read_objects
 
 from jobgen.check.validation import find_kind, find_name_format, validate_object
-from jobgen.k8s.releases import NEWEST_RELEASE
+from jobgen.k8s.kinds import NEWEST_RELEASE
 
 CASES = list_cases("access")
 

@@ -14,7 +14,7 @@ from validationcases import list_cases, read_objects
 import jobgen
 from jobgen.check.checker import Checker
 from jobgen.check.validation import find_name_format, validate_object
-from jobgen.k8s.releases import NEWEST_RELEASE
+from jobgen.k8s.kinds import NEWEST_RELEASE
 from jobgen.rendering import config
 from jobgen.spec.overlay import Cluster
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from jobgen.check.validation import validate_object
-from jobgen.k8s.releases import NEWEST_RELEASE
+from jobgen.k8s.kinds import NEWEST_RELEASE
 from jobgen.yamlio.read import read
 
 TABLES = sorted((Path(__file__).parent / "validation/extensions").glob("*.yaml"))

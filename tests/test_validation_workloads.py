@@ -13,9 +13,9 @@ from validationcases import find_problems, list_cases
 
 from jobgen.check.checker import Checker
 from jobgen.check.validation import find_kind, find_name_format
-from jobgen.check.validation.cron_schedule import find_schedule_error, is_time_zone
+from jobgen.check.validation.jobs import find_schedule_error, is_time_zone
 from jobgen.check.validation.pods import is_workload
-from jobgen.k8s.releases import NEWEST_RELEASE
+from jobgen.k8s.kinds import NEWEST_RELEASE
 from jobgen.rendering import config
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 from sampling import laws
 
+from jobgen.yamlio.commented import Comments, format_document
 from jobgen.yamlio.read import read
 from jobgen.yamlio.read.scalars import normalize_number
 from jobgen.yamlio.write import to_json, to_yaml
@@ -171,3 +172,33 @@ def test_floats_are_written_as_floats():
         "5.0e-324\n",
         "3.141592653589793\n",
     ]
+
+
+def list_paths(value, path=()):
+    yield path
+    for key, child in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from list_paths(child, (*path, key))
+
+
+@laws(60)
+@given(OBJECTS, st.data())
+def test_yaml_with_comments_is_read_back_and_has_all_comments(value, data):
+    document = {"first": 1, "x": value, "last": "yes"}
+    chosen = data.draw(
+        st.lists(st.sampled_from([path for path in list_paths(document) if path]), max_size=4, unique=True)
+    )
+    made = {
+        path: Comments(
+            (f"# above {number}", "#"), f"# at end {number}", (f"#after {number}",) if path == ("x",) and value else ()
+        )
+        for number, path in enumerate(chosen)
+    }
+    text = format_document(document, made)
+    [document_read] = read(text.encode(), "case.yaml").documents
+    lines = [line.strip() for line in text.split("\n")]
+
+    assert spelt(document_read.data) == spelt(whole_as_integers(document))
+    assert spelt(yaml.load(text, yaml.CSafeLoader)) == spelt(document)
+    assert spelt(YAML(typ="safe", pure=True).load(text)) == spelt(document)
+    assert [number for number in range(len(chosen)) if f"# above {number}" not in lines] == []
+    assert [number for number in range(len(chosen)) if text.count(f"# at end {number}") != 1] == []

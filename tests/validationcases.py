@@ -8,8 +8,8 @@ from pathlib import Path
 
 from jobgen.check.validation import validate_object
 from jobgen.check.validation.pods import is_workload, validate_workload_pod
+from jobgen.k8s.kinds import NEWEST_RELEASE
 from jobgen.k8s.objects import Manifest
-from jobgen.k8s.releases import NEWEST_RELEASE
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 

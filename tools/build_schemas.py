@@ -18,7 +18,7 @@ from typing import Any
 
 from jobgen.check.schema.build import describe_custom
 from jobgen.check.schema.crd_history import format_file
-from jobgen.schema.history import Schema, merge_history
+from jobgen.schema.types_of_release import Schema, merge_history
 from jobgen.yamlio.read import read
 
 HOME = Path(__file__).parent.parent / "schemas"

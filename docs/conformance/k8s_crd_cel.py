@@ -11,7 +11,7 @@ from conformance import Verdict
 from jobgen.check.schema.build import convert_crd
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.check.validation import validate_object
-from jobgen.k8s.releases import NEWEST_RELEASE
+from jobgen.k8s.kinds import NEWEST_RELEASE
 
 
 def run(data: Any) -> Iterator[Verdict]:

@@ -7,8 +7,7 @@ from typing import Any
 
 from conformance import Verdict, temporary_repository
 from jobgen.check.cel import CompileError, Failed, compile_cel
-from jobgen.features.gitops.health import build_cel_checks
-from jobgen.features.gitops.inputs import list_engine_kinds
+from jobgen.features.gitops.engine_kinds import build_cel_checks, list_engine_kinds
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import sum_resources
 from jobgen.model.quantity import to_milli

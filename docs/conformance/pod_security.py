@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from conformance import Verdict
-from jobgen.check.pod_security.checks import find_breaches
-from jobgen.check.pod_security.levels import parse_version
+from jobgen.check.pod_security.checks import find_breaches, parse_version
 
 
 def run(data: Any) -> Iterator[Verdict]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from jobgen.features.kueue.configuration import parse_gates
+from jobgen.features.kueue.cluster_objects import parse_gates
 from jobgen.features.kueue.objects import as_list, as_mapping, name_of, parse_cluster_queue
 from jobgen.features.kueue.queue_order import PendingQueue, order_entry
 from jobgen.features.kueue.workloads import Workload

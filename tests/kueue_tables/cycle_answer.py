@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from jobgen.features.kueue.admission_context import QueueContext, Readiness, check_readiness, parse_admission_check
-from jobgen.features.kueue.configuration import Gates, parse_gates
+from jobgen.features.kueue.assignment import PENDING
+from jobgen.features.kueue.cluster_objects import Gates, parse_gates
 from jobgen.features.kueue.cycle import Scheduler
 from jobgen.features.kueue.nominate import ADMITTED, EVICTED, MIGRATION, Eviction, Outcome
 from jobgen.features.kueue.objects import as_list, as_mapping, name_of, parse_topologies
-from jobgen.features.kueue.placement import PENDING
 from jobgen.features.kueue.preemption import FAIR_SHARING, IN_QUEUE, RECLAIM, WHILE_BORROWING
 from jobgen.features.kueue.quota import CPU
 from jobgen.features.kueue.requests import (
@@ -20,9 +20,9 @@ from jobgen.features.kueue.requests import (
     parse_settings,
     summarize,
 )
-from jobgen.features.kueue.snapshot import Snapshot, read_snapshot
+from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.features.kueue.workloads import PodSetAdmission, Workload, find_queue_time, parse_workload
-from kueue_tables.given import Given, is_enabled, read_controllers, read_rules, read_topologies
+from kueue_tables.given import Given, is_enabled, read_controllers, read_rules, read_snapshot, read_topologies
 from kueue_tables.local_queue_usage import LocalQueueUsage, parse_sharing_config, parse_weight
 from kueue_tables.priority_boost import add_boost
 

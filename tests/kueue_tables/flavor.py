@@ -12,11 +12,11 @@ from jobgen.features.kueue.assignment import (
     Attempt,
     Choice,
     Mode,
+    Placements,
     PodSetAssignment,
     is_preferred,
 )
 from jobgen.features.kueue.objects import as_list, as_mapping, parse_fungibility, parse_topologies
-from jobgen.features.kueue.placement import Placements
 from jobgen.features.kueue.quota import FlavorResource
 from jobgen.features.kueue.requests import read_amounts
 from jobgen.features.kueue.workloads import PodSetAdmission, Workload, parse_workload

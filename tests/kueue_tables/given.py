@@ -6,15 +6,32 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobgen.features.kueue.assignment import NO_TOPOLOGIES, PodSetAssignment, Topologies
-from jobgen.features.kueue.objects import as_list, as_mapping, name_of, parse_topologies
+from jobgen.features.kueue.objects import (
+    as_list,
+    as_mapping,
+    name_of,
+    parse_cluster_queue,
+    parse_cohort,
+    parse_flavor,
+    parse_topologies,
+)
 from jobgen.features.kueue.preemption import DEFAULT_STRATEGIES, Rules
 from jobgen.features.kueue.quota import CPU, UNLIMITED, FlavorResource, Usage, add, to_amount
-from jobgen.features.kueue.snapshot import Snapshot, read_snapshot
+from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.features.kueue.topology.snapshot import build_snapshots
 from jobgen.features.kueue.topology.tree import parse_nodes, read_gates, sum_other_pods
 from jobgen.features.kueue.workloads import PodSet, PodSetAdmission, parse_workload
 
 Given = Mapping[str, Any]
+
+
+def read_snapshot(given: Mapping[str, Any]) -> Snapshot:
+    """Read queues, cohorts and flavors from plain objects."""
+    return Snapshot(
+        map(parse_cluster_queue, given.get("clusterQueues", ())),
+        map(parse_cohort, given.get("cohorts", ())),
+        map(parse_flavor, given.get("resourceFlavors", ())),
+    )
 
 
 def read_state(given: Given) -> Snapshot:

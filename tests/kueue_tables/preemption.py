@@ -8,10 +8,10 @@ from jobgen.features.kueue.assignment import Choice, Mode, PodSetAssignment
 from jobgen.features.kueue.objects import as_list
 from jobgen.features.kueue.preemption import Preemptor, QueueOrder, Target, find_targets, order_candidates, satisfies
 from jobgen.features.kueue.quota import FlavorResource
-from jobgen.features.kueue.snapshot import Snapshot, read_snapshot
+from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.features.kueue.workloads import Workload, parse_workload
 from kueue_tables import Table
-from kueue_tables.given import Given, is_enabled, read_rules, sum_requests
+from kueue_tables.given import Given, is_enabled, read_rules, read_snapshot, sum_requests
 from kueue_tables.priority_boost import add_boost, read_boost
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from math import ceil
+from math import ceil, inf
 from typing import Any, Final
 
 from jobgen.features.kueue.admission_context import (
@@ -67,7 +67,7 @@ def _write_shares(snapshot: Snapshot, more: Usage) -> list[dict[str, Any]]:
 
 def _weigh(share: Share) -> int:
     """Return the ratio of a share by weight, rounded up."""
-    return UNLIMITED if share.is_infinite else ceil(share.precise)
+    return UNLIMITED if share.precise == inf else ceil(share.precise)
 
 
 def _write_share(kind: str, node: QuotaNode, more: Usage) -> dict[str, Any]:

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from jobgen.features.kueue.objects import as_list, as_mapping
-from jobgen.features.kueue.pod_sets import list_pod_sets
+from jobgen.features.kueue.pod_sets import list_pod_sets, parse_gates
 from jobgen.features.kueue.quota import CPU
-from jobgen.features.kueue.raw_pod_set import parse_gates
 from jobgen.features.kueue.requests import (
     InvalidValue,
     Summary,
