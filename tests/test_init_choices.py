@@ -186,7 +186,7 @@ def test_what_is_not_imported_is_listed_with_its_reason(tmp_path: Path, manifest
 
     assert done.returncode == 1
     for line in (
-        "manifests/broken.yaml:1:4: not imported: this `[` is not closed; ",
+        "manifests/broken.yaml:1:1: not imported: `a: [` has a `[` that is not closed; ",
         "manifests/kustomization.yaml:1:1: not imported: a kustomization is not built; run `kubectl kustomize",
         "manifests/link.yaml:1:1: not imported: a symbolic link that leads out",
         "manifests/notes.txt: not read: ",

@@ -142,12 +142,12 @@ def test_a_repository_without_jobs_has_no_page(tmp_path, files):
         (
             {"jobs/gpt.yaml": NOT_YAML},
             1,
-            ("jobs/gpt.yaml:1:4: error: this `[` is not closed", "1 error, so the page is not complete"),
+            ("jobs/gpt.yaml:1:1: error: `a: [` has a `[` that is not closed", "1 error, so the page is not complete"),
         ),
         (
             {"overlays/prod/overlay.yaml": NOT_YAML},
             1,
-            ("overlays/prod/overlay.yaml:1:4: error: this `[` is not closed", "1 error, so"),
+            ("overlays/prod/overlay.yaml:1:1: error: `a: [` has a `[` that is not closed", "1 error, so"),
         ),
         (
             {"overlays/prod/overlay.yaml": OVERLAY, "cluster/state.json": "{"},
@@ -156,7 +156,7 @@ def test_a_repository_without_jobs_has_no_page(tmp_path, files):
         (
             {"policies/a.yaml": NOT_YAML},
             1,
-            ("policies/a.yaml:1:4: error: this `[` is not closed", "1 error, so the page is not"),
+            ("policies/a.yaml:1:1: error: `a: [` has a `[` that is not closed", "1 error, so the page is not"),
         ),
         ({"policies/a.yaml": POLICY}, 4, ("a broken schema or policy prevented checks, see the findings",)),
     ],
@@ -177,7 +177,7 @@ def test_broken_settings_end_before_anything_is_written(repository):
     code, _, err = run(write(repository, {"jobgen.yaml": NOT_YAML}), "-o", "site")
 
     assert code == 2
-    assert "jobgen.yaml:1:4: error: this `[` is not closed" in err
+    assert "jobgen.yaml:1:1: error: `a: [` has a `[` that is not closed" in err
     assert not (repository / "site").exists()
 
 

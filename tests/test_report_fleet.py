@@ -30,7 +30,7 @@ def test_a_page_that_lacks_jobs_says_so_with_the_errors(visit):
     note = page.locator(".incomplete")
     assert note.locator("summary").inner_text().startswith("This page is not complete: 3 errors in files, so jobs are")
     note.locator("summary").click()
-    assert note.locator(".place").first.inner_text() == "jobs/bert.yaml:1:11"
+    assert note.locator(".place").first.inner_text() == "jobs/bert.yaml:1:1"
     assert page.locator(".row").count() > 0
     assert visit("fleet").locator(".incomplete").count() == 0
 

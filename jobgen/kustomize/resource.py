@@ -120,7 +120,7 @@ def read_documents(content: bytes, file: str, layer: str) -> tuple[tuple[Any, ..
     findings: tuple[Finding, ...] = source.findings
     if not documents and all(each.rule == "not-a-mapping" for each in findings):
         # JSON patches are lists.
-        data, found = compose(content.decode("utf-8", "replace"), file, 1, traced=True)
+        data, found, _ = compose(content.decode("utf-8", "replace"), file, 1, traced=True)
         documents, findings = ([], tuple(found)) if value_of(data) is None else ([data], ())
     is_valid = not any(each.rule in _UNREADABLE for each in findings)
     rebuilt = tuple(_rebuild(each, lambda location: location, layer) for each in documents)

@@ -27,8 +27,19 @@ _NEAR = 2
 
 def redact_findings(findings: Iterable[Finding], files: Iterable[File]) -> list[Finding]:
     """The findings without the secrets of these files; a fix that would write one is left out."""
-    secrets = frozenset(secret for file in files for secret in find_file_secrets(file.content, file.path))
-    return [_redact_finding(finding, secrets) for finding in findings] if secrets else list(findings)
+    found = {file.path: _search(file.content, file.path) for file in files}
+    secrets = frozenset[str]().union(*(each.secrets for each in found.values()))
+    hidden = {path for path, each in found.items() if each.hides_values}
+    shown = [
+        _hide_line(each) if each.location.file in hidden and each.rule == "yaml-syntax" else each for each in findings
+    ]
+    return [_redact_finding(finding, secrets) for finding in shown] if secrets else shown
+
+
+def _hide_line(finding: Finding) -> Finding:
+    """A syntax error that does not show its line, which may hold a secret that nobody can tell from other text."""
+    message = "this line is not YAML; correct it (its text is not shown, because the file names a secret)"
+    return finding._replace(message=message)
 
 
 def redact_lines(lines: Sequence[str]) -> Sequence[str]:
@@ -119,7 +130,8 @@ def _may_hold_secret(text: str) -> bool:
 
 
 def _search_source(text: str, source: Source) -> _FileSecrets:
-    secrets = find_secrets_in_text(text).union(*(find_secrets(document.data) for document in source.documents))
+    data = [document.data for document in (*source.documents, *source.repaired)]
+    secrets = find_secrets_in_text(text).union(*map(find_secrets, data))
     # In a file that cannot be read, it is not known what is a name and what a value.
     is_broken = any(finding.severity is Severity.ERROR for finding in source.findings)
     return _FileSecrets(secrets, is_broken and (bool(secrets) or may_name_secret(text)))

@@ -36,6 +36,8 @@ class YamlDocument(NamedTuple):
 
     data: Any
     location: Location
+    is_repaired: bool = False
+    """True if its text has syntax errors, and the data is what its author probably meant."""
 
 
 class Source(NamedTuple):
@@ -44,25 +46,28 @@ class Source(NamedTuple):
     file: str
     documents: tuple[YamlDocument, ...]
     findings: tuple[Finding, ...] = ()
+    repaired: tuple[YamlDocument, ...] = ()
+    """Documents with syntax errors, as they were probably meant: no message may show the secrets in them."""
 
 
 def read(content: bytes, file: str, *, traced: bool = False) -> Source:
     """Read all documents of a file; with `traced`, every key and scalar has its location."""
     findings: list[Finding] = []
     documents: list[YamlDocument] = []
+    repaired: list[YamlDocument] = []
     for document in _read_documents(_decode(content, file, findings), file, findings, traced=traced):
-        data, location = document
+        data, location, is_repaired = document
         if len(findings) > MAX_FINDINGS:
             findings[MAX_FINDINGS:] = [_error("too-many-errors", TOO_MANY_FINDINGS, findings[MAX_FINDINGS].location)]
             break
         if value_of(data) is None:
             continue
         if isinstance(data, dict):
-            documents.append(document)
-        else:
+            (repaired if is_repaired else documents).append(document)
+        elif not is_repaired:
             found = "a list" if isinstance(data, list) else quote(to_text(value_of(data)))
             findings.append(_error("not-a-mapping", f"a document must be a mapping, and this is {found}", location))
-    return Source(file, tuple(documents), tuple(findings))
+    return Source(file, tuple(documents), tuple(findings), tuple(repaired))
 
 
 @lru_cache(maxsize=64)
@@ -187,9 +192,9 @@ def _read_document(chunk: _Chunk, file: str, findings: list[Finding], *, traced:
     elif text.startswith("\ufeff"):
         # Go skips a byte order mark at the very beginning of a document.
         text, column = text[1:], column + 1
-    composed, found = compose(text, file, line, column, traced=traced)
-    findings += found
-    return YamlDocument(composed, location)
+    composed = compose(text, file, line, column, traced=traced)
+    findings += composed.findings
+    return YamlDocument(composed.data, location, composed.is_repaired)
 
 
 def _locate_start(chunk: _Chunk, file: str) -> Location:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from yaml._yaml import CParser
@@ -52,13 +52,60 @@ _BEGINNINGS = ("while scanning a simple key", "while scanning a quoted scalar")
 class NotYamlError(Exception):
     """The text is not YAML: why, and from which character on."""
 
-    def __init__(self, reason: str, at: int, rule: str = SYNTAX, advice: tuple[str, int] | None = None) -> None:
+    def __init__(self, reason: str, at: int, rule: str = SYNTAX, error: yaml.MarkedYAMLError | None = None) -> None:
         super().__init__(reason)
         self.rule = rule
         self.reason = reason
         self.at = at
-        self.advice = advice
-        """What to do, and the character that causes it, if libyaml's message does not say that."""
+        self.error: Any = error
+        """libyaml's error, if its message does not say what to do."""
+
+    @property
+    def fault(self) -> Fault | None:
+        """Where libyaml stopped."""
+        return _locate_fault(self.error) if self.error else None
+
+
+class Fault(NamedTuple):
+    """Where a text stops being YAML: the line of the error, and that of the node which cannot be read, from 0."""
+
+    line: int
+    start: int
+
+
+def list_events(text: str) -> Iterator[Any]:
+    """Yield libyaml's events of a text."""
+    parser = CParser(text)
+    try:
+        while parser.check_event():
+            yield parser.get_event()
+    finally:
+        parser.dispose()
+
+
+def spans_lines(event: Any) -> bool:
+    """Return True if the text of an event continues on another line."""
+    return bool(event.start_mark.line != event.end_mark.line)
+
+
+def find_fault(text: str) -> Fault | None:
+    """Return where a text stops being YAML; None if it does not."""
+    try:
+        for _ in list_events(text):
+            pass
+    except yaml.MarkedYAMLError as error:
+        return _locate_fault(error)
+    except yaml.YAMLError:
+        return Fault(0, 0)
+    return None
+
+
+def _locate_fault(error: yaml.MarkedYAMLError) -> Fault:
+    last = error.problem_mark or error.context_mark
+    first = error.context_mark or last
+    assert first is not None
+    assert last is not None
+    return Fault(last.line, first.line)
 
 
 class YamlText:
@@ -157,17 +204,13 @@ class YamlText:
         at = int(first.index if first and is_unfinished else last.index)
         rest = self.text[at:].partition("\n")[0].rstrip()
         if rest.startswith("\t") and not self.text[:at].rpartition("\n")[2].strip():
-            return NotYamlError("a tab indents this line; YAML takes only spaces there", at)
+            return NotYamlError("a tab indents this line; YAML takes only spaces there", at, error=error)
         if error.context == "while scanning a tag" and rest.startswith((",", "[", "]")):
             # Go reads these characters as part of the tag, which makes it unknown.
             return NotYamlError(f"{quote(rest)} touches a tag; put a space between them", at, UNKNOWN_TAG)
         found = f" at {quote(rest)}" if rest else ""
         context = f" {error.context}" if error.context else ""
-        # Imported late: most texts are YAML.
-        from jobgen.yamlio.read.syntax_advice import advise
-
-        advice = advise(error, self.text, at)
-        return NotYamlError(f"not YAML{found}: {error.problem}{context}", at, advice=advice)
+        return NotYamlError(f"not YAML{found}: {error.problem}{context}", at, error=error)
 
 
 class RewrittenError(Exception):

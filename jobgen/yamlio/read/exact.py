@@ -66,21 +66,30 @@ class _RejectedError(Exception):
         self.finding = finding
 
 
-def compose(
-    text: str, file: str, first_line: int, first_column: int = 0, *, traced: bool
-) -> tuple[Node, list[Finding]]:
-    """Read the first document of `text`; return its data, None if it cannot be used, and the findings."""
+class Composed(NamedTuple):
+    """The data of a document, None if it cannot be used, and what is wrong with its text."""
+
+    data: Node
+    findings: list[Finding]
+    is_repaired: bool = False
+    """True if the data is what the author of a text with syntax errors probably meant."""
+
+
+def compose(text: str, file: str, first_line: int, first_column: int = 0, *, traced: bool) -> Composed:
+    """Read the first document of `text`."""
     source = libyaml.YamlText(text, first_column)
     while True:
         builder = _Builder(source, file, first_line, traced=traced)
         try:
-            return builder.build(), builder.findings
+            return Composed(builder.build(), builder.findings)
         except libyaml.RewrittenError:
             continue
         except _RejectedError as rejected:
-            return None, [*builder.findings, builder.explain_template(rejected.finding)]
+            return Composed(None, [*builder.findings, builder.explain_template(rejected.finding)])
         except libyaml.NotYamlError as error:
-            return None, [*builder.findings, builder.explain_syntax(error)]
+            found, repaired = builder.explain_syntax(error)
+            data = compose(repaired, file, first_line, first_column, traced=traced).data if repaired else None
+            return Composed(data, [*builder.findings, *found], is_repaired=data is not None)
 
 
 class _Builder:
@@ -167,14 +176,34 @@ class _Builder:
         location = Location(file, number, first_column + start + 1, number, first_column + end + 1)
         return finding._replace(rule="template-text", message=message, location=location)
 
-    def explain_syntax(self, error: libyaml.NotYamlError) -> Finding:
-        """The finding of a syntax error: about template text, with what to do about it, or with libyaml's message."""
+    def explain_syntax(self, error: libyaml.NotYamlError) -> tuple[list[Finding], str]:
+        """Return the findings of a syntax error, and the text as it was probably meant; empty if that is not clear."""
+        # Imported late: most texts are YAML.
+        from jobgen.yamlio.read.slips import find_slips
+        from jobgen.yamlio.read.syntax_advice import advise, find_foreign_text
+
         finding = self.finding(error.rule, self.span(error.at, error.at), error.reason)
         explained = self.explain_template(finding)
-        if explained is not finding or error.advice is None:
-            return explained
-        message, at = error.advice
-        return finding._replace(message=message, location=self.span(at, at))
+        if explained is not finding or error.fault is None:
+            return [explained], ""
+        advice = find_foreign_text(error.error, self.source.text, error.at)
+        if advice is None and not self.source.is_rewritten:
+            slips, repaired = find_slips(self.source.text, error.fault)
+            if slips:
+                places = ((self.line_span(slip.line, slip.column), slip.message) for slip in slips)
+                return [self.finding(error.rule, place, message) for place, message in places], repaired
+        advice = advice or advise(error.error, self.source.text, error.at)
+        if advice is None:
+            return [finding], ""
+        message, at = advice
+        return [finding._replace(message=message, location=self.span(at, at))], ""
+
+    def line_span(self, number: int, column: int) -> Location:
+        """The location of the rest of a line. Lines and columns are counted from 0."""
+        line, first_column = self.source.line(number)
+        start = first_column + column + 1
+        end = max(first_column + len(line.rstrip()) + 1, start)
+        return Location(self.file, self.offset + number, start, self.offset + number, end)
 
     def reject(self, rule: str, event: Any, message: str) -> _RejectedError:
         return _RejectedError(self.finding(rule, self.location(event), message))

@@ -18,8 +18,8 @@ _CONFLICT = re.compile(r"^(?:<<<<<<< |=======\r?$|>>>>>>> |\|{7} )", re.MULTILIN
 _ODD_SPACE = re.compile(r"^[ \t]*([\u00a0\u2000-\u200b\u202f\u205f\u3000])", re.MULTILINE)
 
 
-def advise(error: Any, text: str, at: int) -> tuple[str, int] | None:
-    """Return what to do about an error of libyaml, and the character to point at; None if its own message must do."""
+def find_foreign_text(error: Any, text: str, at: int) -> tuple[str, int] | None:
+    """Return what to do about text that is none of YAML but looks so, and the character to point at."""
     # Git writes such lines where both sides of a merge changed the same ones.
     conflict = _CONFLICT.search(text[: at + len(_rest(text, at))])
     if conflict:
@@ -34,6 +34,11 @@ def advise(error: Any, text: str, at: int) -> tuple[str, int] | None:
     found = _find_near(_WIDE_COLON, text, at) if error.problem in _COLON_ERRORS else -1
     if found >= 0:
         return f"`{text[found]}` is not the `:` of YAML, though it looks like one; write `: `", found
+    return None
+
+
+def advise(error: Any, text: str, at: int) -> tuple[str, int] | None:
+    """Return what to do about an error of libyaml, and the character to point at; None if its own message must do."""
     return (
         _find_open_bracket(error, text, at)
         or _find_missing_space(error, text, at)

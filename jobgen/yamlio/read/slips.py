@@ -1,0 +1,297 @@
+"""Find the line that a syntax error comes from, and how it was probably meant.
+
+YAML readers notice many slips only lines later: a line without its colon continues the text above, and a line that is
+indented too little ends the mapping that it belongs to. So each line near the error is changed as if one slip of the
+keyboard had not happened. The change that lets the reader get furthest, and leaves the least that looks odd, is the
+likely cause. Lines are neither added nor removed, so all other locations stay the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from jobgen.yamlio.read import events as libyaml
+from jobgen.yamlio.read.scalars import quote
+
+_NEAR = 12
+"""How many lines before an error are changed."""
+_LONGEST = 400
+"""A longer line is not changed: there are too many places for a slip."""
+_LEAST_LIKELY = 6
+"""How many lines nearer another change is preferred to one that removes a character."""
+_MOST = 5
+_MOST_SHOWN = 40
+_BUDGET = 3_000_000
+"""How many characters are parsed to find the slips of one document."""
+
+_SPELLINGS = (
+    (re.compile(r"(\s*(?:- )?[A-Za-z_][\w./-]*) *\Z"), r"\1:", "has no colon"),
+    (re.compile(r"(\s*(?:- )?[A-Za-z_][\w./-]*)\s+(\S.*)\Z"), r"\1: \2", "has no colon"),
+    (re.compile(r"(\s*(?:- )?[A-Za-z_][\w./-]*):([^\s:/].*)\Z"), r"\1: \2", "has no space after its colon"),
+    (re.compile(r"(\s*)-([^\s-].*)\Z"), r"\1- \2", "has no space after its dash"),
+    (re.compile(r"(\s*)- - (.*)\Z"), r"\1- \2", "has two dashes"),
+)
+_MISSING_COMMA = re.compile(r"(?<=[^,{\s:]) (?=[\w./-]+: )")
+_KEY = re.compile(r"\s*(?:- )?(?:[\w./-]+: )?(?=\S)")
+_END_OF_QUOTE = re.compile(r"[,\]}]| #|\Z")
+_SPECIAL = frozenset("}]\"'&*%@`,:{[|>!?")
+_CLOSING = {"[": "]", "{": "}"}
+_OPENING = {"]": "[", "}": "{"}
+_ROOT_KEYS = frozenset("apiVersion kind metadata spec data stringData type items status rules subjects roleRef".split())
+_ODD_KEY = re.compile(r"[\s:{}\[\],\"']")
+_ODD_TEXT = re.compile(r"(?:\A|\s)[\w./-]+: |\w:\Z|[\"{}\[\]]")
+
+
+class Slip(NamedTuple):
+    """A line that is likely to be wrong, counted from 0, and what was meant."""
+
+    line: int
+    old: str
+    new: str
+    reason: str
+
+    @property
+    def message(self) -> str:
+        """What is wrong with the line, and what to write instead."""
+        old, new = self.old.strip(), self.new.strip()
+        if old == new:
+            return f"{quote(old)} {self.reason}; indent it by {_measure_indent(self.new)} spaces"
+        if not old:
+            return f"{self.reason}; write `{new}` here"
+        # A long line is shortened, so that its end would not be seen.
+        is_extended = new.startswith(old) and len(new) > _MOST_SHOWN
+        shown = f"`{new.removeprefix(old)}` at its end" if is_extended else quote(new)
+        return f"{quote(old)} {self.reason}; write {shown}"
+
+    @property
+    def column(self) -> int:
+        """The column, from 0, at which the line differs from what was meant; its first one if the end is missing."""
+        start = len(self.old) - len(self.old.lstrip())
+        pairs = enumerate(zip(self.old.rstrip(), self.new, strict=False))
+        changed = next((column for column, (old, new) in pairs if old != new), start)
+        return start if self.old.strip() == self.new.strip() else max(start, changed)
+
+
+class _Repair(NamedTuple):
+    """A changed line, how good it is (the less, the better), and the text with it."""
+
+    score: tuple[int, int, float]
+    slip: Slip
+    text: str
+    fault: libyaml.Fault | None
+
+
+def find_slips(text: str, fault: libyaml.Fault) -> tuple[list[Slip], str]:
+    """Return the likely slips in a text with a syntax error, and the text without them; empty if it is not YAML then.
+
+    Without a likely slip for the first error, the list is empty, too.
+    """
+    slips: list[Slip] = []
+    search = _Search(_find_step(text.split("\n")), _BUDGET)
+    found: libyaml.Fault | None = fault
+    while found and len(slips) < _MOST:
+        repair = search.find_repair(text, found)
+        if repair is None:
+            return slips, ""
+        slips.append(repair.slip)
+        text, found = repair.text, repair.fault
+    return slips, "" if found else text
+
+
+class _Search:
+    """Tries changes of lines until its budget is spent."""
+
+    def __init__(self, step: int, budget: int) -> None:
+        self.step = step
+        self.budget = budget
+
+    def find_repair(self, text: str, fault: libyaml.Fault) -> _Repair | None:
+        """Return the best change of one line; None if none leads beyond the error."""
+        lines = text.split("\n")
+        best: _Repair | None = None
+        for rank, slip in _list_changes(lines, fault):
+            self.budget -= len(text)
+            if self.budget < 0:
+                break
+            changed = [*lines[: slip.line], slip.new, *lines[slip.line + 1 :]]
+            whole = "\n".join(changed)
+            next_fault = libyaml.find_fault(whole)
+            if next_fault and next_fault.line <= fault.line:
+                continue
+            reached = next_fault.line if next_fault else len(lines)
+            odd = _count_odd_lines(changed, self.step) + (0 if next_fault else _count_odd_values(whole))
+            repair = _Repair((-reached, odd, rank), slip, whole, next_fault)
+            if best is None or repair.score < best.score:
+                best = repair
+        return best
+
+
+def _list_changes(lines: Sequence[str], fault: libyaml.Fault) -> Iterator[tuple[float, Slip]]:
+    """Yield changes of the lines near an error, each with a number that is less for likelier ones."""
+    last, start = (min(number, len(lines) - 1) for number in (fault.line, fault.start))
+    numbers = [number for number in range(last, max(-1, last - _NEAR), -1) if lines[number]]
+    # A quote that is not closed ends where the next one begins.
+    far = (number for number in range(start, last - _NEAR + 1) if _has_odd_quotes(lines[number]))
+    for distance, number in enumerate(dict.fromkeys((*numbers, start, *far))):
+        line = lines[number]
+        if not line or len(line) > _LONGEST or line.lstrip().startswith("#"):
+            continue
+        likely = [*_align(lines, number), *_change_line(line), *_close_flow(lines, start, number)]
+        for rank, (new, reason) in enumerate(likely):
+            yield distance + rank / 4, Slip(number, line, new, reason)
+        for at, character in enumerate(line):
+            new = line[:at] + line[at + 1 :]
+            # Without one of its quotes, a text would not end in its line.
+            if character in _SPECIAL and (_has_odd_quotes(line) or not _has_odd_quotes(new)):
+                yield distance + _LEAST_LIKELY, Slip(number, line, new, f"has an extra `{character}`")
+
+
+def _has_odd_quotes(line: str) -> bool:
+    return line.count('"') % 2 + line.count("'") % 2 > 0
+
+
+def _close_flow(lines: Sequence[str], start: int, number: int) -> Iterator[tuple[str, str]]:
+    """Yield a line with the closing brackets of a list or mapping that began lines before."""
+    if start < number:
+        for before, reason in _balance_brackets(" ".join(lines[start : number + 1])):
+            closing = before[len(before.rstrip("]}")) :]
+            if reason.endswith("closed") and not lines[number].endswith(closing):
+                yield lines[number].rstrip() + closing, f"ends a line without the `{closing}` of line {start + 1}"
+
+
+def _align(lines: Sequence[str], number: int) -> Iterator[tuple[str, str]]:
+    """Yield a line with the indentation of lines around it, or as an item of the list around it."""
+    line = lines[number]
+    text = line.lstrip(" \t")
+    own = len(line) - len(text)
+    if not text:
+        return
+    above = [each for each in reversed(lines[max(0, number - 20) : number]) if each.strip()]
+    around = above + [each for each in lines[number + 1 : number + 3] if each.strip()]
+    widths = {_measure_indent(each) for each in around} | {_measure_indent(above[0]) + 2 if above else 0}
+    has_tab = "\t" in line[:own]
+    reason = (
+        "is indented with a tab, which YAML does not allow" if has_tab else "is not aligned with the lines around it"
+    )
+    beside = _measure_indent(above[0]) if above else 0
+    for width in sorted(widths, key=lambda each: (abs(each - own), each != beside)):
+        if width != own or has_tab:
+            yield " " * width + text, reason
+    is_item = text.startswith("-") and not text.startswith("--")
+    is_parent = _measure_indent(next((each for each in lines[number + 1 :] if each.strip()), "")) == own + 2
+    if not is_item and (is_parent or any(each.startswith(f"{' ' * own}- ") for each in around)):
+        yield f"{' ' * own}- {text}", "has no dash among the items of a list"
+
+
+def _change_line(line: str) -> Iterator[tuple[str, str]]:
+    """Yield a line without one of the usual slips, and what the slip is."""
+    if not line.strip():
+        yield from ((line + bracket, f"a `{bracket}` is missing") for bracket in "[]{}")
+        return
+    for pattern, form, reason in _SPELLINGS:
+        if found := pattern.match(line):
+            yield found.expand(form), reason
+    for gap in _MISSING_COMMA.finditer(line) if "{" in line else ():
+        yield f"{line[: gap.start()]}, {line[gap.end() :]}", "has no comma between two entries"
+    yield from _close_quotes(line)
+    yield from _balance_brackets(line)
+    key = _KEY.match(line)
+    value, mark, comment = line[key.end() :].partition(" #") if key else ("", "", "")
+    if key and key[0].strip() and value[0] not in "\"'|>" and not {'"', "\\"} & set(value):
+        yield f'{key[0]}"{value.rstrip()}"{mark}{comment}', "has a value that needs quotes"
+
+
+def _close_quotes(line: str) -> Iterator[tuple[str, str]]:
+    for mark in "\"'":
+        start = line.find(mark) + 1
+        for end in _END_OF_QUOTE.finditer(line, start) if line.count(mark) % 2 else ():
+            yield line[: end.start()] + mark + line[end.start() :], f"has a `{mark}` that is not closed"
+
+
+def _balance_brackets(line: str) -> Iterator[tuple[str, str]]:
+    opened: list[str] = []
+    stray, mark = "", ""
+    for at, character in enumerate(line):
+        if mark:
+            mark = "" if character == mark else mark
+        elif character in "\"'" and line[at - 1 : at] in ("", " ", "[", "{", ","):
+            mark = character
+        elif character in _CLOSING:
+            opened.append(character)
+        elif opened and character == _CLOSING[opened[-1]]:
+            opened.pop()
+        elif character in _OPENING:
+            stray = stray or character
+    key = _KEY.match(line)
+    if opened and not mark:
+        closing = "".join(_CLOSING[each] for each in reversed(opened))
+        yield line.rstrip() + closing, f"has a `{opened[-1]}` that is not closed"
+    if stray and key:
+        yield key[0] + _OPENING[stray] + line[key.end() :], f"has a `{stray}` that is not opened"
+
+
+def _measure_indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _find_step(lines: Sequence[str]) -> int:
+    """Return by how many spaces lines are usually indented below their parents."""
+    widths = [_measure_indent(line) for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    steps = Counter(after - before for before, after in pairwise(widths) if after > before)
+    return steps.most_common(1)[0][0] if steps else 2
+
+
+def _count_odd_lines(lines: Sequence[str], step: int) -> int:
+    """Count what looks like a slip in the layout of lines."""
+    odd = 0
+    open_widths = [0]
+    before = ""
+    for line in lines:
+        text = line.strip()
+        if not text or text.startswith("#"):
+            odd += bool(line) and not text
+            continue
+        width = _measure_indent(line)
+        odd += _has_odd_quotes(line) + text.startswith("- - ")
+        odd += step in (2, 4) and width % step > 0
+        if width > open_widths[-1]:
+            is_item = before.startswith("- ")
+            odd += width - open_widths[-1] != step and not (is_item and width - open_widths[-1] == 2)
+            odd += not is_item and not before.endswith((":", "|", ">", ",", "[", "{", "-"))
+            open_widths.append(width)
+        while open_widths[-1] > width:
+            open_widths.pop()
+        odd += open_widths[-1] != width
+        before = text
+    return odd
+
+
+def _count_odd_values(text: str) -> int:
+    """Count keys and values of a readable document that look as if they were meant as something else."""
+    odd = 0
+    # For each open collection: True if a key comes next, False if a value does; None in a list.
+    open_collections: list[bool | None] = []
+    for event in libyaml.list_events(text):
+        if isinstance(event, libyaml.CollectionEndEvent):
+            open_collections.pop()
+            continue
+        is_key = open_collections[-1] if open_collections else None
+        if isinstance(event, libyaml.ScalarEvent):
+            if is_key:
+                odd += len(open_collections) == 1 and event.value not in _ROOT_KEYS
+                odd += _ODD_KEY.search(event.value) is not None
+            elif event.implicit[0]:
+                is_continued = libyaml.spans_lines(event)
+                odd += 2 * (not event.value or is_continued or _ODD_TEXT.search(event.value) is not None)
+        if (
+            isinstance(event, (libyaml.ScalarEvent, libyaml.AliasEvent, libyaml.CollectionStartEvent))
+            and is_key is not None
+        ):
+            open_collections[-1] = not is_key
+        if isinstance(event, libyaml.CollectionStartEvent):
+            open_collections.append(True if isinstance(event, libyaml.MappingStartEvent) else None)
+    return odd

@@ -1,0 +1,157 @@
+"""Slips of the keyboard in YAML: the first finding is on the line of the slip, and the rest of the file is checked."""
+
+import random
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from sampling import examples
+
+import jobgen
+from jobgen.yamlio.read import read
+
+ROOT = Path(__file__).parent.parent
+JOBS = sorted(ROOT.joinpath("jobs").rglob("*.yaml"))
+CASES = 60
+SHARE = 0.95
+
+
+def replace_first(pattern: str, new: str) -> Callable[[str, random.Random], str]:
+    return lambda line, _: re.sub(pattern, new, line, count=1)
+
+
+def dedent(line: str, chosen: random.Random) -> str:
+    return line[chosen.choice((1, 2)) :] if line.startswith("  ") else line
+
+
+def indent(line: str, chosen: random.Random) -> str:
+    return " " * chosen.choice((1, 2)) + line
+
+
+def add_character(line: str, chosen: random.Random) -> str:
+    at = chosen.randrange(len(line) + 1)
+    return line[:at] + chosen.choice("}]\"'&*%@`,:{[") + line[at:]
+
+
+SLIPS: dict[str, Callable[[str, random.Random], str]] = {
+    "missing colon": replace_first(r"^(\s*(?:- )?[\w./-]+):(?=\s|$)", r"\1"),
+    "missing space": replace_first(r"^(\s*(?:- )?[\w./-]+): (?=\S)", r"\1:"),
+    "missing closing quote": replace_first(r'("[^"]*)"', r"\1"),
+    "missing opening quote": replace_first(r'"([^"]*")', r"\1"),
+    "missing closing bracket": replace_first(r"[\]}](?=[^\]}]*$)", ""),
+    "missing opening bracket": replace_first(r"[\[{]", ""),
+    "tab": replace_first(r"^ {2,}(?=\S)", "\t"),
+    "dedent": dedent,
+    "indent": indent,
+    "two dashes": replace_first(r"^(\s*)- ", r"\1- - "),
+    "missing dash": replace_first(r"^(\s*)- ", r"\1"),
+    "stray character": add_character,
+}
+
+
+def load(text: str) -> object:
+    try:
+        return list(yaml.load_all(text, yaml.CSafeLoader))
+    except yaml.YAMLError:
+        return None
+
+
+def make_slips(count: int, seed: str) -> list[tuple[str, Path, int, str]]:
+    """Return slips that change what is read: their names, the jobs, the lines and the texts."""
+    chosen = random.Random(seed)
+    made: list[tuple[str, Path, int, str]] = []
+    while len(made) < count:
+        name, path = list(SLIPS)[len(made) % len(SLIPS)], chosen.choice(JOBS)
+        text = path.read_text("utf-8")
+        lines = text.split("\n")
+        numbers = [number for number, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")]
+        chosen.shuffle(numbers)
+        for number in numbers:
+            line = SLIPS[name](lines[number], chosen)
+            changed = "\n".join([*lines[:number], line, *lines[number + 1 :]])
+            if line != lines[number] and load(changed) != load(text):
+                made.append((name, path, number + 1, changed))
+                break
+    return made
+
+
+def find_first_lines(root: Path, texts: dict[str, str]) -> dict[str, set[tuple[int, str]]]:
+    for name, text in texts.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    found: dict[str, set[tuple[int, str]]] = {name: set() for name in texts}
+    for finding in jobgen.lint(root).findings:
+        if finding.location.file in found and finding.rule != "duplicate-job":
+            found[finding.location.file].add((finding.location.line, finding.rule))
+    return found
+
+
+def test_the_first_finding_is_on_the_line_of_the_slip(tmp_path):
+    for folder in ("overlays", "schemas", "policies"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    shutil.copy(ROOT / "jobgen.yaml", tmp_path)
+    slips = make_slips(examples(CASES), "slips")
+    names = [f"jobs/{path.parent.name}/{number:03}.yaml" for number, (_, path, _, _) in enumerate(slips)]
+    before = find_first_lines(
+        tmp_path, {name: path.read_text("utf-8") for name, (_, path, _, _) in zip(names, slips, strict=True)}
+    )
+
+    after = find_first_lines(tmp_path, {name: text for name, (_, _, _, text) in zip(names, slips, strict=True)})
+
+    missed = []
+    for name, (slip, path, line, _) in zip(names, slips, strict=True):
+        known = {rule for _, rule in before[name]}
+        lines = sorted(number for number, rule in after[name] if rule not in known)
+        if lines[:1] != [line]:
+            missed.append((slip, path.name, line, lines[:1]))
+    assert len(missed) <= len(slips) * (1 - SHARE), missed
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("framework: pytorch", "framework pytorch", "has no colon; write `framework: pytorch`"),
+        ("framework: pytorch", "framework:pytorch", "has no space after its colon; write `framework: pytorch`"),
+        ("  image: a:1", "image: a:1", "is not aligned with the lines around it; indent it by 2 spaces"),
+        ("  image: a:1", "\timage: a:1", "is indented with a tab, which YAML does not allow; indent it by 2 spaces"),
+        (
+            "[python, train.py]",
+            "[python, train.py",
+            "has a `[` that is not closed; write `command: [python, train.py]`",
+        ),
+        ('"10"', '"10', 'has a `"` that is not closed; write `- "10"`'),
+        ("master: {}", "master: {", "has a `{` that is not closed; write `master: {}`"),
+    ],
+)
+def test_the_message_shows_what_was_meant(old, new, message):
+    text = (
+        "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata:\n  name: a\n"
+        "spec:\n  framework: pytorch\n  image: a:1\n"
+        '  command: [python, train.py]\n  args:\n    - --epochs\n    - "10"\n  roles:\n    master: {}\n    worker: {}\n'
+    )
+    changed = text.replace(old, new)
+
+    source = read(changed.encode(), "job.yaml")
+
+    line = next(number for number, line in enumerate(changed.split("\n"), 1) if new in line)
+    assert [(each.location.line, each.rule) for each in source.findings] == [(line, "yaml-syntax")]
+    assert source.findings[0].message.endswith(message)
+    assert not source.documents
+    assert [each.data for each in source.repaired] == load(text)
+
+
+def test_large_and_hopeless_texts_end_soon():
+    for text in (
+        "{" * 5000,
+        "a: [" + "x, " * 50_000,
+        'a: "' + "b: c\n" * 20_000,
+        "\n".join(["a b"] * 3 + ["c: d: e"] * 2000),
+    ):
+        source = read(text.encode(), "job.yaml")
+
+        assert [each.rule for each in source.findings][:1] in (["yaml-syntax"], ["nesting-too-deep"]), text[:20]
+        assert not source.documents
