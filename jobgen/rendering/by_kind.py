@@ -372,7 +372,9 @@ def _declare_total(job: JobSpec, resource: dict[str, Any], problems: list[Proble
         for name, role in job.roles.items()
         if "replicas" in role.replica and not ((described := job.kind.find_role(name)) and described.at)
     }
-    if sum(counts.values()) != value_of(declared):
+    # A role whose name is wrong is not counted.
+    is_complete = not any(problem.rule == "unknown-role" for problem in problems)
+    if is_complete and sum(counts.values()) != value_of(declared):
         listed = " + ".join(f"{name} {count}" for name, count in counts.items())
         message = f"`replicas` is {value_of(declared)}, but the roles add up to {sum(counts.values())} ({listed})"
         nodes = ((name, role.replica.get("replicas")) for name, role in job.roles.items())

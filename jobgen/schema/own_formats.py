@@ -11,13 +11,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from jobgen.model.data import Node, TracedKey, TracedScalar, locatable, value_of
+from jobgen.model.data import Node, TracedKey, TracedScalar, locatable, location_of, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.suggest import (
     NO_FIX,
     describe_unquoting,
     did_you_mean,
+    find_closest,
+    list_alternatives,
     suggest_move,
     suggest_rename,
     suggest_type,
@@ -184,8 +186,11 @@ def _mapping(
         _check_fields(value, name, fields, report, problems)
         if problems and len(problems) >= MAX_FINDINGS:
             return
-        for key in required:
-            if key not in value:
+        missing = [key for key in required if key not in value]
+        # A field whose name is misspelled is reported once.
+        meant = {find_closest(str(key), missing) for key in value if fields[key] is None} if missing else set()
+        for key in missing:
+            if key not in meant:
                 message = f"{title or f'`{name}`'} needs `{key}`"
                 problems.append(Problem("missing-field", message, locatable(value, parent)))
         if len(value) < least:
@@ -242,10 +247,11 @@ def _items(check_value: Check) -> Check:
                 before = len(problems)
                 check_value(item, name, parent, problems)
                 for number in range(before, len(problems)):
-                    message = problems[number].message
-                    if message.startswith(f"`{name}` is "):
-                        message = message.replace(f"`{name}`", f"`{name}[{index}]`", 1)
-                        problems[number] = problems[number]._replace(message=message)
+                    problem = problems[number]
+                    if problem.message.startswith(f"`{name}` is "):
+                        message = problem.message.replace(f"`{name}`", f"`{name}[{index}]`", 1)
+                        at = problem.at or (item if location_of(item) else None)
+                        problems[number] = problem._replace(message=message, at=at)
 
     return check
 
@@ -264,7 +270,7 @@ def _type(wanted: str | list[str], *, is_list_of_text: bool) -> Check:
     names = wanted if isinstance(wanted, list) else [wanted]
     types = frozenset(kind for name in names for kind in TYPES[name])
     implied = {"null", "integer"} if "number" in names else {"null"}
-    expected = _join_alternatives([TYPE_NAMES[name] for name in names if name not in implied] or ["null"])
+    expected = list_alternatives([TYPE_NAMES[name] for name in names if name not in implied] or ["null"])
 
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         if type(value) not in types and _type_of(value) not in types:
@@ -307,7 +313,7 @@ def _report_type(value: Node, name: str, parent: Node, expected: str, types: lis
 def _any_of(options: list[tuple[frozenset[type], Check]]) -> Check:
     by_type = {kind: check_value for types, check_value in reversed(options) for kind in types}
     names = [name for name in TYPES if set(TYPES[name]) <= by_type.keys() and name not in ("null", "number")]
-    expected = _join_alternatives([TYPE_NAMES[name] for name in names])
+    expected = list_alternatives([TYPE_NAMES[name] for name in names])
 
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         check_value = by_type.get(type(value)) or by_type.get(_type_of(value))
@@ -329,7 +335,7 @@ def _enum(allowed: list[Any]) -> Check:
         found = value.value if type(value) is TracedScalar else value
         if isinstance(found, (dict, list)) or (type(found), found) not in known:
             hint = did_you_mean(str(found), words) if isinstance(found, str) and len(words) > 1 else ""
-            expected = _join_alternatives([f"`{word}`" for word in words])
+            expected = list_alternatives([f"`{word}`" for word in words])
             message = f"`{name}` is {format_value(value)}, and must be {expected}{hint}"
             fix_steps, safe = suggest_value(value, words)
             problems.append(
@@ -410,7 +416,3 @@ def format_value(value: Node) -> str:
     if found is None or isinstance(found, bool):
         return {True: "`true`", False: "`false`", None: "`null`"}[found]
     return f"`{found}`"
-
-
-def _join_alternatives(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]
