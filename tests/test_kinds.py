@@ -208,7 +208,7 @@ def test_operator_version_that_does_not_serve_the_kind_is_refused(name, tmp_path
         assert objects == []
         assert rule == "unsupported-by-kind"
         assert message.startswith(
-            f"{operator} {version} does not serve {kind['kind']} for `{framework}`: it came with "
+            f"{operator} {version} does not serve {kind['kind']} for `{framework}`: it was added in "
         )
 
 

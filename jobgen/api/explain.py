@@ -23,7 +23,7 @@ from jobgen.explanation.explain import (
 from jobgen.model.builtin_rules import canonical_rule_name, former_rule_names
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.path import InvalidPathError, parse_path
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import did_you_mean, list_alternatives
 from jobgen.pipeline.policies import ClusterMutations
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.trace import Tracer
@@ -170,7 +170,7 @@ def _explain_unknown(project: Project, found: FoundJob, environments: Sequence[s
         listed = ", ".join(f"`{member}`" for member in members[:_MAX_LISTED]) + " …" * (len(members) > _MAX_LISTED)
         return f"`{name}` is a sweep of {pluralize(len(members), 'job')}; explain one of them: {listed}"
     if name in found.names:
-        return f"`{name}` is not in {' or '.join(environments)}"
+        return f"`{name}` is not in {list_alternatives(environments)}"
     if any(finding.severity is Severity.ERROR for finding in found.findings):
         return ""
     hint = did_you_mean(name, [*sorted(found.names), *list_known_rules(project.root)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -42,6 +42,12 @@ def _find_closest(word: str, known: tuple[str, ...], cutoff: float) -> str:
     folded = {other.lower(): other for other in known[:MAX_SUGGESTIONS] if len(other) <= MAX_COMPARED}
     close = get_close_matches(word.lower(), list(folded), n=1, cutoff=cutoff)
     return folded[close[0]] if close else ""
+
+
+def list_alternatives(words: Iterable[str]) -> str:
+    """Return words as alternatives: `a`, `b` or `c`."""
+    *others, last = [*words] or [""]
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def did_you_mean(word: str, known: list[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from jobgen.model.data import Node, TracedKey, ValidFields, untraced, value_of, with_layer
 from jobgen.model.finding import Problem
-from jobgen.model.suggest import did_you_mean, suggest_rename
+from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_rename
 from jobgen.spec.kinds import ANY_ROLE, Framework, Kind, VersionRange
 from jobgen.spec.merge import Deletion, is_deletion, merge
 from jobgen.spec.normalize import Layer, RoleFields, normalize
@@ -155,8 +155,8 @@ class Expander:
                 declared, span = cluster.find_version(kind.operator), self._find_unmet(kind, framework)
                 return f"{kind.operator} {declared} does not serve {kind.name} for `{framework}`: it {span}"
         served = sorted({kind.platform for kind in self.kinds if framework in kind.frameworks})
-        where = f"; use {' or '.join(f'`{name}`' for name in served)}" if served else ""
-        shown = " or ".join(f"`{name}`" for name in names)
+        where = f"; use {list_alternatives(f'`{name}`' for name in served)}" if served else ""
+        shown = list_alternatives(f"`{name}`" for name in names)
         return f"framework `{framework}` has no kind on platform {shown}{where}"
 
     def add_team_labels(self, metadata: ValidFields, file: str) -> dict[str, Any]:

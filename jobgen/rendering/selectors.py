@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from jobgen.model.data import Location, Node, TracedKey, TracedScalar
 from jobgen.model.finding import Finding, Problem, Severity
-from jobgen.model.suggest import NO_FIX, did_you_mean, find_closest, find_key, suggest_rename
+from jobgen.model.suggest import NO_FIX, did_you_mean, find_closest, find_key, list_alternatives, suggest_rename
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, Rendered
 from jobgen.rendering.locate import locate
@@ -119,7 +119,7 @@ def explain_no_match(selector: JobSelector, jobs: Sequence[JobAttributes]) -> st
         if not patterns:
             return f": `{fields[attribute]}` is empty"
         if not any(fnmatchcase(value, pattern) for value in values for pattern in patterns):
-            listed = " or ".join(f"`{pattern}`" for pattern in patterns)
+            listed = list_alternatives(f"`{pattern}`" for pattern in patterns)
             return f": no job has the {attribute} {listed}{suggest_pattern(attribute, patterns[0], jobs)}"
     for key, value in selector.labels:
         values = sorted({job.labels[key] for job in jobs if key in job.labels})

@@ -10,7 +10,7 @@ from jobgen.k8s.devices import is_device
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.path import InvalidPathError, Step, format_dotted, parse_dotted
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import did_you_mean, list_alternatives
 from jobgen.schema.types_of_release import contains, read_types
 from jobgen.spec.overlay import name_field
 
@@ -150,7 +150,7 @@ def _job_fields(schemas: Mapping[str, Any]) -> Any:
 
 
 def _join(places: list[str]) -> str:
-    return " or ".join(f"`{place}`" for place in places)
+    return list_alternatives(f"`{place}`" for place in places)
 
 
 def _list_places(schema: Mapping[str, Any], key: str) -> list[str]:

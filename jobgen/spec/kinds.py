@@ -141,9 +141,9 @@ class VersionRange(NamedTuple):
         )
 
     def __str__(self) -> str:
-        since = f"came with {self.since}" if self.since else ""
-        until = f"went with {self.until}" if self.until else ""
-        return " and ".join(filter(None, (since, until)))
+        since = f"added in {self.since}" if self.since else ""
+        until = f"removed in {self.until}" if self.until else ""
+        return f"was {' and '.join(filter(None, (since, until)))}" if since or until else ""
 
 
 class FieldMapping(NamedTuple):

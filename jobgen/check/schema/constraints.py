@@ -12,7 +12,7 @@ from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import SPACES, parse_quantity
-from jobgen.model.suggest import describe_quantities, did_you_mean, suggest_quantity, suggest_value
+from jobgen.model.suggest import describe_quantities, did_you_mean, list_alternatives, suggest_quantity, suggest_value
 from jobgen.model.times import is_time
 from jobgen.schema.own_formats import Check, format_value, reported_node
 from jobgen.schema.types_of_release import QUANTITY
@@ -188,7 +188,7 @@ def _enum(allowed: list[Any]) -> Check:
             return
         if not any(_is_enum_value(found, each) for each in allowed):
             hint = did_you_mean(str(found), words) if len(words) > 1 and isinstance(found, str) else ""
-            expected = " or ".join(f"`{word}`" for word in words) + more
+            expected = list_alternatives(f"`{word}`" for word in words) + more
             message = f"`{name}` is {format_value(value)}, and must be {expected}{hint}"
             (fix_steps, safe), node = suggest_value(value, words), reported_node(value, parent)
             problems.append(Problem("invalid-value", message, node, category="schema", fix_steps=fix_steps, safe=safe))

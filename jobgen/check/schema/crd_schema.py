@@ -17,7 +17,14 @@ from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, TracedKey, TracedList, TracedScalar, is_null, locatable, type_of, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FINDINGS, Budget
-from jobgen.model.suggest import NO_FIX, describe_unquoting, did_you_mean, suggest_rename, suggest_type
+from jobgen.model.suggest import (
+    NO_FIX,
+    describe_unquoting,
+    did_you_mean,
+    list_alternatives,
+    suggest_rename,
+    suggest_type,
+)
 from jobgen.schema.own_formats import TYPE_NAMES, TYPES, Check, LazyFields, format_value, join_checks, reported_node
 from jobgen.schema.types_of_release import OTHER_RELEASES
 
@@ -309,7 +316,7 @@ def _scalar(kinds: list[str], form: str) -> Check:
     if form and "string" in kinds:
         # The API server does not check the type of a list where a schema has a format.
         types |= {list, TracedList}
-    expected = " or ".join(TYPE_NAMES[name] for name in kinds if name != "null")
+    expected = list_alternatives(TYPE_NAMES[name] for name in kinds if name != "null")
     numbers = _RANGES.get(form)
 
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:

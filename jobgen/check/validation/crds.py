@@ -35,6 +35,7 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MALFORMED_DATA_ERRORS, Budget, BudgetExceededError
+from jobgen.model.suggest import list_alternatives
 
 # Validate the OpenAPI schema of a version of a CRD: keywords, structure, lists, defaults and CEL rules.
 
@@ -534,7 +535,7 @@ def _check_scale_paths(scale: Fields, place: Node, run: Validation) -> None:
     for field, known in {**roots, "labelSelectorPath": (".spec.", ".status.")}.items():
         path = as_text(scale.get(field))
         if path and not path.startswith(known):
-            wanted = " or ".join(f"`{root}`" for root in known)
+            wanted = list_alternatives(f"`{root}`" for root in known)
             run.invalid(f"`{path}` is not a path that starts with {wanted}", scale[field])
 
 

@@ -52,6 +52,7 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import to_milli
+from jobgen.model.suggest import list_alternatives
 
 # Validate how devices are requested with `resource.k8s.io`: claims, templates of claims, and classes of devices.
 
@@ -191,7 +192,7 @@ def _check_constraint(constraint: Fields, place: Node, run: Validation) -> None:
     known = ("matchAttribute", "distinctAttribute") if run.release >= _DISTINCT_SINCE else ("matchAttribute",)
     given = next((field for field in known if is_set(constraint.get(field))), "")
     if not given:
-        names = " or ".join(f"`{field}`" for field in known)
+        names = list_alternatives(f"`{field}`" for field in known)
         run.report("missing-field", f"a constraint requires {names}; set it", place)
     elif not is_qualified_name(as_text(constraint[given]), needs_domain=True):
         run.invalid(f"`{as_text(constraint[given])}` is not a valid attribute; {QUALIFIED_NAME}", constraint[given])

@@ -137,7 +137,7 @@ def _validate_controller(key: str, value: Node, owner: Fields, run: Validation) 
     controller = as_text(value)
     size = len(controller.encode(errors="replace"))
     if size > 250:
-        run.report("out-of-range", f"`{key}` must have at most 250 bytes, got `{size}`", value)
+        run.report("out-of-range", f"`{key}` has `{size}` bytes, and must have at most 250", value)
     elif controller and not is_domain_prefixed_path(controller):
         message = f"`{controller}` is not a valid controller; write a domain and a path, such as `example.com/ingress`"
         run.invalid(message, value)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.nodes import as_integer
 from jobgen.k8s.objects import Manifest
+from jobgen.model.suggest import list_alternatives
 
 
 @rule("job", WARNING)
@@ -23,7 +24,7 @@ def backoff_without_restarts(manifest: Manifest) -> Iterator[Violation]:
         return
     if not any(role.restart_policy in counted for role in manifest.roles):
         usable = [policy for policy in counted if policy != "Always" and policy in manifest.kind.restart_policies]
-        names = " or ".join(f"`{policy}`" for policy in usable)
+        names = list_alternatives(f"`{policy}`" for policy in usable)
         message = (
             f"the limit has no effect, because no role is ever restarted; set the restart policy of a role to {names}"
         )

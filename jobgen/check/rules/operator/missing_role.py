@@ -7,6 +7,7 @@ from jobgen.k8s.nodes import get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import choose_severity, describe_rejection
 from jobgen.model.data import Node, value_of
+from jobgen.model.suggest import list_alternatives
 
 
 @rule("job", ERROR)
@@ -35,7 +36,7 @@ def missing_role(manifest: Manifest) -> Iterator[Violation]:
     elif not manifest.roles:
         yield Violation(node, "the job has no roles, so nothing is started")
     elif kind.requirements.unknown_roles == "started":
-        names = " or ".join(f"`{value_of(kind.roles[name].spelling)}`" for name in kind.success)
+        names = list_alternatives(f"`{value_of(kind.roles[name].spelling)}`" for name in kind.success)
         yield Violation(node, f"the job has no {names}, so it never completes; add one", severity=WARNING)
 
 

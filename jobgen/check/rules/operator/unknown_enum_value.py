@@ -7,7 +7,7 @@ from jobgen.k8s.nodes import get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import choose_severity, describe_rejection, is_operator_since
 from jobgen.model.data import Node, value_of
-from jobgen.model.suggest import did_you_mean, suggest_value
+from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_value
 from jobgen.spec.kinds import Choice
 
 
@@ -37,7 +37,7 @@ def _report(manifest: Manifest, key: Node, node: Node, choice: Choice) -> Iterat
         return
     known = [value for value in choice.values if value]
     hint = did_you_mean(written, known).removeprefix("; ")
-    remedy = hint or f"use {' or '.join(f'`{value}`' for value in known)}"
+    remedy = hint or f"use {list_alternatives(f'`{value}`' for value in known)}"
     # `all` and `always` get the effect that was meant.
     is_warning = choice.warning or (choice.otherwise and written.lower() in ("all", "always"))
     consequence = choice.otherwise or describe_rejection(manifest)

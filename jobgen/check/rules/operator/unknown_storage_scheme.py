@@ -6,6 +6,7 @@ from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import is_operator_since
+from jobgen.model.suggest import list_alternatives
 
 _SCHEMES = {"dataset": ("hf", "s3", "cache"), "model": ("hf", "s3")}
 
@@ -26,5 +27,5 @@ def unknown_storage_scheme(manifest: Manifest) -> Iterator[Violation]:
         scheme = as_text(node).partition("://")[0]
         # From 2.3 on the CRD itself asks for a scheme.
         if scheme not in schemes and ("://" in as_text(node) or (scheme and not is_operator_since(manifest, "2.3.0"))):
-            known = " or ".join(f"`{scheme}://`" for scheme in schemes)
+            known = list_alternatives(f"`{scheme}://`" for scheme in schemes)
             yield Violation(node, f"Trainer's initializers read only {known}, not `{as_text(node)}`")

@@ -7,6 +7,7 @@ from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Role
 from jobgen.k8s.operators import choose_severity, describe_rejection
 from jobgen.model.finding import FixStep
+from jobgen.model.suggest import list_alternatives
 
 _KNOWN = ("Always", "OnFailure", "Never", "ExitCode")
 
@@ -30,7 +31,7 @@ def unsupported_restart_policy(role: Role) -> Iterator[Violation]:
         and kind.restart_policies
         and policy not in kind.restart_policies
     ):
-        known = " or ".join(f"`{word}`" for word in kind.restart_policies)
+        known = list_alternatives(f"`{word}`" for word in kind.restart_policies)
         message = f"{kind.name} does not support `{policy}`; {describe_rejection(role.manifest)}; use {known}"
         node = role.restart_policy_node
         # All three restart a pod that failed.

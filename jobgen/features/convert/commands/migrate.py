@@ -24,7 +24,7 @@ from jobgen.features.convert.migrate.convert_job import (
 )
 from jobgen.features.convert.migrate_all import migrate_all
 from jobgen.model.finding import Finding
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import did_you_mean, list_alternatives
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.read_jobs import read_jobs
@@ -115,7 +115,7 @@ def migrate_jobs(
     errors = format_findings(findings)
     if not jobs:
         return error_result(
-            ExitCode.NOTHING_TO_DO, f"no job is called {' or '.join(f'`{name}`' for name in wanted)}", errors
+            ExitCode.NOTHING_TO_DO, f"no job is called {list_alternatives(f'`{name}`' for name in wanted)}", errors
         )
     apart = [runtimes if runtimes is not None else needs_runtime(*each, project, target, envs) for each in jobs]
     kinds = {kind.name: kind for kind in project.kinds}

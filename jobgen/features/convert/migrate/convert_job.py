@@ -27,6 +27,7 @@ from jobgen.features.convert.migrate.repository import (
 from jobgen.features.convert.migrate.runtime import KIND, RUNTIME_VERSION, refer_to_runtime
 from jobgen.model.data import value_of
 from jobgen.model.finding import Problem, add_article, pluralize
+from jobgen.model.suggest import list_alternatives
 from jobgen.rendering.build import is_spec
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner
@@ -330,7 +331,7 @@ def select_target(origin: MigrationSource, project: ProjectConfig, target: str) 
         return f"it is already {add_article(origin.kind.name)} of `{origin.kind.platform}`"
     serving = {kind.platform for kind in project.kinds if target_framework(origin.framework, kind)}
     elsewhere = sorted(serving - {origin.kind.platform})
-    hint = f"; it can be converted to {' or '.join(f'`{name}`' for name in elsewhere)}" if elsewhere else ""
+    hint = f"; it can be converted to {list_alternatives(f'`{name}`' for name in elsewhere)}" if elsewhere else ""
     return f"`{target}` does not support `{origin.framework}`{hint}"
 
 
