@@ -94,7 +94,7 @@ def make_starter(frameworks: Sequence[str], platform: str, gitops: str, ci: str)
     for path in ("overlays/base/overlay.yaml", "overlays/dev/overlay.yaml"):
         texts[path] = _suit_overlay(texts[path], chosen, gitops)
     for name in frameworks:
-        texts[f"jobs/{name}.yaml"] = _suit_job(name, chosen.name) if platform else _read_file(f"jobs/{name}.yaml")
+        texts[f"jobs/{name}.yaml"] = suit_job(name, chosen.name) if platform else _read_file(f"jobs/{name}.yaml")
     return texts
 
 
@@ -153,7 +153,7 @@ def _suit_overlay(text: str, platform: Platform, gitops: str) -> str:
     return text if platform.has_cleanup else text.replace(" Failed pods are kept for debugging.", "")
 
 
-def _suit_job(framework: str, platform: str) -> str:
+def suit_job(framework: str, platform: str) -> str:
     """Return the example of a framework that suits a platform."""
     own = find_shipped("starter") / f"platforms/{platform}/{framework}.yaml"
     return own.read_text("utf-8") if own.exists() else edit_text(_read_file(f"jobs/{framework}.yaml"), _remove_platform)

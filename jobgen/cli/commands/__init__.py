@@ -15,6 +15,7 @@ SHIPPED = {
         "init": "Create a jobs repository.",
         "lint": "Check jobs, overlays, rendered objects and manifests for what the cluster would reject.",
         "merge-reports": "Merge the reports of all shards of `lint` or `test` into that of one run.",
+        "new": "Write a job to start from, for the platform of this repository, and check it in every environment.",
         "policy": "Check, test, list and describe policies.",
         "render": "Print manifests, or write them as a tree of files.",
         "schema": "Build, import and print the schemas that objects are checked against.",

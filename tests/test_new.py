@@ -1,0 +1,84 @@
+"""`jobgen new`: a job to start from, which lints clean in every environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from jobgenprocess import run_jobgen_text
+
+from jobgen.cli.starter import PLATFORMS, list_supported
+from jobgen.rendering import config
+
+KINDS = config.load(Path(__file__).parent / "nowhere").kinds
+
+
+def make_repository(folder: Path, platform: str) -> Path:
+    assert run_jobgen_text(folder, "init", "jobs-of-team", "--platform", platform).returncode == 0
+    return folder / "jobs-of-team"
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_every_job_lints_clean_in_every_environment(tmp_path, platform):
+    root = make_repository(tmp_path, platform)
+    frameworks = list_supported(platform, KINDS)
+    if platform == "kubeflow":
+        frameworks = frameworks[:2]
+    assert frameworks
+
+    for framework in frameworks:
+        for gpus in ("0", "2"):
+            done = run_jobgen_text(root, "new", f"{framework}-{gpus}", "--framework", framework, "--gpus", gpus)
+
+            assert done.stderr == f"jobs/{framework}-{gpus}.yaml written\n"
+            assert done.returncode == 0
+
+
+def test_the_job_has_the_name_the_devices_and_the_labels_of_its_neighbors(tmp_path):
+    root = make_repository(tmp_path, "kubeflow")
+    job = root / "jobs" / "pytorch.yaml"
+    job.write_text(job.read_text().replace("{team: research}", "{team: vision, cost-center: x1}"))
+
+    done = run_jobgen_text(root, "new", "vision/resnet", "--gpus", "8")
+
+    text = (root / "jobs" / "vision" / "resnet.yaml").read_text()
+    made = yaml.safe_load(text)
+    assert done.returncode == 0
+    assert text.startswith("# yaml-language-server: $schema=../../schemas/jobgen.dev/trainingjob_v1.json\n")
+    assert made["metadata"] == {"name": "resnet", "labels": {"team": "vision", "cost-center": "x1"}}
+    assert made["spec"]["resources"]["gpu"] == 8
+
+
+def test_a_file_that_exists_is_kept_unless_it_is_replaced_on_purpose(tmp_path):
+    root = make_repository(tmp_path, "kubeflow")
+    job = root / "jobs" / "pytorch.yaml"
+    before = job.read_bytes()
+
+    refused = run_jobgen_text(root, "new", "pytorch")
+
+    assert refused.returncode == 1
+    assert job.read_bytes() == before
+    assert run_jobgen_text(root, "new", "pytorch", "--gpus", "4", "--force").returncode == 0
+    assert job.read_bytes() != before
+
+
+@pytest.mark.parametrize("name", ["../x", "/tmp/x", "X", "a_b", "-a", "a" * 64, "", "a/../../b", "a\nb"])
+def test_other_names_are_refused(tmp_path, name):
+    root = make_repository(tmp_path, "kubeflow")
+    before = sorted(tmp_path.rglob("*"))
+
+    done = run_jobgen_text(root, "new", "--", name)
+
+    assert done.returncode == 2
+    assert "is not the name of a job" in done.stderr
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_framework_that_the_cluster_does_not_run_is_refused(tmp_path):
+    root = make_repository(tmp_path, "ray")
+
+    done = run_jobgen_text(root, "new", "x", "--framework", "paddle")
+
+    assert done.returncode == 2
+    assert "do not run `paddle`; use" in done.stderr
