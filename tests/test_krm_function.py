@@ -258,7 +258,7 @@ def test_generator_fails_with_results_for_invalid_jobs(repository: Path) -> None
     ("given", "words", "message"),
     [
         ("", (), "standard input is not a ResourceList; run the function with kustomize or kpt"),
-        ("a: [\n", (), "<stdin>:1:4: "),
+        ("a: [\n", (), "<stdin>:1:1: "),
         ("kind: ResourceList\napiVersion: v9\nitems: []\n", (), "`v9` is not a known apiVersion of ResourceList"),
         (resources([1]), (), "`items` of the ResourceList must be a list of objects"),
         (resources([], "x"), (), "`functionConfig` of the ResourceList must be an object"),
