@@ -155,3 +155,14 @@ def test_large_and_hopeless_texts_end_soon():
 
         assert [each.rule for each in source.findings][:1] in (["yaml-syntax"], ["nesting-too-deep"]), text[:20]
         assert not source.documents
+
+
+def test_a_slip_in_a_later_document_is_on_its_line_of_the_file():
+    text = (
+        "kind: ConfigMap\nmetadata: {name: a}\n---\nkind: Job\nspec:\n  command: [torchrun,\n    train.py\n  image: a\n"
+    )
+
+    [finding] = read(text.encode(), "job.yaml").findings
+
+    assert (finding.location.line, finding.location.column) == (7, 5)
+    assert finding.message == "`train.py` does not close the bracket that was opened above; write `train.py]`"

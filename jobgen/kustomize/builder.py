@@ -128,7 +128,7 @@ class _Builder:
             if _LOCAL in annotations and text_of(annotations[_LOCAL]) != "false":
                 continue
             kept.append(resource)
-            # kustomize writes annotations anew to remove its own: as texts, and none if they are empty.
+            # kustomize rewrites all annotations to remove its own: values become text, an empty mapping is left out.
             for key, node in annotations.items():
                 if not isinstance(value_of(node), (str, dict, list)):
                     annotations[key] = with_value(node, "null" if value_of(node) is None else text_of(node))

@@ -37,7 +37,7 @@ def redact_findings(findings: Iterable[Finding], files: Iterable[File]) -> list[
 
 
 def _hide_line(finding: Finding) -> Finding:
-    """A syntax error that does not show its line, which may hold a secret that nobody can tell from other text."""
+    """Return a syntax error without the text of its line: in a file that is not YAML, any text can be a secret."""
     message = "this line is not YAML; correct it (its text is not shown, because the file names a secret)"
     return finding._replace(message=message)
 

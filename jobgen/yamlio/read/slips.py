@@ -24,7 +24,9 @@ _LONGEST = 400
 _LEAST_LIKELY = 6
 """How many lines nearer another change is preferred to one that removes a character."""
 _MOST = 5
+"""How many slips of one document are reported."""
 _MOST_SHOWN = 40
+"""How many characters of a line a message shows."""
 _BUDGET = 3_000_000
 """How many characters are parsed to find the slips of one document."""
 
@@ -145,7 +147,7 @@ def _list_changes(lines: Sequence[str], fault: libyaml.Fault) -> Iterator[tuple[
             yield distance + rank / 4, Slip(number, line, new, reason)
         for at, character in enumerate(line):
             new = line[:at] + line[at + 1 :]
-            # Without one of its quotes, a text would not end in its line.
+            # If one of two quotes is removed, the text continues on the next lines.
             if character in _SPECIAL and (_has_odd_quotes(line) or not _has_odd_quotes(new)):
                 yield distance + _LEAST_LIKELY, Slip(number, line, new, f"has an extra `{character}`")
 
@@ -160,7 +162,7 @@ def _close_flow(lines: Sequence[str], start: int, number: int) -> Iterator[tuple
         for before, reason in _balance_brackets(" ".join(lines[start : number + 1])):
             closing = before[len(before.rstrip("]}")) :]
             if reason.endswith("closed") and not lines[number].endswith(closing):
-                yield lines[number].rstrip() + closing, f"ends a line without the `{closing}` of line {start + 1}"
+                yield lines[number].rstrip() + closing, "does not close the bracket that was opened above"
 
 
 def _align(lines: Sequence[str], number: int) -> Iterator[tuple[str, str]]:
