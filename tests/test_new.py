@@ -82,3 +82,14 @@ def test_a_framework_that_the_cluster_does_not_run_is_refused(tmp_path):
 
     assert done.returncode == 2
     assert "do not run `paddle`; use" in done.stderr
+
+
+def test_nothing_is_written_if_the_settings_have_errors(tmp_path):
+    root = make_repository(tmp_path, "kubeflow")
+    (root / "jobgen.yaml").write_text("environments: [\n")
+
+    done = run_jobgen_text(root, "new", "x")
+
+    assert done.returncode == 2
+    assert "nothing else was done" in done.stderr
+    assert not (root / "jobs/x.yaml").exists()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import click
 
 from jobgen.api.lint import lint
-from jobgen.api.project import Project, load
+from jobgen.api.project import Project, load, select_environments
 from jobgen.cli.complete import complete_folders
 from jobgen.cli.options import force_option
 from jobgen.cli.result import ExitCode, Result, error_result, write_new_files
@@ -41,12 +42,14 @@ def command(directory: Path, name: str, framework: str | None, gpus: int | None,
     The file is jobs/[FOLDER/]NAME.yaml. Change its image, command and resources.
     """
     project = load(directory)
+    # Before anything is written: settings with errors end the command.
+    environments = select_environments(project.config, ())
     path = PurePosixPath("jobs", f"{name}.yaml")
     if not name or not all(_NAME.match(part) for part in name.split("/")):
         return error_result(
             ExitCode.USAGE, f"`{name}` is not the name of a job; use lower-case letters, digits and `-`"
         )
-    served = _list_served(project)
+    served = _list_served(project, environments)
     chosen = framework or ("pytorch" if "pytorch" in served else next(iter(served), ""))
     if chosen not in served:
         listed = list_alternatives(f"`{each}`" for each in served) or "none that has an example"
@@ -72,10 +75,10 @@ def command(directory: Path, name: str, framework: str | None, gpus: int | None,
     return Result(code, err=f"{path} written\n{format_findings(checked.findings)}")
 
 
-def _list_served(project: Project) -> dict[str, str]:
+def _list_served(project: Project, environments: Sequence[str]) -> dict[str, str]:
     """Return the frameworks that all environments run and that have an example, each with its platform."""
     served: dict[str, str] = {}
-    clusters = [project.config.environment(name, []).cluster for name in project.environments]
+    clusters = [project.config.environment(name, []).cluster for name in environments]
     for platform in clusters[0].list_platforms() if clusters else ():
         kinds = [kind for kind in project.config.kinds if kind.platform == platform]
         for kind, framework in ((kind, framework) for kind in kinds for framework in list_starter_frameworks()):
